@@ -1,0 +1,106 @@
+"""The exceptions of detmap.
+
+::
+
+    DetmapError
+    ├── InputError (ValueError)             data that cannot be scored: names file, record, field, value and remedy
+    ├── OptionError (ValueError)            an option or protocol that cannot be carried out
+    ├── StateError (ValueError)             a saved tally or evaluator that is damaged or of another protocol
+    └── MissingDependencyError (ImportError)  an optional package that is not installed
+"""
+
+from __future__ import annotations
+
+_UNSET = object()
+
+
+def shorten(value: object, width: int = 60) -> str:
+    """Return `value` as one printable line of at most `width` characters (control characters escaped)."""
+    if isinstance(value, bytes):
+        value = value[: 4 * width].decode("utf-8", "replace")
+    if isinstance(value, str):
+        value = value[: 4 * width]  # never format a hostile string whole
+    elif isinstance(value, list | tuple) and len(value) > 8:
+        return f"{type(value).__name__} of {len(value)} items"
+    elif isinstance(value, dict) and len(value) > 8:
+        return f"object with {len(value)} fields"
+    try:
+        text = ascii(value) if not isinstance(value, str) else repr(value).encode("utf-8", "backslashreplace").decode()
+    except (RecursionError, ValueError):
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+class DetmapError(Exception):
+    """Base of everything that detmap raises on purpose; its text is one line."""
+
+
+class InputError(DetmapError, ValueError):
+    """Data that cannot be scored.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong, without the place.
+    source : str, optional
+        The file, or the argument, that holds the data.
+    record : int or str, optional
+        Position of the record in its list, counted from 0, or the name of the place.
+    field : str, optional
+        The field within the record.
+    value : object, optional
+        The offending value; shown shortened and escaped.
+    remedy : str, optional
+        What the reader can do about it.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        source: str | None = None,
+        record: int | str | None = None,
+        field: str | None = None,
+        value: object = _UNSET,
+        remedy: str | None = None,
+    ) -> None:
+        self.problem, self.source, self.record, self.field, self.remedy = problem, source, record, field, remedy
+        place = [shorten(source, 200)[1:-1]] if source else []
+        inside = []
+        if record is not None:
+            inside.append(f"record {record}" if isinstance(record, int) else record)
+        if field is not None:
+            inside.append(f"field {shorten(field)}")
+        if inside:
+            place.append(", ".join(inside))
+        text = ": ".join([*place, problem])
+        if value is not _UNSET:
+            text += f" (got {shorten(value)})"
+        if remedy:
+            text += f"; {remedy}"
+        super().__init__(text)
+
+
+class OptionError(DetmapError, ValueError):
+    """An option or a protocol that cannot be carried out."""
+
+
+class StateError(DetmapError, ValueError):
+    """A saved state that is damaged, of another version, or of another protocol."""
+
+
+class MissingDependencyError(DetmapError, ImportError):
+    """An optional package that is needed here and not installed.
+
+    Parameters
+    ----------
+    package : str
+        The package's name on the registry.
+    extra : str
+        The extra of detmap that installs it.
+    purpose : str
+        What needs it.
+    """
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs {package}: pip install 'detmap[{extra}]'")

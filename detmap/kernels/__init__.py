@@ -1,0 +1,36 @@
+"""Jitted loops over raw arrays, nothing else.
+
+Rules that every kernel keeps: arrays go in read-only (`readonly`) and come out through writable arguments, one dtype per
+column, so that each kernel compiles once; a block ``[begin, end)`` is worked on at a time and blocks write disjoint
+outputs; a kernel calls only kernels of its own file, because numba's cache does not see a change in another file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kernel(function: F) -> F:
+    """Compile `function` on its first call: no GIL, cached on disk, C-like division."""
+    try:
+        return numba.njit(nogil=True, cache=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    except RuntimeError:  # neither the package's folder nor the user's cache folder can be written to
+        return numba.njit(nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+
+
+def readonly(array: Any, dtype: DTypeLike) -> NDArray[Any]:
+    """Return `array` as a read-only C-contiguous view (or copy, where needed) of `dtype`.
+
+    numba compiles a kernel anew for a writable and a read-only array; with every input passed through here there is
+    one signature.
+    """
+    view: NDArray[Any] = np.ascontiguousarray(array, dtype=dtype).view()
+    view.setflags(write=False)
+    return view

@@ -1,0 +1,1 @@
+"""detmap scores ranked predictions: object detections and retrieval rankings."""

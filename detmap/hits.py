@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -53,8 +53,8 @@ class Hits:
     ranks: NDArray[np.int64]
     positives: NDArray[np.int64]
     items: NDArray[np.int64]
-    scores: NDArray[np.float64] = _NONE
-    first_scores: NDArray[np.float64] = _NONE
+    scores: NDArray[np.float64] = field(default_factory=lambda: _NONE)
+    first_scores: NDArray[np.float64] = field(default_factory=lambda: _NONE)
 
     def __post_init__(self) -> None:
         for name in ("starts", "ranks", "positives", "items"):
@@ -157,7 +157,7 @@ class Hits:
         grid = GRIDS[interpolation]
         precision, _ = self.interpolate(grid, epsilon, threads=threads)
         if interpolation == "101-point":
-            return precision.mean(axis=1)
+            return np.asarray(precision.mean(axis=1))
         total = np.zeros(len(self))
         for column in precision.T:  # VOC's program adds p / 11 eleven times: the order is part of the last bit
             total += column / grid.size

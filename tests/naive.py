@@ -1,7 +1,9 @@
 """Naive twins: the rules of every protocol in plain, slow Python; imports nothing of the library under test.
 
-Boxes are rows of floats. "xywh" is left, top, width, height in continuous coordinates; "xyxy" is left, top, right, bottom.
-Rankings are lists of 1-based ranks of the hits, ascending. Ranks given as `fractions.Fraction` make the ranking functions exact.
+Boxes are rows of floats. "xywh" is left, top, width, height in continuous coordinates; "xyxy" is left, top, right,
+bottom.
+Rankings are lists of 1-based ranks of the hits, ascending. Ranks given as `fractions.Fraction` make the ranking
+functions exact.
 """
 
 from __future__ import annotations
@@ -107,9 +109,9 @@ def coco_rankings(
 ):
     """Match everything within one area range, `max_det` detections per image and class at most.
 
-    Returns one entry per category in the order of `categories` (a single one when `use_categories` is false): None where no
-    image has anything of it, else a dict of `scores` (N,), `image` (N,), `rank` (N,) the 0-based place within its image,
-    `hit` (T, N), `ignored` (T, N) in ranking order (score, then image, then place), and `positives`.
+    Returns one entry per category in the order of `categories` (a single one when `use_categories` is false): None
+    where no image has anything of it, else a dict of `scores` (N,), `image` (N,), `rank` (N,) the 0-based place within
+    its image, `hit` (T, N), `ignored` (T, N) in ranking order (score, then image, then place), and `positives`.
     """
     low, high = area_range
     gts, dts = defaultdict(list), defaultdict(list)
@@ -171,8 +173,8 @@ def coco_evaluate(
 ):
     """Precision (T, R, K, A, M), recall (T, K, A, M) and scores (T, R, K, A, M) with -1 where undefined, COCO's rule.
 
-    `images` and `categories` are ids; records are COCO's dicts (`bbox` xywh, `area`, `iscrowd`; `score`). Categories come out in
-    ascending order, caps too. Annotation ids play no part: what pycocotools does with id 0 and with
+    `images` and `categories` are ids; records are COCO's dicts (`bbox` xywh, `area`, `iscrowd`; `score`). Categories
+    come out in ascending order, caps too. Annotation ids play no part: what pycocotools does with id 0 and with
     duplicate ids is not repeated here.
     """
     iou_thresholds = IOU_THRESHOLDS if iou_thresholds is None else iou_thresholds
@@ -249,11 +251,11 @@ def coco_summary(precision, recall):
 def voc_match(images, scores, boxes, ground_truth, threshold=0.5, strict=False, inclusive=True):
     """The devkit's matching of one class.
 
-    Parameters: `images` (N,), `scores` (N,), `boxes` (N, 4) xyxy of the detections in file order; `ground_truth` maps an image to
-    `(boxes (G, 4) xyxy, difficult (G,))` of this class. `strict` compares with `>`, as the Python programs do; the devkit
-    with `>=`.
-    Returns `order` (N,), the detections by descending score (ties in file order), and for every rank "TP", "FP" or "ignored",
-    and the number of positives.
+    Parameters: `images` (N,), `scores` (N,), `boxes` (N, 4) xyxy of the detections in file order; `ground_truth` maps
+    an image to `(boxes (G, 4) xyxy, difficult (G,))` of this class. `strict` compares with `>`, as the Python programs
+    do; the devkit with `>=`.
+    Returns `order` (N,), the detections by descending score (ties in file order), and for every rank "TP", "FP" or
+    "ignored", and the number of positives.
     """
     boxes = np.asarray(boxes, float).reshape(-1, 4)
     of_image = defaultdict(list)
@@ -359,7 +361,7 @@ def read_voc_results(text):
 
 
 def ranks_of(relevance, scores=None):
-    """1-based ranks of the relevant items, of a list in ranking order or ranked by descending score, ties in list order."""
+    """1-based ranks of the relevant items of a list in ranking order, or ranked by score with ties in list order."""
     order = range(len(relevance)) if scores is None else by_score(scores)
     return [rank for rank, i in enumerate(order, start=1) if relevance[i]]
 
@@ -456,8 +458,8 @@ def counts(scores, hit, ignored, positives, score_threshold=-math.inf):
 def best_f1(scores, hit, ignored, positives):
     """The score threshold at which F1 is best: (score, F1, precision, recall); a tied group enters whole.
 
-    F1 is 2 TP / (counted + positives), compared exactly; the highest score wins among equals. What is ignored is as if it were not
-    there. All NaN without positives or without a counted detection.
+    F1 is 2 TP / (counted + positives), compared exactly; the highest score wins among equals. What is ignored is as if
+    it were not there. All NaN without positives or without a counted detection.
     """
     counted = [(score, bool(h)) for score, h, skip in zip(scores, hit, ignored, strict=True) if not skip]
     if not positives or not counted:

@@ -66,11 +66,12 @@ def make_coco(
     """A small data set and its results, every peculiarity of which is a switch.
 
     `scores` is a key of `SCORES`; `coordinates` is "integer" (Python ints), "float" or "mixed"; `edges` are areas that
-    many boxes are given exactly; `crowded_cell` puts at least five more objects of one class into one image; `over_100`
-    puts more than 100 detections there. `zero_ids` gives one annotation, one image and one category the id 0;
-    `duplicate_ids` gives two annotations one id (pycocotools has ways of its own with those); `stray_images` adds
-    annotations of an image that is not listed; `unknown_categories` adds annotations and results of a category that is
-    not listed.
+    many boxes are given exactly; `crowded_cell` puts at least five more objects of one class into one image, and pairs
+    of objects with a detection halfway; `over_100` puts more than 100 detections into one. `unknown_categories` adds
+    annotations and results of a category that is not listed.
+
+    What only a drop-in for pycocotools repeats: `zero_ids` gives one annotation, one image and one category the id 0;
+    `duplicate_ids` gives two annotations one id; `stray_images` adds an annotation of an image that is not listed.
     """
     rng = np.random.default_rng(seed)
     factor = 10**9 if large_ids else 7
@@ -170,6 +171,14 @@ def make_coco(
                 records.append({"image_id": image, "category_id": category, "bbox": box()})
                 if rng.random() < 0.1:
                     records.append({**records[-1], "bbox": list(records[-1]["bbox"])})
+    if crowded_cell and both:
+        # Two objects that one detection touches equally, and a detection of only one of them: which was taken shows.
+        for x, y in rng.integers(0, 100, (4, 2)).tolist():
+            image = image_ids[rng.integers(images)]
+            for left in (x, x + 8):
+                add_object(image, both[0], [left, y, 32, 32])
+            for left in (x + 4, x + 8 * int(rng.integers(2))):
+                records.append({"image_id": image, "category_id": both[0], "bbox": [left, y, 32, 32]})
     if over_100 and with_detections:
         image, category = cells[-1][0] if cells else image_ids[0], (both or with_detections)[0]
         own = [a["bbox"] for a in annotations if a["image_id"] == image and a["category_id"] == category]

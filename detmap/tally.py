@@ -144,12 +144,13 @@ class Tally:
         }
         for name in ("image", "positive_image"):
             columns[name] = np.concatenate([at[getattr(part, name)] for at, part in zip(place, parts, strict=True)])
+        frozen: dict[str, Any] = {name: readonly(column, column.dtype) for name, column in columns.items()}
         return replace(
             self,
             image_ids=readonly(images, images.dtype),
             ranked=False,
             notices=notices,
-            **{name: readonly(column, column.dtype) for name, column in columns.items()},
+            **frozen,
         )
 
     def in_ranking_order(self, threads: int | None = None, *, grouped: bool = False) -> Tally:

@@ -90,18 +90,22 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
     )
     images, categories = _ids(list(p.imgIds)), _ids(list(p.catIds))
     filters = {"imgIds": p.imgIds, "catIds": p.catIds} if p.useCats else {"imgIds": p.imgIds}
-    wanted = set(p.catIds)
+    cells = set(p.imgIds), set(p.catIds)
 
     def dts() -> list[Any]:
-        records = coco_dt.loadAnns(coco_dt.getAnnIds(**filters))
-        return [record for record in records if record["category_id"] in wanted]
+        records: list[Any] = coco_dt.loadAnns(coco_dt.getAnnIds(**filters))
+        return records
 
-    gts = [g for g in coco_gt.loadAnns(coco_gt.getAnnIds(**filters)) if g["category_id"] in wanted]
+    def visited(records: list[Any]) -> list[Any]:
+        return [r for r in records if r["image_id"] in cells[0] and r["category_id"] in cells[1]]
+
+    gts = coco_gt.loadAnns(coco_gt.getAnnIds(**filters))
+    sought = visited(gts)
     results: Results | None = coco_dt.__dict__.get("_results") if type(coco_dt) is COCO else None
-    records = dts() if results is None else results.records
-    truth, found = _Columns.read(gts, scored=False), _Columns.read(records, results and results.images)
-    crowd, areas = np.array([g["iscrowd"] for g in gts] or [0]), _numbers([g["area"] for g in gts])
-    if crowd.dtype.kind not in "bi" or not _ids([g["id"] for g in gts]).all():
+    records = visited(dts()) if results is None else results.records
+    truth, found = _Columns.read(sought, scored=False), _Columns.read(records, results and results.images)
+    crowd, areas = np.array([g["iscrowd"] for g in sought] or [0]), _numbers([g["area"] for g in sought])
+    if crowd.dtype.kind not in "bi" or not _ids([g["id"] for g in sought]).all():
         raise UnusualError
     if results is None:
         own = _numbers([d["area"] for d in records])
@@ -113,7 +117,7 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
     if not kept.all():
         image, category = image[kept], category[kept]
         found = replace(found, boxes=found.boxes[kept], scores=found.scores[kept])
-    if not found.plain() or truth_image.min(initial=0) < 0 or truth_category.min(initial=0) < 0:
+    if not (found.plain() and truth.plain()):
         raise UnusualError
 
     codes = readonly(np.arange(categories.size), np.int64)
@@ -138,8 +142,9 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
         protocol,
     )
     low, high = protocol.area_ranges[-1][1:]
-    for gt, area in zip(gts, areas.tolist(), strict=True):
-        gt["ignore"] = gt["iscrowd"]
+    for gt in gts:
+        gt["ignore"] = gt.get("iscrowd", False)
+    for gt, area in zip(sought, areas.tolist(), strict=True):
         gt["_ignore"] = int(bool(gt["iscrowd"]) or area < low or area > high)
     return Snapshot(frozen, gts, dts, tally)
 

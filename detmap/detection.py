@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import parallel
-from detmap.errors import InputError, OptionError
+from detmap.errors import OptionError
 from detmap.hits import Curve, Interpolation
 from detmap.kernels import matching, overlap, readonly, sorting
-from detmap.protocols import AreaRanges, Protocol, resolve
+from detmap.protocols import UNLIMITED, AreaRanges, Protocol, resolve
 from detmap.results import Result
 from detmap.tables import Detections, GroundTruth, Ids, check_pair, locate, select
 from detmap.tally import Sweeps, Tally, word_count
@@ -154,7 +154,7 @@ def match(
     Parameters are those of `evaluate`; ``DetectionResult(tally)`` makes the metrics.
     """
     check_pair(ground_truth, detections)
-    protocol = resolve(protocol)
+    protocol, detections = resolve(protocol), detections.on_images_of(ground_truth)
     notices = {**ground_truth.notices}
     for code, count in detections.notices.items():
         notices[code] = notices.get(code, 0) + count
@@ -163,16 +163,6 @@ def match(
     shape = categories.size, images.size
 
     det_image = _translate(detections.images, ground_truth.images.values)
-    if (det_image < 0).any():
-        record = int(np.argmax(det_image < 0))
-        raise InputError(
-            "is not an image of the ground truth",
-            source=detections.source,
-            record=record,
-            field="image_id",
-            value=detections.images.values[detections.images.codes[record]].item(),
-            remedy="are these the detections of another data set? Else read them with unknown_images='ignore'",
-        )
     det_category = _translate(detections.categories, ground_truth.categories.values)
     notices["unknown_category"] = int((det_category < 0).sum())
     notices["no_detections"] = int(not len(detections))
@@ -521,6 +511,41 @@ class DetectionResult(Result):
         counted = np.bincount(tally.category[kept & ~tally.bit(tally.ignored, 0, t)], minlength=size)
         return Counts(self.categories, true, counted - true, tally.positives()[:, 0] - true)
 
+    def summary(self) -> list[dict[str, Any]]:
+        """Return a row per metric with what it is a mean over, for a table that a person reads."""
+        protocol, rows = self.protocol, []
+        ious = [f"{iou:.2f}".rstrip("0").ljust(3, "0") for iou in protocol.iou_thresholds]
+        every = ious[0] if len(ious) == 1 else f"{ious[0]}:{ious[-1]}"
+        for name, (kind, iou, area, cap, category) in _metric_table(protocol, self.categories):
+            most = protocol.max_dets[cap]
+            row = {
+                "metric": name if category is None else self.categories[category][1],
+                "value": self[name],
+                "mean of": {"AP": "precision", "AR": "recall"}[kind],
+                "IoU": every if iou is None else f"{iou:.2f}",
+                "area": protocol.area_ranges[area][0],
+                "max detections": "all" if most == UNLIMITED else str(most),
+            }
+            rows.append(row)
+        return rows
+
+    def class_summary(self) -> list[dict[str, Any]]:
+        """Return a row per category for a table that a person reads; `rows` has everything."""
+        t = self._threshold(0.5) if 0.5 in self.protocol.iou_thresholds else 0
+        iou = f"{self.protocol.iou_thresholds[t]:.2g}"
+        rows = []
+        for record in self.per_category:
+            row = {"category": record["category"], "AP": record["AP"]}
+            if not self.protocol.per_class_metrics:
+                row |= {"AP50": record["AP50"], "AP75": record["AP75"]}
+            row |= {name: record[name] for name in ("positives", "detections")}
+            row |= {
+                f"{short}@{iou}": record[name][t]
+                for short, name in (("TP", "true_positives"), ("FP", "false_positives"), ("FN", "false_negatives"))
+            }
+            rows.append(row | {"best F1": record["best_f1"]["f1"], "at score": record["best_f1"]["score"]})
+        return rows
+
     def rows(self) -> list[dict[str, Any]]:
         """Return `per_category` with one column per value."""
         flat = []
@@ -566,7 +591,7 @@ def _metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -
     if protocol.per_class_metrics:
         table: list[tuple[str, _Row]] = [(f"mAP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas]
         return table + [(f"AP_{name}", ("AP", None, 0, last, k)) for k, (_, name) in enumerate(categories)]
-    caps = [(f"AR_{cap}" if cap < 2**31 - 1 else "AR", m) for m, cap in enumerate(protocol.max_dets)]
+    caps = [(f"AR_{cap}" if cap < UNLIMITED else "AR", m) for m, cap in enumerate(protocol.max_dets)]
     return [
         ("AP", ("AP", None, 0, last, None)),
         ("AP50", ("AP", 0.5, 0, last, None)),

@@ -126,4 +126,8 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
     except tarfile.TarError:
         raise InputError("is neither a folder nor a tar archive", source=str(path)) from None
     if not count:
-        raise InputError(f"holds no file that ends in {suffix}", source=str(path), remedy="is it the right folder?")
+        raise InputError(
+            f"holds no file that ends in {suffix}",
+            source=str(path),
+            remedy="is it the right folder, and the ground truth first?",
+        )

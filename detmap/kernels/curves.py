@@ -92,33 +92,36 @@ def interpolate(
     """
     envelope = np.empty(_longest(starts, begin, end))
     with_scores = out_scores.shape[0] > 0
+    reached = np.empty(grid.shape[0], np.int64)  # how many hits it takes to reach each recall of the grid
+    found = 0
     for q in range(begin, end):
-        first, hits, found = starts[q], starts[q + 1] - starts[q], positives[q]
-        if found <= 0:
+        first, hits = starts[q], starts[q + 1] - starts[q]
+        if positives[q] <= 0:
             out_precision[q] = np.nan
             if with_scores:
                 out_scores[q] = np.nan
             continue
-        out_precision[q] = 0.0
-        if with_scores:
-            out_scores[q] = 0.0
+        if positives[q] != found:  # the rankings of a class share their positives
+            found = positives[q]
+            for i in range(grid.shape[0]):
+                # A guess, then the exact comparison: the first hit whose recall, as rounded, reaches the grid's.
+                j = int(max(0.0, min(np.ceil(grid[i] * found), found + 1.0)))
+                while j > 0 and (j - 1) / found >= grid[i]:
+                    j -= 1
+                while j <= found and j / found < grid[i]:
+                    j += 1
+                reached[i] = j
         _envelope(ranks, first, hits, epsilon, envelope)
+        end_of_grid = grid.shape[0]
         for i in range(grid.shape[0]):
-            recall = grid[i]
-            if recall <= 0.0:
-                if hits:
-                    out_precision[q, i] = envelope[0]
-                if with_scores:
-                    out_scores[q, i] = first_scores[q]
-                continue
-            # A guess, then the exact comparison: the first hit whose recall, as rounded, reaches the grid's.
-            j = int(min(np.ceil(recall * found), hits + 1.0)) - 1
-            while j > 0 and j / found >= recall:
-                j -= 1
-            while j < hits and (j + 1) / found < recall:
-                j += 1
-            if j >= hits:
+            j = reached[i]
+            if j > hits:
+                end_of_grid = i
                 break
-            out_precision[q, i] = envelope[j]
+            out_precision[q, i] = envelope[max(j, 1) - 1] if hits else 0.0
             if with_scores:
-                out_scores[q, i] = scores[first + j]
+                out_scores[q, i] = scores[first + j - 1] if j else first_scores[q]
+        for i in range(end_of_grid, grid.shape[0]):
+            out_precision[q, i] = 0.0
+            if with_scores:
+                out_scores[q, i] = 0.0

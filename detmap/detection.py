@@ -71,9 +71,9 @@ def evaluate(
 
     Notes
     -----
-    Under ``coco`` every bit equals pycocotools 2.0.11's, with NaN where it writes -1, but for two accidents that only a
-    drop-in should repeat: there a match with ground truth of id 0 counts as a miss, and of annotations that share an id
-    the last is scored once for each.
+    Under ``coco`` every bit equals pycocotools 2.0.11's, with NaN where it writes -1, but for three accidents that only a
+    drop-in should repeat: there a match with ground truth of id 0 counts as a miss, of annotations that share an id
+    the last is scored once for each, and two boxes so small that their areas vanish (below 1e-160 pixels a side) match.
     """
     check_pair(ground_truth, detections)
     decided = resolve(

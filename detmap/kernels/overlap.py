@@ -156,7 +156,7 @@ def box_candidates(
                 if height > 0.0 and width > 0.0:
                     inter = width * height
                     value = inter / (area if crowd[ground_truth.order[start + name]] else area + right[g, 4] - inter)
-                if value < lowest:
+                if not value >= lowest:  # nor is it where areas vanished and 0 / 0 came out
                     continue
                 j = used  # candidates of a detection stand in the order of the ground truth, which the sweep loses
                 while j > first[d] and found[j - 1] > name:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 import pkgutil
 
@@ -66,7 +67,7 @@ def test_group_by(case):
     out, starts = np.empty(len(keys), np.int32), np.empty(groups + 1, np.int64)
     sorting.group_by(readonly(keys, np.int32), readonly(order, np.int32), out, starts)
     expected = [[i for i in order.tolist() if keys[i] == g] for g in range(groups)]
-    assert [out[a:b].tolist() for a, b in zip(starts[:-1], starts[1:], strict=True)] == expected
+    assert [out[a:b].tolist() for a, b in itertools.pairwise(starts)] == expected
 
 
 @settings(max_examples=examples(200))
@@ -425,10 +426,10 @@ def test_interpolate(rows, grid, epsilon, with_scores):
     first = np.arange(len(rows)) + 0.5
     precision = np.full((len(rows), len(grid)), 7.0)
     out_scores = np.full((len(rows) if with_scores else 0, len(grid)), 7.0)
+    known = [readonly(column if with_scores else (), np.float64) for column in (at_hits, first)]
     curves.interpolate(
-        starts, flat, readonly(at_hits if with_scores else (), np.float64), readonly(first if with_scores else (), np.float64),
-        positives, readonly(grid, np.float64), epsilon, 0, len(rows), precision, out_scores,
-    )  # fmt: skip
+        starts, flat, *known, positives, readonly(grid, np.float64), epsilon, 0, len(rows), precision, out_scores
+    )
     for q, (ranks, missed) in enumerate(rows):
         found = len(ranks) + missed
         if not found:

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import parallel
-from detmap.errors import InputError, OptionError
+from detmap.errors import OptionError
 from detmap.hits import Curve, Interpolation
 from detmap.kernels import matching, overlap, readonly, sorting
-from detmap.protocols import AreaRanges, Protocol, resolve
+from detmap.protocols import UNLIMITED, AreaRanges, Protocol, resolve
 from detmap.results import Result
 from detmap.tables import Detections, GroundTruth, Ids, check_pair, locate, select
-from detmap.tally import Sweeps, Tally, word_count
+from detmap.tally import Rankings, Tally, word_count
 
 
 def evaluate(
@@ -71,9 +71,9 @@ def evaluate(
 
     Notes
     -----
-    Under ``coco`` every bit equals pycocotools 2.0.11's, with NaN where it writes -1, but for two accidents that only a
-    drop-in should repeat: there a match with ground truth of id 0 counts as a miss, and of annotations that share an id
-    the last is scored once for each.
+    Under ``coco`` every bit equals pycocotools 2.0.11's, with NaN where it writes -1, but for three accidents that only a
+    drop-in should repeat: there a match with ground truth of id 0 counts as a miss, of annotations that share an id
+    the last is scored once for each, and two boxes so small that their areas vanish (below 1e-160 pixels a side) match.
     """
     check_pair(ground_truth, detections)
     decided = resolve(
@@ -92,30 +92,30 @@ def evaluate(
 
 @dataclass(frozen=True)
 class _Side:
-    """One side's rows by category and image: positions in `order`, cut into cells."""
+    """One side's rows by image and category: positions in `order`, cut into cells."""
 
     order: NDArray[np.int32]
     starts: NDArray[np.int64]
-    category: NDArray[np.int32]
     image: NDArray[np.int32]
+    category: NDArray[np.int32]
 
     @classmethod
     def of(cls, category: NDArray[np.int32], image: NDArray[np.int32], shape: tuple[int, int], merged: bool) -> _Side:
-        """Arrange rows; those with a category or image of -1 are left out. `merged` makes one category of all."""
-        kept = (category >= 0) & (image >= 0)
-        order = np.flatnonzero(kept).astype(np.int32)
-        by_category, by_image = (category, shape[0]), (image, shape[1])
-        starts: Any = None
-        # The cells of one image hold its rows category by category where categories are not used, as pycocotools has it.
-        for keys, groups in (by_category, by_image) if merged else (by_image, by_category):
+        """Arrange rows; those with a category or image of -1 are left out. `merged` makes one category of all.
+
+        By image first, which is how files are written, so that memory is read from end to end. Where categories are not
+        used an image's rows still stand category by category, as pycocotools has it.
+        """
+        order = np.flatnonzero((category >= 0) & (image >= 0)).astype(np.int32)
+        for keys, groups in ((category, shape[0]), (image, shape[1])):
             out, starts = np.empty_like(order), np.empty(groups + 1, np.int64)
             sorting.group_by(readonly(keys, np.int32), readonly(order, np.int32), out, starts)
             order = out
-        order = readonly(order, np.int32)
-        bounds = readonly([0, order.size] if merged else starts, np.int64)
-        count = sorting.count_runs(bounds, image, order)
+        order, starts = readonly(order, np.int32), readonly(starts, np.int64)
+        keys = readonly(np.zeros_like(category) if merged else category, np.int32)
+        count = sorting.count_runs(starts, keys, order)
         cells = np.empty(count + 1, np.int64), np.empty(count, np.int32), np.empty(count, np.int32)
-        sorting.find_runs(bounds, image, order, *cells)
+        sorting.find_runs(starts, keys, order, *cells)
         return cls(order, readonly(cells[0], np.int64), readonly(cells[1], np.int32), readonly(cells[2], np.int32))
 
     def lengths(self) -> NDArray[np.int64]:
@@ -128,10 +128,10 @@ class _Side:
         parallel.run(lambda a, b: sorting.sort_groups(scores, self.starts, a, b, order), blocks, threads)
         lengths = self.lengths()
         if not lengths.size or lengths.max() <= cap:
-            return _Side(readonly(order, np.int32), self.starts, self.category, self.image)
+            return _Side(readonly(order, np.int32), self.starts, self.image, self.category)
         kept = self.ranks() < cap
         starts = np.concatenate(([0], np.cumsum(np.minimum(lengths, cap))))
-        return _Side(readonly(order[kept], np.int32), readonly(starts, np.int64), self.category, self.image)
+        return _Side(readonly(order[kept], np.int32), readonly(starts, np.int64), self.image, self.category)
 
     def ranks(self) -> NDArray[np.int32]:
         """Return each position's place within its cell."""
@@ -154,7 +154,20 @@ def match(
     Parameters are those of `evaluate`; ``DetectionResult(tally)`` makes the metrics.
     """
     check_pair(ground_truth, detections)
-    protocol = resolve(protocol)
+    detections = detections.on_images_of(ground_truth)
+    tally = _match(ground_truth, detections, resolve(protocol), image_ids, category_ids, threads)
+    return tally.in_ranking_order(threads, grouped=True)
+
+
+def _match(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: Protocol,
+    image_ids: Any,
+    category_ids: Any,
+    threads: int | None,
+) -> Tally:
+    """Return the tally with its detections image by image; a function of its own, so that all it needed is gone after it."""
     notices = {**ground_truth.notices}
     for code, count in detections.notices.items():
         notices[code] = notices.get(code, 0) + count
@@ -163,16 +176,6 @@ def match(
     shape = categories.size, images.size
 
     det_image = _translate(detections.images, ground_truth.images.values)
-    if (det_image < 0).any():
-        record = int(np.argmax(det_image < 0))
-        raise InputError(
-            "is not an image of the ground truth",
-            source=detections.source,
-            record=record,
-            field="image_id",
-            value=detections.images.values[detections.images.codes[record]].item(),
-            remedy="are these the detections of another data set? Else read them with unknown_images='ignore'",
-        )
     det_category = _translate(detections.categories, ground_truth.categories.values)
     notices["unknown_category"] = int((det_category < 0).sum())
     notices["no_detections"] = int(not len(detections))
@@ -194,7 +197,7 @@ def match(
     # Most cells hold detections only; `cells` are those that hold both.
     left = np.empty(min(found.image.size, truth.image.size), np.int64)
     right = np.empty_like(left)
-    count = sorting.join(found.category, found.image, truth.category, truth.image, left, right)
+    count = sorting.join(found.image, found.category, truth.image, truth.category, left, right)
     left, right = left[:count], right[:count]
     cells = overlap.Cells(
         *(readonly(column, np.int64) for column in (found.starts[left], found.starts[left + 1])),
@@ -241,7 +244,7 @@ def match(
         positive_image=truth.image,
         positive_counts=readonly(positives, np.int32),
         notices={code: count for code, count in notices.items() if count},
-    ).in_ranking_order(threads, grouped=True)
+    )
 
 
 def _selection(ids: Ids, wanted: Any, what: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
@@ -364,7 +367,7 @@ class DetectionResult(Result):
     @property
     def notices(self) -> Mapping[str, int]:
         """What was unusual in the input, counted; `detmap.tables.NOTICES` says it in words."""
-        empty = int((self.tally.positives()[:, 0] == 0).sum())
+        empty = int((self.tally.positives[:, 0] == 0).sum())
         return {**self.tally.notices, **({"empty_categories": empty} if empty else {})}
 
     def _accumulate(self, threads: int | None) -> None:
@@ -375,14 +378,13 @@ class DetectionResult(Result):
             len(protocol.max_dets),
             len(protocol.iou_thresholds),
         )
-        sweeps, per_sweep, rankings = Sweeps.of(self.tally), shape[-1], int(np.prod(shape))
+        rankings = Rankings(self.tally)
         grid = readonly(protocol.recall_thresholds, np.float64)
-        precision, scores = np.empty((rankings, grid.size)), np.empty((rankings, grid.size))
-        recall, ap = np.empty(rankings), np.empty(rankings)
+        precision, scores = np.empty((len(rankings), grid.size)), np.empty((len(rankings), grid.size))
+        recall, ap = np.empty(len(rankings)), np.empty(len(rankings))
 
         def accumulate(begin: int, end: int) -> None:
-            hits = sweeps.hits(begin, end)
-            rows = slice(begin * per_sweep, end * per_sweep)
+            hits, rows = rankings.hits(begin, end), slice(begin, end)
             hits.interpolate_into(grid, protocol.epsilon, precision[rows], scores[rows])
             recall[rows] = hits.recall()
             if protocol.interpolation == "grid":
@@ -390,7 +392,7 @@ class DetectionResult(Result):
             else:
                 ap[rows] = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
 
-        parallel.run(accumulate, sweeps.blocks(), threads)
+        parallel.run(accumulate, rankings.blocks(), threads)
         # Made by category, area and cap; shown in pycocotools' order of axes.
         for array in (precision, scores, recall, ap):
             array.setflags(write=False)
@@ -442,16 +444,14 @@ class DetectionResult(Result):
         with its ``f1``, ``precision`` and ``recall``, at IoU 0.5 (or the first threshold); NaN without ground truth.
         """
         tally, last = self.tally, len(self.protocol.max_dets) - 1
-        starts, positives = tally.class_starts(), tally.positives()[:, 0]
+        starts, positives = tally.class_starts, tally.positives[:, 0]
         thresholds = self.protocol.iou_thresholds
-        hits, ignored = [], []
-        for t in range(len(thresholds)):
-            hits.append(np.add.reduceat(np.append(tally.bit(tally.hit, 0, t), False), starts, dtype=np.int64)[:-1])
-            ignored.append(
-                np.add.reduceat(np.append(tally.bit(tally.ignored, 0, t), False), starts, dtype=np.int64)[:-1]
-            )
+        found = tally.hit_counts[:, 0].T
+        skipped = [
+            np.bincount(tally.category[tally.bit(tally.ignored, 0, t)], minlength=len(self.categories))
+            for t in range(len(thresholds))
+        ]
         count = np.diff(starts)
-        found, skipped = np.array(hits) * (count > 0), np.array(ignored) * (count > 0)
         f1_at = self._threshold(0.5) if 0.5 in thresholds else 0
         return [
             {
@@ -463,7 +463,9 @@ class DetectionResult(Result):
                 "positives": int(positives[k]),
                 "detections": int(count[k]),
                 "true_positives": found[:, k].tolist(),
-                "false_positives": (count[k] - found[:, k] - skipped[:, k]).tolist(),
+                "false_positives": [
+                    int(count[k] - hits[k] - rest[k]) for hits, rest in zip(found, skipped, strict=True)
+                ],
                 "false_negatives": (positives[k] - found[:, k]).tolist(),
                 "best_f1": self._curve(k, f1_at).best_f1(int(positives[k])),
             }
@@ -471,13 +473,13 @@ class DetectionResult(Result):
         ]
 
     def _curve(self, k: int, t: int) -> Curve:
-        tally, starts = self.tally, self.tally.class_starts()
+        tally, starts = self.tally, self.tally.class_starts
         rows = slice(int(starts[k]), int(starts[k + 1]))
         counted = ~tally.bit(tally.ignored[rows], 0, t)
         return Curve.from_flags(
             tally.bit(tally.hit[rows], 0, t)[counted],
             tally.scores[rows][counted],
-            int(tally.positives()[k, 0]),
+            int(tally.positives[k, 0]),
             self.protocol.epsilon,
         )
 
@@ -519,7 +521,42 @@ class DetectionResult(Result):
         size = len(self.categories)
         true = np.bincount(tally.category[kept & tally.bit(tally.hit, 0, t)], minlength=size)
         counted = np.bincount(tally.category[kept & ~tally.bit(tally.ignored, 0, t)], minlength=size)
-        return Counts(self.categories, true, counted - true, tally.positives()[:, 0] - true)
+        return Counts(self.categories, true, counted - true, tally.positives[:, 0] - true)
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Return a row per metric with what it is a mean over, for a table that a person reads."""
+        protocol, rows = self.protocol, []
+        ious = [f"{iou:.2f}".rstrip("0").ljust(3, "0") for iou in protocol.iou_thresholds]
+        every = ious[0] if len(ious) == 1 else f"{ious[0]}:{ious[-1]}"
+        for name, (kind, iou, area, cap, category) in _metric_table(protocol, self.categories):
+            most = protocol.max_dets[cap]
+            row = {
+                "metric": name if category is None else self.categories[category][1],
+                "value": self[name],
+                "mean of": {"AP": "precision", "AR": "recall"}[kind],
+                "IoU": every if iou is None else f"{iou:.2f}",
+                "area": protocol.area_ranges[area][0],
+                "max detections": "all" if most == UNLIMITED else str(most),
+            }
+            rows.append(row)
+        return rows
+
+    def class_summary(self) -> list[dict[str, Any]]:
+        """Return a row per category for a table that a person reads; `rows` has everything."""
+        t = self._threshold(0.5) if 0.5 in self.protocol.iou_thresholds else 0
+        iou = f"{self.protocol.iou_thresholds[t]:.2g}"
+        rows = []
+        for record in self.per_category:
+            row = {"category": record["category"], "AP": record["AP"]}
+            if not self.protocol.per_class_metrics:
+                row |= {"AP50": record["AP50"], "AP75": record["AP75"]}
+            row |= {name: record[name] for name in ("positives", "detections")}
+            row |= {
+                f"{short}@{iou}": record[name][t]
+                for short, name in (("TP", "true_positives"), ("FP", "false_positives"), ("FN", "false_negatives"))
+            }
+            rows.append(row | {"best F1": record["best_f1"]["f1"], "at score": record["best_f1"]["score"]})
+        return rows
 
     def rows(self) -> list[dict[str, Any]]:
         """Return `per_category` with one column per value."""
@@ -566,7 +603,7 @@ def _metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -
     if protocol.per_class_metrics:
         table: list[tuple[str, _Row]] = [(f"mAP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas]
         return table + [(f"AP_{name}", ("AP", None, 0, last, k)) for k, (_, name) in enumerate(categories)]
-    caps = [(f"AR_{cap}" if cap < 2**31 - 1 else "AR", m) for m, cap in enumerate(protocol.max_dets)]
+    caps = [(f"AR_{cap}" if cap < UNLIMITED else "AR", m) for m, cap in enumerate(protocol.max_dets)]
     return [
         ("AP", ("AP", None, 0, last, None)),
         ("AP50", ("AP", 0.5, 0, last, None)),

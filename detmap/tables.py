@@ -117,10 +117,13 @@ def _boxes(boxes: ArrayLike, box_format: BoxFormat, count: int, source: str) -> 
         )
     if box_format == "xyxy":
         bad = (column[:, 2] < column[:, 0]) | (column[:, 3] < column[:, 1])
-        problem, remedy = "the far corner lies before the near one", "is the box x, y, width, height? Then say xywh"
+        problem, remedy = (
+            "the far corner lies before the near one",
+            "is it x, y, width, height? That is box_format='xywh'",
+        )
     else:
         bad = (column[:, 2] < 0) | (column[:, 3] < 0)
-        problem, remedy = "width and height must not be negative", "is the box x1, y1, x2, y2? Then say xyxy"
+        problem, remedy = "width and height must not be negative", "is it x1, y1, x2, y2? That is box_format='xyxy'"
     if bad.any():
         raise InputError(
             problem, source=source, record=_first(bad), field="bbox", value=column[_first(bad)].tolist(), remedy=remedy
@@ -350,6 +353,53 @@ class Detections:
             scores=score,
             notices=counted,
             source=source,
+        )
+
+    def on_images_of(self, ground_truth: GroundTruth, unknown: Literal["error", "ignore"] = "error") -> Detections:
+        """Return the detections that lie on images of the ground truth.
+
+        Parameters
+        ----------
+        ground_truth : GroundTruth
+            Whose images count.
+        unknown : {"error", "ignore"}
+            What to do where others occur; ``ignore`` drops and counts them.
+
+        Raises
+        ------
+        InputError
+            Where others occur, names the first.
+        """
+        if not isinstance(ground_truth, GroundTruth):
+            raise InputError(
+                f"expected GroundTruth, not {type(ground_truth).__name__}",
+                remedy="read it first: detmap.read_coco, detmap.read_voc",
+            )
+        if unknown not in ("error", "ignore"):
+            raise InputError("unknown_images must be 'error' or 'ignore'", value=unknown)
+        known = locate(self.images.values, ground_truth.images.values) >= 0
+        if known.all():
+            return self
+        kept = known[self.images.codes]
+        if unknown == "error":
+            record = _first(~kept)
+            raise InputError(
+                "is not an image of the ground truth",
+                source=self.source,
+                record=record,
+                field="image_id",
+                value=self.images.values[self.images.codes[record]].item(),
+                remedy="are both of one data set? Such detections are dropped with unknown_images='ignore' "
+                "(--unknown-images ignore)",
+            )
+        return Detections.from_arrays(
+            image_ids=self.images.values[self.images.codes[kept]],
+            category_ids=self.categories.values[self.categories.codes[kept]],
+            boxes=self.boxes[kept],
+            scores=self.scores[kept],
+            box_format="xywh" if self.box_sizes else "xyxy",
+            notices={**self.notices, "zero_sized_boxes": 0, "unknown_image": int((~kept).sum())},
+            source=self.source,
         )
 
     def __len__(self) -> int:

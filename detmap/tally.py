@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from detmap.kernels import matching, readonly, sorting
 from detmap.protocols import Protocol
 from detmap.tables import locate
 
-#: Sweeps are collected in blocks of about so many detections looked at and hits written.
-_BLOCK = 400_000
+#: The rankings are made in about so many blocks.
+_BLOCKS = 32
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -166,22 +167,45 @@ class Tally:
         order, starts = _group(self.category, order, len(self.categories))
         blocks = parallel.split(np.diff(starts), max(len(self) / 16, 1.0))
         parallel.run(lambda a, b: sorting.sort_groups(self.scores, starts, a, b, order), blocks, threads)
-        columns: dict[str, Any] = {}
-        for name in ("category", "image", "rank", "order", "scores", "hit", "ignored"):
-            column = getattr(self, name)
-            columns[name] = readonly(column[order] if column.shape[0] else column, column.dtype)
+        names = [
+            name
+            for name in ("category", "image", "rank", "order", "scores", "hit", "ignored")
+            if len(getattr(self, name))
+        ]
+        columns: dict[str, Any] = {name: np.empty_like(getattr(self, name)) for name in names}
+
+        def take(begin: int, end: int) -> None:
+            rows = order[begin:end].astype(np.intp)
+            for name, column in columns.items():
+                np.take(getattr(self, name), rows, axis=0, out=column[begin:end], mode="clip")
+
+        parallel.run(take, parallel.even(len(self), threads), threads)
+        for column in columns.values():
+            column.setflags(write=False)
         return replace(self, ranked=True, **columns)
 
+    @cached_property
     def class_starts(self) -> NDArray[np.int64]:
-        """Return where each category's detections start in ranking order, shape (K + 1,)."""
+        """Where each category's detections start in ranking order, shape (K + 1,)."""
         counts = np.bincount(self.category, minlength=len(self.categories))
         return readonly(np.concatenate(([0], np.cumsum(counts))), np.int64)
 
+    @cached_property
     def positives(self) -> NDArray[np.int64]:
-        """Return the numbers of positives, shape (K, A)."""
-        total = np.zeros((len(self.categories), len(self.protocol.area_ranges)), np.int64)
-        np.add.at(total, self.positive_category, self.positive_counts)
-        return readonly(total, np.int64)
+        """The numbers of positives, shape (K, A)."""
+        columns = [
+            np.bincount(self.positive_category, weights=column, minlength=len(self.categories))
+            for column in self.positive_counts.T
+        ]
+        return readonly(np.stack(columns, axis=1), np.int64)
+
+    @cached_property
+    def hit_counts(self) -> NDArray[np.int64]:
+        """The numbers of hits within the largest cap, in ranking order, shape (K, A, T)."""
+        shape = (len(self.categories), len(self.protocol.area_ranges), len(self.protocol.iou_thresholds))
+        counts = np.zeros((shape[0], 64 * self.hit.shape[1]), np.int64)
+        matching.count_bits(self.class_starts, self.hit, counts)
+        return counts[:, : shape[1] * shape[2]].reshape(shape)
 
     def bit(self, words: NDArray[np.uint64], area: int, threshold: int) -> NDArray[np.bool_]:
         """Return one bit of every row of `hit` or `ignored`, shape (n,)."""
@@ -201,45 +225,48 @@ def _group(keys: NDArray[np.int32], order: NDArray[np.int32], groups: int) -> tu
 
 
 @dataclass(frozen=True, eq=False)
-class Sweeps:
-    """The rankings of a tally, made a block at a time.
+class Rankings:
+    """The rankings of a tally in ranking order, made a block at a time.
 
-    Ranking ``((k * A + a) * M + m) * T + t`` belongs to category *k*, area range *a*, cap *m* and IoU threshold *t*; a
-    sweep makes the T rankings of one (k, a, m).
+    Ranking ``((k * A + a) * M + m) * T + t`` belongs to category *k*, area range *a*, cap *m* and IoU threshold *t*.
     """
 
     tally: Tally
-    positives: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    caps: NDArray[np.int64]
 
-    @classmethod
-    def of(cls, tally: Tally) -> Sweeps:
-        """Prepare the sweeps of a tally in ranking order."""
-        return cls(tally, tally.positives(), tally.class_starts(), readonly(tally.protocol.max_dets, np.int64))
+    def __len__(self) -> int:
+        """Return how many there are."""
+        protocol = self.tally.protocol
+        return self.tally.positives.size * len(protocol.max_dets) * len(protocol.iou_thresholds)
 
-    def _capacity(self) -> NDArray[np.int64]:
-        """Return how many hits a ranking of each sweep can have, shape (K * A * M,)."""
-        most = np.minimum(self.positives, np.diff(self.starts)[:, None])
-        return np.repeat(most.ravel(), self.caps.size)
+    def _per_area(self) -> int:
+        return len(self.tally.protocol.max_dets) * len(self.tally.protocol.iou_thresholds)
+
+    def _capacity(self, begin: int, end: int) -> NDArray[np.int64]:
+        """Return how many hits each ranking can have at most: as many as within the largest cap."""
+        caps, thresholds = len(self.tally.protocol.max_dets), len(self.tally.protocol.iou_thresholds)
+        ranking = np.arange(begin, end)
+        return np.asarray(
+            self.tally.hit_counts.ravel()[ranking // (caps * thresholds) * thresholds + ranking % thresholds]
+        )
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Cut the sweeps into blocks of bounded memory."""
-        thresholds = len(self.tally.protocol.iou_thresholds)
-        looked_at = np.repeat(np.diff(self.starts), self.positives.shape[1] * self.caps.size)
-        return parallel.split(self._capacity() * thresholds * 4 + looked_at + 200 * thresholds, _BLOCK)
+        """Cut the rankings into blocks whose hits take up no more memory than the tally does."""
+        capacity = self._capacity(0, len(self))
+        looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
+        costs = capacity + looked_at / self._per_area() + 4
+        return parallel.split(costs, max(min(float(costs.sum()) / _BLOCKS, len(self.tally)), 1.0))
 
     def hits(self, begin: int, end: int) -> Hits:
-        """Return the hits of sweeps ``[begin, end)``: T rankings each."""
-        tally, thresholds = self.tally, len(self.tally.protocol.iou_thresholds)
-        capacity = int(self._capacity()[begin:end].sum()) * thresholds
-        rankings = (end - begin) * thresholds
-        starts, items = np.empty(rankings + 1, np.int64), np.empty(rankings, np.int64)
-        ranks, scores, first = np.empty(capacity, np.int64), np.empty(capacity), np.empty(rankings)
+        """Return the hits of rankings ``[begin, end)``."""
+        tally = self.tally
+        starts = np.concatenate(([0], np.cumsum(self._capacity(begin, end))))
+        items, first = np.empty(end - begin, np.int64), np.empty(end - begin)
+        ranks, scores = np.empty(starts[-1], np.int64), np.empty(starts[-1])
         matching.collect_hits(
-            self.starts, tally.rank, tally.scores, tally.hit, tally.ignored, self.caps, self.positives, thresholds,
+            tally.class_starts, tally.rank, tally.scores, tally.hit, tally.ignored,
+            readonly(tally.protocol.max_dets, np.int64), tally.positives, len(tally.protocol.iou_thresholds),
             begin, end, starts, ranks, scores, items, first,
         )  # fmt: skip
         found = starts[-1]
-        positives = np.repeat(np.repeat(self.positives.ravel(), self.caps.size)[begin:end], thresholds)
+        positives = tally.positives.ravel()[np.arange(begin, end) // self._per_area()]
         return Hits(starts, ranks[:found], positives, items, scores[:found], first)

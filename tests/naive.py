@@ -9,7 +9,6 @@ functions exact.
 from __future__ import annotations
 
 import math
-import re
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 from fractions import Fraction
@@ -353,7 +352,7 @@ def read_voc_xml(text):
 
 def read_voc_results(text):
     """`images`, `scores`, `boxes` (xyxy) of one `comp4_det_*_{class}.txt`, in file order."""
-    rows = [re.split(r"\s+", line.strip()) for line in text.splitlines() if line.strip()]
+    rows = [line.split() for line in text.splitlines() if line.strip()]
     return [row[0] for row in rows], [float(row[1]) for row in rows], [[float(x) for x in row[2:6]] for row in rows]
 
 
@@ -406,12 +405,15 @@ def trapezoid_ap(ranks, positives, epsilon=0):
 
 
 def n_point_precisions(ranks, positives, grid, epsilon=0):
-    """For every recall of `grid` the largest precision at that recall or more, 0 where it is not reached."""
-    recalls = [j / positives for j in range(1, len(ranks) + 1)]
+    """For every recall of `grid` the largest precision at that recall or more, 0 where it is not reached.
+
+    Recalls are compared as floats, or exactly with those of a `grid` of fractions.
+    """
     envelope = envelope_at_hits(ranks, epsilon)
     result = []
     for wanted in grid:
-        reached = [j for j, recall in enumerate(recalls) if recall >= wanted]
+        one = Fraction(1) if isinstance(wanted, Fraction) else 1
+        reached = [j for j in range(len(ranks)) if one * (j + 1) / positives >= wanted]
         result.append(envelope[reached[0]] if reached else 0)
     return result
 

@@ -7,13 +7,16 @@ A workload is `(dataset, results, params)`: COCO's dicts, a list of result recor
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import itertools
+import tarfile
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import naive
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 REAL_DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
@@ -465,7 +468,7 @@ def pycocotools_evaluate(
     category_ids=None,
     iou_type="bbox",
 ):
-    """Run the real pycocotools, silently and on copies: dict of `precision`, `recall`, `scores` and `stats`.
+    """Run the real pycocotools, silently and on copies: dict of `precision`, `recall`, `scores`, `stats`, `eval_imgs`.
 
     `stats` are the twelve numbers, or None where its `summarize` cannot be asked (fewer than three caps). Results may
     be empty, which its `loadRes` would refuse.
@@ -506,7 +509,34 @@ def pycocotools_evaluate(
             evaluation.summarize()
             stats = evaluation.stats
     arrays = {name: evaluation.eval[name] for name in ("precision", "recall", "scores")}
-    return {**arrays, "stats": stats}
+    return {**arrays, "stats": stats, "eval_imgs": evaluation.evalImgs}
+
+
+# -------------------------------------------------------------------------------------------------------- real data
+
+
+def needs_real_data(test):
+    """Mark a test as `real_data`, skipped where the data is absent."""
+    absent = pytest.mark.skipif(not REAL_DATA.is_dir(), reason="../shared/data is absent: real data is not committed")
+    return pytest.mark.real_data(absent(test))
+
+
+@functools.cache
+def real_voc_ground_truth():
+    """VOC2007 test: image -> objects as `naive.read_voc_xml` returns them."""
+    with tarfile.open(REAL_DATA / "voc2007" / "Annotations.tar.gz") as archive:
+        members = [member for member in archive if member.isfile()]
+        return {Path(m.name).stem: naive.read_voc_xml(archive.extractfile(m).read()) for m in members}
+
+
+def real_voc_detections(which):
+    """A real detector ("a" or "b"): class -> `(images, scores, boxes)` as `naive.read_voc_results` returns them."""
+    with tarfile.open(REAL_DATA / "voc2007" / f"detections_{which}.tar.gz") as archive:
+        return {
+            Path(member.name).stem.split("_")[-1]: naive.read_voc_results(archive.extractfile(member).read().decode())
+            for member in archive
+            if member.isfile()
+        }
 
 
 # --------------------------------------------------------------------------------------------- big workloads of arrays

@@ -90,35 +90,41 @@ def interpolate(
     reached, whatever follows it in an unsorted grid. With scores (`scores` not empty) ``out_scores[q, i]`` is the score at
     which that recall is first reached; at recall 0 that of the first item.
     """
-    envelope = np.empty(_longest(starts, begin, end))
     with_scores = out_scores.shape[0] > 0
+    reached = np.empty(grid.shape[0], np.int64)  # how many hits it takes to reach each recall of the grid
+    found = 0
     for q in range(begin, end):
-        first, hits, found = starts[q], starts[q + 1] - starts[q], positives[q]
-        if found <= 0:
+        first, hits = starts[q], starts[q + 1] - starts[q]
+        if positives[q] <= 0:
             out_precision[q] = np.nan
             if with_scores:
                 out_scores[q] = np.nan
             continue
-        out_precision[q] = 0.0
-        if with_scores:
-            out_scores[q] = 0.0
-        _envelope(ranks, first, hits, epsilon, envelope)
-        for i in range(grid.shape[0]):
-            recall = grid[i]
-            if recall <= 0.0:
-                if hits:
-                    out_precision[q, i] = envelope[0]
-                if with_scores:
-                    out_scores[q, i] = first_scores[q]
-                continue
-            # A guess, then the exact comparison: the first hit whose recall, as rounded, reaches the grid's.
-            j = int(min(np.ceil(recall * found), hits + 1.0)) - 1
-            while j > 0 and j / found >= recall:
-                j -= 1
-            while j < hits and (j + 1) / found < recall:
-                j += 1
-            if j >= hits:
-                break
-            out_precision[q, i] = envelope[j]
+        if positives[q] != found:  # the rankings of a class share their positives
+            found = positives[q]
+            for i in range(grid.shape[0]):
+                # A guess, then the exact comparison: the first hit whose recall, as rounded, reaches the grid's.
+                j = int(max(0.0, min(np.ceil(grid[i] * found), found + 1.0)))
+                while j > 0 and (j - 1) / found >= grid[i]:
+                    j -= 1
+                while j <= found and j / found < grid[i]:
+                    j += 1
+                reached[i] = j
+        stop = 0
+        while stop < grid.shape[0] and reached[stop] <= hits:
+            stop += 1
+        for i in range(stop, grid.shape[0]):
+            out_precision[q, i] = 0.0
             if with_scores:
-                out_scores[q, i] = scores[first + j]
+                out_scores[q, i] = 0.0
+        best, rest = 0.0, hits  # the largest precision at hit `rest` or later, from the right
+        for i in range(stop - 1, -1, -1):
+            j = reached[i]
+            if i + 1 < stop and j > reached[i + 1]:  # an unsorted grid
+                best, rest = 0.0, hits
+            while rest > 0 and rest >= j:
+                best = max(best, rest / (ranks[first + rest - 1] + epsilon))
+                rest -= 1
+            out_precision[q, i] = best
+            if with_scores:
+                out_scores[q, i] = scores[first + j - 1] if j else first_scores[q]

@@ -74,14 +74,42 @@ def _grow(array: Array, used: int, needed: int) -> Array:
     if needed <= array.shape[0]:
         return array
     grown = np.empty(max(needed, 2 * array.shape[0]), array.dtype)
-    grown[:used] = array[:used]
+    for i in range(used):  # a slice would compile its error message too, for a second and more
+        grown[i] = array[i]
     return grown
 
 
 @kernel
-def _place(boxes: Boxes, start: int, count: int, out: Array) -> None:
+def _sort_by_left(keys: Array, names: Array, count: int) -> None:
+    """Heapsort `keys`, and `names` along with them: numpy's sorts take longer to compile than all else in this file."""
+    for end in range(2 * count - 1, 0, -1):
+        if end >= count:  # first make a heap, from the last parent up
+            root, size = end - count, count
+        else:  # then move its largest key behind it
+            keys[0], keys[end], names[0], names[end] = keys[end], keys[0], names[end], names[0]
+            root, size = 0, end
+        while 2 * root + 1 < size:
+            child = 2 * root + 1
+            if child + 1 < size and keys[child + 1] > keys[child]:
+                child += 1
+            if keys[root] >= keys[child]:
+                break
+            keys[root], keys[child], names[root], names[child] = keys[child], keys[root], names[child], names[root]
+            root = child
+
+
+@kernel
+def _place(boxes: Boxes, start: int, count: int, by_left: bool, out: Array, names: Array) -> None:
+    """Write the corners and areas of a cell's boxes, and which is which: in their order, or by their left edge."""
     for i in range(count):
-        out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4] = _corners(boxes, start + i)
+        names[i] = i
+    if by_left:
+        keys = np.empty(count)
+        for i in range(count):
+            keys[i] = boxes.coordinates[boxes.order[start + i], 0]
+        _sort_by_left(keys, names, count)
+    for i in range(count):
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4] = _corners(boxes, start + names[i])
 
 
 @kernel
@@ -104,67 +132,59 @@ def box_candidates(
     last = np.empty(rows, np.int64)
     found = np.empty(rows + 16, np.int32)
     iou = np.empty(rows + 16, np.float64)
-    left = np.empty((most, 5))  # x1, y1, x2, y2, area of the cell's detections
-    right = np.empty((widest, 5))  # and of its ground truth
-    active = np.empty(widest, np.int64)  # the ground truth that the sweep has reached and not yet left behind
-    meets = np.arange(widest)
+    left, left_names = np.empty((most, 5)), np.empty(most, np.int64)  # the cell's detections: x1, y1, x2, y2, area
+    right, right_names = np.empty((widest, 5)), np.empty(widest, np.int64)  # and its ground truth
+    active = np.empty(widest, np.int64)  # what the sweep has reached and not yet left behind
     pixel = detections.pixel
     used, row = 0, 0
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
         count, objects = cells.detection_stops[c] - cells.detection_starts[c], cells.ground_truth_stops[c] - start
-        _place(detections, cells.detection_starts[c], count, left)
-        _place(ground_truth, start, objects, right)
         sweep = objects >= 8 and count * objects >= 512 and lowest > 0.0
-        if sweep:
-            by_left = np.argsort(left[:count, 0])
-            entering = np.argsort(right[:objects, 0])
-        else:
-            by_left = entering = meets[:0]
-            for g in range(objects):
-                meets[g] = g
+        _place(detections, cells.detection_starts[c], count, sweep, left, left_names)
+        _place(ground_truth, start, objects, sweep, right, right_names)
         live, entered = 0, 0
         for at in range(count):
-            d = by_left[at] if sweep else at
-            x1, y1, x2, y2, area = left[d, 0], left[d, 1], left[d, 2], left[d, 3], left[d, 4]
-            met = objects
+            x1, y1, x2, y2, area = left[at, 0], left[at, 1], left[at, 2], left[at, 3], left[at, 4]
             if sweep:
-                while entered < objects and right[entering[entered], 0] <= x1:
-                    active[live] = entering[entered]
+                while entered < objects and right[entered, 0] <= x1:
+                    active[live] = entered
                     live += 1
                     entered += 1
-                met, kept = 0, 0
+                kept = 0
                 for i in range(live):
-                    g = active[i]
-                    if right[g, 2] - x1 + pixel > 0.0:  # else no later detection meets it either
-                        active[kept] = g
+                    if right[active[i], 2] - x1 + pixel > 0.0:  # else no later detection meets it either
+                        active[kept] = active[i]
                         kept += 1
-                        meets[met] = g
-                        met += 1
                 live = kept
-                for i in range(entered, objects):
-                    if x2 - right[entering[i], 0] + pixel <= 0.0:
-                        break
-                    meets[met] = entering[i]
-                    met += 1
-            found, iou = _grow(found, used, used + met), _grow(iou, used, used + met)
-            first[row + d] = used
-            for i in range(met):
-                g = meets[i]
+            else:
+                entered = 0
+            stop = entered
+            while stop < objects and not (sweep and x2 - right[stop, 0] + pixel <= 0.0):
+                stop += 1
+            found, iou = (
+                _grow(found, used, used + live + stop - entered),
+                _grow(iou, used, used + live + stop - entered),
+            )
+            d = row + left_names[at]
+            first[d] = used
+            for i in range(live + stop - entered):
+                g = active[i] if i < live else entered + i - live
                 height = min(y2, right[g, 3]) - max(y1, right[g, 1]) + pixel
                 width = min(x2, right[g, 2]) - max(x1, right[g, 0]) + pixel
                 value = 0.0
+                name = right_names[g]
                 if height > 0.0 and width > 0.0:
                     inter = width * height
-                    value = inter / (area if crowd[ground_truth.order[start + g]] else area + right[g, 4] - inter)
-                if value < lowest:
+                    value = inter / (area if crowd[ground_truth.order[start + name]] else area + right[g, 4] - inter)
+                if not value >= lowest:  # nor is it where areas vanished and 0 / 0 came out
                     continue
                 j = used  # candidates of a detection stand in the order of the ground truth, which the sweep loses
-                while j > first[row + d] and found[j - 1] > g:
+                while j > first[d] and found[j - 1] > name:
                     found[j], iou[j] = found[j - 1], iou[j - 1]
                     j -= 1
-                found[j], iou[j] = g, value
+                found[j], iou[j] = name, value
                 used += 1
-            last[row + d] = used
+            last[d] = used
         row += count
     return Candidates(first, last, found[:used], iou[:used])

@@ -81,7 +81,7 @@ class COCO:
     -----
     `loadRes` adds ``id``, ``area``, ``iscrowd`` and ``segmentation`` to the records it is given, as pycocotools does. For
     boxes that happens when an attribute or method of the returned object first looks at its annotations, which an
-    evaluation of boxes never does.
+    evaluation of boxes never does; a record that lacks a field, or whose box is none, is then refused too.
     """
 
     dataset: dict[str, Any]

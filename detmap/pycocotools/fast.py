@@ -89,6 +89,8 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
         use_categories=bool(p.useCats),
     )
     images, categories = _ids(list(p.imgIds)), _ids(list(p.catIds))
+    if not images.size or not categories.size or np.unique(categories).size < categories.size:
+        raise UnusualError
     filters = {"imgIds": p.imgIds, "catIds": p.catIds} if p.useCats else {"imgIds": p.imgIds}
     cells = set(p.imgIds), set(p.catIds)
 
@@ -105,7 +107,7 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
     records = visited(dts()) if results is None else results.records
     truth, found = _Columns.read(sought, scored=False), _Columns.read(records, results and results.images)
     crowd, areas = np.array([g["iscrowd"] for g in sought] or [0]), _numbers([g["area"] for g in sought])
-    if crowd.dtype.kind not in "bi" or not _ids([g["id"] for g in sought]).all():
+    if crowd.dtype.kind not in "bi" or ((crowd != 0) & (crowd != 1)).any() or not _ids([g["id"] for g in sought]).all():
         raise UnusualError
     if results is None:
         own = _numbers([d["area"] for d in records])
@@ -186,9 +188,15 @@ class _Columns:
         return cls(images or _indexed(image_ids), _indexed(category_ids), boxes, scores)
 
     def plain(self) -> bool:
-        """Return whether these are proper boxes with scores that can be ranked."""
+        """Return whether these are proper boxes, whose areas neither vanish nor overflow, with scores that can be ranked."""
+        sizes = self.boxes[:, 2:]
+        areas = sizes[:, 0] * sizes[:, 1]
         return bool(
-            np.isfinite(self.boxes).all() and (self.boxes[:, 2:] >= 0).all() and not np.isnan(self.scores).any()
+            np.isfinite(self.boxes).all()
+            and (sizes >= 0).all()
+            and (areas < 1e300).all()
+            and (areas[sizes.all(axis=1)] > 0).all()
+            and not np.isnan(self.scores).any()
         )
 
 

@@ -120,7 +120,7 @@ def test_boxes_that_cannot_be(table, boxes, field, says):
 def test_a_swapped_corner_names_the_likely_mistake():
     with pytest.raises(InputError, match=r"record 1.*far corner.*\(got \[5.0, 5.0, 1.0, 1.0\]\); .*xywh"):
         truth(box_format="xyxy")
-    with pytest.raises(InputError, match="; .*xyxy"):
+    with pytest.raises(InputError, match=r"; .*xyxy"):
         truth(boxes=[[0, 0, 1, 1], [9, 9, -3, 1], [0, 0, 1, 1]])
     with pytest.raises(InputError, match=r"unknown box_format; one of xywh, xyxy, cxcywh \(got 'yolo'\)"):
         truth(box_format="yolo")

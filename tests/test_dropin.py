@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from support import examples
 from workloads import coco_workloads, make_coco, tiny_coco_workloads
 
-import detmap
 from detmap.errors import MissingDependencyError
 
 # ----------------------------------------------------------------------------------------------------- equality of all
@@ -486,7 +485,9 @@ def odd(**changes):
     box = [10.0, 10.0, 20.0, 20.0]
     gts = [{"id": i, "image_id": 1, "category_id": 1, "bbox": box, "area": 400.0, "iscrowd": 0} for i in (1, 2, 3)]
     gts[2] |= {"image_id": 2, "iscrowd": 1}
-    dts = [{"image_id": i, "category_id": 1, "bbox": box, "score": s} for i, s in ((1, 0.9), (1, 0.8), (2, 0.7), (2, 0.9))]
+    dts = [
+        {"image_id": i, "category_id": 1, "bbox": box, "score": s} for i, s in ((1, 0.9), (1, 0.8), (2, 0.7), (2, 0.9))
+    ]
     for records, change in ((gts, changes.get("gt", {})), (dts, changes.get("dt", {}))):
         for i, fields in change.items():
             records[i] = {k: v for k, v in {**records[i], **fields}.items() if v is not ...}
@@ -756,7 +757,8 @@ def with_masks():
         record["bbox"] = [float(v) for v in record["bbox"]]
         record["segmentation"] = polygon(record["bbox"])
         if record["iscrowd"]:
-            record["segmentation"] = {"size": [150, 150], "counts": [record["id"] * 50, 900, 22500 - 900 - record["id"] * 50]}
+            start = record["id"] * 50
+            record["segmentation"] = {"size": [150, 150], "counts": [start, 900, 150 * 150 - 900 - start]}
     for record in results:
         x, y, w, h = (int(v) for v in record.pop("bbox"))
         mask = np.zeros((150, 150), np.uint8, order="F")
@@ -787,7 +789,7 @@ def with_keypoints(*, number=17, labelled=True):
         record["keypoints"] = points.ravel().tolist()
         if labelled:
             record["num_keypoints"] = int((seen > 0).sum()) if rng.random() < 0.9 else 0
-    spare = [a for a in dataset["annotations"]]
+    spare = list(dataset["annotations"])
     spare[0] |= {"keypoints": [0] * 3 * number}
     for record in results:
         del record["bbox"]

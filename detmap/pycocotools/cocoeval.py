@@ -253,6 +253,10 @@ class COCOeval:
 _STEPS = {name: getattr(COCOeval, name) for name in ("_prepare", "computeIoU", "computeOks", "evaluateImg")}
 
 
+#: Least and largest area by name, in square pixels.
+_AREAS = {"all": (0, 1e5**2), "small": (0, 32**2), "medium": (32**2, 96**2), "large": (96**2, 1e5**2)}
+
+
 class Params:
     """What is evaluated, and how.
 
@@ -287,22 +291,22 @@ class Params:
 
     def setDetParams(self) -> None:
         """Take the settings for boxes and masks."""
-        self._set([1, 10, 100], {"all": (0, 1e5**2), "small": (0, 32**2), "medium": (32**2, 96**2), "large": (96**2, 1e5**2)})
+        self._set([1, 10, 100], ["all", "small", "medium", "large"])
 
     def setKpParams(self) -> None:
         """Take the settings for keypoints."""
-        self._set([20], {"all": (0, 1e5**2), "medium": (32**2, 96**2), "large": (96**2, 1e5**2)})
+        self._set([20], ["all", "medium", "large"])
         limbs = [0.26, 0.25, 0.25, 0.35, 0.35, 0.79, 0.79, 0.72, 0.72, 0.62, 0.62, 1.07, 1.07, 0.87, 0.87, 0.89, 0.89]
         self.kpt_oks_sigmas = np.array(limbs) / 10.0
 
-    def _set(self, caps: list[int], areas: dict[str, tuple[float, float]]) -> None:
+    def _set(self, caps: list[int], areas: list[str]) -> None:
         self.imgIds: Any = []
         self.catIds: Any = []
         self.iouThrs: Any = np.linspace(0.5, 0.95, 10)
         self.recThrs: Any = np.linspace(0.0, 1.0, 101)
         self.maxDets: Any = caps
-        self.areaRng: Any = [list(limits) for limits in areas.values()]
-        self.areaRngLbl: Any = list(areas)
+        self.areaRng: Any = [list(_AREAS[name]) for name in areas]
+        self.areaRngLbl: Any = areas
         self.useCats: Any = 1
 
 
@@ -474,7 +478,8 @@ def _accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.floa
     """Return precision, recall and scores under `p` of the cells (`evalImgs`) that were evaluated under other params."""
     T, R, A, M = len(p.iouThrs), len(p.recThrs), len(p.areaRng), len(p.maxDets)
     K = len(p.catIds) if p.useCats else 1
-    precision, scores, recall = np.full((T, R, K, A, M), -1.0), np.full((T, R, K, A, M), -1.0), np.full((T, K, A, M), -1.0)
+    precision, recall = np.full((T, R, K, A, M), -1.0), np.full((T, K, A, M), -1.0)
+    scores = precision.copy()
     images, areas = len(evaluated.imgIds), len(evaluated.areaRng)
 
     def chosen(values: Any, among: Any) -> list[int]:
@@ -499,7 +504,8 @@ def _accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.floa
                 order = np.argsort(-found, kind="mergesort")
                 found = found[order]
                 hit = np.concatenate([cell["dtMatches"][:, 0:cap] for cell in held], axis=1)[:, order] != 0
-                counted = ~np.concatenate([cell["dtIgnore"][:, 0:cap] for cell in held], axis=1)[:, order].astype(np.bool_)
+                skip = np.concatenate([cell["dtIgnore"][:, 0:cap] for cell in held], axis=1)[:, order]
+                counted = np.logical_not(skip)
                 true = np.cumsum(hit & counted, axis=1).astype(np.float64)
                 false = np.cumsum(~hit & counted, axis=1).astype(np.float64)
                 for t in range(len(true)):

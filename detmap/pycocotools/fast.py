@@ -105,7 +105,7 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
     sought = visited(gts)
     results: Results | None = coco_dt.__dict__.get("_results") if type(coco_dt) is COCO else None
     records = visited(dts()) if results is None else results.records
-    truth, found = _Columns.read(sought, scored=False), _Columns.read(records, results and results.images)
+    truth, found = _Columns.read(sought, scored=False), _Columns.read(records, results.images if results else None)
     crowd, areas = np.array([g["iscrowd"] for g in sought] or [0]), _numbers([g["area"] for g in sought])
     if crowd.dtype.kind not in "bi" or ((crowd != 0) & (crowd != 1)).any() or not _ids([g["id"] for g in sought]).all():
         raise UnusualError
@@ -207,7 +207,9 @@ def _floats(values: Any) -> tuple[float, ...]:
 def _ids(values: list[Any]) -> NDArray[Any]:
     """Return ids as an array, where they are all integers or all strings."""
     array = np.array(values, None if values else np.int64)
-    if array.ndim != 1 or not (array.dtype.kind == "i" or (array.dtype.kind == "U" and set(map(type, values)) == {str})):
+    if array.ndim != 1 or not (
+        array.dtype.kind == "i" or (array.dtype.kind == "U" and set(map(type, values)) == {str})
+    ):
         raise UnusualError
     return array
 

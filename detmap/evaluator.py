@@ -103,6 +103,8 @@ class Evaluator:
         if categories is not None:
             names: Mapping[Any, Any] = categories if isinstance(categories, Mapping) else {c: c for c in categories}
             ids = index_ids(list(names), source="evaluator", field="categories").values.tolist()
+            if set(ids) != set(names):
+                raise InputError("must be all integers or all strings", source="evaluator", field="categories")
             self._names = {identity: str(names[identity]) for identity in ids}
         self.reset()
 
@@ -153,17 +155,16 @@ class Evaluator:
         InputError
             For data that cannot be scored, or an image seen before; nothing of the batch is taken in then.
         """
+        alone = isinstance(predictions, Mapping) and isinstance(targets, Mapping)
         if isinstance(predictions, Mapping) and isinstance(targets, Mapping):
             predictions, targets = [predictions], [targets]
-            if image_ids is not None and np.ndim(image_ids) == 0:
-                image_ids = [image_ids]
-        if isinstance(predictions, Mapping) or isinstance(targets, Mapping) or len(predictions) != len(targets):
+        elif isinstance(predictions, Mapping) or isinstance(targets, Mapping) or len(predictions) != len(targets):
             raise InputError("predictions and targets must be of the same images", source="update")
         numbered = image_ids is None
         if numbered:
             ids: list[Any] = list(range(len(self._seen), len(self._seen) + len(predictions)))
         else:
-            ids = _ids(image_ids)
+            ids = _ids(image_ids, alone)
             if len(ids) != len(predictions):
                 raise InputError(f"{len(ids)} image ids for {len(predictions)} images", source="update")
         if self._numbered not in (None, numbered):
@@ -219,8 +220,10 @@ class Evaluator:
                     problem = "is not among the categories"
                     raise InputError(problem, source="targets", record=f"image {i}", field="labels", value=value)
         areas = _column(target, "area", count, np.float64, "targets", i, np.nan)
-        if "area" in target and not (areas >= 0).all():
-            raise InputError("an area must be 0 or more", source="targets", record=f"image {i}", field="area")
+        if "area" in target and not ((areas >= 0) & (areas < np.inf)).all():
+            raise InputError(
+                "an area must be a finite number of 0 or more", source="targets", record=f"image {i}", field="area"
+            )
         crowd = _column(target, "iscrowd", count, np.bool_, "targets", i, False)
         difficult = _column(target, "difficult", count, np.bool_, "targets", i, False)
         return _Image(boxes, scores, labels, true_boxes, true_labels, areas, crowd, difficult)
@@ -424,12 +427,13 @@ class Evaluator:
         except msgspec.ValidationError as error:
             raise StateError(f"not an evaluator: {error}") from None
         tally = Tally.from_bytes(bytes(payload), protocol)
-        made = cls(
-            tally.protocol,
-            categories=None if header.categories is None else dict(header.categories),
-            box_format=header.box_format,
-            duplicates=header.duplicates,
-        )
+        categories = None if header.categories is None else dict(header.categories)
+        try:
+            made = cls(
+                tally.protocol, categories=categories, box_format=header.box_format, duplicates=header.duplicates
+            )
+        except InputError as error:
+            raise StateError(f"not an evaluator: {error}") from None
         ids = tally.image_ids.tolist()
         if (header.numbered is None) != (not ids) or (header.numbered and ids != list(range(len(ids)))):
             raise StateError("not an evaluator: its images are not those that it says")
@@ -473,19 +477,25 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     box_format: Literal["xyxy", "xywh", "cxcywh"]
     duplicates: Literal["error", "first"]
     numbered: bool | None
-    categories: list[tuple[int, str]] | list[tuple[str, str]] | None
+    categories: list[tuple[int | str, str]] | None
 
 
-def _ids(image_ids: Any) -> list[Any]:
-    """Return image ids as Python's own integers or strings."""
+def _ids(image_ids: Any, alone: bool) -> list[Any]:
+    """Return image ids as Python's own integers or strings; the one of an image `alone` need not be in a list."""
     ids = _array(image_ids)
+    if alone and ids.ndim == 0:
+        ids = ids.reshape(1)
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iuU"):
         raise InputError("must be integers or strings, one for each image", source="update", field="image_ids")
-    if ids.dtype.kind == "U" and not all(isinstance(identity, str) for identity in image_ids):
+    if ids.dtype.kind == "U" and isinstance(image_ids, list | tuple) and not all(isinstance(i, str) for i in image_ids):
         raise InputError("must be all integers or all strings", source="update", field="image_ids")
-    if ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max:
+    if _too_big(ids):
         raise InputError("is beyond 64 bits", source="update", field="image_ids")
     return list(ids.tolist())
+
+
+def _too_big(ids: NDArray[Any]) -> bool:
+    return bool(ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max)
 
 
 def _array(value: Any) -> NDArray[Any]:
@@ -535,7 +545,7 @@ def _labels(record: Mapping[str, Any], count: int, source: str, i: int) -> NDArr
     labels = _array(_field(record, "labels", source, i))
     if labels.size == 0 and count == 0:
         return np.empty(0, np.int64)
-    if labels.shape != (count,) or labels.dtype.kind not in "iuU":
+    if labels.shape != (count,) or labels.dtype.kind not in "iuU" or _too_big(labels):
         raise InputError(f"expected {count} integers or strings", source=source, record=f"image {i}", field="labels")
     return labels.astype(np.int64) if labels.dtype.kind in "iu" else labels.copy()
 

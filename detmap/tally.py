@@ -269,6 +269,8 @@ class Tally:
         content, payload = unseal("tally", data)
         try:
             header = msgspec.convert(content, _Header, strict=True)
+            if set(header.protocol) != set(Protocol.__dataclass_fields__):
+                raise StateError("its protocol has other fields than it should")
             saved = msgspec.convert(header.protocol, Protocol)
         except (msgspec.ValidationError, DetmapError, RecursionError) as error:
             raise StateError(f"not a tally: {error}") from None

@@ -59,7 +59,7 @@ class Evaluator:
     With image ids neither the order nor the number of updates and merges matters: every bit of the result is that of one
     `detmap.evaluate` of everything. Without them images are numbered as they come, and a merge puts the other's images
     behind the own. Equal scores rank by image id, then as given within the image; protocols that go by file order take
-    the images in that order too.
+    the images in that order too. Notices count an image that two merged evaluators saw once for each.
 
     Examples
     --------

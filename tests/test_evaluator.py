@@ -8,6 +8,7 @@ import json
 import pickle
 import random
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,7 +90,9 @@ def test_any_split_over_any_processes_gives_the_same_bits(workload, data):
         merged.merge(part)
     assert_same_result(merged.compute(), expected)
     assert [key for key, _ in merged.compute().categories] == [key for key, _ in expected.categories]
-    assert merged.to_bytes() == feed(evaluator_of(dataset, params, duplicates="first"), images, sorted(ids)).to_bytes()
+    once = feed(evaluator_of(dataset, params), images, sorted(ids))
+    one, other = (replace(e.compute().tally, notices={}).to_bytes() for e in (merged, once))
+    assert one == other
 
 
 @settings(max_examples=examples(60))
@@ -421,7 +424,7 @@ def test_sync():
         merged = part.sync(all_gather_object, world_size=4)
         assert_same_result(merged.compute(), evaluate(dataset, results))
         assert part.to_bytes() == states[rank]
-    with pytest.raises(OptionError, match="world_size|how many"):
+    with pytest.raises(OptionError, match="world_size"):
         parts[0].sync(all_gather_object)
 
 

@@ -14,9 +14,12 @@ from detmap.kernels.assignment import box_ious
 
 def _real() -> Any:
     try:
-        return import_module("pycocotools.mask")
+        real = import_module("pycocotools.mask")
     except ImportError:
-        raise MissingDependencyError("pycocotools", "masks", "work on masks") from None
+        real = None
+    if real is None or real.__name__ == __name__:  # this module itself, where it stands in for an absent pycocotools
+        raise MissingDependencyError("pycocotools", "masks", "work on masks")
+    return real
 
 
 def _boxes(objects: Any) -> Any:

@@ -550,7 +550,7 @@ class DetectionResult(Result):
             row = {"category": record["category"], "AP": record["AP"]}
             if not self.protocol.per_class_metrics:
                 row |= {"AP50": record["AP50"], "AP75": record["AP75"]}
-            row |= {"objects": record["positives"], "found": record["detections"]}
+            row |= {"GT": record["positives"], "dets": record["detections"]}
             row |= {
                 f"{short}{iou}": record[name][t]
                 for short, name in (("TP", "true_positives"), ("FP", "false_positives"), ("FN", "false_negatives"))

@@ -1,0 +1,508 @@
+"""The scanner's orchestration: map a file, split it at records, verify every split, scan on threads, merge the columns.
+
+``None`` from a ``scan_*`` function means "not understood", never "wrong": a library parser then decides what the document is.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import math
+import mmap
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap import parallel
+from detmap.kernels import readonly, scanning
+
+# Bytes that a thread scans at a time. The outcome does not depend on it.
+BLOCK = 1 << 22
+# Bytes that are counted at a time: half of a second-level cache.
+PIECE = 1 << 18
+# Numbers of a block that are handed to float() at a time.
+DOUBTS = 1 << 10
+
+_BLANKS = re.compile(rb"[ \t\n\r]*")
+_FIRST_KEY = re.compile(rb'\{[ \t\n\r]*"[^"\\]{0,64}"')
+_FIRST_OF_LINE = re.compile(rb"\n[ \t\n\r]*(?=\{)")
+
+Buffer = bytes | bytearray | memoryview | mmap.mmap
+
+
+class Strings(NamedTuple):
+    """A column of string ids.
+
+    Attributes
+    ----------
+    codes : (n,) int32
+        Index into `values` for each row.
+    values : list of str
+        The distinct ids in the order of their first appearance.
+    """
+
+    codes: NDArray[np.int32]
+    values: list[str]
+
+
+Ids = NDArray[np.int64] | Strings
+
+
+class ResultColumns(NamedTuple):
+    """COCO results, a row per record in file order.
+
+    Attributes
+    ----------
+    image_id, category_id : (n,) int64, or Strings
+        The ids, as integers or as strings throughout.
+    bbox : (n, 4) float64 or None
+        Left, top, width, height in pixels; NaN where a record has none, None where no record has one.
+        A record without a box has a segmentation or keypoints.
+    score : (n,) float64
+        The scores.
+    segmentation, keypoints : (n, 2) int64 or None
+        Where the value lies in the document, begin and end; -1 where a record has none, None where no record has one.
+    """
+
+    image_id: Ids
+    category_id: Ids
+    bbox: NDArray[np.float64] | None
+    score: NDArray[np.float64]
+    segmentation: NDArray[np.int64] | None
+    keypoints: NDArray[np.int64] | None
+
+
+class GroundTruthColumns(NamedTuple):
+    """COCO ground truth, rows in file order.
+
+    Attributes
+    ----------
+    images : (i,) int64, or Strings
+        The ids of the images.
+    categories : (c,) int64, or Strings
+        The ids of the categories.
+    names : list of str
+        The names of the categories.
+    id : (n,) int64, or Strings, or None
+        The ids of the annotations; None where they have none.
+    image_id, category_id : (n,) int64, or Strings
+        Image and category of each annotation.
+    bbox : (n, 4) float64 or None
+        Left, top, width, height in pixels; NaN where an annotation has none, None where all have none.
+    area : (n,) float64 or None
+        Area in square pixels; NaN or None as in `bbox`.
+    iscrowd, ignore : (n,) int8 or None
+        0, 1, or -1 where an annotation does not say; None where none says.
+    num_keypoints : (n,) int64 or None
+        How many keypoints are labelled; None where no annotation says.
+    segmentation, keypoints : (n, 2) int64 or None
+        Where the value lies in the document, begin and end; -1 where an annotation has none, None where all have none.
+    """
+
+    images: Ids
+    categories: Ids
+    names: list[str]
+    id: Ids | None
+    image_id: Ids
+    category_id: Ids
+    bbox: NDArray[np.float64] | None
+    area: NDArray[np.float64] | None
+    iscrowd: NDArray[np.int8] | None
+    ignore: NDArray[np.int8] | None
+    num_keypoints: NDArray[np.int64] | None
+    segmentation: NDArray[np.int64] | None
+    keypoints: NDArray[np.int64] | None
+
+
+class MappedFile(mmap.mmap):
+    """A whole file, mapped for reading; pages that have been scanned are given back."""
+
+
+def map_file(path: str | os.PathLike[str]) -> MappedFile | bytes:
+    """Map a file for the scanner; what cannot be mapped (a pipe, an empty file) is read."""
+    with Path(path).open("rb") as file:
+        try:
+            return MappedFile(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (ValueError, OSError):
+            return file.read()
+
+
+class _NotUnderstood(Exception):
+    """The document is left to the library parser."""
+
+
+@functools.cache
+def _powers() -> NDArray[np.uint64]:
+    """The table of powers: 10**0 ... 10**19, then 128 bits of each 5**q as two words, the leading bit highest."""
+    words = [10**n for n in range(scanning.POWERS_OF_FIVE)]
+    for q in range(scanning.LOWEST_POWER, scanning.HIGHEST_POWER + 1):
+        power = 5 ** abs(q)
+        if q < 0:  # the reciprocal; rounded up as long as the power itself has fewer than 64 bits
+            power = (1 << (127 + power.bit_length())) // power + (q >= -27)
+        power = power << 128 >> power.bit_length()
+        words += [power >> 64, power & (1 << 64) - 1]
+    return readonly(words, np.uint64)
+
+
+class _Document:
+    """A document's bytes, as the kernels and as `re` read them, and how many opening braces lie where."""
+
+    def __init__(self, data: Buffer, threads: int) -> None:
+        self.raw: Buffer = data if len(data) >= 8 else bytes(data) + b" " * 8
+        self.bytes = readonly(np.frombuffer(self.raw, np.uint8), np.uint8)
+        self.size = len(self.raw)
+        self.threads = threads
+        bounds = [(begin, min(begin + BLOCK, self.size)) for begin in range(0, self.size, BLOCK)]
+        self.braces = [0, *itertools.accumulate(parallel.run(self._survey, bounds, threads))]
+
+    def _survey(self, begin: int, end: int) -> int:
+        """Count the opening braces of a block, and make sure that it is UTF-8."""
+        count = highest = 0
+        end += self._continued(end)  # a character that the block's edge cuts belongs to the block that it begins in
+        for place in range(begin, end, PIECE):
+            piece = self.bytes[place : min(place + PIECE, end)]
+            count += int(np.count_nonzero(piece == ord("{")))
+            highest = max(highest, int(piece.max()))
+        if highest >= 128:
+            try:
+                str(self.slice(begin + (self._continued(begin) if begin else 0), end), "utf-8")
+            except UnicodeDecodeError:
+                raise _NotUnderstood from None
+        self.release(begin, end)
+        return count
+
+    def _continued(self, place: int) -> int:
+        """How many of the bytes from `place` on continue a character; at most three can."""
+        following = self.bytes[place : place + 3] & 0xC0 == 0x80
+        return int(np.argmin(following)) if not following.all() else len(following)
+
+    def slice(self, begin: int, end: int) -> bytes:
+        """Copy some bytes."""
+        return bytes(self.raw[begin:end])
+
+    def braces_before(self, place: int) -> int:
+        """Count the opening braces ahead of a position."""
+        block = place // BLOCK
+        return self.braces[block] + int(np.count_nonzero(self.bytes[block * BLOCK : place] == ord("{")))
+
+    def release(self, begin: int, end: int) -> None:
+        """Give the pages of a block back to the system: they stay in its file cache, not in our memory."""
+        if isinstance(self.raw, MappedFile) and hasattr(mmap, "MADV_DONTNEED"):
+            begin = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
+            end = end // mmap.PAGESIZE * mmap.PAGESIZE
+            if end > begin:
+                self.raw.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+
+    def after_blanks(self, place: int) -> int:
+        """Return the first position from `place` on that is not white space."""
+        match = _BLANKS.match(self.raw, place)
+        assert match is not None  # it may be empty
+        return match.end()
+
+    def begins(self, place: int, text: bytes) -> bool:
+        """Whether `text` lies at a position."""
+        return self.slice(place, place + len(text)) == text
+
+    def text(self, begin: int, end: int) -> str:
+        """Decode the string between two quotes."""
+        raw = self.slice(begin, end)
+        text: str = json.loads(b'"%b"' % raw) if b"\\" in raw else raw.decode()
+        return text
+
+    def resolve(self, doubts: NDArray[np.int64], words: NDArray[np.uint64]) -> None:
+        """Let `float()` read the numbers that the kernel could not decide."""
+        floats = words.view(np.float64)
+        for at, begin, end in doubts.tolist():
+            value = float(self.slice(begin, end))
+            if math.isinf(value):
+                raise _NotUnderstood
+            floats[at] = value
+
+
+class _Fields:
+    """The fields of a kind of record: their names, what they hold, how many words a record has of each."""
+
+    def __init__(self, **kinds: tuple[int, int]) -> None:
+        self.names = tuple(kinds)
+        self.kinds = tuple(kind for kind, _ in kinds.values())
+        self.widths = tuple(width for _, width in kinds.values())
+        rows = []
+        for name in self.names:
+            text, mask = name.encode() + b'"', b"\xff" * (len(name) + 1)
+            rows.append(
+                [*(int.from_bytes(part[k : k + 8], "little") for part in (text, mask) for k in (0, 8)), len(text)]
+            )
+        self.table = readonly(rows, np.uint64)
+
+    def places(self, capacity: int) -> NDArray[np.int64]:
+        """Lay out columns of `capacity` rows one after the other."""
+        begins = [capacity * sum(self.widths[:f]) for f in range(len(self.names))]
+        return readonly(list(zip(self.kinds, self.widths, begins, strict=True)), np.int64)
+
+
+_ID, _NUMBER, _BOX = (scanning.ID, 1), (scanning.NUMBERS, 1), (scanning.NUMBERS, 4)
+_FLAG, _SPAN = (scanning.FLAG, 1), (scanning.SPAN, 2)
+_RESULT = _Fields(image_id=_ID, category_id=_ID, bbox=_BOX, score=_NUMBER, segmentation=_SPAN, keypoints=_SPAN)
+_ANNOTATION = _Fields(
+    id=_ID,
+    image_id=_ID,
+    category_id=_ID,
+    bbox=_BOX,
+    area=_NUMBER,
+    iscrowd=_FLAG,
+    ignore=_FLAG,
+    num_keypoints=_ID,
+    segmentation=_SPAN,
+    keypoints=_SPAN,
+)
+_IMAGE = _Fields(id=_ID)
+_CATEGORY = _Fields(id=_ID, name=_ID)
+
+
+class _Table:
+    """The columns of a list of records.
+
+    Parameters
+    ----------
+    document : _Document
+        What was scanned.
+    fields : _Fields
+        What it was scanned for.
+    capacity : int
+        The number of rows for which `words` has room.
+    words : (capacity * width,) uint64
+        The columns, one after the other.
+    parts : list of (STATE_SIZE,) int64
+        The final states of the blocks in the order of the document.
+    """
+
+    def __init__(
+        self,
+        document: _Document,
+        fields: _Fields,
+        capacity: int,
+        words: NDArray[np.uint64],
+        parts: list[NDArray[np.int64]],
+    ) -> None:
+        self.document, self.fields = document, fields
+        parts = [part for part in parts if part[scanning.ROW] > part[scanning.FIRST]]
+        self.rows = sum(int(part[scanning.ROW] - part[scanning.FIRST]) for part in parts)
+        states = np.array(parts, np.int64).reshape(-1, scanning.STATE_SIZE)
+        self.ever, self.integers, self.strings = (
+            int(np.bitwise_or.reduce(states[:, slot])) for slot in (scanning.EVER, scanning.INTEGERS, scanning.STRINGS)
+        )
+        self.always = int(np.bitwise_and.reduce(states[:, scanning.ALWAYS]))
+        self.columns: dict[str, NDArray[np.uint64]] = {}
+        for f, (_, width, begin) in enumerate(fields.places(capacity).tolist()):
+            column = words[begin : begin + capacity * width].reshape(capacity, width)
+            if self.ever >> f & 1 or not parts:
+                self.columns[fields.names[f]] = self._packed(column, parts, 1 << f)
+
+    def _packed(self, column: NDArray[np.uint64], parts: list[NDArray[np.int64]], bit: int) -> NDArray[np.uint64]:
+        """Close the gaps between blocks that counted more braces than records, and say where blocks lack the field."""
+        row = 0
+        for part in parts:
+            begin, end = int(part[scanning.FIRST]), int(part[scanning.ROW])
+            if not part[scanning.EVER] & bit:
+                column[row : row + end - begin] = scanning.ALL
+            elif row != begin:
+                column[row : row + end - begin] = column[begin:end]
+            row += end - begin
+        return column[:row]
+
+    def has(self, name: str) -> bool:
+        """Whether every record has a field."""
+        return bool(self.always >> self.fields.names.index(name) & 1)
+
+    def required(self, *names: str) -> None:
+        """Leave the document to the library parser unless every record has these fields."""
+        if not all(map(self.has, names)):
+            raise _NotUnderstood
+
+    def numbers(self, name: str) -> NDArray[np.float64] | None:
+        """Return a column of numbers, NaN where a record has none."""
+        column = self.columns.get(name)
+        return None if column is None else np.squeeze(column.view(np.float64), () if column.shape[1] > 1 else 1)
+
+    def spans(self, name: str) -> NDArray[np.int64] | None:
+        """Return a column of spans, -1 where a record has none."""
+        column = self.columns.get(name)
+        return None if column is None else column.view(np.int64)
+
+    def flags(self, name: str) -> NDArray[np.int8] | None:
+        """Return a column of flags, -1 where a record has none."""
+        column = self.columns.get(name)
+        return None if column is None else column[:, 0].astype(np.int8)
+
+    def ids(self, name: str) -> Ids | None:
+        """Return a column of ids, which every record has, or none."""
+        column = self.columns.get(name)
+        if column is None:
+            return None
+        self.required(name)
+        bit = 1 << self.fields.names.index(name)
+        if not self.strings & bit:
+            return column[:, 0].view(np.int64)
+        if self.integers & bit:
+            raise _NotUnderstood
+        return _factorised(self.document, column[:, 0])
+
+
+def _factorised(document: _Document, words: NDArray[np.uint64]) -> Strings:
+    """Number distinct strings; strings that are written differently may still be the same."""
+    codes = np.empty(len(words), np.int32)
+    firsts = np.empty(len(words), np.uint64)
+    seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
+    with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
+        count = scanning.factorise(document.bytes, readonly(words, np.uint64), seed, codes, firsts)
+    begins = (firsts[:count] >> np.uint64(scanning.LENGTH_BITS)).astype(np.int64)
+    ends = begins + (firsts[:count] & np.uint64((1 << scanning.LENGTH_BITS) - 1)).astype(np.int64)
+    numbers: dict[str, int] = {}
+    distinct = [
+        numbers.setdefault(document.text(begin, end), len(numbers))
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+    ]
+    if len(numbers) < count:
+        codes = np.array(distinct, np.int32)[codes]
+    return Strings(codes, list(numbers))
+
+
+def _cuts(document: _Document, begin: int, lines: bool) -> list[int]:
+    """Guess where records begin, about one a block.
+
+    A writer begins all its records alike: with a brace and the key of the first record. Where that key is found inside a record
+    the guess is wrong; the scan of the block before shows it.
+    """
+    if lines:
+        pattern = _FIRST_OF_LINE
+    else:
+        match = _FIRST_KEY.match(document.raw, begin)
+        if match is None:
+            return []
+        pattern = re.compile(b"(?=%b)" % re.escape(match.group()))
+    cuts = []
+    for place in range((begin // BLOCK + 1) * BLOCK, document.size, BLOCK):
+        found = pattern.search(document.raw, place, place + BLOCK)
+        if found:
+            cuts.append(found.end())
+    return cuts
+
+
+def _scan_list(document: _Document, begin: int, fields: _Fields, lines: bool = False) -> tuple[_Table, int]:
+    """Scan the records from `begin` on: their table, and the position after the list."""
+    cuts = [begin, *_cuts(document, begin, lines), document.size]
+    first = document.braces_before(begin)
+    rows = dict(zip(cuts, (document.braces_before(cut) - first for cut in cuts), strict=True))
+    places = fields.places(rows[document.size])
+    words = np.empty(rows[document.size] * sum(fields.widths), np.uint64)
+    ended = document.size
+
+    def scan(start: int, stop: int, block: int | None = None) -> NDArray[np.int64] | None:
+        nonlocal ended
+        if start > ended:
+            return None
+        state = np.zeros(scanning.STATE_SIZE, np.int64)
+        state[scanning.POSITION] = start
+        state[scanning.FIRST] = state[scanning.ROW] = rows[start if block is None else block]
+        state[scanning.LIMIT] = rows[stop]
+        state[scanning.ALWAYS] = -1
+        doubts = np.empty((DOUBTS, 3), np.int64)
+        with np.errstate(over="ignore"):  # see _factorised
+            while True:
+                scanning.scan_records(
+                    document.bytes, stop, lines, fields.table, places, _powers(), words, doubts, state
+                )
+                try:
+                    document.resolve(doubts[: state[scanning.DOUBTS]], words)
+                except _NotUnderstood:
+                    state[scanning.STATUS] = scanning.FAILED
+                if state[scanning.STATUS] != scanning.FULL:
+                    break
+                state[scanning.DOUBTS] = 0
+        if state[scanning.STATUS] == scanning.CLOSED:
+            ended = min(ended, int(state[scanning.POSITION]))
+        document.release(start, stop)
+        return state
+
+    bounds = list(itertools.pairwise(cuts))
+    states = parallel.run(scan, bounds, document.threads)
+    parts = []
+    place = begin
+    for (start, stop), guessed in zip(bounds, states, strict=True):
+        if place >= stop:
+            continue
+        state = guessed
+        if state is None or start != place:
+            ended = document.size
+            state = scan(place, stop, start)
+        assert state is not None
+        if state[scanning.STATUS] == scanning.FAILED:
+            break
+        parts.append(state)
+        place = int(state[scanning.POSITION])
+        if state[scanning.STATUS] == scanning.CLOSED:
+            return _Table(document, fields, rows[document.size], words, parts), place
+    raise _NotUnderstood
+
+
+def _scan_array(document: _Document, place: int, fields: _Fields) -> tuple[_Table, int]:
+    """Scan the list of records at a position: its table, and the position after it."""
+    if not document.begins(place, b"["):
+        raise _NotUnderstood
+    place = document.after_blanks(place + 1)
+    if document.begins(place, b"]"):
+        return _Table(document, fields, 0, np.empty(0, np.uint64), []), place + 1
+    return _scan_list(document, place, fields)
+
+
+def scan_results(data: Buffer, threads: int, *, lines: bool = False) -> ResultColumns | None:
+    """Scan COCO results: a JSON list of objects, or one object a line.
+
+    Parameters
+    ----------
+    data : bytes or mmap or memoryview
+        The document.
+    threads : int
+        How many threads work on it. The outcome does not depend on it.
+    lines : bool
+        Whether the document is JSON Lines.
+
+    Returns
+    -------
+    ResultColumns or None
+        The columns; None where the document is not understood, so that a library parser has to decide. What is
+        understood is valid JSON, with a plain record in every place: each field at most once, ids integers of 64 bits or
+        strings throughout, a score, and a box of four numbers or a segmentation or keypoints.
+    """
+    try:
+        document = _Document(data, threads)
+        place = document.after_blanks(0)
+        if lines and place < document.size:
+            table, place = _scan_list(document, place, _RESULT, lines=True)
+        elif lines:
+            table = _Table(document, _RESULT, 0, np.empty(0, np.uint64), [])
+        else:
+            table, place = _scan_array(document, place, _RESULT)
+        if document.after_blanks(place) < document.size:
+            return None
+        table.required("image_id", "category_id", "score")
+        bbox, segmentation, keypoints = table.numbers("bbox"), table.spans("segmentation"), table.spans("keypoints")
+        if not (table.has("bbox") or table.has("segmentation") or table.has("keypoints")):
+            located = np.zeros(table.rows, np.bool_)
+            located |= False if bbox is None else ~np.isnan(bbox[:, 0])
+            for spans in (segmentation, keypoints):
+                located |= False if spans is None else spans[:, 0] >= 0
+            if not located.all():
+                return None
+        image_id, category_id, score = table.ids("image_id"), table.ids("category_id"), table.numbers("score")
+        assert image_id is not None
+        assert category_id is not None
+        assert score is not None
+        return ResultColumns(image_id, category_id, bbox, score, segmentation, keypoints)
+    except _NotUnderstood:
+        return None

@@ -1,0 +1,653 @@
+"""The scanner against json and float(): every document is read alike, or left to the library parser."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import struct
+from pathlib import Path
+from typing import Any
+
+import naive_scanning as naive
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from detmap.formats import _scan
+
+RESULT = (
+    b'{"image_id": 42, "category_id": 18, "bbox": [258.1499938964844, 41.290000915527344, 0, -2.5e1],'
+    b' "score": 0.23600000143051147}'
+)
+UNCOMPILED = bool(numba.config.DISABLE_JIT)
+
+
+def listed(ids: _scan.Ids | None, rows: int) -> list[Any]:
+    if ids is None:
+        return [None] * rows
+    if isinstance(ids, _scan.Strings):
+        assert ids.codes.dtype == np.int32
+        assert len(set(ids.values)) == len(ids.values)
+        return [ids.values[code] for code in ids.codes.tolist()]
+    assert ids.dtype == np.int64
+    return ids.tolist()
+
+
+def bits(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
+def check_column(data: bytes, rows: list[dict[str, Any]], name: str, column: Any) -> None:
+    """Compare a column of the scanner with the records that the naive twin read."""
+    present = [name in row for row in rows]
+    if column is None:
+        assert not any(present), name
+    elif name in ("segmentation", "keypoints"):
+        assert column.dtype == np.int64
+        assert column.shape == (len(rows), 2)
+        for row, (begin, end) in zip(rows, column.tolist(), strict=True):
+            assert (naive.parse(data[begin:end]) == row[name]) if name in row else (begin, end) == (-1, -1)
+            assert begin == -1 or not data[begin:end][:1].isspace()
+    elif name in ("iscrowd", "ignore"):
+        assert column.tolist() == [row.get(name, -1) for row in rows]
+    elif name in ("bbox", "area", "score"):
+        assert column.dtype == np.float64
+        assert column.shape == ((len(rows), 4) if name == "bbox" else (len(rows),))
+        for row, value in zip(rows, column.tolist(), strict=True):
+            if name not in row:
+                assert np.isnan(value).all()
+            elif name == "bbox":
+                assert list(map(bits, value)) == list(map(bits, row[name]))
+            else:
+                assert bits(value) == bits(row[name])
+    else:
+        assert listed(column, len(rows)) == [row.get(name) for row in rows]
+
+
+def check_results(data: bytes, lines: bool = False, threads: int = 1) -> _scan.ResultColumns | None:
+    """Scan results: they are read as the naive twin reads them, and are understood unless they are unusual."""
+    rows = naive.results(data, lines)
+    columns = _scan.scan_results(data, threads, lines=lines)
+    if rows is None:
+        assert columns is None, data
+    elif columns is None:
+        assert b"\\" in data, data  # lone surrogates, and keys with escapes
+    else:
+        assert len(columns.score) == len(rows)
+        for name in naive.RESULT:
+            check_column(data, rows, name, getattr(columns, name))
+    return columns
+
+
+def document(*records: bytes) -> bytes:
+    return b"[" + b", ".join(records) + b"]"
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two sets of columns are equal to the bit."""
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+    return type(one) is type(other) and one == other
+
+
+# Documents -----------------------------------------------------------------------------------------------------------
+
+PLAIN = [
+    b"[]",
+    b" [ ] \n",
+    document(RESULT),
+    document(RESULT, RESULT),
+    b"\t\r\n " + document(RESULT).replace(b" ", b" \n\t\r ") + b"\n\n",
+    document(RESULT).replace(b" ", b""),
+    b'[{"score": 1, "bbox": [1, 2, 3, 4], "category_id": -7, "image_id": 0}]',
+    b'[{"score":-0,"bbox":[-0,-0.0,0e0,-0E-5],"category_id":-0,"image_id":9223372036854775807}]',
+    b'[{"score":1E+2,"bbox":[1e2,1.5e+2,1.5E-2,0.1e-1],"category_id":1,"image_id":-9223372036854775808}]',
+    b'[{"image_id":"a","category_id":"b","bbox":[1,2,3,4],"score":1},{"image_id":"","category_id":"b","bbox":[1,2,3,4],"score":1}]',
+    b'[{"image_id":"\\u0061","category_id":1,"bbox":[1,2,3,4],"score":1},{"image_id":"a","category_id":1,"bbox":[1,2,3,4],"score":1}]',
+    '[{"image_id":"é€😀","category_id":1,"bbox":[1,2,3,4],"score":1}]'.encode(),
+    b'[{"image_id":"\\ud83d\\uDE00\\n\\t\\"\\\\\\/\\b\\f\\r","category_id":1,"bbox":[1,2,3,4],"score":1}]',
+    b'[{"id":[{"a":{"b":[[],{},[{}]]}},null,true,false,"x",-1.5e300,""],"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1}]',
+    b'[{"":1,"image":2,"image_id2":3,"bbo":[],"scor":{},"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1,"":2}]',
+    b'[{"image_id":1,"category_id":1,"segmentation":{"size":[2,3],"counts":"a}{\\"]"},"score":1}]',
+    b'[{"image_id":1,"category_id":1,"keypoints":[1,2,2],"score":1},{"image_id":1,"category_id":1,"segmentation":[[1,2]],"score":1},'
+    b'{"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1}]',
+    b'[{"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1,"segmentation":null}]',
+    b'[{"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1,"long":"' + b"x" * 1000 + b'"}]',
+    b'[{"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1,"deep":' + b"[" * 64 + b"]" * 64 + b"}]",
+    b'[{"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1,"deep":' + b'{"a":[' * 32 + b"1e5" + b"]}" * 32 + b"}]",
+]
+NOT_PLAIN = [
+    b"",
+    b" ",
+    b"x",
+    b"{}",
+    b"null",
+    b"1",
+    b'"a"',
+    b"[",
+    b"]",
+    b"[,]",
+    b"[{}]",
+    b"[[]]",
+    b"[1]",
+    b"[null]",
+    b"\xef\xbb\xbf[]",
+    b"[]x",
+    b"[][]",
+    b"[]\x00",
+    b"[]\x0c",
+    b"[]\xc2\xa0",
+    document(RESULT)[:-1] + b",]",
+    document(RESULT)[:-1],
+    document(RESULT) + b"]",
+    document(RESULT) + b",",
+    document(RESULT, b"null"),
+    document(RESULT, b"{}"),
+    b'[{"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1,"deep":' + b"[" * 65 + b"]" * 65 + b"}]",
+    b'[{"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1,"deep":' + b"[" * 100_000 + b"}]",
+    b'[{"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1,"deep":' + b'{"a":' * 100_000 + b"}]",
+    b'[{"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1},{"image_id":"1","category_id":1,"bbox":[1,2,3,4],"score":1}]',
+    b'[{"image_id":1,"category_id":1,"score":1},{"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1}]',
+    b'[{"image_id":1,"category_id":1,"score":1}]',
+    b'[{"image_id":1,"category_id":1,"score":1},{"image_id":1,"category_id":1,"segmentation":[],"score":1}]',
+]
+# A record's field, and values that make it not plain.
+FIELDS = {
+    "image_id": [
+        "1.0",
+        "1e0",
+        "9223372036854775808",
+        "-9223372036854775809",
+        "true",
+        "null",
+        "[1]",
+        "{}",
+        "01",
+        "+1",
+        "-",
+        "0x1",
+    ]
+    + [
+        "1" * 19 + "0",
+        "99999999999999999999999",
+        '"\\x"',
+        '"\\u12"',
+        '"\\u12g4"',
+        '"\t"',
+        '"\n"',
+        '"',
+        '"a',
+        '"\\"',
+        "1.",
+        "1-",
+    ],
+    "bbox": [
+        "1",
+        "null",
+        "[]",
+        "[1,2,3]",
+        "[1,2,3,4,5]",
+        "[1,2,3,4,]",
+        "[,1,2,3]",
+        '["1",2,3,4]',
+        "[1,2,3,null]",
+        "[1,2,3,true]",
+    ]
+    + [
+        "[[1],2,3,4]",
+        "[1 2,3,4]",
+        "[1,2,3,4",
+        "{1,2,3,4}",
+        "[1,2,3,NaN]",
+        "[1,2,3,1e400]",
+        "[1,2,3,-Infinity]",
+        "(1,2,3,4)",
+    ],
+    "score": [
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "1e999",
+        "-1e309",
+        "null",
+        '"1"',
+        "[1]",
+        "01",
+        "-01",
+        "00",
+        "+1",
+        ".5",
+        "5.",
+        "1.e5",
+    ]
+    + [
+        "1e",
+        "1e+",
+        "1E-",
+        "-",
+        "--1",
+        "1..2",
+        "1.2.3",
+        "1e5.5",
+        "1e5e5",
+        "0x10",
+        "1_000",
+        "1,5",
+        "1;",
+        "1f",
+        "inf",
+        "nan",
+        "1\x00",
+    ]
+    + [
+        "\u0661",
+        "1 2",
+        "- 1",
+        "1 .5",
+        "9" * 400,
+        "1" + "0" * 309,
+        "1.7976931348623159e308",
+        "1e99999999999999999999999",
+    ],
+    "id": [
+        "tru",
+        "True",
+        "nul",
+        "nulll",
+        "fals",
+        "falsee",
+        "truefalse",
+        "[1,]",
+        "[,]",
+        "[1 2]",
+        "{,}",
+        '{"a"}',
+        '{"a":}',
+        '{"a":1,}',
+    ]
+    + [
+        '{"a" 1}',
+        "{1:2}",
+        "{null:1}",
+        '{"a":1 "b":2}',
+        "[1}",
+        '{"a":1]',
+        "[",
+        "{",
+        "",
+        "01",
+        "[01]",
+        "-",
+        "[-]",
+        "1.",
+        "[1.]",
+        ".5",
+    ]
+    + [
+        "1e",
+        "[1e+]",
+        "NaN",
+        "[NaN]",
+        "Infinity",
+        "[-Infinity]",
+        "'a'",
+        '"\\a"',
+        '"\\u"',
+        '"\\u123"',
+        '"\\uXYZW"',
+        '"\x1f"',
+        '"\x00"',
+    ]
+    + [
+        "/**/1",
+        "1//",
+        "[1]]",
+        "}",
+        "undefined",
+        '"a" "b"',
+        '["a"',
+        '["a" "b"]',
+        '"\\',
+        '"\\u00',
+        "\x0b1",
+        "1\x0c",
+        "\ufeff1",
+    ],
+}
+ESCAPED = [
+    b'[{"image\\u005fid":1,"category_id":1,"bbox":[1,2,3,4],"score":1}]',
+    b'[{"image_id":1,"image\\u005fid":2,"category_id":1,"bbox":[1,2,3,4],"score":1}]',
+    b'[{"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1,"x":"\\ud800"}]',
+    b'[{"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1,"x":"\\udc00"}]',
+    b'[{"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1,"x":"\\ud800\\ud800"}]',
+    b'[{"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1,"x":"\\ud800\\n"}]',
+    b'[{"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1,"x":"\\ud800dc00"}]',
+    b'[{"image_id":"\\ud800","category_id":1,"bbox":[1,2,3,4],"score":1}]',
+]
+
+
+@pytest.mark.parametrize("data", PLAIN)
+def test_plain_documents_are_understood(data: bytes) -> None:
+    assert check_results(data) is not None
+
+
+@pytest.mark.parametrize("data", NOT_PLAIN, ids=lambda data: repr(data[:40]))
+def test_other_documents_are_not(data: bytes) -> None:
+    assert check_results(data) is None
+
+
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in FIELDS.items() for value in values])
+def test_hostile_values(field: str, value: str) -> None:
+    record = {"id": "1", "image_id": "1", "category_id": "1", "bbox": "[1,2,3,4]", "score": "1"}
+    for order in (1, -1):  # the value in the middle, and as the document's last
+        pairs = list({**record, field: value}.items())[::order]
+        data = "[{%s}]" % ",".join(f'"{key}":{item}' for key, item in pairs)
+        assert check_results(data.encode()) is None
+
+
+@pytest.mark.parametrize("field", ["image_id", "category_id", "score", "bbox", "segmentation", "keypoints"])
+def test_a_repeated_field_is_not_plain(field: str) -> None:
+    record = '"image_id":1,"category_id":1,"bbox":[1,2,3,4],"score":1,"segmentation":[],"keypoints":[]'
+    value = dict(pair.rsplit(":", 1) for pair in record.replace(",2,3,4", "").split(","))[f'"{field}"'].replace(
+        "[1]", "[1,2,3,4]"
+    )
+    assert check_results(b"[{%b}]" % record.encode()) is not None
+    assert check_results(b'[{%b,"%b":%b}]' % (record.encode(), field.encode(), value.encode())) is None
+
+
+@pytest.mark.parametrize("data", ESCAPED)
+def test_unusual_escapes_are_left_to_the_parser(data: bytes) -> None:
+    assert _scan.scan_results(data, 1) is None
+
+
+def test_truncated_at_every_byte() -> None:
+    data = document(
+        RESULT, b'{"segmentation":{"counts":"\\u00e9\xc3\xa9"},"image_id":1,"category_id":1,"score":1.25e-3}'
+    )
+    assert check_results(data) is not None
+    for end in range(len(data)):
+        assert check_results(data[:end]) is None
+
+
+HOSTILE_BYTES = b'\x00\x1f "\\,:[]{}0-.eE\x7f\x80\xbf\xc2\xf0\xff'
+
+
+def test_every_byte_replaced_left_out_and_doubled() -> None:
+    data = document(
+        b'{"image_id":"a\\n","category_id":-1,"bbox":[0.5,1e5,3,10],"score":1.25,"x":{"y":[null,"\xc3\xa9"]}}'
+    )
+    step = 7 if UNCOMPILED else 1
+    for place in range(0, len(data), step):
+        for byte in HOSTILE_BYTES:
+            check_results(data[:place] + bytes([byte]) + data[place + 1 :])
+            check_results(data[:place] + bytes([byte]) + data[place:])
+        check_results(data[:place] + data[place + 1 :])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\x80",
+        b"\xbf",
+        b"\xc0\x80",
+        b"\xc1\xbf",
+        b"\xc2",
+        b"\xe0\x80\x80",
+        b"\xe0\x9f\xbf",
+        b"\xed\xa0\x80",
+        b"\xed\xbf\xbf",
+        b"\xe2\x82",
+    ]
+    + [
+        b"\xf0\x80\x80\x80",
+        b"\xf0\x8f\xbf\xbf",
+        b"\xf4\x90\x80\x80",
+        b"\xf5\x80\x80\x80",
+        b"\xff",
+        b"\xfe",
+        b"\xf8\x88\x80\x80\x80",
+    ]
+    + [b"\x80" * 9, b"\xc3\xa9\xa9", b"\xf0\x9f\x98"],
+)
+@pytest.mark.parametrize("block", [1, 2, 3, 5, 8, 1 << 22])
+def test_invalid_utf8_everywhere(text: bytes, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_scan, "BLOCK", block)
+    tail = b'","category_id":1,"bbox":[1,2,3,4],"score":1}]'
+    assert _scan.scan_results(b'[{"image_id":"' + text + tail, 1) is None
+    assert _scan.scan_results(b'[{"image_id":"a","x":"' + text + tail, 1) is None
+    assert _scan.scan_results(b'[{"image_id":"a","' + text + b'":"' + tail, 1) is None
+    assert _scan.scan_results(b'[{"image_id":"' + "é€😀߿ࠀ￿𐀀􏿿".encode() + tail, 1) is not None
+
+
+# Numbers -------------------------------------------------------------------------------------------------------------
+
+HARD = ["0", "-0", "0.0", "-0.0", "0e5", "0e-5", "0e999999999999", "-0e-99999999999", "1", "-1", "0.1", "0.2", "0.3", "1e22", "1e23", "8.5e22", "9007199254740991", "9007199254740992", "9007199254740993", "9007199254740995", "9007199254740997", "9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616", "9999999999999999999", "10000000000000000000", "99999999999999999999", "123456789012345678901234567890", "2.2250738585072011e-308", "2.2250738585072012e-308", "2.2250738585072014e-308", "2.225073858507201e-308", "4.9406564584124654e-324", "5e-324", "3e-324", "2.4703282292062327e-324", "2.4703282292062328e-324", "2.4703282292062329e-324", "1e-324", "1e-400", "1e-99999", "1.7976931348623157e308", "1.7976931348623158e308", "17976931348623157e292", "6.631236846766476e-316", "3.2378839133029012895883524125015321748630094900144e-319", "7.0420557077594588669468784357561207962098443483187940792729600000e+59", "1.00000000000000011102230246251565404236316680908203125", "1.00000000000000011102230246251565404236316680908203124", "1.00000000000000011102230246251565404236316680908203126", "1.00000000000000033306690738754696212708950042724609375", "9007199254740993.0", "9007199254740992.5", "4503599627370496.5", "4503599627370497.5", "4503599627370498.5", "0.500000000000000166533453693773481063544750213623046875", "8.98846567431158e307", "1.8446744073709551616e19", "3.518437208883201171875e13", "62.5364939768271845828", "8.10109172351e-10", "1.50000000000000011102230246251565", "104110013277974872254e-225", "123456789012345678e-5", "5708990770823839207320493820740630171355185152e-2", "1448997445238699", "8440.9e-1", "3.08984926168550152811e-32", "0.000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000001", "6.9294956446009195e15", "3.7455744005952583e15", "2.2250738585072019e-308", "1.0e-308", "1e308", "1.e0x", "9.5367431640625e-7", "0.00012345678901234567", "2.109808898695963e16", "4.940656e-318", "1.18575755e-316", "2.989102097996e-312", "9.0608011534336e15", "4.708356024711512e18", "9.409340012568248e18", "1.2345e-310", "7.2057594037927933e16", "1.0000000000000002e0", "1.0000000000000001e0", "2e-1074", "30000000000000000000e-1", "123e34", "5e-20", "2.5e-1", "1e0", "0.1e1", "10.0", "100", "1000000", "12345678", "123456789", "1234567890123456", "12345678901234567", "123456789012345678", "1234567890123456789", "12345678901234567890", "0.1234567", "0.12345678", "0.123456789", "0.1234567890123456", "0.12345678901234567", "0.0000000000000001234567890123456789"]
+HARD.remove("1.e0x")
+
+
+def check_numbers(texts: list[str]) -> None:
+    """Every number is read as float() reads it, as a score and as a coordinate."""
+    texts = texts + ["1"] * (-len(texts) % 5)
+    record = '{"image_id":1,"category_id":1,"bbox":[%s,%s ,%s, %s],"score":%s}'
+    data = "[%s]" % ",".join(record % tuple(texts[k : k + 5]) for k in range(0, len(texts), 5))
+    columns = _scan.scan_results(data.encode(), 1)
+    assert columns is not None
+    assert columns.bbox is not None
+    values = np.concatenate([columns.bbox, columns.score[:, None]], axis=1).ravel()
+    expected = np.array([float(text) for text in texts])
+    wrong = np.flatnonzero(values.view(np.int64) != expected.view(np.int64))
+    assert not len(wrong), [(texts[k], values[k], expected[k]) for k in wrong[:5]]
+
+
+def test_hard_numbers() -> None:
+    check_numbers(HARD + ["-" + text for text in HARD if not text.startswith("-")])
+
+
+def test_long_numbers() -> None:
+    texts = ["9" * n for n in (*range(1, 40), 300)] + ["0." + "9" * n for n in (*range(1, 40), 400, 5000)]
+    texts += ["0." + "0" * n + "17" for n in (*range(1, 40), 320, 400)] + ["1" + "0" * n for n in (*range(1, 40), 308)]
+    texts += ["1" * n + "." + "1" * n for n in range(1, 40)] + [f"1{'0' * n}e-{n}" for n in (*range(1, 40), 400)]
+    texts += ["0." + "0" * n + f"1e{n}" for n in (*range(1, 40), 400)] + [
+        "1" + "0" * 30 + "e-0000000000000000000000030",
+        "1e+000000000000000000001",
+    ]
+    check_numbers(texts)
+
+
+def test_powers_of_ten_and_two() -> None:
+    step = 13 if UNCOMPILED else 1
+    texts = [
+        f"{m}e{q}"
+        for q in range(-345, 309, step)
+        for m in (1, 9, 7205759403792794, 9007199254740993, 1234567890123456789)
+        if m * 10.0**q < 1e308
+    ]
+    check_numbers(texts)
+    for exponent in range(-1074, 1024, 31 * step):
+        exact = f"{math.ldexp(1.0, exponent):.1100f}".rstrip("0") if exponent < 0 else f"{2**exponent}."
+        check_numbers([exact + "0", exact + "1", repr(math.ldexp(1.0, exponent)), f"{math.ldexp(1.0, exponent):.17e}"])
+
+
+def test_halfway_between_two_doubles() -> None:
+    generator = random.Random(5)
+    texts = []
+    for _ in range(20 if UNCOMPILED else 2000):
+        mantissa = generator.randrange(2**52, 2**53) * 2 + 1  # 54 bits: exactly between two doubles
+        scale = generator.randrange(0, 10)
+        half = mantissa << scale
+        texts += [str(half), str(half - 1), str(half + 1), f"{half}.0", f"{half}e0"]
+        below = mantissa * 5**scale  # the same, divided by a power of two
+        digits = str(below).rjust(scale + 1, "0")
+        texts += [f"{digits[: len(digits) - scale]}.{digits[len(digits) - scale :]}0", f"{below}e-{scale}"]
+    check_numbers(texts)
+
+
+def test_random_bit_patterns() -> None:
+    count = 200 if UNCOMPILED else 100_000
+    generator = np.random.default_rng(7)
+    values = generator.integers(0, 2**64, count, dtype=np.uint64).view(np.float64)
+    values = values[np.isfinite(values)]
+    check_numbers([repr(value) for value in values.tolist()])
+    check_numbers([f"{value:.17g}" for value in values.tolist()])
+    check_numbers([f"{value:.{k % 19}e}" for k, value in enumerate((values / 2).tolist())])
+    widened = generator.random(count, dtype=np.float32).astype(np.float64)
+    check_numbers([repr(value) for value in (widened * 1000).tolist()])
+    check_numbers([repr(value) for value in (widened**8).tolist()])
+    check_numbers([f"{value:.{k % 25}f}" for k, value in enumerate((widened * 1000).tolist())])
+    singles = generator.integers(0, 2**32, count, dtype=np.uint32).view(np.float32)
+    check_numbers([repr(value) for value in singles[np.isfinite(singles)].astype(np.float64).tolist()])
+
+
+@given(
+    st.lists(
+        st.from_regex(r"\A-?(0|[1-9][0-9]{0,25})(\.[0-9]{1,25})?([eE][+-]?[0-9]{1,2})?\Z"), min_size=1, max_size=20
+    )
+)
+def test_any_number(texts: list[str]) -> None:
+    check_numbers(texts)
+
+
+# Documents made by hypothesis ----------------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=8,
+)
+NUMBER = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False)
+BOX = st.lists(NUMBER, min_size=4, max_size=4)
+INTEGER, TEXT = st.integers(-(2**63), 2**63 - 1), st.text(max_size=6)
+
+
+@st.composite
+def records(draw: st.DrawFn, required: dict[str, Any], optional: dict[str, Any]) -> list[dict[str, Any]]:
+    kinds = {
+        name: draw(st.sampled_from([INTEGER, TEXT])) for name, kind in {**required, **optional}.items() if kind is None
+    }
+    rows = []
+    for _ in range(draw(st.integers(0, 4))):
+        row = {name: draw(kinds.get(name, kind)) for name, kind in required.items()}
+        row |= {name: draw(kinds.get(name, kind)) for name, kind in optional.items() if draw(st.booleans())}
+        row |= draw(st.dictionaries(st.text(max_size=12), JSON, max_size=2))
+        if draw(st.integers(0, 9)) == 0:
+            row[draw(st.sampled_from([*required, *optional]))] = draw(JSON)
+        rows.append(dict(draw(st.permutations(list(row.items())))))
+    return rows
+
+
+RESULTS = records(
+    {"image_id": None, "category_id": None, "score": NUMBER, "bbox": BOX}, {"segmentation": JSON, "keypoints": JSON}
+)
+
+
+@st.composite
+def written(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> bytes:
+    """Write values as JSON in one style or another, and spoil a few of them."""
+    text = json.dumps(
+        draw(values),
+        ensure_ascii=draw(st.booleans()),
+        indent=draw(st.sampled_from([None, 0, 2])),
+        separators=draw(st.sampled_from([None, (",", ":"), (" ,\t", "\r:\n")])),
+    )
+    data = text.encode("utf-8", "surrogatepass")
+    if draw(st.integers(0, 3)) == 0:
+        place, removed = draw(st.integers(0, len(data))), draw(st.integers(0, 3))
+        inserted = draw(st.binary(max_size=2) | st.sampled_from([bytes([byte]) for byte in HOSTILE_BYTES]))
+        data = data[:place] + inserted + data[place + removed :]
+    return data
+
+
+@settings(max_examples=50 if UNCOMPILED else 500, deadline=None)
+@given(written(RESULTS), st.sampled_from([8, 64, 1000, 1 << 22]), st.sampled_from([1, 2, 3]))
+def test_any_results(data: bytes, block: int, threads: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_scan, "BLOCK", block)
+        check_results(data, threads=threads)
+
+
+@settings(max_examples=50 if UNCOMPILED else 500, deadline=None)
+@given(
+    st.lists(written(RESULTS.filter(bool).map(lambda rows: rows[0])), max_size=5),
+    st.sampled_from([8, 64, 1 << 22]),
+    st.sampled_from([b"\n", b"\r\n", b"\n \n"]),
+)
+def test_any_json_lines(lines: list[bytes], block: int, end: bytes) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_scan, "BLOCK", block)
+        check_results(end.join(lines) + end, lines=True)
+        check_results(end.join(lines), lines=True, threads=2)
+
+
+# Blocks and threads --------------------------------------------------------------------------------------------------
+
+
+def varied_results(count: int) -> bytes:
+    """Make results whose strings and nested values look like records."""
+    generator = random.Random(3)
+    rows = []
+    for k in range(count):
+        row: dict[str, Any] = {
+            "image_id": generator.randrange(50),
+            "category_id": k % 7,
+            "bbox": [generator.random() for _ in range(4)],
+        }
+        row["score"] = generator.choice([generator.random(), 1, float(np.float32(generator.random()))])
+        if k % 3 == 0:
+            row["note"] = generator.choice(
+                ['{"image_id": 1, "category_id": 2', "]", '"}, {"image_id": 3', "é" * 9, "}, {"]
+            )
+        if k % 5 == 0:
+            row["nested"] = [{"image_id": 1, "category_id": 2, "bbox": [1, 2, 3, 4], "score": 5}] * generator.randrange(
+                4
+            )
+        if k % 11 == 0:
+            row["segmentation"] = {"size": [1, 2], "counts": "}{{{["}
+        rows.append(row)
+    return json.dumps(rows, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("block", [8, 50, 100, 257, 4096])
+def test_columns_do_not_depend_on_blocks_and_threads(block: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = varied_results(30 if UNCOMPILED else 300)
+    whole = check_results(data)
+    assert whole is not None
+    monkeypatch.setattr(_scan, "BLOCK", block)
+    assert same(_scan.scan_results(data, threads), whole)
+    lines = b"\n".join(json.dumps(row, ensure_ascii=False).encode() for row in json.loads(data))
+    columns = check_results(lines, lines=True, threads=threads)
+    assert columns is not None
+    assert same(columns[:4], whole[:4])
+    for end in range(len(data) - 300, len(data), 23):
+        assert _scan.scan_results(data[:end], threads) is None
+
+
+def test_numbers_for_float_do_not_depend_on_how_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = document(*[RESULT.replace(b"42", b"%d" % k).replace(b"41.29", b"41." + b"%d" % k * 30) for k in range(40)])
+    whole = check_results(data)
+    assert whole is not None
+    monkeypatch.setattr(_scan, "DOUBTS", 5)
+    monkeypatch.setattr(_scan, "BLOCK", 500)
+    assert same(_scan.scan_results(data, 2), whole)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, "mapped"])
+def test_any_buffer(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_scan, "BLOCK", 8192)
+    data = varied_results(20) + b" " * 30_000
+    (tmp_path / "results.json").write_bytes(data)
+    given_data = _scan.map_file(tmp_path / "results.json") if kind == "mapped" else kind(data)
+    columns = _scan.scan_results(given_data, 2)
+    assert same(columns, _scan.scan_results(data, 1))
+
+
+def test_a_file_that_cannot_be_mapped(tmp_path: Path) -> None:
+    (tmp_path / "empty.json").touch()
+    assert _scan.map_file(tmp_path / "empty.json") == b""
+    assert _scan.scan_results(b"", 1) is None
+    assert _scan.scan_results(b"", 1, lines=True) is not None

@@ -55,6 +55,12 @@ def identifier(value: Any) -> int | str:
     raise NotPlain(value)
 
 
+def integer(value: Any) -> int | str:
+    if type(value) is str:
+        raise NotPlain(value)
+    return identifier(value)
+
+
 def number(value: Any) -> float:
     if not isinstance(value, Number) or float(value) in (float("inf"), float("-inf")):
         raise NotPlain(value)
@@ -99,7 +105,7 @@ ANNOTATION = {
     "area": number,
     "iscrowd": flag,
     "ignore": flag,
-    "num_keypoints": identifier,
+    "num_keypoints": integer,
     "segmentation": anything,
     "keypoints": anything,
 }
@@ -127,7 +133,7 @@ def records(values: Any, fields: dict[str, Any], required: tuple[str, ...]) -> l
             raise NotPlain("missing")
         rows.append(row)
     for key, read in fields.items():
-        if read is identifier:
+        if read in (identifier, integer):
             if len({type(row[key]) for row in rows if key in row}) > 1:
                 raise NotPlain("ids of two types")
             if any(key in row for row in rows) and not all(key in row for row in rows):
@@ -161,11 +167,9 @@ def ground_truth(data: bytes) -> dict[str, list[dict[str, Any]]] | None:
             "categories": (CATEGORY, ("id", "name")),
         }
         for key, item in value:
-            if depth(item) > MAX_DEPTH:
+            if key in tables or (key not in kinds and depth(item) > MAX_DEPTH):
                 return None
             if key in kinds:
-                if key in tables:
-                    return None
                 tables[key] = records(item, *kinds[key])
     except (NotPlain, UnicodeDecodeError):
         return None

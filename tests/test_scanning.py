@@ -82,6 +82,24 @@ def check_results(data: bytes, lines: bool = False, threads: int = 1) -> _scan.R
     return columns
 
 
+def check_ground_truth(data: bytes, threads: int = 1) -> _scan.GroundTruthColumns | None:
+    """Scan ground truth: it is read as the naive twin reads it, and is understood unless it is unusual."""
+    tables = naive.ground_truth(data)
+    columns = _scan.scan_ground_truth(data, threads)
+    if tables is None:
+        assert columns is None, data
+    elif columns is None:
+        assert b"\\" in data, data  # lone surrogates, and keys with escapes
+    else:
+        assert listed(columns.images, 0) == [row["id"] for row in tables["images"]]
+        assert listed(columns.categories, 0) == [row["id"] for row in tables["categories"]]
+        assert columns.names == [row["name"] for row in tables["categories"]]
+        assert len(columns.image_id) == len(tables["annotations"]) or isinstance(columns.image_id, _scan.Strings)
+        for name in naive.ANNOTATION:
+            check_column(data, tables["annotations"], name, getattr(columns, name))
+    return columns
+
+
 def document(*records: bytes) -> bytes:
     return b"[" + b", ".join(records) + b"]"
 
@@ -426,7 +444,121 @@ def test_invalid_utf8_everywhere(text: bytes, block: int, monkeypatch: pytest.Mo
 
 # Numbers -------------------------------------------------------------------------------------------------------------
 
-HARD = ["0", "-0", "0.0", "-0.0", "0e5", "0e-5", "0e999999999999", "-0e-99999999999", "1", "-1", "0.1", "0.2", "0.3", "1e22", "1e23", "8.5e22", "9007199254740991", "9007199254740992", "9007199254740993", "9007199254740995", "9007199254740997", "9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616", "9999999999999999999", "10000000000000000000", "99999999999999999999", "123456789012345678901234567890", "2.2250738585072011e-308", "2.2250738585072012e-308", "2.2250738585072014e-308", "2.225073858507201e-308", "4.9406564584124654e-324", "5e-324", "3e-324", "2.4703282292062327e-324", "2.4703282292062328e-324", "2.4703282292062329e-324", "1e-324", "1e-400", "1e-99999", "1.7976931348623157e308", "1.7976931348623158e308", "17976931348623157e292", "6.631236846766476e-316", "3.2378839133029012895883524125015321748630094900144e-319", "7.0420557077594588669468784357561207962098443483187940792729600000e+59", "1.00000000000000011102230246251565404236316680908203125", "1.00000000000000011102230246251565404236316680908203124", "1.00000000000000011102230246251565404236316680908203126", "1.00000000000000033306690738754696212708950042724609375", "9007199254740993.0", "9007199254740992.5", "4503599627370496.5", "4503599627370497.5", "4503599627370498.5", "0.500000000000000166533453693773481063544750213623046875", "8.98846567431158e307", "1.8446744073709551616e19", "3.518437208883201171875e13", "62.5364939768271845828", "8.10109172351e-10", "1.50000000000000011102230246251565", "104110013277974872254e-225", "123456789012345678e-5", "5708990770823839207320493820740630171355185152e-2", "1448997445238699", "8440.9e-1", "3.08984926168550152811e-32", "0.000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000001", "6.9294956446009195e15", "3.7455744005952583e15", "2.2250738585072019e-308", "1.0e-308", "1e308", "1.e0x", "9.5367431640625e-7", "0.00012345678901234567", "2.109808898695963e16", "4.940656e-318", "1.18575755e-316", "2.989102097996e-312", "9.0608011534336e15", "4.708356024711512e18", "9.409340012568248e18", "1.2345e-310", "7.2057594037927933e16", "1.0000000000000002e0", "1.0000000000000001e0", "2e-1074", "30000000000000000000e-1", "123e34", "5e-20", "2.5e-1", "1e0", "0.1e1", "10.0", "100", "1000000", "12345678", "123456789", "1234567890123456", "12345678901234567", "123456789012345678", "1234567890123456789", "12345678901234567890", "0.1234567", "0.12345678", "0.123456789", "0.1234567890123456", "0.12345678901234567", "0.0000000000000001234567890123456789"]
+HARD = [
+    "0",
+    "-0",
+    "0.0",
+    "-0.0",
+    "0e5",
+    "0e-5",
+    "0e999999999999",
+    "-0e-99999999999",
+    "1",
+    "-1",
+    "0.1",
+    "0.2",
+    "0.3",
+    "1e22",
+    "1e23",
+    "8.5e22",
+    "9007199254740991",
+    "9007199254740992",
+    "9007199254740993",
+    "9007199254740995",
+    "9007199254740997",
+    "9223372036854775807",
+    "9223372036854775808",
+    "18446744073709551615",
+    "18446744073709551616",
+    "9999999999999999999",
+    "10000000000000000000",
+    "99999999999999999999",
+    "123456789012345678901234567890",
+    "2.2250738585072011e-308",
+    "2.2250738585072012e-308",
+    "2.2250738585072014e-308",
+    "2.225073858507201e-308",
+    "4.9406564584124654e-324",
+    "5e-324",
+    "3e-324",
+    "2.4703282292062327e-324",
+    "2.4703282292062328e-324",
+    "2.4703282292062329e-324",
+    "1e-324",
+    "1e-400",
+    "1e-99999",
+    "1.7976931348623157e308",
+    "1.7976931348623158e308",
+    "17976931348623157e292",
+    "6.631236846766476e-316",
+    "3.2378839133029012895883524125015321748630094900144e-319",
+    "7.0420557077594588669468784357561207962098443483187940792729600000e+59",
+    "1.00000000000000011102230246251565404236316680908203125",
+    "1.00000000000000011102230246251565404236316680908203124",
+    "1.00000000000000011102230246251565404236316680908203126",
+    "1.00000000000000033306690738754696212708950042724609375",
+    "9007199254740993.0",
+    "9007199254740992.5",
+    "4503599627370496.5",
+    "4503599627370497.5",
+    "4503599627370498.5",
+    "0.500000000000000166533453693773481063544750213623046875",
+    "8.98846567431158e307",
+    "1.8446744073709551616e19",
+    "3.518437208883201171875e13",
+    "62.5364939768271845828",
+    "8.10109172351e-10",
+    "1.50000000000000011102230246251565",
+    "104110013277974872254e-225",
+    "123456789012345678e-5",
+    "5708990770823839207320493820740630171355185152e-2",
+    "1448997445238699",
+    "8440.9e-1",
+    "3.08984926168550152811e-32",
+    "0.000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000001",
+    "6.9294956446009195e15",
+    "3.7455744005952583e15",
+    "2.2250738585072019e-308",
+    "1.0e-308",
+    "1e308",
+    "1.e0x",
+    "9.5367431640625e-7",
+    "0.00012345678901234567",
+    "2.109808898695963e16",
+    "4.940656e-318",
+    "1.18575755e-316",
+    "2.989102097996e-312",
+    "9.0608011534336e15",
+    "4.708356024711512e18",
+    "9.409340012568248e18",
+    "1.2345e-310",
+    "7.2057594037927933e16",
+    "1.0000000000000002e0",
+    "1.0000000000000001e0",
+    "2e-1074",
+    "30000000000000000000e-1",
+    "123e34",
+    "5e-20",
+    "2.5e-1",
+    "1e0",
+    "0.1e1",
+    "10.0",
+    "100",
+    "1000000",
+    "12345678",
+    "123456789",
+    "1234567890123456",
+    "12345678901234567",
+    "123456789012345678",
+    "1234567890123456789",
+    "12345678901234567890",
+    "0.1234567",
+    "0.12345678",
+    "0.123456789",
+    "0.1234567890123456",
+    "0.12345678901234567",
+    "0.0000000000000001234567890123456789",
+]
 HARD.remove("1.e0x")
 
 
@@ -583,6 +715,116 @@ def test_any_json_lines(lines: list[bytes], block: int, end: bytes) -> None:
         check_results(end.join(lines), lines=True, threads=2)
 
 
+ANNOTATION = (
+    b'{"id": 7, "image_id": 1, "category_id": 3, "bbox": [1.5, 2, 3, 4], "area": 12.25, "iscrowd": 0, "ignore": 1,'
+    b' "segmentation": [[1, 2.5, 3]], "keypoints": [1, 2, 2], "num_keypoints": 1}'
+)
+TRUTH = (
+    b'{"info": {"year": [2014]}, "images": [{"id": 1, "width": 5}, {"file_name": "a", "id": 2}], "annotations": [%b],'
+    b' "licenses": [], "categories": [{"supercategory": "x", "id": 3, "name": "cat"}]}'
+)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        TRUTH % ANNOTATION,
+        TRUTH % b"",
+        TRUTH % (ANNOTATION + b"," + ANNOTATION),
+        TRUTH % b'{"image_id": 1, "category_id": 3}',
+        TRUTH
+        % b'{"image_id": 1, "category_id": 3},{"image_id":1,"category_id":3,"iscrowd":true,"ignore":false,"area":1,"bbox":[1,2,3,4]}',
+        TRUTH % b'{"image_id": "1", "category_id": "3", "id": "x", "area": 1e-3}',
+        b'{"images":[],"annotations":[],"categories":[]}',
+        b' {"im\\u0061ges" : [ ] , "annotations":[],"categories":[],"":{}}\n',
+        b'{"categories":[{"name":"a","id":1},{"name":"a","id":2},{"name":"\\u0061","id":3}],"annotations":[],"images":[]}',
+        '{"categories":[{"name":"é😀","id":"ü"}],"annotations":[],"images":[{"id":"ß"}],"é":"😀"}'.encode(),
+        b'{"a":1,"a":2,"images":[],"annotations":[],"categories":[]}',
+    ],
+)
+def test_plain_ground_truth_is_understood(data: bytes) -> None:
+    assert check_ground_truth(data) is not None
+    for end in range(len(data.rstrip())):
+        assert check_ground_truth(data[:end]) is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"{",
+        b"}",
+        b"{,}",
+        b'{"images":[],"annotations":[]}',
+        b'{"images":[],"annotations":[],"categories":[],}',
+        b'{"images":[],"annotations":[],"categories":[]}}',
+        b'{"images":[],"annotations":[],"categories":[]},',
+        b'{"images":[],"images":[],"annotations":[],"categories":[]}',
+        b'{"images":[],"annotations":null,"categories":[]}',
+        b'{"images":[],"annotations":{},"categories":[]}',
+        b'{"images":[] "annotations":[],"categories":[]}',
+        b'{"images":[],"annotations" [],"categories":[]}',
+        b'{"images":[],"annotations":[],categories:[]}',
+        b'{"images":[],"annotations":[],"categories":[],"x":tru}',
+        b'{"images":[],"annotations":[],"categories":[],"x":"\xff"}',
+        b'{"images":[],"annotations":[],"categories":[],"\\ud800":1}',
+        b'{"images":[],"annotations":[],"categories":[],"x":' + b"[" * 65 + b"]" * 65 + b"}",
+        b'{"images":[{}],"annotations":[],"categories":[]}',
+        b'{"images":[{"id":null}],"annotations":[],"categories":[]}',
+        b'{"images":[{"id":1},{"id":"1"}],"annotations":[],"categories":[]}',
+        b'{"images":[],"annotations":[],"categories":[{"id":1}]}',
+        b'{"images":[],"annotations":[],"categories":[{"id":1,"name":1}]}',
+        b'{"images":[],"annotations":[],"categories":[{"id":1,"name":null}]}',
+        TRUTH % b'{"category_id": 3}',
+        TRUTH % b'{"image_id": 3}',
+        TRUTH % b'{"image_id": 1, "category_id": 3, "id": 1},{"image_id": 1, "category_id": 3}',
+        TRUTH % b'{"image_id": 1, "category_id": 3, "iscrowd": 2}',
+        TRUTH % b'{"image_id": 1, "category_id": 3, "iscrowd": 1.0}',
+        TRUTH % b'{"image_id": 1, "category_id": 3, "iscrowd": "1"}',
+        TRUTH % b'{"image_id": 1, "category_id": 3, "iscrowd": null}',
+        TRUTH % b'{"image_id": 1, "category_id": 3, "ignore": 01}',
+        TRUTH % b'{"image_id": 1, "category_id": 3, "ignore": -0}',
+        TRUTH % b'{"image_id": 1, "category_id": 3, "ignore": truee}',
+        TRUTH % b'{"image_id": 1, "category_id": 3, "area": null}',
+        TRUTH % b'{"image_id": 1, "category_id": 3, "num_keypoints": "1"}',
+        TRUTH % b'{"image_id": 1, "category_id": 3, "num_keypoints": 1.0}',
+    ],
+)
+def test_other_ground_truth_is_not(data: bytes) -> None:
+    assert check_ground_truth(data) is None
+
+
+FLAG = st.sampled_from([0, 1, True, False])
+ANNOTATIONS = records(
+    {"image_id": None, "category_id": None},
+    {"bbox": BOX, "area": NUMBER, "iscrowd": FLAG, "ignore": FLAG, "segmentation": JSON, "keypoints": JSON},
+)
+IMAGES, CATEGORIES = (
+    records({"id": None}, {"file_name": TEXT}),
+    records({"id": None, "name": TEXT}, {"supercategory": TEXT}),
+)
+
+
+@settings(max_examples=50 if UNCOMPILED else 500, deadline=None)
+@given(
+    written(
+        st.fixed_dictionaries(
+            {"images": IMAGES, "annotations": ANNOTATIONS, "categories": CATEGORIES}, optional={"info": JSON}
+        )
+        .flatmap(lambda truth: st.permutations(list(truth.items())))
+        .map(dict)
+    ),
+    st.sampled_from([8, 64, 1000, 1 << 22]),
+    st.sampled_from([1, 2]),
+)
+def test_any_ground_truth(data: bytes, block: int, threads: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_scan, "BLOCK", block)
+        check_ground_truth(data, threads)
+
+
 # Blocks and threads --------------------------------------------------------------------------------------------------
 
 
@@ -625,6 +867,35 @@ def test_columns_do_not_depend_on_blocks_and_threads(block: int, threads: int, m
     assert same(columns[:4], whole[:4])
     for end in range(len(data) - 300, len(data), 23):
         assert _scan.scan_results(data[:end], threads) is None
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("block", [8, 57, 300, 4096])
+@pytest.mark.parametrize("first", ["id", "name"])
+def test_ground_truth_does_not_depend_on_blocks_and_threads(
+    first: str, block: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 10 if UNCOMPILED else 100
+    truth: dict[str, Any] = {
+        "images": [{first: k, "id": k} for k in range(count)],
+        "info": {"images": [{first: 1, "id": 2}]},
+        "annotations": [
+            {
+                "id": k,
+                "image_id": k % 9,
+                "category_id": 1,
+                "area": k / 7,
+                "parts": [{"id": 1, "image_id": 2, "category_id": 3}] * (k % 3),
+            }
+            for k in range(count)
+        ],
+        "categories": [{"id": k, "name": '{"id": é' * (k % 4)} for k in range(count)],
+    }
+    data = json.dumps(truth, ensure_ascii=False).encode()
+    whole = check_ground_truth(data)
+    assert whole is not None
+    monkeypatch.setattr(_scan, "BLOCK", block)
+    assert same(_scan.scan_ground_truth(data, threads), whole)
 
 
 def test_numbers_for_float_do_not_depend_on_how_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:

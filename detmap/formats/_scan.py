@@ -208,6 +208,14 @@ class _Document:
         """Whether `text` lies at a position."""
         return self.slice(place, place + len(text)) == text
 
+    def skip(self, place: int) -> int:
+        """Return where the value that begins at a position ends."""
+        with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
+            place = scanning.skip_value(self.bytes, place, False, _powers())
+        if place < 0:
+            raise _NotUnderstood
+        return place
+
     def text(self, begin: int, end: int) -> str:
         """Decode the string between two quotes."""
         raw = self.slice(begin, end)
@@ -262,6 +270,7 @@ _ANNOTATION = _Fields(
 )
 _IMAGE = _Fields(id=_ID)
 _CATEGORY = _Fields(id=_ID, name=_ID)
+_LISTS = {"images": _IMAGE, "annotations": _ANNOTATION, "categories": _CATEGORY}
 
 
 class _Table:
@@ -339,12 +348,10 @@ class _Table:
         column = self.columns.get(name)
         return None if column is None else column[:, 0].astype(np.int8)
 
-    def ids(self, name: str) -> Ids | None:
-        """Return a column of ids, which every record has, or none."""
-        column = self.columns.get(name)
-        if column is None:
-            return None
+    def ids(self, name: str) -> Ids:
+        """Return a column of ids, which every record has."""
         self.required(name)
+        column = self.columns[name]
         bit = 1 << self.fields.names.index(name)
         if not self.strings & bit:
             return column[:, 0].view(np.int64)
@@ -358,7 +365,7 @@ def _factorised(document: _Document, words: NDArray[np.uint64]) -> Strings:
     codes = np.empty(len(words), np.int32)
     firsts = np.empty(len(words), np.uint64)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
-    with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
+    with np.errstate(over="ignore"):  # see _Document.skip
         count = scanning.factorise(document.bytes, readonly(words, np.uint64), seed, codes, firsts)
     begins = (firsts[:count] >> np.uint64(scanning.LENGTH_BITS)).astype(np.int64)
     ends = begins + (firsts[:count] & np.uint64((1 << scanning.LENGTH_BITS) - 1)).astype(np.int64)
@@ -412,7 +419,7 @@ def _scan_list(document: _Document, begin: int, fields: _Fields, lines: bool = F
         state[scanning.LIMIT] = rows[stop]
         state[scanning.ALWAYS] = -1
         doubts = np.empty((DOUBTS, 3), np.int64)
-        with np.errstate(over="ignore"):  # see _factorised
+        with np.errstate(over="ignore"):  # see _Document.skip
             while True:
                 scanning.scan_records(
                     document.bytes, stop, lines, fields.table, places, _powers(), words, doubts, state
@@ -490,7 +497,7 @@ def scan_results(data: Buffer, threads: int, *, lines: bool = False) -> ResultCo
             table, place = _scan_array(document, place, _RESULT)
         if document.after_blanks(place) < document.size:
             return None
-        table.required("image_id", "category_id", "score")
+        table.required("score")
         bbox, segmentation, keypoints = table.numbers("bbox"), table.spans("segmentation"), table.spans("keypoints")
         if not (table.has("bbox") or table.has("segmentation") or table.has("keypoints")):
             located = np.zeros(table.rows, np.bool_)
@@ -499,10 +506,83 @@ def scan_results(data: Buffer, threads: int, *, lines: bool = False) -> ResultCo
                 located |= False if spans is None else spans[:, 0] >= 0
             if not located.all():
                 return None
-        image_id, category_id, score = table.ids("image_id"), table.ids("category_id"), table.numbers("score")
-        assert image_id is not None
-        assert category_id is not None
+        score = table.numbers("score")
         assert score is not None
-        return ResultColumns(image_id, category_id, bbox, score, segmentation, keypoints)
+        return ResultColumns(table.ids("image_id"), table.ids("category_id"), bbox, score, segmentation, keypoints)
     except _NotUnderstood:
         return None
+
+
+def scan_ground_truth(data: Buffer, threads: int) -> GroundTruthColumns | None:
+    """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`.
+
+    Parameters
+    ----------
+    data : bytes or mmap or memoryview
+        The document.
+    threads : int
+        How many threads work on it. The outcome does not depend on it.
+
+    Returns
+    -------
+    GroundTruthColumns or None
+        The columns; None where the document is not understood, so that a library parser has to decide. What is
+        understood is valid JSON, with each list once and a plain record in every place: each field at most once, ids
+        integers of 64 bits or strings throughout, and where one record has an id of a kind, all have.
+    """
+    try:
+        document = _Document(data, threads)
+        tables: dict[str, _Table] = {}
+        place = document.after_blanks(0)
+        separator = b"{"
+        while document.begins(place, separator):
+            place = document.after_blanks(place + 1)
+            if separator == b"{" and document.begins(place, b"}"):
+                break
+            separator = b","
+            begin = place
+            if not document.begins(place, b'"'):
+                return None
+            place = document.skip(place)
+            name = document.text(begin + 1, place - 1)
+            place = document.after_blanks(place)
+            if not document.begins(place, b":"):
+                return None
+            place = document.after_blanks(place + 1)
+            if name not in _LISTS:
+                place = document.skip(place)
+            elif name in tables:
+                return None
+            else:
+                tables[name], place = _scan_array(document, place, _LISTS[name])
+            place = document.after_blanks(place)
+        if not document.begins(place, b"}") or document.after_blanks(place + 1) < document.size:
+            return None
+        if len(tables) < len(_LISTS):
+            return None
+        return _ground_truth(tables["images"], tables["annotations"], tables["categories"])
+    except _NotUnderstood:
+        return None
+
+
+def _ground_truth(images: _Table, annotations: _Table, categories: _Table) -> GroundTruthColumns:
+    """Put the columns of the three lists together."""
+    names = categories.ids("name")
+    num_keypoints = annotations.ids("num_keypoints") if "num_keypoints" in annotations.columns else None
+    if (categories.rows and not isinstance(names, Strings)) or isinstance(num_keypoints, Strings):
+        raise _NotUnderstood
+    return GroundTruthColumns(
+        images=images.ids("id"),
+        categories=categories.ids("id"),
+        names=[names.values[code] for code in names.codes.tolist()] if isinstance(names, Strings) else [],
+        id=annotations.ids("id") if "id" in annotations.columns else None,
+        image_id=annotations.ids("image_id"),
+        category_id=annotations.ids("category_id"),
+        bbox=annotations.numbers("bbox"),
+        area=annotations.numbers("area"),
+        iscrowd=annotations.flags("iscrowd"),
+        ignore=annotations.flags("ignore"),
+        num_keypoints=num_keypoints,
+        segmentation=annotations.spans("segmentation"),
+        keypoints=annotations.spans("keypoints"),
+    )

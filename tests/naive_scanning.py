@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from typing import Any
 
 INT64 = range(-(2**63), 2**63)
@@ -174,3 +176,50 @@ def ground_truth(data: bytes) -> dict[str, list[dict[str, Any]]] | None:
     except (NotPlain, UnicodeDecodeError):
         return None
     return tables if len(tables) == len(kinds) else None
+
+
+DECIMAL = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+INTEGER = re.compile(rb"-?(0|[1-9][0-9]*)")
+
+
+def token_lines(data: bytes, least: int, most: float) -> list[list[bytes]]:
+    """Split the lines of a TREC file that are neither empty nor comments."""
+    rows = []
+    for line in data.split(b"\n"):
+        line = line.removesuffix(b"\r")
+        if any(byte < 32 and byte != 9 for byte in line):
+            raise NotPlain(line)
+        tokens = line.replace(b"\t", b" ").split(b" ")
+        tokens = [token for token in tokens if token]
+        if not tokens or tokens[0].startswith(b"#"):
+            continue
+        if not least <= len(tokens) <= most:
+            raise NotPlain(line)
+        rows.append(tokens)
+    return rows
+
+
+def run(data: bytes) -> list[tuple[bytes, bytes, float]] | None:
+    """Read a TREC run; None where it is not plain."""
+    rows = []
+    try:
+        for query, _, document, _, score, *_ in token_lines(data, 6, math.inf):
+            if not DECIMAL.fullmatch(score) or math.isinf(float(score)):
+                return None
+            rows.append((query, document, float(score)))
+    except NotPlain:
+        return None
+    return rows
+
+
+def qrels(data: bytes) -> list[tuple[bytes, bytes, int]] | None:
+    """Read TREC judgements; None where they are not plain."""
+    rows = []
+    try:
+        for query, _, document, relevance in token_lines(data, 4, 4):
+            if not INTEGER.fullmatch(relevance) or int(relevance) not in INT64:
+                return None
+            rows.append((query, document, int(relevance)))
+    except NotPlain:
+        return None
+    return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import random
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from detmap.formats import _scan
+from detmap.kernels import scanning
 
 RESULT = (
     b'{"image_id": 42, "category_id": 18, "bbox": [258.1499938964844, 41.290000915527344, 0, -2.5e1],'
@@ -922,3 +924,244 @@ def test_a_file_that_cannot_be_mapped(tmp_path: Path) -> None:
     assert _scan.map_file(tmp_path / "empty.json") == b""
     assert _scan.scan_results(b"", 1) is None
     assert _scan.scan_results(b"", 1, lines=True) is not None
+
+
+# TREC ----------------------------------------------------------------------------------------------------------------
+
+
+def document_ids(columns: _scan.RunColumns | _scan.QrelsColumns) -> list[bytes]:
+    whole = columns.data.tobytes()
+    pairs = [divmod(word, 1 << scanning.LENGTH_BITS) for word in columns.document.tolist()]
+    return [whole[begin : begin + length] for begin, length in pairs]
+
+
+def query_ids(columns: _scan.RunColumns | _scan.QrelsColumns) -> list[bytes]:
+    assert columns.query.dtype == np.int32
+    assert list(dict.fromkeys(columns.query.tolist())) == list(range(len(columns.queries)))
+    return [columns.queries[code] for code in columns.query.tolist()]
+
+
+def check_run(data: bytes, threads: int = 1) -> _scan.RunColumns | None:
+    rows = naive.run(data)
+    columns = _scan.scan_run(data, threads)
+    assert (rows is None) == (columns is None), data
+    if rows is not None and columns is not None:
+        assert query_ids(columns) == [row[0] for row in rows]
+        assert document_ids(columns) == [row[1] for row in rows]
+        assert list(map(bits, columns.score.tolist())) == [bits(row[2]) for row in rows]
+    return columns
+
+
+def check_qrels(data: bytes, threads: int = 1) -> _scan.QrelsColumns | None:
+    rows = naive.qrels(data)
+    columns = _scan.scan_qrels(data, threads)
+    assert (rows is None) == (columns is None), data
+    if rows is not None and columns is not None:
+        assert query_ids(columns) == [row[0] for row in rows]
+        assert document_ids(columns) == [row[1] for row in rows]
+        assert columns.relevance.tolist() == [row[2] for row in rows]
+    return columns
+
+
+RUN = b"q1 Q0 doc-1 1 2.5 tag\nq1\tQ0\tdoc-22222222222 2  -1e-3 tag\nq2 Q0 d\xc3\xa9 1 17 t\nq1 Q0 # 3 0.30000001192092896 t"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n",
+        b"\n \n\t\r\n# comment\n  # another\r\n#",
+        RUN,
+        RUN + b"\n",
+        RUN.replace(b"\n", b"\r\n"),
+        RUN.replace(b"\n", b" more junk 1e5 #\n\n"),
+        RUN.replace(b"tag", b"tag\t "),
+        b"\n".join(b"a 0 b 0 %b c" % text.encode() for text in HARD),
+        b"\n".join(
+            b"a 0 b 0 %b c" % text for text in [b"+1", b".5", b"5.", b"-.5e3", b"007", b"+00.10E+01", b"1" * 50]
+        ),
+        b"q" * 100 + b" 0 " + b"d" * 1000 + b" 0 1 t\n" + b"q" * 99 + b"r 0 " + b"d" * 1000 + b" 0 1 t\n",
+        b"\xff\xfe 0 \x80 0 1 \xff",
+    ],
+)
+def test_plain_runs(data: bytes) -> None:
+    assert check_run(data) is not None
+
+
+@pytest.mark.parametrize(
+    "score", "nan inf -inf NaN Infinity 1_0 0x10 1e 1e+ - + . e5 1e999 -1e999 1,5 1..2 1.5f \u0661".split()
+)
+def test_scores_that_are_not_plain(score: str) -> None:
+    assert check_run(b"a 0 b 0 1 c\na 0 b 0 " + score.encode() + b" c\n") is None
+
+
+QRELS = b"q1 0 d1 1\nq1\tQ0  d2\t-2 \r\n\n# c\nq2 0 d1 9223372036854775807"
+
+
+def test_plain_qrels() -> None:
+    assert check_qrels(QRELS) is not None
+    assert check_qrels(b"") is not None
+    for relevance in (b"1.0", b"01", b"+1", b"9223372036854775808", b"x", b"1 1", b"", b"-", b"1_0"):
+        assert check_qrels(b"q 0 d " + relevance) is None
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("block", [1, 8, 33, 1 << 22])
+def test_every_byte_of_a_run_replaced_and_cut(block: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_scan, "BLOCK", block)
+    for place in range(0, len(RUN) + 1, 11 if UNCOMPILED or threads > 1 else 1):
+        check_run(RUN[:place], threads)
+        check_qrels(QRELS[:place], threads)
+        for byte in b"\x00\t\n\x0b\x0c\r\x1f #1.e-\x7f\x80\xff":
+            check_run(RUN[:place] + bytes([byte]) + RUN[place + 1 :], threads)
+            check_qrels(QRELS[:place] + bytes([byte]) + QRELS[place + 1 :], threads)
+
+
+TOKEN = st.sampled_from(
+    [b"a", b"b", b"ab", b"abcdefgh", b"abcdefghi", b"abcdefghj", b"\xff", b"#", b"1", b"-2.5e3", b".5"]
+) | st.binary(min_size=1, max_size=3)
+BLANK = st.sampled_from([b" ", b"\t", b"  ", b" \t "])
+
+
+@st.composite
+def token_lines(draw: st.DrawFn) -> bytes:
+    lines = []
+    for _ in range(draw(st.integers(0, 5))):
+        tokens = draw(st.lists(TOKEN, min_size=4, max_size=7))
+        if len(tokens) > 5:
+            tokens[4] = draw(st.floats(allow_nan=False).map(lambda value: repr(value).encode()) | st.just(tokens[4]))
+        elif len(tokens) == 4:
+            tokens[3] = draw(st.integers(-(2**65), 2**65).map(lambda value: str(value).encode()) | st.just(tokens[3]))
+        lines.append(b"".join(token + draw(BLANK) for token in tokens)[: -1 if draw(st.booleans()) else None])
+    return draw(st.sampled_from([b"\n", b"\r\n", b"\n\n"])).join(lines) + draw(
+        st.sampled_from([b"", b"\n", b"\r", b" "])
+    )
+
+
+@settings(max_examples=100 if UNCOMPILED else 1000, deadline=None)
+@given(token_lines(), st.sampled_from([1, 8, 20, 1 << 22]), st.sampled_from([1, 2]))
+def test_any_lines(data: bytes, block: int, threads: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_scan, "BLOCK", block)
+        check_run(data, threads)
+        check_qrels(data, threads)
+
+
+def ranked(data: bytes) -> dict[bytes, list[int]]:
+    """Rank the rows of a run naively, query by query in the order of their first appearance."""
+    rows = naive.run(data)
+    assert rows is not None
+    queries: dict[bytes, list[int]] = {}
+    for row, (query, _, _) in enumerate(rows):
+        queries.setdefault(query, []).append(row)
+    for members in queries.values():
+        members.sort(key=lambda row: (rows[row][2], rows[row][1]), reverse=True)
+    return queries
+
+
+def random_run(
+    count: int, queries: int, documents: int, scores: int, seed: int, contiguous: bool
+) -> tuple[bytes, bytes]:
+    """Make a run and judgements with many ties, and document ids that begin alike."""
+    generator = random.Random(seed)
+    names = [b"document-" * generator.randrange(3) + b"%d" % generator.randrange(10**6) for _ in range(documents)]
+    names = sorted({*names, *(name[: len(name) // 2 + 1] for name in names), *(name + b"0" for name in names)})
+    pairs = sorted({(generator.randrange(queries), generator.choice(names)) for _ in range(count)})
+    judged = sorted({(generator.randrange(queries + 2), generator.choice(names)) for _ in range(count // 2)})
+    if not contiguous:
+        generator.shuffle(pairs)
+        generator.shuffle(judged)
+    run = b"\n".join(b"%d Q0 %b 0 %d t" % (query, name, generator.randrange(scores)) for query, name in pairs)
+    return run, b"\n".join(b"%d 0 %b %d" % (query, name, generator.randrange(3)) for query, name in judged)
+
+
+@pytest.mark.parametrize("contiguous", [True, False])
+@pytest.mark.parametrize("scores", [1, 5, 10**6])
+@pytest.mark.parametrize("count", [1, 2, 60, 600, 5000])
+def test_ranked_and_judged(count: int, scores: int, contiguous: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = min(count, 200) if UNCOMPILED else count
+    run_data, qrels_data = random_run(count, 7, 2 * count, scores, count, contiguous)
+    run, qrels = check_run(run_data), check_qrels(qrels_data)
+    assert run is not None
+    assert qrels is not None
+    rows, bounds = _scan.rank_run(run, run.score, 1)
+    assert [rows[begin:end].tolist() for begin, end in bounds.tolist()] == list(ranked(run_data).values())
+    table = {row[:2]: place for place, row in enumerate(naive.qrels(qrels_data) or [])}
+    judgements = _scan.judge_run(run, qrels, 1)
+    assert judgements.row.tolist() == [table.get(row[:2], -1) for row in naive.run(run_data) or []]
+    assert (judgements.repeated, judgements.repeated_judgement) == (-1, -1)
+    monkeypatch.setattr(_scan, "BLOCK", 64)
+    for threads in (1, 2, 3):
+        assert same(_scan.scan_run(run_data, threads), run)
+        assert same(_scan.rank_run(run, run.score, threads), (rows, bounds))
+        assert same(tuple(_scan.judge_run(run, qrels, threads)), tuple(judgements))
+
+
+def test_repeated_documents_are_found() -> None:
+    run, twice = (
+        _scan.scan_run(b"q 0 a 0 1 t\np 0 a 0 1 t\nq 0 b 0 1 t\n"),
+        _scan.scan_run(b"q 0 a 0 1 t\np 0 a 0 1 t\nq 0 a 0 2 t\n"),
+    )
+    qrels, again = _scan.scan_qrels(b"q 0 a 1\nx 0 a 1\n"), _scan.scan_qrels(b"q 0 a 1\nx 0 c 1\nx 0 c 2\n")
+    assert run is not None
+    assert twice is not None
+    assert qrels is not None
+    assert again is not None
+    assert _scan.judge_run(run, qrels, 1).row.tolist() == [0, -1, -1]
+    assert _scan.judge_run(run, qrels, 1)[1:] == (-1, -1)
+    assert _scan.judge_run(twice, qrels, 1)[1:] == (2, -1)
+    assert _scan.judge_run(run, again, 2)[1:] == (-1, 2)
+
+
+def test_empty_runs_are_ranked_and_judged() -> None:
+    run, qrels, full = _scan.scan_run(b""), _scan.scan_qrels(b"\n"), _scan.scan_run(RUN)
+    assert run is not None
+    assert qrels is not None
+    assert full is not None
+    assert _scan.judge_run(run, qrels, 2).row.tolist() == []
+    assert _scan.judge_run(full, qrels, 2).row.tolist() == [-1] * 4
+    assert _scan.rank_run(run, run.score, 2)[0].tolist() == []
+
+
+# Kernels -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.compiled
+@pytest.mark.skipif(UNCOMPILED, reason="kernels are not compiled")
+def test_one_signature_per_kernel() -> None:
+    for name in ("skip_value", "scan_records", "scan_lines", "factorise", "match_strings", "rank_rows"):
+        kernel = getattr(scanning, name)
+        assert len(kernel.signatures) <= 1, name
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("name", ["instances_val2014_fakebbox100_results", "instances_val2014_fakesegm100_results"])
+def test_real_results(name: str, real_data: Path) -> None:
+    assert check_results((real_data / "coco" / f"{name}.json").read_bytes()) is not None
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    "name", ["coco/instances_val2014_100", "coco/instances_val2017_COCO-MINI", "voc2007/pascal_test2007"]
+)
+def test_real_ground_truth(name: str, real_data: Path) -> None:
+    assert check_ground_truth((real_data / f"{name}.json").read_bytes()) is not None
+
+
+@pytest.mark.real_data
+def test_real_runs(real_data: Path) -> None:
+    folder = real_data / "trec"
+    for name in ("results.test", "results.trunc"):
+        assert check_run((folder / name).read_bytes()) is not None
+    assert check_run(gzip.decompress((folder / "results.comment.test.gz").read_bytes())) is not None
+    for name in ("qrels.test", "qrels.rel_level", "qrels.comment.test"):
+        assert check_qrels((folder / name).read_bytes()) is not None
+
+
+@pytest.fixture
+def real_data() -> Path:
+    folder = Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("../shared/data is absent")
+    return folder

@@ -30,7 +30,10 @@ DOUBTS = 1 << 10
 
 _BLANKS = re.compile(rb"[ \t\n\r]*")
 _FIRST_KEY = re.compile(rb'\{[ \t\n\r]*"[^"\\]{0,64}"')
-_FIRST_OF_LINE = re.compile(rb"\n[ \t\n\r]*(?=\{)")
+_OBJECT_OF_LINE = re.compile(rb"\n[ \t\n\r]*(?=\{)")
+_LINE_END = re.compile(rb"\n")
+# What float() reads beyond decimal numbers (inf, nan, 1_000) is not plain.
+_DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 Buffer = bytes | bytearray | memoryview | mmap.mmap
 
@@ -119,6 +122,48 @@ class GroundTruthColumns(NamedTuple):
     keypoints: NDArray[np.int64] | None
 
 
+class RunColumns(NamedTuple):
+    """A TREC run, a row per line in file order.
+
+    Attributes
+    ----------
+    query : (n,) int32
+        Index into `queries` for each row.
+    queries : list of bytes
+        The distinct query ids in the order of their first appearance.
+    document : (n,) uint64
+        Where each document id lies in `data`: its first byte's position, shifted left by `scanning.LENGTH_BITS`, plus its length.
+    score : (n,) float64
+        The scores, finite.
+    data : (bytes,) uint8
+        The file.
+    """
+
+    query: NDArray[np.int32]
+    queries: list[bytes]
+    document: NDArray[np.uint64]
+    score: NDArray[np.float64]
+    data: NDArray[np.uint8]
+
+
+class QrelsColumns(NamedTuple):
+    """TREC relevance judgements, a row per line in file order.
+
+    Attributes
+    ----------
+    query, queries, document, data
+        As in `RunColumns`.
+    relevance : (n,) int64
+        The grades.
+    """
+
+    query: NDArray[np.int32]
+    queries: list[bytes]
+    document: NDArray[np.uint64]
+    relevance: NDArray[np.int64]
+    data: NDArray[np.uint8]
+
+
 class MappedFile(mmap.mmap):
     """A whole file, mapped for reading; pages that have been scanned are given back."""
 
@@ -150,25 +195,29 @@ def _powers() -> NDArray[np.uint64]:
 
 
 class _Document:
-    """A document's bytes, as the kernels and as `re` read them, and how many opening braces lie where."""
+    """A document's bytes, as the kernels and as `re` read them, and how many marks lie where.
 
-    def __init__(self, data: Buffer, threads: int) -> None:
-        self.raw: Buffer = data if len(data) >= 8 else bytes(data) + b" " * 8
+    A mark is a byte that every record has: JSON's opening brace, or the line feed of lines that need not be UTF-8.
+    """
+
+    def __init__(self, data: Buffer, threads: int, mark: bytes = b"{") -> None:
+        self.mark = ord(mark)
+        self.raw: Buffer = data if len(data) >= 8 else bytes(data) + b"\n" * 8
         self.bytes = readonly(np.frombuffer(self.raw, np.uint8), np.uint8)
         self.size = len(self.raw)
         self.threads = threads
         bounds = [(begin, min(begin + BLOCK, self.size)) for begin in range(0, self.size, BLOCK)]
-        self.braces = [0, *itertools.accumulate(parallel.run(self._survey, bounds, threads))]
+        self.marks = [0, *itertools.accumulate(parallel.run(self._survey, bounds, threads))]
 
     def _survey(self, begin: int, end: int) -> int:
-        """Count the opening braces of a block, and make sure that it is UTF-8."""
+        """Count the marks of a block, and make sure that JSON is UTF-8."""
         count = highest = 0
         end += self._continued(end)  # a character that the block's edge cuts belongs to the block that it begins in
         for place in range(begin, end, PIECE):
             piece = self.bytes[place : min(place + PIECE, end)]
-            count += int(np.count_nonzero(piece == ord("{")))
+            count += int(np.count_nonzero(piece == self.mark))
             highest = max(highest, int(piece.max()))
-        if highest >= 128:
+        if highest >= 128 and self.mark == ord("{"):
             try:
                 str(self.slice(begin + (self._continued(begin) if begin else 0), end), "utf-8")
             except UnicodeDecodeError:
@@ -185,10 +234,10 @@ class _Document:
         """Copy some bytes."""
         return bytes(self.raw[begin:end])
 
-    def braces_before(self, place: int) -> int:
-        """Count the opening braces ahead of a position."""
+    def marks_before(self, place: int) -> int:
+        """Count the marks ahead of a position."""
         block = place // BLOCK
-        return self.braces[block] + int(np.count_nonzero(self.bytes[block * BLOCK : place] == ord("{")))
+        return self.marks[block] + int(np.count_nonzero(self.bytes[block * BLOCK : place] == self.mark))
 
     def release(self, begin: int, end: int) -> None:
         """Give the pages of a block back to the system: they stay in its file cache, not in our memory."""
@@ -226,7 +275,8 @@ class _Document:
         """Let `float()` read the numbers that the kernel could not decide."""
         floats = words.view(np.float64)
         for at, begin, end in doubts.tolist():
-            value = float(self.slice(begin, end))
+            text = self.slice(begin, end)
+            value = float(text) if _DECIMAL.fullmatch(text) else math.inf
             if math.isinf(value):
                 raise _NotUnderstood
             floats[at] = value
@@ -360,8 +410,8 @@ class _Table:
         return _factorised(self.document, column[:, 0])
 
 
-def _factorised(document: _Document, words: NDArray[np.uint64]) -> Strings:
-    """Number distinct strings; strings that are written differently may still be the same."""
+def _distinct(document: _Document, words: NDArray[np.uint64]) -> tuple[NDArray[np.int32], list[tuple[int, int]]]:
+    """Number distinct strings: each row's number, and where each string appeared first (begin, end)."""
     codes = np.empty(len(words), np.int32)
     firsts = np.empty(len(words), np.uint64)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
@@ -369,44 +419,74 @@ def _factorised(document: _Document, words: NDArray[np.uint64]) -> Strings:
         count = scanning.factorise(document.bytes, readonly(words, np.uint64), seed, codes, firsts)
     begins = (firsts[:count] >> np.uint64(scanning.LENGTH_BITS)).astype(np.int64)
     ends = begins + (firsts[:count] & np.uint64((1 << scanning.LENGTH_BITS) - 1)).astype(np.int64)
+    return codes, list(zip(begins.tolist(), ends.tolist(), strict=True))
+
+
+def _factorised(document: _Document, words: NDArray[np.uint64]) -> Strings:
+    """Number distinct JSON strings; strings that are written differently may still be the same."""
+    codes, places = _distinct(document, words)
     numbers: dict[str, int] = {}
-    distinct = [
-        numbers.setdefault(document.text(begin, end), len(numbers))
-        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
-    ]
-    if len(numbers) < count:
+    distinct = [numbers.setdefault(document.text(begin, end), len(numbers)) for begin, end in places]
+    if len(numbers) < len(places):
         codes = np.array(distinct, np.int32)[codes]
     return Strings(codes, list(numbers))
 
 
-def _cuts(document: _Document, begin: int, lines: bool) -> list[int]:
-    """Guess where records begin, about one a block.
+class _Format(NamedTuple):
+    """How records follow each other."""
 
-    A writer begins all its records alike: with a brace and the key of the first record. Where that key is found inside a record
-    the guess is wrong; the scan of the block before shows it.
-    """
-    if lines:
-        pattern = _FIRST_OF_LINE
-    else:
-        match = _FIRST_KEY.match(document.raw, begin)
-        if match is None:
-            return []
-        pattern = re.compile(b"(?=%b)" % re.escape(match.group()))
-    cuts = []
-    for place in range((begin // BLOCK + 1) * BLOCK, document.size, BLOCK):
-        found = pattern.search(document.raw, place, place + BLOCK)
-        if found:
-            cuts.append(found.end())
-    return cuts
+    fields: _Fields
+    # JSON: one record a line instead of a list
+    lines: bool = False
+    # Not JSON, but tokens: for each token of a line its field, -1 for none; and whether others may follow
+    tokens: NDArray[np.int64] | None = None
+    more: bool = False
+
+    def cuts(self, document: _Document, begin: int) -> list[int]:
+        """Guess where records begin, about one a block.
+
+        A writer begins all its records alike: with a brace and the key of the first record. Where that key is found
+        inside a record the guess is wrong; the scan of the block before shows it.
+        """
+        pattern = _OBJECT_OF_LINE if self.lines else _LINE_END
+        if not self.lines and self.tokens is None:
+            match = _FIRST_KEY.match(document.raw, begin)
+            if match is None:
+                return []
+            pattern = re.compile(b"(?=%b)" % re.escape(match.group()))
+        cuts = []
+        for place in range((begin // BLOCK + 1) * BLOCK, document.size, BLOCK):
+            found = pattern.search(document.raw, place, place + BLOCK)
+            if found and found.end() < document.size:
+                cuts.append(found.end())
+        return cuts
+
+    def scan(
+        self,
+        document: _Document,
+        stop: int,
+        places: NDArray[np.int64],
+        words: NDArray[np.uint64],
+        doubts: NDArray[np.int64],
+        state: NDArray[np.int64],
+    ) -> None:
+        """Call the kernel."""
+        if self.tokens is None:
+            names, lines = self.fields.table, self.lines
+            scanning.scan_records(document.bytes, stop, lines, names, places, _powers(), words, doubts, state)
+        else:
+            tokens, more = self.tokens, self.more
+            scanning.scan_lines(document.bytes, stop, tokens, more, places, _powers(), words, doubts, state)
 
 
-def _scan_list(document: _Document, begin: int, fields: _Fields, lines: bool = False) -> tuple[_Table, int]:
+def _scan_list(document: _Document, begin: int, kind: _Format) -> tuple[_Table, int]:
     """Scan the records from `begin` on: their table, and the position after the list."""
-    cuts = [begin, *_cuts(document, begin, lines), document.size]
-    first = document.braces_before(begin)
-    rows = dict(zip(cuts, (document.braces_before(cut) - first for cut in cuts), strict=True))
-    places = fields.places(rows[document.size])
-    words = np.empty(rows[document.size] * sum(fields.widths), np.uint64)
+    cuts = [begin, *kind.cuts(document, begin), document.size]
+    first = document.marks_before(begin)
+    rows = dict(zip(cuts, (document.marks_before(cut) - first for cut in cuts), strict=True))
+    rows[document.size] += 1  # the last line may have no line feed
+    places = kind.fields.places(rows[document.size])
+    words = np.empty(rows[document.size] * sum(kind.fields.widths), np.uint64)
     ended = document.size
 
     def scan(start: int, stop: int, block: int | None = None) -> NDArray[np.int64] | None:
@@ -421,9 +501,7 @@ def _scan_list(document: _Document, begin: int, fields: _Fields, lines: bool = F
         doubts = np.empty((DOUBTS, 3), np.int64)
         with np.errstate(over="ignore"):  # see _Document.skip
             while True:
-                scanning.scan_records(
-                    document.bytes, stop, lines, fields.table, places, _powers(), words, doubts, state
-                )
+                kind.scan(document, stop, places, words, doubts, state)
                 try:
                     document.resolve(doubts[: state[scanning.DOUBTS]], words)
                 except _NotUnderstood:
@@ -453,7 +531,7 @@ def _scan_list(document: _Document, begin: int, fields: _Fields, lines: bool = F
         parts.append(state)
         place = int(state[scanning.POSITION])
         if state[scanning.STATUS] == scanning.CLOSED:
-            return _Table(document, fields, rows[document.size], words, parts), place
+            return _Table(document, kind.fields, rows[document.size], words, parts), place
     raise _NotUnderstood
 
 
@@ -464,7 +542,7 @@ def _scan_array(document: _Document, place: int, fields: _Fields) -> tuple[_Tabl
     place = document.after_blanks(place + 1)
     if document.begins(place, b"]"):
         return _Table(document, fields, 0, np.empty(0, np.uint64), []), place + 1
-    return _scan_list(document, place, fields)
+    return _scan_list(document, place, _Format(fields))
 
 
 def scan_results(data: Buffer, threads: int, *, lines: bool = False) -> ResultColumns | None:
@@ -490,7 +568,7 @@ def scan_results(data: Buffer, threads: int, *, lines: bool = False) -> ResultCo
         document = _Document(data, threads)
         place = document.after_blanks(0)
         if lines and place < document.size:
-            table, place = _scan_list(document, place, _RESULT, lines=True)
+            table, place = _scan_list(document, place, _Format(_RESULT, lines=True))
         elif lines:
             table = _Table(document, _RESULT, 0, np.empty(0, np.uint64), [])
         else:
@@ -586,3 +664,171 @@ def _ground_truth(images: _Table, annotations: _Table, categories: _Table) -> Gr
         segmentation=annotations.spans("segmentation"),
         keypoints=annotations.spans("keypoints"),
     )
+
+
+_QUERY, _INTEGER = (scanning.REPEATED, 1), (scanning.INTEGER, 1)
+_RUN = _Format(
+    _Fields(query=_QUERY, document=_ID, score=_NUMBER), tokens=readonly([0, -1, 1, -1, 2, -1], np.int64), more=True
+)
+_QRELS = _Format(_Fields(query=_QUERY, document=_ID, relevance=_INTEGER), tokens=readonly([0, -1, 1, 2], np.int64))
+
+
+def _scan_tokens(data: Buffer, threads: int, kind: _Format) -> tuple[_Document, _Table, NDArray[np.int32], list[bytes]]:
+    """Scan lines, and number the queries."""
+    document = _Document(data, threads, b"\n")
+    table, _ = _scan_list(document, 0, kind)
+    codes, places = _distinct(document, table.columns["query"][:, 0])
+    return document, table, codes, [document.slice(begin, end) for begin, end in places]
+
+
+def scan_run(data: Buffer, threads: int = 1) -> RunColumns | None:
+    """Scan a TREC run: lines of query, a field that is passed, document, rank (passed), score, tag (passed).
+
+    As in trec_eval, empty lines and those that begin with ``#`` are passed, and so is what follows the tag.
+
+    Parameters
+    ----------
+    data : bytes or mmap or memoryview
+        The document.
+    threads : int
+        How many threads work on it. The outcome does not depend on it.
+
+    Returns
+    -------
+    RunColumns or None
+        The columns; None where a line is not plain: too few fields, a score that is no finite decimal number, a control
+        character.
+    """
+    try:
+        document, table, query, queries = _scan_tokens(data, threads, _RUN)
+    except _NotUnderstood:
+        return None
+    score = table.numbers("score")
+    assert score is not None
+    return RunColumns(query, queries, table.columns["document"][:, 0], score, document.bytes)
+
+
+def scan_qrels(data: Buffer, threads: int = 1) -> QrelsColumns | None:
+    """Scan TREC relevance judgements: lines of query, a field that is passed, document, grade.
+
+    Empty lines and those that begin with ``#`` are passed.
+
+    Parameters
+    ----------
+    data : bytes or mmap or memoryview
+        The document.
+    threads : int
+        How many threads work on it. The outcome does not depend on it.
+
+    Returns
+    -------
+    QrelsColumns or None
+        The columns; None where a line is not plain: another number of fields, a grade that is no integer of 64 bits, a
+        control character.
+    """
+    try:
+        document, table, query, queries = _scan_tokens(data, threads, _QRELS)
+    except _NotUnderstood:
+        return None
+    relevance = table.columns["relevance"][:, 0].view(np.int64)
+    return QrelsColumns(query, queries, table.columns["document"][:, 0], relevance, document.bytes)
+
+
+class Judgements(NamedTuple):
+    """What the judgements say about the rows of a run.
+
+    Attributes
+    ----------
+    row : (n,) int32
+        For each row of the run, the row of the judgements with the same query and document; -1 where there is none.
+    repeated, repeated_judgement : int
+        A row of the run, and one of the judgements, whose query has its document in an earlier row too; -1 where
+        nothing is repeated. Where something is, `row` is not complete.
+    """
+
+    row: NDArray[np.int32]
+    repeated: int
+    repeated_judgement: int
+
+
+class _Groups(NamedTuple):
+    """The documents of a run or of judgements, query by query, as the kernels take them."""
+
+    data: NDArray[np.uint8]
+    words: NDArray[np.uint64]
+    rows: NDArray[np.int32]
+    bounds: NDArray[np.int64]
+
+
+def _grouped(columns: RunColumns | QrelsColumns) -> _Groups:
+    """Bring the rows of each query together."""
+    ends = np.cumsum(np.bincount(columns.query, minlength=len(columns.queries)))
+    bounds = np.stack([np.concatenate([[0], ends])[:-1], ends], axis=1)
+    if np.all(columns.query[1:] >= columns.query[:-1]):
+        rows = np.arange(len(columns.query))
+    else:
+        rows = np.argsort(columns.query, kind="stable")
+    words = readonly(columns.document, np.uint64)
+    return _Groups(columns.data, words, readonly(rows, np.int32), readonly(bounds, np.int64))
+
+
+def _query_blocks(bounds: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Split the queries into blocks, of about as many rows as lines fit in `BLOCK` bytes."""
+    total = int(bounds[-1, 1]) if len(bounds) else 0
+    cuts = np.searchsorted(bounds[:, 0], np.arange(0, total, BLOCK // 32 + 1)).tolist()
+    return list(itertools.pairwise(sorted({*cuts, len(bounds)})))
+
+
+def _matched(own: _Groups, others: _Groups, threads: int) -> tuple[NDArray[np.int32], int]:
+    """Find the row of `others` with the same document in the same group, -1 for none; and a row that repeats another."""
+    matches = np.full(len(own.words), -1, np.int32)
+    seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
+
+    def match(begin: int, stop: int) -> int:
+        with np.errstate(over="ignore"):  # see _Document.skip
+            return int(scanning.match_strings(*own, *others, begin, stop, seed, matches))
+
+    repeated = parallel.run(match, _query_blocks(own.bounds), threads)
+    return matches, next((row for row in repeated if row >= 0), -1)
+
+
+def judge_run(run: RunColumns, qrels: QrelsColumns, threads: int) -> Judgements:
+    """Find the judgement of each retrieved document; the outcome does not depend on the number of threads."""
+    retrieved, judged = _grouped(run), _grouped(qrels)
+    none = np.zeros((1, 2), np.int64)
+    numbers = {query: number for number, query in enumerate(qrels.queries)}
+    order = np.array([numbers.get(query, len(numbers)) for query in run.queries], np.int64)
+    same_order = readonly(np.concatenate([judged.bounds, none])[order], np.int64)
+    _, repeated_judgement = _matched(judged, judged._replace(bounds=readonly(0 * judged.bounds, np.int64)), threads)
+    row, repeated = _matched(retrieved, judged._replace(bounds=same_order), threads)
+    return Judgements(row, repeated, repeated_judgement)
+
+
+def rank_run(run: RunColumns, score: NDArray[np.float64], threads: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Rank the documents of each query as trec_eval does: by descending score, then by descending document id as bytes.
+
+    Parameters
+    ----------
+    run : RunColumns
+        The run.
+    score : (n,) float64
+        The scores to rank by: those of the run, or those rounded to single precision as trec_eval compares them.
+    threads : int
+        How many threads work on it. The outcome does not depend on it.
+
+    Returns
+    -------
+    rows : (n,) int32
+        The rows of the run, query by query in the order of `run.queries`, the first-ranked first.
+    bounds : (queries, 2) int64
+        Where in `rows` each query begins and ends.
+    """
+    groups = _grouped(run)
+    rows = groups.rows.copy()
+    scores = readonly(score, np.float64)
+
+    def rank(begin: int, stop: int) -> None:
+        scanning.rank_rows(groups.data, groups.words, scores, groups.bounds, begin, stop, rows)
+
+    parallel.run(rank, _query_blocks(groups.bounds), threads)
+    return rows, groups.bounds

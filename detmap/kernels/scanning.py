@@ -18,8 +18,8 @@ import numpy as np
 
 from detmap.kernels import kernel
 
-# What a field holds.
-ID, NUMBERS, FLAG, SPAN = range(4)
+# What a field holds. A line has no flags and no spans, but may have an integer, and an id that the line before often had too.
+ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER = range(6)
 # Why a kernel stopped: at a record that begins at or after `stop`; after the list; at something not understood; with
 # the list of doubts full (empty it and call again).
 STOPPED, CLOSED, FAILED, FULL = range(4)
@@ -41,6 +41,7 @@ U1, U7, U8, U11, U16, U24, U32, U40, U48, U52, U56, U63, U64 = (
 U2, U3, U4, U5, U6 = (np.uint64(n) for n in (2, 3, 4, 5, 6))
 NOTHING = np.uint64(0)
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+ONE_BYTE = np.uint64(0xFF)
 LOW32 = np.uint64(0xFFFFFFFF)
 ONES = np.uint64(0x0101010101010101)
 HIGHS = np.uint64(0x8080808080808080)
@@ -607,6 +608,121 @@ def _same(data: Any, word: Any, others: Any, other: Any) -> bool:
 
 
 @kernel
+def _token_end(data: Any, i: int) -> int:
+    """The first position from `i` on that holds a blank or a control character, or is the end."""
+    while True:
+        word = _load(data, i)
+        n = _before((word - ABOVE_SPACES) & ~word & HIGHS)
+        i += n
+        if n < 8:
+            return i
+
+
+@kernel
+def _tab_or_space(data: Any, i: int) -> int:
+    """The first position from `i` on that is neither a space nor a tabulator."""
+    while _byte(data, i) == 32 or _byte(data, i) == 9:
+        i += 1
+    return i
+
+
+@kernel
+def scan_lines(
+    data: Any, stop: int, tokens: Any, more: bool, places: Any, powers: Any, words: Any, doubts: Any, state: Any
+) -> None:
+    """Scan lines of tokens between blanks into columns; empty lines and those that begin with ``#`` are passed.
+
+    Parameters
+    ----------
+    data : (n,) uint8
+        The document, at least eight bytes.
+    stop : int
+        The first line that begins here or later is left to the next block.
+    tokens : (k,) int64
+        For each token of a line its field, -1 for none.
+    more : bool
+        Whether a line may have more tokens than that; they are passed.
+    places : (fields, 3) int64
+        Per field what it holds (`ID`, `NUMBERS`, `REPEATED`, `INTEGER`), 1, and where in `words` its column begins.
+    powers, words, doubts, state
+        As in `scan_records`. Every column is written.
+    """
+    i = state[POSITION]
+    row = state[ROW]
+    doubtful = state[DOUBTS]
+    status = FAILED
+    while True:
+        if i >= stop:
+            status = CLOSED if i >= len(data) else STOPPED
+            break
+        if doubtful == len(doubts):
+            status = FULL
+            break
+        i = _tab_or_space(data, i)
+        c = _byte(data, i)
+        token = len(tokens) if c == 35 else 0
+        blank = c == 35 or c == 10 or c == 13 or i == len(data)
+        if not blank and row >= state[LIMIT]:
+            break
+        while c > 32:
+            begin = i
+            field = tokens[token] if token < len(tokens) else -1
+            if field < 0:
+                if token >= len(tokens) and not more and not blank:
+                    i = -1
+                    break
+                i = _token_end(data, i)
+            else:
+                at = places[field, 2] + row
+                kind = places[field, 0]
+                if kind == NUMBERS:
+                    mantissa, exponent, i, fits = _number(data, begin, powers)
+                    bits, certain = _rounded(mantissa, exponent, powers)
+                    if c == 45:
+                        bits |= U1 << U63
+                    if i < 0 or _byte(data, i) > 32 or not (fits and certain):
+                        i = _token_end(data, begin)
+                        doubts[doubtful, 0] = at
+                        doubts[doubtful, 1] = begin
+                        doubts[doubtful, 2] = i
+                        doubtful += 1
+                    words[at] = bits
+                elif kind == INTEGER:
+                    value, i = _integer(data, begin, powers)
+                    if i < 0 or _byte(data, i) > 32:
+                        i = -1
+                        break
+                    words[at] = np.uint64(value)
+                else:
+                    i = _token_end(data, begin)
+                    if i - begin >= 1 << LENGTH_BITS:
+                        i = -1
+                        break
+                    word = np.uint64(begin << LENGTH_BITS | i - begin)
+                    if kind == REPEATED and row > state[FIRST] and _same(data, word, data, words[at - 1]):
+                        word = words[at - 1]
+                    words[at] = word
+            token += 1
+            i = _tab_or_space(data, i)
+            c = _byte(data, i)
+        if i < 0 or (token < len(tokens) and not blank):
+            break
+        if c == 13:
+            i += 1
+            c = _byte(data, i)
+        if c != 10 and i < len(data):
+            break
+        i += 1
+        if not blank:
+            row += 1
+    state[STATUS] = status
+    state[POSITION] = i
+    state[ROW] = row
+    state[EVER] = (1 << len(places)) - 1
+    state[DOUBTS] = doubtful
+
+
+@kernel
 def factorise(data: Any, words: Any, seed: Any, codes: Any, firsts: Any) -> int:
     """Number the distinct strings in the order of their first appearance.
 
@@ -660,3 +776,140 @@ def factorise(data: Any, words: Any, seed: Any, codes: Any, firsts: Any) -> int:
         else:
             codes[row] = table[slot]
     return count
+
+
+@kernel
+def match_strings(
+    data: Any,
+    words: Any,
+    rows: Any,
+    bounds: Any,
+    others: Any,
+    other_words: Any,
+    other_rows: Any,
+    other_bounds: Any,
+    begin: int,
+    stop: int,
+    seed: Any,
+    matches: Any,
+) -> int:
+    """Find, group by group, the strings of one document that equal a string of another document.
+
+    Parameters
+    ----------
+    data, others : (n,) uint8
+        The documents, at least eight bytes each.
+    words, other_words : (n,) uint64
+        Their strings: position and length.
+    rows, other_rows : (n,) int32
+        The rows, group by group.
+    bounds, other_bounds : (groups, 2) int64
+        Where in `rows` and in `other_rows` each group begins and ends.
+    begin, stop : int
+        The groups to work on.
+    seed : uint64
+        Seed of the hash; the outcome does not depend on it.
+    matches : (n,) int32
+        Out: for each row of `words` that has one, the row of `other_words` with the same string in the same group (the last of several).
+
+    Returns
+    -------
+    int
+        -1, or the first row of `words` whose string its group had before; that group and the following ones are not matched.
+    """
+    table = np.empty(1 << 6, np.int32)
+    hashes = np.empty(1 << 6, np.uint64)
+    for group in range(begin, stop):
+        size = 1 << 6
+        while size < 2 * (bounds[group, 1] - bounds[group, 0]):
+            size *= 2
+        if size > len(table):
+            table = np.empty(size, np.int32)
+            hashes = np.empty(size, np.uint64)
+        table[:size] = -1
+        for k in range(bounds[group, 0], bounds[group, 1]):
+            row = rows[k]
+            value = _hash(data, words[row], seed)
+            slot = np.int64(value >> U24) & (size - 1)
+            while table[slot] >= 0:
+                if hashes[slot] == value and _same(data, words[row], data, words[table[slot]]):
+                    return row
+                slot = (slot + 1) & (size - 1)
+            table[slot] = row
+            hashes[slot] = value
+        for k in range(other_bounds[group, 0], other_bounds[group, 1]):
+            other = other_rows[k]
+            value = _hash(others, other_words[other], seed)
+            slot = np.int64(value >> U24) & (size - 1)
+            while table[slot] >= 0:
+                if hashes[slot] == value and _same(others, other_words[other], data, words[table[slot]]):
+                    matches[table[slot]] = other
+                    break
+                slot = (slot + 1) & (size - 1)
+    return -1
+
+
+@kernel
+def _ahead(data: Any, words: Any, scores: Any, one: int, other: int) -> bool:
+    """Whether row `one` ranks ahead of row `other`: by the higher score, then by the higher string."""
+    if scores[one] != scores[other]:
+        return scores[one] > scores[other]
+    place = np.int64(words[one]) >> LENGTH_BITS
+    length = np.int64(words[one]) & ((1 << LENGTH_BITS) - 1)
+    other_place = np.int64(words[other]) >> LENGTH_BITS
+    other_length = np.int64(words[other]) & ((1 << LENGTH_BITS) - 1)
+    for k in range(0, min(length, other_length), 8):
+        difference = _load(data, place + k) ^ _load(data, other_place + k)
+        if difference != NOTHING:
+            while difference & ONE_BYTE == NOTHING:
+                difference >>= U8
+                k += 1
+            if k < min(length, other_length):
+                return data[place + k] > data[other_place + k]
+    return length > other_length
+
+
+@kernel
+def rank_rows(data: Any, words: Any, scores: Any, bounds: Any, begin: int, stop: int, rows: Any) -> None:
+    """Order the rows of each group by descending score, rows of equal score by descending string, as bytes.
+
+    Parameters
+    ----------
+    data : (n,) uint8
+        The document, at least eight bytes.
+    words : (n,) uint64
+        The strings: position and length.
+    scores : (n,) float64
+        The scores, none of them NaN.
+    bounds : (groups, 2) int64
+        Where in `rows` each group begins and ends.
+    begin, stop : int
+        The groups to work on.
+    rows : (n,) int32
+        In and out: the rows, group by group.
+    """
+    longest = 0
+    for group in range(begin, stop):
+        longest = max(longest, bounds[group, 1] - bounds[group, 0])
+    spare = np.empty(longest, np.int32)
+    for group in range(begin, stop):
+        first, end = bounds[group, 0], bounds[group, 1]
+        width = 1
+        while width < end - first:  # merge neighbours; most runs come in order, and then nothing moves
+            for left in range(first, end - width, 2 * width):
+                middle = left + width
+                right = min(middle + width, end)
+                if not _ahead(data, words, scores, rows[middle], rows[middle - 1]):
+                    continue
+                spare[:width] = rows[left:middle]
+                a, b = 0, middle
+                for k in range(left, right):
+                    if a == width:
+                        break
+                    if b < right and _ahead(data, words, scores, rows[b], spare[a]):
+                        rows[k] = rows[b]
+                        b += 1
+                    else:
+                        rows[k] = spare[a]
+                        a += 1
+            width *= 2

@@ -1,19 +1,85 @@
-"""Runs a task over blocks on a thread pool; the only file that starts threads."""
+"""Runs a task over blocks on a thread pool: the only file that starts threads, and it knows when it is inside one."""
 
 from __future__ import annotations
 
+import itertools
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap.errors import OptionError
 
 T = TypeVar("T")
+_inside = threading.local()
 
 
-def run(task: Callable[[int, int], T], bounds: Sequence[tuple[int, int]], threads: int | None) -> list[T]:
-    """Return ``[task(begin, end) for begin, end in bounds]``, worked on by `threads` threads (None: one per processor)."""
-    workers = min(threads or os.cpu_count() or 1, len(bounds))
+def cores() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def thread_count(threads: int | None) -> int:
+    """Return how many threads to work with: `threads`, or one per processor; 1 inside a worker of this module."""
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise OptionError(f"threads must be a positive integer or None, not {threads!r}")
+    return 1 if getattr(_inside, "worker", False) else threads or cores()
+
+
+def _enter_worker() -> None:
+    _inside.worker = True
+
+
+def run(task: Callable[[int, int], T], blocks: Sequence[tuple[int, int]], threads: int | None = None) -> list[T]:
+    """Call ``task(begin, end)`` for every block and return the results in the order of `blocks`.
+
+    Parameters
+    ----------
+    task : callable
+        Releases the GIL (a kernel) and writes only what belongs to its block.
+    blocks : sequence of (int, int)
+        The half-open ranges.
+    threads : int, optional
+        At most this many at a time; one per processor by default. A call from within a task runs in its caller's thread.
+    """
+    workers = min(thread_count(threads), len(blocks))
     if workers <= 1:
-        return [task(begin, end) for begin, end in bounds]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(task, *zip(*bounds, strict=True)))
+        return [task(begin, end) for begin, end in blocks]
+    with ThreadPoolExecutor(workers, "detmap", _enter_worker) as pool:
+        return list(pool.map(lambda block: task(*block), blocks))
+
+
+def split(costs: ArrayLike, limit: float) -> list[tuple[int, int]]:
+    """Cut a sequence into runs of consecutive items whose costs add up to about `limit` (an item is never cut).
+
+    Parameters
+    ----------
+    costs : array_like of float, shape (n,)
+        The cost of each item, not negative.
+    limit : float
+        A run ends with the item that brings it to `limit` or beyond.
+
+    Returns
+    -------
+    list of (int, int)
+        Half-open ranges that cover ``[0, n)`` in order; empty for no items.
+    """
+    total: NDArray[Any] = np.cumsum(np.asarray(costs, dtype=np.float64))
+    if not total.size:
+        return []
+    bins = np.floor(total / max(limit, 1e-300))
+    cuts = [0, *(np.flatnonzero(np.diff(bins)) + 1).tolist(), int(total.size)]
+    return [(a, b) for a, b in itertools.pairwise(cuts) if b > a]
+
+
+def even(count: int, threads: int | None) -> list[tuple[int, int]]:
+    """Cut ``[0, count)`` into a few equal runs per thread, so that a slow core does not hold up the others."""
+    if not count:
+        return []
+    workers = thread_count(threads)
+    pieces = min(count, 1 if workers == 1 else 4 * workers)
+    return [(count * i // pieces, count * (i + 1) // pieces) for i in range(pieces)]

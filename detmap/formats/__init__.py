@@ -1,1 +1,1 @@
-"""One file per format, each with its own read_* and write_*."""
+"""Readers and writers: one file per format, bytes in and columns out."""

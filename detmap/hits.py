@@ -1,0 +1,382 @@
+"""The waist of detmap: for every ranking the ranks of its hits and how many there were to find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap import parallel
+from detmap.errors import InputError, OptionError
+from detmap.kernels import curves, readonly
+
+Interpolation = Literal["step", "all-point", "trapezoid", "11-point", "101-point"]
+
+#: Interpolations that weigh every hit, and the rule of the kernel.
+RULES = {"step": curves.STEP, "all-point": curves.ALL_POINT, "trapezoid": curves.TRAPEZOID}
+
+#: Interpolations that read the envelope at fixed recalls. The 11-point grid is VOC's ``arange(0, 1.1, .1)``, whose 0.3, 0.6
+#: and 0.7 lie just above the decimals; the 101-point grid is COCO's ``linspace(0, 1, 101)``.
+GRIDS = {"11-point": np.arange(0.0, 1.1, 0.1), "101-point": np.linspace(0.0, 1.0, 101)}
+
+INTERPOLATIONS = (*RULES, *GRIDS)
+_NONE = readonly((), np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Ranks of the hits of many rankings, and the numbers of positives.
+
+    A ranking is a query of a retrieval system, or a class of a detector at one IoU threshold, area range and cap. Nothing
+    from here on knows which.
+
+    Attributes
+    ----------
+    starts : ndarray of int64, shape (q + 1,)
+        The hits of ranking *i* are the elements ``starts[i]:starts[i + 1]`` of the columns that follow.
+    ranks : ndarray of int64, shape (h,)
+        1-based rank of each hit, ascending within a ranking.
+    positives : ndarray of int64, shape (q,)
+        How many hits there were to find; at least the number of hits.
+    items : ndarray of int64, shape (q,)
+        How many items were ranked.
+    scores : ndarray of float64, shape (h,) or (0,)
+        The score at each hit, where known.
+    first_scores : ndarray of float64, shape (q,) or (0,)
+        The score of the first item of each ranking (0 for an empty one), where known.
+    """
+
+    starts: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+    positives: NDArray[np.int64]
+    items: NDArray[np.int64]
+    scores: NDArray[np.float64] = field(default_factory=lambda: _NONE)
+    first_scores: NDArray[np.float64] = field(default_factory=lambda: _NONE)
+
+    def __post_init__(self) -> None:
+        for name in ("starts", "ranks", "positives", "items"):
+            object.__setattr__(self, name, readonly(getattr(self, name), np.int64))
+        for name in ("scores", "first_scores"):
+            object.__setattr__(self, name, readonly(getattr(self, name), np.float64))
+
+    @classmethod
+    def from_ranks(
+        cls, ranks: Iterable[ArrayLike], positives: ArrayLike | None = None, items: ArrayLike | None = None
+    ) -> Hits:
+        """Build hits from the ranks themselves.
+
+        Parameters
+        ----------
+        ranks : iterable of array_like of int
+            For each ranking the 1-based ranks of its hits, strictly ascending.
+        positives : array_like of int, shape (q,), optional
+            How many hits there were to find in each ranking; the number of hits by default.
+        items : array_like of int, shape (q,), optional
+            How many items were ranked; the last hit's rank by default.
+
+        Raises
+        ------
+        InputError
+            Where ranks are not ascending positive integers, or there are more hits than positives or items.
+
+        Examples
+        --------
+        >>> Hits.from_ranks([[1, 4, 5]], [3]).average_precision().tolist()
+        [0.7]
+        """
+        lists = [_integers(r, f"ranking {i}") for i, r in enumerate(ranks)]
+        counts = np.array([r.size for r in lists], dtype=np.int64)
+        starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        flat = np.concatenate(lists) if lists else np.empty(0, np.int64)
+        last = np.array([r[-1] if r.size else 0 for r in lists], dtype=np.int64)
+        found = counts if positives is None else _integers(positives, "positives")
+        ranked = last if items is None else _integers(items, "items")
+        for name, column in (("positives", found), ("items", ranked)):
+            if column.shape != counts.shape:
+                raise InputError(f"{column.size} values for {counts.size} rankings", source="hits", field=name)
+        for i, r in enumerate(lists):
+            if r.size and (r[0] < 1 or np.any(np.diff(r) < 1)):
+                raise InputError("ranks must be positive and strictly ascending", source="hits", record=f"ranking {i}")
+        for short, text in (
+            (found < counts, "more hits than positives"),
+            (ranked < last, "a hit beyond the last item"),
+        ):
+            if short.any():
+                raise InputError(text, source="hits", record=f"ranking {int(np.argmax(short))}")
+        return cls(starts, flat, found, ranked)
+
+    def __len__(self) -> int:
+        """Return the number of rankings."""
+        return int(self.positives.size)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of hits of each ranking, shape (q,)."""
+        return np.diff(self.starts)
+
+    def recall(self) -> NDArray[np.float64]:
+        """Return each ranking's hits over its positives, shape (q,); NaN without positives."""
+        with np.errstate(invalid="ignore"):
+            return np.where(self.positives > 0, self.counts / self.positives, np.nan)
+
+    def average_precision(
+        self, interpolation: Interpolation = "step", epsilon: float = 0.0, *, threads: int | None = None
+    ) -> NDArray[np.float64]:
+        """Return the average precision of every ranking.
+
+        Parameters
+        ----------
+        interpolation : {"step", "all-point", "trapezoid", "11-point", "101-point"}
+            ``step`` is the mean over the positives of the precision at each hit (trec_eval's map, scikit-learn);
+            ``all-point`` the area under the envelope (VOC from 2010); ``trapezoid`` Oxford's and Market-1501's rule, the
+            mean of the precision at a hit and at the rank before it; the others the mean of the envelope at fixed
+            recalls (VOC2007, COCO).
+        epsilon : float
+            Added to the rank where a precision is taken; COCO's is ``numpy.spacing(1)``.
+
+        Returns
+        -------
+        ndarray of float64, shape (q,)
+            NaN for a ranking without positives; 0 where none was found.
+        """
+        if interpolation in RULES:
+            out = np.empty(len(self))
+            parallel.run(
+                lambda begin, end: curves.average_precision(
+                    self.starts, self.ranks, self.positives, RULES[interpolation], epsilon, begin, end, out
+                ),
+                parallel.even(len(self), threads if len(self) > 64 else 1),
+                threads,
+            )
+            return out
+        if interpolation not in GRIDS:
+            raise OptionError(f"unknown interpolation {interpolation!r}; one of: {', '.join(INTERPOLATIONS)}")
+        grid = GRIDS[interpolation]
+        precision, _ = self.interpolate(grid, epsilon, threads=threads)
+        if interpolation == "101-point":
+            return np.asarray(precision.mean(axis=1))
+        total = np.zeros(len(self))
+        for column in precision.T:  # VOC's program adds p / 11 eleven times: the order is part of the last bit
+            total += column / grid.size
+        return total
+
+    def interpolate(
+        self, grid: ArrayLike, epsilon: float = 0.0, *, threads: int | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the envelope of the precision, and the scores, at given recalls.
+
+        Parameters
+        ----------
+        grid : array_like of float, shape (r,)
+            Recalls, usually ascending from 0 to 1.
+        epsilon : float
+            Added to the rank where a precision is taken.
+
+        Returns
+        -------
+        precision, scores : ndarray of float64, shape (q, r)
+            ``precision[i, j]`` is the largest precision of ranking *i* at recall ``grid[j]`` or more and ``scores[i, j]``
+            the score at which that recall is first reached; 0 where it is not reached, NaN without positives. `scores`
+            has shape (0, r) where the hits carry no scores.
+        """
+        recalls = readonly(grid, np.float64)
+        precision = np.empty((len(self), recalls.size))
+        scores = np.empty((len(self) if self.first_scores.size else 0, recalls.size))
+        self.interpolate_into(recalls, epsilon, precision, scores, threads)
+        return precision, scores
+
+    def interpolate_into(
+        self,
+        grid: NDArray[np.float64],
+        epsilon: float,
+        precision: NDArray[np.float64],
+        scores: NDArray[np.float64],
+        threads: int | None = 1,
+    ) -> None:
+        """Write what `interpolate` returns into arrays of the caller's."""
+        parallel.run(
+            lambda begin, end: curves.interpolate(
+                self.starts,
+                self.ranks,
+                self.scores,
+                self.first_scores,
+                self.positives,
+                grid,
+                epsilon,
+                begin,
+                end,
+                precision,
+                scores,
+            ),
+            parallel.even(len(self), threads if len(self) > 64 else 1),
+            threads,
+        )
+
+
+def _integers(values: Any, name: str) -> NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError("expected a flat sequence of integers", source="hits", field=name)
+    return array.astype(np.int64)
+
+
+def _order(relevance: Any, scores: Any, positives: int | None) -> tuple[NDArray[np.bool_], NDArray[np.float64], int]:
+    """Return the relevance in rank order, the scores in that order (empty if none) and the number of positives."""
+    relevant = np.asarray(relevance)
+    if relevant.ndim != 1 or (relevant.size and relevant.dtype.kind not in "biuf"):
+        raise InputError("expected a flat sequence of relevances", source="ranking", field="relevance")
+    if relevant.dtype.kind == "f" and np.isnan(relevant).any():
+        raise InputError("NaN is no relevance", source="ranking", field="relevance")
+    flags = relevant > 0
+    ordered = _NONE
+    if scores is not None:
+        ordered = np.asarray(scores, dtype=np.float64)
+        if ordered.shape != flags.shape:
+            raise InputError(f"{ordered.size} scores for {flags.size} items", source="ranking", field="scores")
+        if np.isnan(ordered).any():
+            raise InputError("NaN is no score", source="ranking", field="scores")
+        order = np.argsort(-ordered, kind="stable")
+        flags, ordered = flags[order], ordered[order]
+    found = int(flags.sum())
+    if positives is not None:
+        if isinstance(positives, bool) or not isinstance(positives, int | np.integer) or positives < found:
+            raise InputError(
+                f"must be an integer of at least {found}, the number of relevant items in the ranking",
+                source="ranking",
+                field="positives",
+                value=positives,
+            )
+        found = int(positives)
+    return flags, ordered, found
+
+
+def average_precision(
+    relevance: ArrayLike,
+    scores: ArrayLike | None = None,
+    *,
+    positives: int | None = None,
+    interpolation: Interpolation = "step",
+    epsilon: float = 0.0,
+) -> float:
+    """Return the average precision of one ranking.
+
+    Parameters
+    ----------
+    relevance : array_like, shape (n,)
+        Whether each item is relevant (greater than 0): in rank order, or in the order of `scores`.
+    scores : array_like of float, shape (n,), optional
+        Higher ranks first; equal scores keep their order.
+    positives : int, optional
+        How many relevant items there are, those that were not retrieved included; those in `relevance` by default.
+    interpolation, epsilon
+        See `Hits.average_precision`.
+
+    Returns
+    -------
+    float
+        NaN without positives.
+
+    Raises
+    ------
+    InputError
+        For NaN, other shapes, or fewer positives than relevant items.
+
+    Examples
+    --------
+    >>> average_precision([1, 0, 0, 1, 1])
+    0.7
+    """
+    flags, _, found = _order(relevance, scores, positives)
+    ranks = np.flatnonzero(flags) + 1
+    hits = Hits(np.array([0, ranks.size]), ranks, np.array([found]), np.array([flags.size]))
+    return float(hits.average_precision(interpolation, epsilon)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Precision and recall of one ranking, item by item.
+
+    Attributes
+    ----------
+    precision, recall : ndarray of float64, shape (n,)
+        Element *i* is taken after the first ``i + 1`` items.
+    scores : ndarray of float64, shape (n,) or (0,)
+        The score of each item, descending, where known.
+    interpolated : ndarray of float64, shape (n,)
+        The largest precision at that item or any later one: the envelope.
+    """
+
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    interpolated: NDArray[np.float64]
+
+    @classmethod
+    def from_flags(
+        cls,
+        flags: NDArray[np.bool_],
+        scores: NDArray[np.float64],
+        positives: int,
+        epsilon: float = 0.0,
+    ) -> Curve:
+        """Build the curve of a ranking whose *i*-th item is a hit where ``flags[i]``."""
+        hits = np.cumsum(flags, dtype=np.float64)
+        precision = hits / (np.arange(1, flags.size + 1) + epsilon)
+        recall = hits / positives if positives else np.full(flags.size, np.nan)
+        interpolated = np.maximum.accumulate(precision[::-1])[::-1] if flags.size else precision
+        return cls(precision, recall, scores, interpolated)
+
+    def best_f1(self, positives: int) -> dict[str, float]:
+        """Return the score at which F1 is best, when every item of that score or more is kept.
+
+        A group of equal scores enters whole; of equally good scores the highest is returned.
+
+        Parameters
+        ----------
+        positives : int
+            How many hits there were to find.
+
+        Returns
+        -------
+        dict
+            ``f1``, ``score``, ``precision``, ``recall``; all NaN without positives or items.
+        """
+        names = ("f1", "score", "precision", "recall")
+        if not positives or not self.scores.size:
+            return dict.fromkeys(names, float("nan"))
+        ends = np.flatnonzero(np.append(self.scores[1:] != self.scores[:-1], True))
+        hits = np.rint(self.recall[ends] * positives)
+        f1 = 2 * hits / (ends + 1 + positives)
+        best = int(np.argmax(f1))
+        at = ends[best]
+        return dict(
+            zip(
+                names,
+                map(float, (f1[best], self.scores[at], hits[best] / (at + 1), hits[best] / positives)),
+                strict=True,
+            )
+        )
+
+
+def precision_recall_curve(
+    relevance: ArrayLike,
+    scores: ArrayLike | None = None,
+    *,
+    positives: int | None = None,
+    epsilon: float = 0.0,
+) -> Curve:
+    """Return precision and recall after every item of one ranking.
+
+    Parameters are those of `average_precision`. Unlike scikit-learn's function of this name, there is a point for every
+    item (tied ones too), the first item comes first, and no point at recall 0 is added.
+
+    Examples
+    --------
+    >>> precision_recall_curve([1, 0, 1]).recall.tolist()
+    [0.5, 0.5, 1.0]
+    """
+    flags, ordered, found = _order(relevance, scores, positives)
+    return Curve.from_flags(flags, ordered, found, epsilon)

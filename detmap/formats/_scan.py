@@ -183,7 +183,7 @@ class _NotUnderstood(Exception):
 
 @functools.cache
 def _powers() -> NDArray[np.uint64]:
-    """The table of powers: 10**0 ... 10**19, then 128 bits of each 5**q as two words, the leading bit highest."""
+    """The powers that the kernels look up: 10**0 ... 10**19, then the leading 128 bits of every 5**q as two words."""
     words = [10**n for n in range(scanning.POWERS_OF_FIVE)]
     for q in range(scanning.LOWEST_POWER, scanning.HIGHEST_POWER + 1):
         power = 5 ** abs(q)

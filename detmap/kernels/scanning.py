@@ -135,32 +135,34 @@ def _number(data: Any, i: int, powers: Any) -> Any:
     """Read a JSON number: its mantissa and decimal exponent, its end (-1: there is none), whether the two are all of it."""
     if _byte(data, i) == 45:
         i += 1
+    begin = i
     mantissa, end, fits = _digits(data, i, NOTHING, powers)
-    if end == i or (_byte(data, i) == 48 and end > i + 1):
-        return mantissa, 0, -1, fits
+    several = end > i + 1
+    wrong = end == i
     exponent = 0
     if _byte(data, end) == 46:
         i = end + 1
         mantissa, end, fine = _digits(data, i, mantissa, powers)
         fits &= fine
+        wrong |= end == i
         exponent = i - end
-        if end == i:
-            return mantissa, 0, -1, fits
     if _byte(data, end) | 32 == 101:
         i = end + 1
         sign = _byte(data, i)
         if sign == 43 or sign == 45:
             i += 1
         scale, end, fine = _digits(data, i, NOTHING, powers)
-        if end == i:
-            return mantissa, 0, -1, fits
+        wrong |= end == i
         if not fine or scale > np.uint64(99999):
             fits = False
         elif sign == 45:
             exponent -= np.int64(scale)
         else:
             exponent += np.int64(scale)
-    return mantissa, exponent, end, fits
+    # Last, because numba saves counting its references to an array, atomically, only where all paths use it to their end.
+    wrong |= several & (_byte(data, begin) == 48)
+    fits &= mantissa < powers[19]
+    return mantissa, exponent, -1 if wrong else end, fits
 
 
 @kernel
@@ -173,32 +175,32 @@ def _product(a: Any, b: Any) -> Any:
 
 
 @kernel
-def _rounded(mantissa: Any, exponent: int, powers: Any) -> Any:
-    """The bits of the double nearest to mantissa * 10**exponent, and whether they are certain to be that."""
+def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
+    """The bits of the double nearest to mantissa * 10**exponent, and whether they are certain to be that.
+
+    `five` and `more` are the higher and the lower word of 5**exponent; an exponent outside the table is never certain.
+    """
     if mantissa == NOTHING:
         return NOTHING, True
-    if exponent < LOWEST_POWER or exponent > HIGHEST_POWER:
-        return NOTHING, False
     length = 0
     rest = mantissa
     while rest != NOTHING:  # LLVM knows this loop as one instruction
         rest >>= U1
         length += 1
-    at = POWERS_OF_FIVE + 2 * (exponent - LOWEST_POWER)
     mantissa <<= np.uint64(64 - length)
-    high, low = _product(mantissa, powers[np.uint64(at)])
+    high, low = _product(mantissa, five)
     if high & UNROUNDED == UNROUNDED:
-        more, _ = _product(mantissa, powers[np.uint64(at + 1)])
+        more, _ = _product(mantissa, more)
         low += more
         if more > low:
             high += U1
-    if low == ALL and (exponent < -27 or exponent > 55):
-        return NOTHING, False
     upper = high >> U63
     shift = upper + np.uint64(9)
     fraction = high >> shift
     biased = ((217706 * exponent) >> 16) + np.int64(upper) + length + 1022
-    if biased <= 0 or biased >= 2046:  # subnormal, or perhaps infinite
+    if exponent < LOWEST_POWER or exponent > HIGHEST_POWER or biased <= 0 or biased >= 2046:
+        return NOTHING, False  # subnormal, or perhaps infinite
+    if low == ALL and (exponent < -27 or exponent > 55):
         return NOTHING, False
     if low <= U1 and -4 <= exponent <= 23 and fraction & U3 == U1 and fraction << shift == high:
         fraction &= ~U1  # exactly halfway: to even
@@ -216,65 +218,59 @@ def _integer(data: Any, i: int, powers: Any) -> Any:
     if negative:
         i += 1
     magnitude, end, fits = _digits(data, i, NOTHING, powers)
-    if (
-        end == i
-        or (_byte(data, i) == 48 and end > i + 1)
-        or not fits
-        or magnitude > LARGEST_INTEGER + np.uint64(negative)
-    ):
-        return np.int64(0), -1
     value = np.int64(magnitude)  # -2**63 wraps around to itself
-    return (-value if negative else value), end
+    beyond = magnitude > LARGEST_INTEGER + np.uint64(negative)
+    wrong = (end == i) | ((_byte(data, i) == 48) & (end > i + 1)) | beyond | (not fits)  # no `or`: see _number
+    return -value if negative else value, -1 if wrong else end
 
 
 @kernel
-def _code_unit(data: Any, i: int) -> int:
-    r"""The value of ``\uXXXX`` at `i`, -1 where there is none."""
-    if _byte(data, i) != 92 or _byte(data, i + 1) != 117:
-        return -1
-    value = 0
-    for k in range(i + 2, i + 6):
-        c = _byte(data, k)
-        if 48 <= c <= 57:
-            value = value * 16 + c - 48
-        elif 97 <= c | 32 <= 102:
-            value = value * 16 + (c | 32) - 87
-        else:
-            return -1
-    return value
+def _hexadecimal(c: int) -> int:
+    """The value of a hexadecimal digit, something large for anything else."""
+    if 48 <= c <= 57:
+        return c - 48
+    if 97 <= c | 32 <= 102:
+        return (c | 32) - 87
+    return 1 << 16
 
 
 @kernel
 def _string_end(data: Any, i: int) -> int:
     """The position after the closing quote of the string whose first character is at `i`, -1 where it is not valid."""
-    while True:
+    end = 0
+    paired = False  # the escape before was the first half of a pair
+    while end == 0:  # one way out: see _number
         word = _load(data, i)
         quote = word ^ QUOTES
         backslash = word ^ BACKSLASHES
-        i += _before(
+        n = _before(
             (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash) | ((word - SPACES) & ~word)) & HIGHS
         )
+        i += n
         c = _byte(data, i)
-        if c == 34:
-            return i + 1
-        if c == 92:
+        if n == 8 and not paired:
+            continue
+        if c == 34 and not paired:
+            end = i + 1
+        elif c == 92 and not (paired and n > 0):
             c = _byte(data, i + 1)
             if c == 117:
-                unit = _code_unit(data, i)
+                unit = 0
+                for k in range(i + 2, i + 6):
+                    unit = unit * 16 + _hexadecimal(_byte(data, k))
                 i += 6
-                if 0xD800 <= unit < 0xDC00:
-                    unit = _code_unit(data, i)
-                    i += 6
-                    if unit < 0xDC00 or unit >= 0xE000:
-                        return -1
-                elif unit < 0 or 0xDC00 <= unit < 0xE000:
-                    return -1
-            elif c == 34 or c == 92 or c == 47 or c == 98 or c == 102 or c == 110 or c == 114 or c == 116:
+                if paired != (0xDC00 <= unit < 0xE000) or unit > 0xFFFF:
+                    end = -1
+                paired = 0xD800 <= unit < 0xDC00
+            elif not paired and (
+                c == 34 or c == 92 or c == 47 or c == 98 or c == 102 or c == 110 or c == 114 or c == 116
+            ):
                 i += 2
             else:
-                return -1
-        elif c < 32:
-            return -1
+                end = -1
+        else:
+            end = -1
+    return end
 
 
 @kernel
@@ -304,7 +300,8 @@ def skip_value(data: Any, i: int, lines: bool, powers: Any) -> int:
     lines : bool
         Whether a line feed ends a record and so is no white space.
     powers : uint64
-        The table of powers.
+        The powers: those of ten up to 10**19; then, from `POWERS_OF_FIVE` on, of each power of five the leading 128 bits
+        as two words.
     """
     objects = NOTHING  # a bit for every open bracket, the innermost lowest: 1 for an object
     depth = 0
@@ -384,7 +381,7 @@ def scan_records(
         Per field what it holds (`ID`, `NUMBERS`, `FLAG`, `SPAN`), the number of words that a record has of it, and where in
         `words` its column begins.
     powers : uint64
-        The table of powers.
+        The powers, as in `skip_value`.
     words : uint64
         Out: the columns. A record without an optional field has all bits set there; a field that the block never meets
         is left unwritten.
@@ -482,7 +479,8 @@ def scan_records(
                         if end < 0:
                             i = -1
                             break
-                        bits, certain = _rounded(mantissa, exponent, powers)
+                        power = POWERS_OF_FIVE + 2 * (min(max(exponent, LOWEST_POWER), HIGHEST_POWER) - LOWEST_POWER)
+                        bits, certain = _rounded(mantissa, exponent, powers[power], powers[power + 1])
                         if data[i] == 45:
                             bits |= U1 << U63
                         if not (fits and certain):
@@ -677,7 +675,8 @@ def scan_lines(
                 kind = places[field, 0]
                 if kind == NUMBERS:
                     mantissa, exponent, i, fits = _number(data, begin, powers)
-                    bits, certain = _rounded(mantissa, exponent, powers)
+                    power = POWERS_OF_FIVE + 2 * (min(max(exponent, LOWEST_POWER), HIGHEST_POWER) - LOWEST_POWER)
+                    bits, certain = _rounded(mantissa, exponent, powers[power], powers[power + 1])
                     if c == 45:
                         bits |= U1 << U63
                     if i < 0 or _byte(data, i) > 32 or not (fits and certain):

@@ -727,23 +727,23 @@ TRUTH = (
 )
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        TRUTH % ANNOTATION,
-        TRUTH % b"",
-        TRUTH % (ANNOTATION + b"," + ANNOTATION),
-        TRUTH % b'{"image_id": 1, "category_id": 3}',
-        TRUTH
-        % b'{"image_id": 1, "category_id": 3},{"image_id":1,"category_id":3,"iscrowd":true,"ignore":false,"area":1,"bbox":[1,2,3,4]}',
-        TRUTH % b'{"image_id": "1", "category_id": "3", "id": "x", "area": 1e-3}',
-        b'{"images":[],"annotations":[],"categories":[]}',
-        b' {"im\\u0061ges" : [ ] , "annotations":[],"categories":[],"":{}}\n',
-        b'{"categories":[{"name":"a","id":1},{"name":"a","id":2},{"name":"\\u0061","id":3}],"annotations":[],"images":[]}',
-        '{"categories":[{"name":"é😀","id":"ü"}],"annotations":[],"images":[{"id":"ß"}],"é":"😀"}'.encode(),
-        b'{"a":1,"a":2,"images":[],"annotations":[],"categories":[]}',
-    ],
-)
+PLAIN_TRUTHS = [
+    TRUTH % ANNOTATION,
+    TRUTH % b"",
+    TRUTH % (ANNOTATION + b"," + ANNOTATION),
+    TRUTH % b'{"image_id": 1, "category_id": 3}',
+    TRUTH
+    % b'{"image_id": 1, "category_id": 3},{"image_id":1,"category_id":3,"iscrowd":true,"ignore":false,"area":1,"bbox":[1,2,3,4]}',
+    TRUTH % b'{"image_id": "1", "category_id": "3", "id": "x", "area": 1e-3}',
+    b'{"images":[],"annotations":[],"categories":[]}',
+    b' {"im\\u0061ges" : [ ] , "annotations":[],"categories":[],"":{}}\n',
+    b'{"categories":[{"name":"a","id":1},{"name":"a","id":2},{"name":"\\u0061","id":3}],"annotations":[],"images":[]}',
+    '{"categories":[{"name":"é😀","id":"ü"}],"annotations":[],"images":[{"id":"ß"}],"é":"😀"}'.encode(),
+    b'{"a":1,"a":2,"images":[],"annotations":[],"categories":[]}',
+]
+
+
+@pytest.mark.parametrize("data", PLAIN_TRUTHS)
 def test_plain_ground_truth_is_understood(data: bytes) -> None:
     assert check_ground_truth(data) is not None
     for end in range(len(data.rstrip())):

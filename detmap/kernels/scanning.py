@@ -825,7 +825,8 @@ def match_strings(
         if size > len(table):
             table = np.empty(size, np.int32)
             hashes = np.empty(size, np.uint64)
-        table[:size] = -1
+        for slot in range(size):
+            table[slot] = -1
         for k in range(bounds[group, 0], bounds[group, 1]):
             row = rows[k]
             value = _hash(data, words[row], seed)
@@ -900,7 +901,8 @@ def rank_rows(data: Any, words: Any, scores: Any, bounds: Any, begin: int, stop:
                 right = min(middle + width, end)
                 if not _ahead(data, words, scores, rows[middle], rows[middle - 1]):
                     continue
-                spare[:width] = rows[left:middle]
+                for k in range(width):
+                    spare[k] = rows[left + k]
                 a, b = 0, middle
                 for k in range(left, right):
                     if a == width:

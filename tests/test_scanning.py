@@ -904,7 +904,7 @@ def test_numbers_for_float_do_not_depend_on_how_many_wait(monkeypatch: pytest.Mo
     data = document(*[RESULT.replace(b"42", b"%d" % k).replace(b"41.29", b"41." + b"%d" % k * 30) for k in range(40)])
     whole = check_results(data)
     assert whole is not None
-    monkeypatch.setattr(_scan, "DOUBTS", 5)
+    monkeypatch.setattr(_scan, "DOUBTS", scanning.MOST_NUMBERS)
     monkeypatch.setattr(_scan, "BLOCK", 500)
     assert same(_scan.scan_results(data, 2), whole)
 

@@ -29,9 +29,7 @@ PIECE = 1 << 18
 DOUBTS = 1 << 10
 
 _BLANKS = re.compile(rb"[ \t\n\r]*")
-_FIRST_KEY = re.compile(rb'\{[ \t\n\r]*"[^"\\]{0,64}"')
-_OBJECT_OF_LINE = re.compile(rb"\n[ \t\n\r]*(?=\{)")
-_LINE_END = re.compile(rb"\n")
+_FIRST_KEY = re.compile(rb'\{[ \t\n\r]{0,64}"[^"\\]{0,64}"')
 # What float() reads beyond decimal numbers (inf, nan, 1_000) is not plain.
 _DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -200,7 +198,7 @@ class _Document:
     A mark is a byte that every record has: JSON's opening brace, or the line feed of lines that need not be UTF-8.
     """
 
-    def __init__(self, data: Buffer, threads: int, mark: bytes = b"{") -> None:
+    def __init__(self, data: Buffer, threads: int | None, mark: bytes = b"{") -> None:
         self.mark = ord(mark)
         self.raw: Buffer = data if len(data) >= 8 else bytes(data) + b"\n" * 8
         self.bytes = readonly(np.frombuffer(self.raw, np.uint8), np.uint8)
@@ -283,9 +281,18 @@ class _Document:
 
 
 class _Fields:
-    """The fields of a kind of record: their names, what they hold, how many words a record has of each."""
+    """The fields of a kind of record.
 
-    def __init__(self, **kinds: tuple[int, int]) -> None:
+    Parameters
+    ----------
+    least : bytes
+        The shortest record, with what follows it.
+    **kinds : (int, int)
+        What each field holds, and how many words a record has of it.
+    """
+
+    def __init__(self, least: bytes, **kinds: tuple[int, int]) -> None:
+        self.least = len(least)
         self.names = tuple(kinds)
         self.kinds = tuple(kind for kind, _ in kinds.values())
         self.widths = tuple(width for _, width in kinds.values())
@@ -305,8 +312,18 @@ class _Fields:
 
 _ID, _NUMBER, _BOX = (scanning.ID, 1), (scanning.NUMBERS, 1), (scanning.NUMBERS, 4)
 _FLAG, _SPAN = (scanning.FLAG, 1), (scanning.SPAN, 2)
-_RESULT = _Fields(image_id=_ID, category_id=_ID, bbox=_BOX, score=_NUMBER, segmentation=_SPAN, keypoints=_SPAN)
+_QUERY, _INTEGER = (scanning.REPEATED, 1), (scanning.INTEGER, 1)
+_RESULT = _Fields(
+    b'{"image_id":1,"category_id":1,"score":1,"keypoints":0},',
+    image_id=_ID,
+    category_id=_ID,
+    bbox=_BOX,
+    score=_NUMBER,
+    segmentation=_SPAN,
+    keypoints=_SPAN,
+)
 _ANNOTATION = _Fields(
+    b'{"image_id":1,"category_id":1},',
     id=_ID,
     image_id=_ID,
     category_id=_ID,
@@ -318,9 +335,13 @@ _ANNOTATION = _Fields(
     segmentation=_SPAN,
     keypoints=_SPAN,
 )
-_IMAGE = _Fields(id=_ID)
-_CATEGORY = _Fields(id=_ID, name=_ID)
-_LISTS = {"images": _IMAGE, "annotations": _ANNOTATION, "categories": _CATEGORY}
+_LISTS = {
+    "images": _Fields(b'{"id":1},', id=_ID),
+    "annotations": _ANNOTATION,
+    "categories": _Fields(b'{"id":1,"name":""},', id=_ID, name=_ID),
+}
+_RUN = _Fields(b"q 0 d 0 1 t\n", query=_QUERY, document=_ID, score=_NUMBER)
+_QRELS = _Fields(b"q 0 d 1\n", query=_QUERY, document=_ID, relevance=_INTEGER)
 
 
 class _Table:
@@ -443,23 +464,35 @@ class _Format(NamedTuple):
     more: bool = False
 
     def cuts(self, document: _Document, begin: int) -> list[int]:
-        """Guess where records begin, about one a block.
+        """Guess where records begin, one a block.
 
         A writer begins all its records alike: with a brace and the key of the first record. Where that key is found
-        inside a record the guess is wrong; the scan of the block before shows it.
+        inside a record the guess is wrong; the scan of the block before shows it. A block without that key is likely to
+        lie behind the list.
         """
-        pattern = _OBJECT_OF_LINE if self.lines else _LINE_END
-        if not self.lines and self.tokens is None:
+        if self.lines or self.tokens is not None:
+            feed, pattern = 1, re.compile(rb"\n(?=\{)" if self.lines else rb"\n")
+        else:
             match = _FIRST_KEY.match(document.raw, begin)
             if match is None:
                 return []
-            pattern = re.compile(b"(?=%b)" % re.escape(match.group()))
+            feed, pattern = 0, re.compile(re.escape(match.group()))
         cuts = []
         for place in range((begin // BLOCK + 1) * BLOCK, document.size, BLOCK):
             found = pattern.search(document.raw, place, place + BLOCK)
-            if found and found.end() < document.size:
-                cuts.append(found.end())
+            if found is None or found.start() + feed == document.size:
+                break
+            cuts.append(found.start() + feed)
         return cuts
+
+    def rows(self, document: _Document, cuts: list[int]) -> list[int]:
+        """Return the first row of each block: no block has more records than marks, or than fit."""
+        marks = [document.marks_before(cut) for cut in cuts]
+        marks[-1] += 1  # the last line may have no line feed
+        rows = [0]
+        for k, (begin, end) in enumerate(itertools.pairwise(cuts)):
+            rows.append(rows[-1] + min(marks[k + 1] - marks[k], (end - begin) // self.fields.least + 1))
+        return rows
 
     def scan(
         self,
@@ -480,23 +513,24 @@ class _Format(NamedTuple):
 
 
 def _scan_list(document: _Document, begin: int, kind: _Format) -> tuple[_Table, int]:
-    """Scan the records from `begin` on: their table, and the position after the list."""
+    """Scan the records from `begin` on: their table, and the position after the list.
+
+    Every block is scanned as if its first record began where that was guessed. It did if the block before ends there; else
+    the block is scanned anew from where that ends.
+    """
     cuts = [begin, *kind.cuts(document, begin), document.size]
-    first = document.marks_before(begin)
-    rows = dict(zip(cuts, (document.marks_before(cut) - first for cut in cuts), strict=True))
-    rows[document.size] += 1  # the last line may have no line feed
-    places = kind.fields.places(rows[document.size])
-    words = np.empty(rows[document.size] * sum(kind.fields.widths), np.uint64)
+    rows = kind.rows(document, cuts)
+    places = kind.fields.places(rows[-1])
+    words = np.empty(rows[-1] * sum(kind.fields.widths), np.uint64)
     ended = document.size
 
-    def scan(start: int, stop: int, block: int | None = None) -> NDArray[np.int64] | None:
+    def scan(block: int, start: int) -> NDArray[np.int64]:
         nonlocal ended
-        if start > ended:
-            return None
+        stop = cuts[block + 1]
         state = np.zeros(scanning.STATE_SIZE, np.int64)
         state[scanning.POSITION] = start
-        state[scanning.FIRST] = state[scanning.ROW] = rows[start if block is None else block]
-        state[scanning.LIMIT] = rows[stop]
+        state[scanning.FIRST] = state[scanning.ROW] = rows[block]
+        state[scanning.LIMIT] = rows[block + 1]
         state[scanning.ALWAYS] = -1
         doubts = np.empty((DOUBTS, 3), np.int64)
         with np.errstate(over="ignore"):  # see _Document.skip
@@ -514,24 +548,22 @@ def _scan_list(document: _Document, begin: int, kind: _Format) -> tuple[_Table, 
         document.release(start, stop)
         return state
 
-    bounds = list(itertools.pairwise(cuts))
-    states = parallel.run(scan, bounds, document.threads)
+    def guess(block: int, _: int) -> NDArray[np.int64] | None:
+        return scan(block, cuts[block]) if cuts[block] <= ended else None
+
+    guesses = parallel.run(guess, [(block, block + 1) for block in range(len(rows) - 1)], document.threads)
     parts = []
     place = begin
-    for (start, stop), guessed in zip(bounds, states, strict=True):
-        if place >= stop:
+    for block, guessed in enumerate(guesses):
+        if place >= cuts[block + 1]:
             continue
-        state = guessed
-        if state is None or start != place:
-            ended = document.size
-            state = scan(place, stop, start)
-        assert state is not None
+        state = guessed if guessed is not None and place == cuts[block] else scan(block, place)
         if state[scanning.STATUS] == scanning.FAILED:
             break
         parts.append(state)
         place = int(state[scanning.POSITION])
         if state[scanning.STATUS] == scanning.CLOSED:
-            return _Table(document, kind.fields, rows[document.size], words, parts), place
+            return _Table(document, kind.fields, rows[-1], words, parts), place
     raise _NotUnderstood
 
 
@@ -545,15 +577,15 @@ def _scan_array(document: _Document, place: int, fields: _Fields) -> tuple[_Tabl
     return _scan_list(document, place, _Format(fields))
 
 
-def scan_results(data: Buffer, threads: int, *, lines: bool = False) -> ResultColumns | None:
+def scan_results(data: Buffer, threads: int | None, *, lines: bool = False) -> ResultColumns | None:
     """Scan COCO results: a JSON list of objects, or one object a line.
 
     Parameters
     ----------
     data : bytes or mmap or memoryview
         The document.
-    threads : int
-        How many threads work on it. The outcome does not depend on it.
+    threads : int or None
+        How many threads work on it, None for one per processor. The outcome does not depend on it.
     lines : bool
         Whether the document is JSON Lines.
 
@@ -591,15 +623,15 @@ def scan_results(data: Buffer, threads: int, *, lines: bool = False) -> ResultCo
         return None
 
 
-def scan_ground_truth(data: Buffer, threads: int) -> GroundTruthColumns | None:
+def scan_ground_truth(data: Buffer, threads: int | None) -> GroundTruthColumns | None:
     """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`.
 
     Parameters
     ----------
     data : bytes or mmap or memoryview
         The document.
-    threads : int
-        How many threads work on it. The outcome does not depend on it.
+    threads : int or None
+        How many threads work on it, None for one per processor. The outcome does not depend on it.
 
     Returns
     -------
@@ -666,14 +698,13 @@ def _ground_truth(images: _Table, annotations: _Table, categories: _Table) -> Gr
     )
 
 
-_QUERY, _INTEGER = (scanning.REPEATED, 1), (scanning.INTEGER, 1)
-_RUN = _Format(
-    _Fields(query=_QUERY, document=_ID, score=_NUMBER), tokens=readonly([0, -1, 1, -1, 2, -1], np.int64), more=True
-)
-_QRELS = _Format(_Fields(query=_QUERY, document=_ID, relevance=_INTEGER), tokens=readonly([0, -1, 1, 2], np.int64))
+_RUN_LINES = _Format(_RUN, tokens=readonly([0, -1, 1, -1, 2, -1], np.int64), more=True)
+_QRELS_LINES = _Format(_QRELS, tokens=readonly([0, -1, 1, 2], np.int64))
 
 
-def _scan_tokens(data: Buffer, threads: int, kind: _Format) -> tuple[_Document, _Table, NDArray[np.int32], list[bytes]]:
+def _scan_tokens(
+    data: Buffer, threads: int | None, kind: _Format
+) -> tuple[_Document, _Table, NDArray[np.int32], list[bytes]]:
     """Scan lines, and number the queries."""
     document = _Document(data, threads, b"\n")
     table, _ = _scan_list(document, 0, kind)
@@ -681,7 +712,7 @@ def _scan_tokens(data: Buffer, threads: int, kind: _Format) -> tuple[_Document, 
     return document, table, codes, [document.slice(begin, end) for begin, end in places]
 
 
-def scan_run(data: Buffer, threads: int = 1) -> RunColumns | None:
+def scan_run(data: Buffer, threads: int | None = None) -> RunColumns | None:
     """Scan a TREC run: lines of query, a field that is passed, document, rank (passed), score, tag (passed).
 
     As in trec_eval, empty lines and those that begin with ``#`` are passed, and so is what follows the tag.
@@ -690,8 +721,8 @@ def scan_run(data: Buffer, threads: int = 1) -> RunColumns | None:
     ----------
     data : bytes or mmap or memoryview
         The document.
-    threads : int
-        How many threads work on it. The outcome does not depend on it.
+    threads : int or None
+        How many threads work on it, None for one per processor. The outcome does not depend on it.
 
     Returns
     -------
@@ -700,7 +731,7 @@ def scan_run(data: Buffer, threads: int = 1) -> RunColumns | None:
         character.
     """
     try:
-        document, table, query, queries = _scan_tokens(data, threads, _RUN)
+        document, table, query, queries = _scan_tokens(data, threads, _RUN_LINES)
     except _NotUnderstood:
         return None
     score = table.numbers("score")
@@ -708,7 +739,7 @@ def scan_run(data: Buffer, threads: int = 1) -> RunColumns | None:
     return RunColumns(query, queries, table.columns["document"][:, 0], score, document.bytes)
 
 
-def scan_qrels(data: Buffer, threads: int = 1) -> QrelsColumns | None:
+def scan_qrels(data: Buffer, threads: int | None = None) -> QrelsColumns | None:
     """Scan TREC relevance judgements: lines of query, a field that is passed, document, grade.
 
     Empty lines and those that begin with ``#`` are passed.
@@ -717,8 +748,8 @@ def scan_qrels(data: Buffer, threads: int = 1) -> QrelsColumns | None:
     ----------
     data : bytes or mmap or memoryview
         The document.
-    threads : int
-        How many threads work on it. The outcome does not depend on it.
+    threads : int or None
+        How many threads work on it, None for one per processor. The outcome does not depend on it.
 
     Returns
     -------
@@ -727,7 +758,7 @@ def scan_qrels(data: Buffer, threads: int = 1) -> QrelsColumns | None:
         control character.
     """
     try:
-        document, table, query, queries = _scan_tokens(data, threads, _QRELS)
+        document, table, query, queries = _scan_tokens(data, threads, _QRELS_LINES)
     except _NotUnderstood:
         return None
     relevance = table.columns["relevance"][:, 0].view(np.int64)
@@ -779,7 +810,7 @@ def _query_blocks(bounds: NDArray[np.int64]) -> list[tuple[int, int]]:
     return list(itertools.pairwise(sorted({*cuts, len(bounds)})))
 
 
-def _matched(own: _Groups, others: _Groups, threads: int) -> tuple[NDArray[np.int32], int]:
+def _matched(own: _Groups, others: _Groups, threads: int | None) -> tuple[NDArray[np.int32], int]:
     """Find the row of `others` with the same document in the same group, -1 for none; and a row that repeats another."""
     matches = np.full(len(own.words), -1, np.int32)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
@@ -792,7 +823,7 @@ def _matched(own: _Groups, others: _Groups, threads: int) -> tuple[NDArray[np.in
     return matches, next((row for row in repeated if row >= 0), -1)
 
 
-def judge_run(run: RunColumns, qrels: QrelsColumns, threads: int) -> Judgements:
+def judge_run(run: RunColumns, qrels: QrelsColumns, threads: int | None) -> Judgements:
     """Find the judgement of each retrieved document; the outcome does not depend on the number of threads."""
     retrieved, judged = _grouped(run), _grouped(qrels)
     none = np.zeros((1, 2), np.int64)
@@ -804,7 +835,9 @@ def judge_run(run: RunColumns, qrels: QrelsColumns, threads: int) -> Judgements:
     return Judgements(row, repeated, repeated_judgement)
 
 
-def rank_run(run: RunColumns, score: NDArray[np.float64], threads: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def rank_run(
+    run: RunColumns, score: NDArray[np.float64], threads: int | None
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Rank the documents of each query as trec_eval does: by descending score, then by descending document id as bytes.
 
     Parameters
@@ -813,8 +846,8 @@ def rank_run(run: RunColumns, score: NDArray[np.float64], threads: int) -> tuple
         The run.
     score : (n,) float64
         The scores to rank by: those of the run, or those rounded to single precision as trec_eval compares them.
-    threads : int
-        How many threads work on it. The outcome does not depend on it.
+    threads : int or None
+        How many threads work on it, None for one per processor. The outcome does not depend on it.
 
     Returns
     -------

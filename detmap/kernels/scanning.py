@@ -29,6 +29,8 @@ STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, ST
 LENGTH_BITS = 24
 # Values nested deeper than this are not understood.
 MAX_DEPTH = 64
+# No kind of record has more numbers than this.
+MOST_NUMBERS = 8
 # A record's first keys are expected where the record before had them.
 EXPECTED_KEYS = 16
 
@@ -386,16 +388,12 @@ def scan_records(
         Out: the columns. A record without an optional field has all bits set there; a field that the block never meets
         is left unwritten.
     doubts : (k, 3) int64
-        Out: numbers left to the caller: where in `words`, first byte, end.
+        Out: numbers left to the caller: where in `words`, first byte, end; k is at least `MOST_NUMBERS`.
     state : (STATE_SIZE,) int64
         In and out. Begin with `POSITION` at the first byte of a record, `FIRST` = `ROW` = the first row to write, `LIMIT` = the row after
         the last, `ALWAYS` all bits set, the rest 0.
     """
     fields = len(places)
-    room = 0
-    for f in range(fields):
-        if places[f, 0] == NUMBERS:
-            room += places[f, 1]
     expected = np.zeros(EXPECTED_KEYS, np.int64)
     i = state[POSITION]
     row = state[ROW]
@@ -407,7 +405,7 @@ def scan_records(
         if i >= stop:
             status = STOPPED
             break
-        if doubtful + room > len(doubts):
+        if doubtful + MOST_NUMBERS > len(doubts):
             status = FULL
             break
         # The document may change while it is mapped, so that the count of records no longer holds.
@@ -748,7 +746,7 @@ def factorise(data: Any, words: Any, seed: Any, codes: Any, firsts: Any) -> int:
     count = 0
     for row in range(len(words)):
         word = words[row]
-        if row > 0 and word == words[row - 1]:
+        if row > 0 and (word == words[row - 1] or _same(data, word, data, words[row - 1])):
             codes[row] = codes[row - 1]
             continue
         value = _hash(data, word, seed)

@@ -146,10 +146,8 @@ def records(values: Any, fields: dict[str, Any], required: tuple[str, ...]) -> l
 def results(data: bytes, lines: bool = False) -> list[dict[str, Any]] | None:
     """Read COCO results; None where they are not plain."""
     try:
-        if lines:
-            values = [parse(line) for line in data.split(b"\n") if line.strip(b" \t\r")]
-        else:
-            values = parse(data)
+        parts = [line for line in data.split(b"\n") if line.strip(b" \t\r")]
+        values = [parse(part) for part in parts] if lines else parse(data)
         rows = records(values, RESULT, ("image_id", "category_id", "score"))
     except (NotPlain, UnicodeDecodeError):
         return None

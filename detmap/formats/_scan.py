@@ -1,4 +1,4 @@
-"""The scanner's orchestration: map a file, split it at records, verify every split, scan on threads, merge the columns.
+"""The orchestration of the scanner: map a file, split it at records, scan on threads, verify the splits, merge columns.
 
 ``None`` from a ``scan_*`` function means "not understood", never "wrong": a library parser then decides what the document is.
 """
@@ -130,7 +130,8 @@ class RunColumns(NamedTuple):
     queries : list of bytes
         The distinct query ids in the order of their first appearance.
     document : (n,) uint64
-        Where each document id lies in `data`: its first byte's position, shifted left by `scanning.LENGTH_BITS`, plus its length.
+        Where each document id lies in `data`: its first byte's position, shifted left by `scanning.LENGTH_BITS`, plus
+        its length.
     score : (n,) float64
         The scores, finite.
     data : (bytes,) uint8

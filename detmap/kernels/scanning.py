@@ -18,12 +18,12 @@ import numpy as np
 
 from detmap.kernels import kernel
 
-# What a field holds. A line has no flags and no spans, but may have an integer, and an id that the line before often had too.
+# What a field holds; the last two, an id that the line before often has too and an integer, only in lines.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER = range(6)
 # Why a kernel stopped: at a record that begins at or after `stop`; after the list; at something not understood; with
 # the list of doubts full (empty it and call again).
 STOPPED, CLOSED, FAILED, FULL = range(4)
-# The slots of `state`. EVER, ALWAYS, INTEGERS, STRINGS: a bit per field, whether some record, every record had it and as what.
+# The slots of `state`. EVER, ALWAYS, INTEGERS, STRINGS: a bit per field: some record, every record has it, and as what.
 STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, STATE_SIZE = range(11)
 # A string is a word: its first byte's position, then its length in the lower bits.
 LENGTH_BITS = 24
@@ -88,7 +88,7 @@ def _load(data: Any, i: int) -> Any:
 
 
 @kernel
-def _byte(data: Any, i: int) -> int:
+def _byte(data: Any, i: int) -> Any:
     """The byte at `i`; 0, which is valid nowhere, past the end."""
     if i >= len(data):
         return 0
@@ -96,7 +96,7 @@ def _byte(data: Any, i: int) -> int:
 
 
 @kernel
-def _before(flags: Any) -> int:
+def _before(flags: Any) -> Any:
     """How many bytes lie below the lowest one whose highest bit is set; 8 where there is none."""
     low = flags >> U7
     return np.int64((((low - U1) & ~low) & ONES) * ONES >> U56)
@@ -390,8 +390,8 @@ def scan_records(
     doubts : (k, 3) int64
         Out: numbers left to the caller: where in `words`, first byte, end; k is at least `MOST_NUMBERS`.
     state : (STATE_SIZE,) int64
-        In and out. Begin with `POSITION` at the first byte of a record, `FIRST` = `ROW` = the first row to write, `LIMIT` = the row after
-        the last, `ALWAYS` all bits set, the rest 0.
+        In and out. Begin with `POSITION` at the first byte of a record, `FIRST` = `ROW` = the first row to write,
+        `LIMIT` = the row after the last, `ALWAYS` all bits set, the rest 0.
     """
     fields = len(places)
     expected = np.zeros(EXPECTED_KEYS, np.int64)
@@ -587,7 +587,7 @@ def _hash(data: Any, word: Any, seed: Any) -> Any:
 
 
 @kernel
-def _same(data: Any, word: Any, others: Any, other: Any) -> bool:
+def _same(data: Any, word: Any, others: Any, other: Any) -> Any:
     """Whether a string of `data` and a string of `others` have the same bytes."""
     begin = np.int64(word) >> LENGTH_BITS
     place = np.int64(other) >> LENGTH_BITS
@@ -789,7 +789,7 @@ def match_strings(
     stop: int,
     seed: Any,
     matches: Any,
-) -> int:
+) -> Any:
     """Find, group by group, the strings of one document that equal a string of another document.
 
     Parameters
@@ -807,12 +807,13 @@ def match_strings(
     seed : uint64
         Seed of the hash; the outcome does not depend on it.
     matches : (n,) int32
-        Out: for each row of `words` that has one, the row of `other_words` with the same string in the same group (the last of several).
+        Out: for each row of `words` that has one, the row of `other_words` with the same string in the same group (the
+        last of several).
 
     Returns
     -------
     int
-        -1, or the first row of `words` whose string its group had before; that group and the following ones are not matched.
+        -1, or the first row of `words` whose string its group had before; from that group on nothing is matched.
     """
     table = np.empty(1 << 6, np.int32)
     hashes = np.empty(1 << 6, np.uint64)
@@ -848,7 +849,7 @@ def match_strings(
 
 
 @kernel
-def _ahead(data: Any, words: Any, scores: Any, one: int, other: int) -> bool:
+def _ahead(data: Any, words: Any, scores: Any, one: int, other: int) -> Any:
     """Whether row `one` ranks ahead of row `other`: by the higher score, then by the higher string."""
     if scores[one] != scores[other]:
         return scores[one] > scores[other]

@@ -243,8 +243,7 @@ class COCO:
                 extend = _extend_keypoints
             if extend is not None:
                 dataset["categories"] = copy.deepcopy(self.dataset["categories"])
-            if extend is _extend_box and images is not None:
-                waiting = {list} == {type(ann["bbox"]) for ann in anns}
+            waiting = extend is _extend_box and images is not None
             if extend is not None and not waiting:
                 for number, ann in enumerate(anns, 1):
                     extend(number, ann)

@@ -388,7 +388,7 @@ def _index_of(ids: list[Any]) -> Ids | None:
     if not (kinds <= {int, np.int32, np.int64} or kinds == {str}):
         return None
     try:
-        return index_ids(ids, source="results", field="image_id")
+        return index_ids(np.array(ids, None if kinds == {str} else np.int64), source="results", field="image_id")
     except (InputError, OverflowError):
         return None
 

@@ -208,10 +208,10 @@ class _Columns:
         sizes = self.boxes[:, 2:]
         areas = sizes[:, 0] * sizes[:, 1]
         return bool(
-            np.isfinite(self.boxes).all()
-            and (sizes >= 0).all()
-            and (areas < 1e300).all()
-            and (areas[sizes.all(axis=1)] > 0).all()
+            np.isfinite(self.boxes.sum())
+            and sizes.min(initial=0) >= 0
+            and areas.max(initial=0) < 1e300
+            and not sizes[areas == 0].all(axis=1).any()
             and not np.isnan(self.scores).any()
         )
 

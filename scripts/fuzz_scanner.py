@@ -20,12 +20,74 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 KINDS = ("results", "lines", "truth", "run", "qrels")
 TOKENS = [
-    *(b'"image_id":', b'"category_id":', b'"bbox":', b'"score":', b'"segmentation":', b'"keypoints":', b'"id":', b'"name":'),
+    *(
+        b'"image_id":',
+        b'"category_id":',
+        b'"bbox":',
+        b'"score":',
+        b'"segmentation":',
+        b'"keypoints":',
+        b'"id":',
+        b'"name":',
+    ),
     *(b'"images":', b'"annotations":', b'"categories":', b'"iscrowd":', b'"ignore":', b'"area":', b'"num_keypoints":'),
-    *(b"[1,2,3,4]", b"[]", b"{}", b"null", b"true", b"false", b"NaN", b"Infinity", b"-", b"0", b"-0.0", b"1e308", b"1e-320"),
-    *(b"9223372036854775808", b"0.1234567890123456789", b"1" * 25, b"0." + b"0" * 25 + b"1", b'""', b'"\\u00e9"', b'"\\ud83d\\ude00"'),
-    *(b'"\\ud800"', b'"\\n"', b"\\", b'"', b"{", b"}", b"[", b"]", b",", b":", b" ", b"\n", b"\r\n", b"\t", b"\xc3\xa9", b"\xed\xa0\x80"),
-    *(b"\xf0\x9f\x98\x80", b"\xff", b"\x00", b"\xef\xbb\xbf", b"# c\n", b" Q0 ", b" 0 ", b".5", b"5.", b"+1", b"nan", b"[" * 65, b"]" * 65),
+    *(
+        b"[1,2,3,4]",
+        b"[]",
+        b"{}",
+        b"null",
+        b"true",
+        b"false",
+        b"NaN",
+        b"Infinity",
+        b"-",
+        b"0",
+        b"-0.0",
+        b"1e308",
+        b"1e-320",
+    ),
+    *(
+        b"9223372036854775808",
+        b"0.1234567890123456789",
+        b"1" * 25,
+        b"0." + b"0" * 25 + b"1",
+        b'""',
+        b'"\\u00e9"',
+        b'"\\ud83d\\ude00"',
+    ),
+    *(
+        b'"\\ud800"',
+        b'"\\n"',
+        b"\\",
+        b'"',
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b",",
+        b":",
+        b" ",
+        b"\n",
+        b"\r\n",
+        b"\t",
+        b"\xc3\xa9",
+        b"\xed\xa0\x80",
+    ),
+    *(
+        b"\xf0\x9f\x98\x80",
+        b"\xff",
+        b"\x00",
+        b"\xef\xbb\xbf",
+        b"# c\n",
+        b" Q0 ",
+        b" 0 ",
+        b".5",
+        b"5.",
+        b"+1",
+        b"nan",
+        b"[" * 65,
+        b"]" * 65,
+    ),
 ]
 
 
@@ -103,7 +165,13 @@ def main() -> None:
         for number, kind in enumerate(kinds):
             for k, document in enumerate(seeds[kind]):
                 (corpus / f"{kind}-{k}").write_bytes(bytes([number]) + document)
-        arguments = [sys.argv[0], str(corpus), f"-max_total_time={int(60 * options.minutes)}", f"-seed={seed}", "-max_len=4096"]
+        arguments = [
+            sys.argv[0],
+            str(corpus),
+            f"-max_total_time={int(60 * options.minutes)}",
+            f"-seed={seed}",
+            "-max_len=4096",
+        ]
         atheris.Setup(arguments, test_one_input)
         atheris.Fuzz()
         return

@@ -21,7 +21,7 @@ METRICS = (
 def examples(count):
     """How many examples hypothesis makes in this leg: `count`, or fewer where kernels are checked or interpreted."""
     if numba.config.DISABLE_JIT:
-        return max(count // 40, 5)
+        return max(count // 20, 5)
     return max(count // 5, 5) if numba.config.BOUNDSCHECK else count
 
 

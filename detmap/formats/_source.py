@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import mmap
 import os
 import tarfile
 import zlib
@@ -11,14 +12,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from detmap.errors import InputError
+from detmap.formats._scan import map_file
 
+Buffer = bytes | mmap.mmap
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | IO[str]
 
 #: A compressed file may grow to this many bytes, or by this factor, whichever is more; beyond that it is a bomb.
 _LEAST_LIMIT, _FACTOR = 256 << 20, 200
 
 
-def inflate(data: bytes, source: str) -> bytes:
+def inflate(data: Buffer, source: str) -> bytes:
     """Decompress gzip data of one or more members, within bounds.
 
     Raises
@@ -27,7 +30,7 @@ def inflate(data: bytes, source: str) -> bytes:
         Where the data is damaged or grows beyond the bounds.
     """
     limit = max(_LEAST_LIMIT, _FACTOR * len(data))
-    out, rest = io.BytesIO(), data
+    out, rest = io.BytesIO(), bytes(data)
     try:
         while rest:
             member = zlib.decompressobj(wbits=31)
@@ -47,22 +50,26 @@ def inflate(data: bytes, source: str) -> bytes:
     return out.getvalue()
 
 
-def read_bytes(source: Source, name: str) -> tuple[bytes, str]:
+def read_bytes(source: Source, name: str) -> tuple[Buffer, str]:
     """Return the bytes of a path, bytes or open file, decompressed where they are gzip, and a name for messages.
+
+    A file on disk is mapped rather than read: what the caller is done with need not stay in memory.
 
     Raises
     ------
     InputError
         Where there is nothing to read.
     """
+    data: Buffer
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
+        path, name = Path(source), os.fspath(source)
         try:
-            data = path.read_bytes()
+            data = map_file(path)
         except OSError as error:
             raise unreadable(path, error) from None
-        name = str(path)
-    elif isinstance(source, bytes | bytearray | memoryview):
+    elif isinstance(source, bytes):
+        data = source
+    elif isinstance(source, bytearray | memoryview):
         data = bytes(source)
     elif hasattr(source, "read"):
         content = source.read()
@@ -73,6 +80,11 @@ def read_bytes(source: Source, name: str) -> tuple[bytes, str]:
     if data[:2] == b"\x1f\x8b":
         data = inflate(data, name)
     return data, name
+
+
+def name_of(source: object, otherwise: str) -> str:
+    """Return what messages call a source: its path, or what the caller calls it."""
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else otherwise
 
 
 def unreadable(path: Path, error: OSError) -> InputError:
@@ -89,7 +101,7 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
 
     Parameters
     ----------
-    source : path, or mapping of str to bytes or str
+    source : path, bytes, file object, or mapping of str to bytes or str
         A folder, a tar archive (compressed or not), or the files themselves by name.
 
     Raises
@@ -104,30 +116,30 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
         if not found:
             raise InputError(f"no name ends in {suffix}", source=name)
         return
-    if not isinstance(source, str | os.PathLike):
-        raise InputError(f"cannot read a {type(source).__name__}", source=name, remedy="give a folder or an archive")
-    path, count = Path(source), 0
+    count = 0
     try:
-        if path.is_dir():
-            for file in sorted(path.glob(f"*{suffix}")):
+        if isinstance(source, str | os.PathLike) and os.path.isdir(source):
+            name = os.fspath(source)
+            for file in sorted(Path(source).glob(f"*{suffix}")):
                 yield file.name, file.read_bytes(), str(file)
                 count += 1
         else:
-            with path.open("rb") as raw:
-                data, _ = read_bytes(raw, str(path))
+            data, name = read_bytes(source, name)
             with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-                inside = {Path(m.name).name: m for m in archive if m.isfile() and m.name.endswith(suffix)}
+                inside = {Path(m.name).name: m for m in archive if m.isreg() and m.name.endswith(suffix)}
+                if any(member.issparse() for member in inside.values()):
+                    raise InputError("holds sparse files", source=name, remedy="unpack it first")
                 for key in sorted(inside):
                     content = archive.extractfile(inside[key])
-                    yield key, content.read() if content else b"", f"{path}/{key}"
+                    yield key, content.read() if content else b"", f"{name}/{key}"
                     count += 1
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise unreadable(Path(name), error) from None
     except tarfile.TarError:
-        raise InputError("is neither a folder nor a tar archive", source=str(path)) from None
+        raise InputError("is neither a folder nor a tar archive", source=name) from None
     if not count:
         raise InputError(
             f"holds no file that ends in {suffix}",
-            source=str(path),
+            source=name,
             remedy="is it the right folder, and the ground truth first?",
         )

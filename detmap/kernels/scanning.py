@@ -244,9 +244,7 @@ def _string_end(data: Any, i: int) -> int:
         word = _load(data, i)
         quote = word ^ QUOTES
         backslash = word ^ BACKSLASHES
-        n = _before(
-            (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash) | ((word - SPACES) & ~word)) & HIGHS
-        )
+        n = _before((((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash) | ((word - SPACES) & ~word)) & HIGHS)
         i += n
         c = _byte(data, i)
         if n == 8 and not paired:

@@ -1,1 +1,68 @@
-"""detmap scores ranked predictions: object detections and retrieval rankings."""
+"""detmap scores ranked predictions: object detections and retrieval rankings.
+
+Names load lazily: ``import detmap`` loads neither numba nor anything optional.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from detmap.detection import DetectionResult, evaluate, match
+    from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
+    from detmap.formats.coco import read_coco, read_coco_results
+    from detmap.formats.voc import read_voc, read_voc_results
+    from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
+    from detmap.protocols import Protocol
+    from detmap.tables import Detections, GroundTruth
+    from detmap.tally import Tally
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "detection": ("DetectionResult", "evaluate", "match"),
+    "errors": ("DetmapError", "InputError", "MissingDependencyError", "OptionError", "StateError"),
+    "formats.coco": ("read_coco", "read_coco_results"),
+    "formats.voc": ("read_voc", "read_voc_results"),
+    "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
+    "protocols": ("Protocol",),
+    "tables": ("Detections", "GroundTruth"),
+    "tally": ("Tally",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [  # noqa: RUF022 - in the order in which a reader meets them
+    "evaluate",
+    "match",
+    "GroundTruth",
+    "Detections",
+    "Protocol",
+    "Tally",
+    "DetectionResult",
+    "read_coco",
+    "read_coco_results",
+    "read_voc",
+    "read_voc_results",
+    "Hits",
+    "Curve",
+    "average_precision",
+    "precision_recall_curve",
+    "DetmapError",
+    "InputError",
+    "OptionError",
+    "StateError",
+    "MissingDependencyError",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'detmap' has no attribute {name!r}")
+    value = getattr(import_module(f"detmap.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

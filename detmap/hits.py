@@ -16,7 +16,12 @@ from detmap.kernels import curves, readonly
 Interpolation = Literal["step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point"]
 
 #: Interpolations that weigh every hit, and the rule of the kernel.
-RULES = {"step": curves.STEP, "all-point": curves.ALL_POINT, "trapezoid": curves.TRAPEZOID, "trapezoid-hits": curves.TRAPEZOID_OF_HITS}
+RULES = {
+    "step": curves.STEP,
+    "all-point": curves.ALL_POINT,
+    "trapezoid": curves.TRAPEZOID,
+    "trapezoid-hits": curves.TRAPEZOID_OF_HITS,
+}
 
 #: Interpolations that read the envelope at fixed recalls. The 11-point grid is VOC's ``arange(0, 1.1, .1)``, whose 0.3, 0.6
 #: and 0.7 lie just above the decimals; the 101-point grid is COCO's ``linspace(0, 1, 101)``.
@@ -413,6 +418,37 @@ class Curve:
         recall = hits / positives if positives else np.full(flags.size, np.nan)
         interpolated = np.maximum.accumulate(precision[::-1])[::-1] if flags.size else precision
         return cls(precision, recall, scores, interpolated)
+
+    def best_f1(self, positives: int) -> dict[str, float]:
+        """Return the score at which F1 is best, when every item of that score or more is kept.
+
+        A group of equal scores enters whole; of equally good scores the highest is returned.
+
+        Parameters
+        ----------
+        positives : int
+            How many hits there were to find.
+
+        Returns
+        -------
+        dict
+            ``f1``, ``score``, ``precision``, ``recall``; all NaN without positives or items.
+        """
+        names = ("f1", "score", "precision", "recall")
+        if not positives or not self.scores.size:
+            return dict.fromkeys(names, float("nan"))
+        ends = np.flatnonzero(np.append(self.scores[1:] != self.scores[:-1], True))
+        hits = np.rint(self.recall[ends] * positives)
+        f1 = 2 * hits / (ends + 1 + positives)
+        best = int(np.argmax(f1))
+        at = ends[best]
+        return dict(
+            zip(
+                names,
+                map(float, (f1[best], self.scores[at], hits[best] / (at + 1), hits[best] / positives)),
+                strict=True,
+            )
+        )
 
 
 def precision_recall_curve(

@@ -105,9 +105,7 @@ def test_cuhk03_worked_by_hand():
     # is ahead of the first match and so on; by enumeration in the twin
     distances = np.array([[0.5, 0.8, 0.1, 0.6, 0.9, 0.4]])
     people = np.array([0, 0, 1, 1, 1, 2])
-    result = evaluate_distances(
-        distances, [0], people, [0], [1] * 6, convention="cuhk03_exact", metrics=["CMC@1"]
-    )
+    result = evaluate_distances(distances, [0], people, [0], [1] * 6, convention="cuhk03_exact", metrics=["CMC@1"])
     twin = naive.cuhk03_exact_cmc(distances, [0], people, [0], [1] * 6, topk=6)
     assert result.cmc.tolist() == pytest.approx([float(v) for v in twin], abs=1e-15)
 
@@ -335,7 +333,13 @@ def test_multi_query_averages_each_identity_and_camera():
 def test_same_bits_for_any_number_of_threads_and_blocks(monkeypatch):
     rng = np.random.default_rng(7)
     distances = rng.integers(0, 60, (150, 400)).astype(np.float32)
-    args = (distances, rng.integers(0, 20, 150), rng.integers(0, 20, 400), rng.integers(0, 3, 150), rng.integers(0, 3, 400))
+    args = (
+        distances,
+        rng.integers(0, 20, 150),
+        rng.integers(0, 20, 400),
+        rng.integers(0, 3, 150),
+        rng.integers(0, 3, 400),
+    )
     wanted = evaluate_distances(*args)
     for cores in (1, 3, 7):
         monkeypatch.setattr("detmap.parallel.cores", lambda n=cores: n)

@@ -8,6 +8,7 @@ outputs; a kernel calls only kernels of its own file, because numba's cache does
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -25,6 +26,15 @@ def kernel(function: F) -> F:
     except RuntimeError:  # neither the package's folder nor the user's cache folder can be written to
         compiled = numba.njit(nogil=True, error_model="numpy")(function)
     return cast(F, compiled)
+
+
+def compiled_before(function: Callable[..., Any]) -> bool:
+    """Return whether an earlier process has left `function`, a kernel, compiled on disk."""
+    stats = getattr(function, "stats", None)
+    if stats is None or not stats.cache_path:  # not compiled at all, or never kept
+        return stats is None
+    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}-*.nbi"
+    return any(Path(stats.cache_path).glob(name))
 
 
 def readonly(array: Any, dtype: DTypeLike) -> NDArray[Any]:

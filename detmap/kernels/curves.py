@@ -95,36 +95,39 @@ def interpolate(
     """
     envelope = np.empty(_longest(starts, begin, end))
     with_scores = out_scores.shape[0] > 0
+    reached = np.empty(grid.shape[0], np.int64)  # how many hits it takes to reach each recall of the grid
+    found = 0
     for q in range(begin, end):
-        first, hits, found = starts[q], starts[q + 1] - starts[q], positives[q]
-        if found <= 0:
+        first, hits = starts[q], starts[q + 1] - starts[q]
+        if positives[q] <= 0:
             out_precision[q] = np.nan
             if with_scores:
                 out_scores[q] = np.nan
             continue
-        out_precision[q] = 0.0
-        if with_scores:
-            out_scores[q] = 0.0
+        if positives[q] != found:  # the rankings of a class share their positives
+            found = positives[q]
+            for i in range(grid.shape[0]):
+                # A guess, then the exact comparison: the first hit whose recall, as rounded, reaches the grid's.
+                j = int(max(0.0, min(np.ceil(grid[i] * found), found + 1.0)))
+                while j > 0 and (j - 1) / found >= grid[i]:
+                    j -= 1
+                while j <= found and j / found < grid[i]:
+                    j += 1
+                reached[i] = j
         _envelope(ranks, first, hits, epsilon, envelope)
+        end_of_grid = grid.shape[0]
         for i in range(grid.shape[0]):
-            recall = grid[i]
-            if recall <= 0.0:
-                if hits:
-                    out_precision[q, i] = envelope[0]
-                if with_scores:
-                    out_scores[q, i] = first_scores[q]
-                continue
-            # A guess, then the exact comparison: the first hit whose recall, as rounded, reaches the grid's.
-            j = int(min(np.ceil(recall * found), hits + 1.0)) - 1
-            while j > 0 and j / found >= recall:
-                j -= 1
-            while j < hits and (j + 1) / found < recall:
-                j += 1
-            if j >= hits:
+            j = reached[i]
+            if j > hits:
+                end_of_grid = i
                 break
-            out_precision[q, i] = envelope[j]
+            out_precision[q, i] = envelope[max(j, 1) - 1] if hits else 0.0
             if with_scores:
-                out_scores[q, i] = scores[first + j]
+                out_scores[q, i] = scores[first + j - 1] if j else first_scores[q]
+        for i in range(end_of_grid, grid.shape[0]):
+            out_precision[q, i] = 0.0
+            if with_scores:
+                out_scores[q, i] = 0.0
 
 
 # Orders of the items of a tied group.
@@ -142,7 +145,14 @@ def _group_end(ahead: Array, j: int, stop: int) -> int:
 
 @kernel
 def break_ties(
-    starts: Array, ranks: Array, ahead: Array, tied: Array, grades: Array, rule: int, out_ranks: Array, out_grades: Array
+    starts: Array,
+    ranks: Array,
+    ahead: Array,
+    tied: Array,
+    grades: Array,
+    rule: int,
+    out_ranks: Array,
+    out_grades: Array,
 ) -> None:
     """Write the ranks and grades of the hits under another order of each tied group."""
     for q in range(starts.size - 1):
@@ -162,7 +172,7 @@ def break_ties(
                     out_ranks[i] = ahead[j] + tied[j] - (end - 1 - i)
                 else:
                     out_ranks[i] = ahead[j] + tied[j]
-            if rule == FIRST or rule == LAST:
+            if rule in (FIRST, LAST):
                 group = out_grades[j:end]
                 group.sort()
                 if rule == FIRST:
@@ -330,7 +340,8 @@ def tie_band(
                 if x < fewest:
                     continue
                 if x > taken:  # one more hit, ahead of the others, each of which it raises by 1 / rank
-                    for taken in range(taken + 1, x + 1):
+                    while taken < x:
+                        taken += 1
                         rank = s + inside - taken + 1
                         bottom += raised + _precision(c + 1, rank, trapezoid)
                         if trapezoid:
@@ -437,7 +448,7 @@ def gained(
 
 @kernel
 def cascade(starts: Array, ranks: Array, stops: Array, depth: int, out: Array) -> None:
-    """Write the expected reciprocal rank (Chapelle et al., 2009): the reader stops at hit *j* with probability ``stops[j]``."""
+    """Write the expected reciprocal rank (Chapelle et al., 2009): a reader stops at hit *j* with chance ``stops[j]``."""
     for q in range(starts.size - 1):
         out[q], reading = 0.0, 1.0
         for j in range(starts[q], starts[q + 1]):

@@ -176,7 +176,7 @@ DRAW, EXPECT, MERGE = 0, 1, 2
 
 
 @kernel
-def _scramble(x: int) -> int:
+def _scramble(x: Any) -> Any:
     """Return the finaliser of splitmix64: a hash, so that a draw depends on its name and not on the order of work."""
     z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -187,7 +187,10 @@ CONVENTIONS = {
             empty="zero",
         ),
         Convention(
-            "hashnet", formula=_HITS, users="HashNet, DCH: queries without a hit in the top k left out", normalizer="hits"
+            "hashnet",
+            formula=_HITS,
+            users="HashNet, DCH: queries without a hit in the top k left out",
+            normalizer="hits",
         ),
         Convention(
             "map_at_r",

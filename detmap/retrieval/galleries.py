@@ -28,6 +28,9 @@ SHOT_RANKS = 100
 #: Draws of cuhk03.
 DRAWS = 10
 
+#: SYSU-MM01: what camera 2 saw is hidden from camera 3.
+_HIDDEN = (3, 2)
+
 #: Relevant items that a block of queries may bring (an item is eight bytes in about ten arrays).
 _BLOCK_ITEMS = 1 << 19
 
@@ -54,7 +57,8 @@ class Gallery:
         Items that are junk to every query.
     ignored : sequence of ndarray of int64, or None
         Further junk per query.
-    hidden : mapping of camera pairs (SYSU-MM01): items of the second camera are junk to queries of the first, or None
+    hidden : (int, int) or None
+        Items of the second camera are junk to queries of the first, and camera and identity are not (SYSU-MM01).
     people : ndarray of int64, shape (items,)
         The identity of each item as a dense number, for the CMC variants that need it.
     """
@@ -87,9 +91,8 @@ class Gallery:
             more = [everywhere]
             if self.ignored is not None:
                 more.append(self.ignored[q])
-            if self.hidden and self.query_cameras is not None and self.gallery_cameras is not None:
-                if self.query_cameras[q] == self.hidden[0]:
-                    more.append(np.flatnonzero(self.gallery_cameras == self.hidden[1]))
+            if self.hidden and self.query_cameras is not None and self.query_cameras[q] == self.hidden[0]:
+                more.append(np.flatnonzero(self.gallery_cameras == self.hidden[1]))
             row = np.unique(np.concatenate(more))
             junk_items.append(row)
             junk_rows.append(np.full(row.size, q))
@@ -97,7 +100,9 @@ class Gallery:
         relevant = rows * np.int64(self.items) + items
         keep = ~np.isin(relevant, codes) if codes.size else np.ones(relevant.size, np.bool_)
         return (
-            readonly(np.concatenate(([0], np.cumsum(np.bincount(rows[keep] - begin, minlength=end - begin)))), np.int64),
+            readonly(
+                np.concatenate(([0], np.cumsum(np.bincount(rows[keep] - begin, minlength=end - begin)))), np.int64
+            ),
             readonly(items[keep], np.int64),
             readonly(np.searchsorted(codes, np.arange(begin, end + 1) * np.int64(self.items)), np.int64),
             readonly(codes % self.items if codes.size else codes, np.int64),
@@ -113,16 +118,16 @@ def _labels(values: ArrayLike, count: int | None, name: str) -> NDArray[Any]:
     return array
 
 
-def _cameras(query: ArrayLike | None, gallery: ArrayLike | None, queries: int, items: int) -> list[Any]:
+def _cameras(query: ArrayLike | None, gallery: ArrayLike | None, queries: int, items: int) -> tuple[Any, Any]:
     if (query is None) != (gallery is None):
         raise InputError("give the cameras of both the queries and the gallery, or neither", source="cameras")
     if query is None or gallery is None:
-        return [None, None]
+        return None, None
     pair = (_labels(query, queries, "query_cameras"), _labels(gallery, items, "gallery_cameras"))
     if all(a.dtype.kind in "iub" for a in pair):
-        return [a.astype(np.int64) for a in pair]
+        return pair[0].astype(np.int64), pair[1].astype(np.int64)
     _, codes = np.unique(np.concatenate(pair), return_inverse=True)
-    return [codes[:queries], codes[queries:]]
+    return codes[:queries], codes[queries:]
 
 
 def _gallery(
@@ -152,20 +157,21 @@ def _gallery(
             raise InputError(f"{len(ignore)} lists for {queries} queries", source="ignore")
         ignored = [_indices(row, items, f"ignore[{q}]") for q, row in enumerate(ignore)]
     if self_match is not None and self_match is not False:
-        own = np.arange(queries) if self_match is True else np.asarray(self_match)
+        own: NDArray[Any] = np.arange(queries) if self_match is True else np.asarray(self_match)
         if own.shape != (queries,) or own.dtype.kind not in "iu":
             raise InputError(f"expected {queries} item numbers", source="self_match")
-        own = [_indices([i] if i >= 0 else [], items, "self_match") for i in own]
-        ignored = own if ignored is None else [np.concatenate(pair) for pair in zip(ignored, own, strict=True)]
+        selves = [_indices([i] if i >= 0 else [], items, "self_match") for i in own]
+        ignored = selves if ignored is None else [np.concatenate(pair) for pair in zip(ignored, selves, strict=True)]
     cameras = _cameras(query_cameras, gallery_cameras, queries, items)
-    hidden = (3, 2) if convention.cmc == "sysu" and cameras[0] is not None else None
+    hidden = _HIDDEN if convention.cmc == "sysu" and cameras[0] is not None else None
     return Gallery(
         queries,
         items,
         np.searchsorted(ordered, names, side="left"),
         np.searchsorted(ordered, names, side="right"),
         order,
-        *cameras,
+        cameras[0],
+        cameras[1],
         everywhere,
         ignored,
         hidden,
@@ -191,12 +197,17 @@ def _rank(rows: Rows, gallery: Gallery, convention: Convention, begin: int, end:
     ranks, ahead, tied = (np.empty(relevant.size, np.int64) for _ in range(3))
     items = np.empty(end - begin, np.int64)
     shots: NDArray[np.float64] | None = None
-    variant = SHOTS.get(convention.cmc)
-    if variant is not None:
+    variant = SHOTS.get(convention.cmc, -1)
+    if variant >= 0:
         shots = np.empty((end - begin, min(SHOT_RANKS, gallery.items)))
         people = readonly(gallery.people, np.int64)
-        own = readonly([gallery.people[gallery.members[i]] if i < j else -1
-                        for i, j in zip(gallery.first[begin:end], gallery.last[begin:end], strict=True)], np.int64)
+        own = readonly(
+            [
+                gallery.people[gallery.members[i]] if i < j else -1
+                for i, j in zip(gallery.first[begin:end], gallery.last[begin:end], strict=True)
+            ],
+            np.int64,
+        )
         sizes = int(gallery.people.max(initial=-1)) + 1
 
     def task(a: int, b: int) -> None:
@@ -383,9 +394,9 @@ def _features(values: ArrayLike, source: str) -> NDArray[Any]:
 
 def _squares(features: NDArray[Any], kind: type, source: str) -> NDArray[Any]:
     """Return the squared lengths of the rows; refuse rows that are not finite."""
-    out = np.empty(len(features), kind)
+    out: NDArray[Any] = np.empty(len(features), kind)
     for low in range(0, len(features), _TILE):
-        tile = np.asarray(features[low : low + _TILE], dtype=kind)
+        tile: NDArray[Any] = np.asarray(features[low : low + _TILE], dtype=kind)
         out[low : low + _TILE] = np.einsum("ij,ij->i", tile, tile)
     bad = ~np.isfinite(out)
     if bad.any():
@@ -397,13 +408,13 @@ def _distances(
     query: NDArray[Any], gallery: NDArray[Any], squares: NDArray[Any], metric: str, kind: type
 ) -> NDArray[Any]:
     """Return the distances of a block of queries to the whole gallery, made tile by tile."""
-    ours = np.asarray(query, dtype=kind)
-    out = np.empty((len(ours), len(gallery)), kind)
+    ours: NDArray[Any] = np.asarray(query, dtype=kind)
+    out: NDArray[Any] = np.empty((len(ours), len(gallery)), kind)
     own = np.einsum("ij,ij->i", ours, ours)
     if metric == "cosine":
         ours = ours / np.sqrt(np.where(own > 0, own, 1))[:, None]
     for low in range(0, len(gallery), _TILE):
-        tile = np.asarray(gallery[low : low + _TILE], dtype=kind)
+        tile: NDArray[Any] = np.asarray(gallery[low : low + _TILE], dtype=kind)
         part = out[:, low : low + _TILE]
         np.matmul(ours, tile.T, out=part)
         inside = squares[low : low + _TILE]
@@ -477,7 +488,9 @@ def _items(truth: dict[str, ArrayLike], names: tuple[str, ...]) -> NDArray[np.in
     return np.unique(np.concatenate([np.asarray(truth.get(name, ()), dtype=np.int64).ravel() for name in names]))
 
 
-def multi_query(features: ArrayLike, ids: ArrayLike, cameras: ArrayLike) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def multi_query(
+    features: ArrayLike, ids: ArrayLike, cameras: ArrayLike
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the mean feature of each identity and camera, with their identities and cameras (layumi's multi-query)."""
     rows = np.asarray(features)
     keys = np.stack([_labels(ids, len(rows), "ids"), _labels(cameras, len(rows), "cameras")], axis=1)

@@ -213,9 +213,7 @@ def average_precision(ranked: Ranked, request: Request) -> Values:
             )
             return out
         cut = hits.cut(depth, hits.within(depth) if divisor == "hits" else positives)
-        curves.collapsed_average_precision(
-            cut.starts, cut.ahead, cut.tied, cut.positives, trapezoid, 0, len(cut), out
-        )
+        curves.collapsed_average_precision(cut.starts, cut.ahead, cut.tied, cut.positives, trapezoid, 0, len(cut), out)
         return out
     if request.depth is not None or convention.depth or divisor != "positives":
         hits = hits.cut(depth, hits.within(depth) if divisor == "hits" else positives)
@@ -330,7 +328,7 @@ def _cmc(ranked: Ranked, request: Request) -> Values:
         return _ratio(inside[hits.starts[1:]] - inside[hits.starts[:-1]], hits.counts)
     if ranked.shots is None:
         raise OptionError(f"CMC {ranked.convention.cmc} needs distances to galleries with identities")
-    return ranked.shots[:, min(request.cut, ranked.shots.shape[1]) - 1]
+    return np.asarray(ranked.shots[:, min(request.cut, ranked.shots.shape[1]) - 1])
 
 
 def _inverse_negative_penalty(ranked: Ranked, request: Request) -> Values:
@@ -549,9 +547,7 @@ METRICS = (
     ),
     Metric("bpref", _bpref, "binary preference (Buckley and Voorhees, 2004)", aliases=("bpref",), depth="never"),
     Metric("infAP", _inferred, "inferred AP (Yilmaz and Aslam, 2006)", aliases=("infap",), depth="never"),
-    Metric(
-        "judged", _judged, "share of judged documents among the first k", aliases=("judged",), depth="must"
-    ),
+    Metric("judged", _judged, "share of judged documents among the first k", aliases=("judged",), depth="must"),
     Metric(
         "GMAP",
         _geometric,
@@ -614,7 +610,8 @@ def parse(name: str) -> Request:
     if not isinstance(name, str):
         raise OptionError(f"a metric is named by a string, not {type(name).__name__}")
     text = name.strip()
-    metric, depth, options = _BY_ALIAS.get(text.lower()), None, ()
+    metric, depth = _BY_ALIAS.get(text.lower()), None
+    options: tuple[str, ...] = ()
     if metric is None:
         found = re.fullmatch(r"([^()@]+?)(?:\(([^()]*)\))?(?:[@._-]([0-9.]+))?(?:\(([^()]*)\))?", text)
         metric = _BY_ALIAS.get(found[1].lower()) if found else None

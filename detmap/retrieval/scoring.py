@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from detmap.errors import InputError, OptionError
 from detmap.hits import Hits
 from detmap.kernels import curves
+from detmap.results import Result
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.metrics import Ranked, Request, average_precision, band, parse
 
@@ -19,7 +20,7 @@ from detmap.retrieval.metrics import Ranked, Request, average_precision, band, p
 KEPT_HITS = 1 << 24
 
 
-class RankingResult(Mapping[str, float]):
+class RankingResult(Result):
     """Means over queries by metric name, read-only.
 
     ``result["nDCG@10"]`` and ``result["ndcg_cut_10"]`` are the same number: a name is looked up in any spelling that a
@@ -59,7 +60,7 @@ class RankingResult(Mapping[str, float]):
         for array in (*per_query.values(), query_ids, cmc, radius):
             if array is not None:
                 array.setflags(write=False)
-        self._values = values
+        super().__init__(values)
         self.per_query: Mapping[str, NDArray[np.float64]] = _ByName(per_query)
         self.query_ids = query_ids
         self.convention = convention
@@ -70,26 +71,20 @@ class RankingResult(Mapping[str, float]):
         self._radius = radius
 
     def __getitem__(self, name: str) -> float:
-        if name in self._values:
-            return self._values[name]
+        if name in self._metrics:
+            return self._metrics[name]
         try:
-            return self._values[parse(name).name]
+            return self._metrics[parse(name).name]
         except (OptionError, KeyError):
-            raise KeyError(f"{name!r} was not evaluated; there are: {', '.join(self._values)}") from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+            raise KeyError(f"{name!r} was not evaluated; there are: {', '.join(self._metrics)}") from None
 
     def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={value:.4f}" for name, value in self._values.items())
+        inside = ", ".join(f"{name}={value:.4f}" for name, value in self._metrics.items())
         return f"RankingResult({inside}; {self.convention.describe()})"
 
     def __str__(self) -> str:
-        width = max(map(len, self._values), default=0)
-        lines = [f"{name:<{width}}  {value:.4f}" for name, value in self._values.items()]
+        width = max(map(len, self._metrics), default=0)
+        lines = [f"{name:<{width}}  {value:.4f}" for name, value in self._metrics.items()]
         counts = ", ".join(f"{count} {kind}" for kind, count in self.queries.items() if count or kind == "scored")
         junk = f"; {self.junk} junk items left out" if self.junk else ""
         return "\n".join([*lines, f"[{self.convention.describe()}; queries: {counts}{junk}]"])
@@ -141,37 +136,28 @@ class RankingResult(Mapping[str, float]):
         precision, _ = hits.interpolate(recalls)
         return np.asarray(precision[hits.positives > 0].mean(axis=0))
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a record per query: its id and its values."""
+        columns = [self.query_ids.tolist(), *(values.tolist() for values in self.per_query.values())]
+        names = ["query", *self.per_query]
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Return a record per metric, each with the convention beside it."""
+        decided = self.convention.describe()
+        return [{"metric": name, "value": value, "convention": decided} for name, value in self.items()]
+
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the arrays per query as plain values (NaN as None)."""
+        """Return everything as plain dicts, lists, strings and numbers (NaN where undefined)."""
         return {
-            "metrics": {name: None if np.isnan(value) else value for name, value in self._values.items()},
+            "metrics": dict(self),
             "convention": self.convention.name,
             "decisions": self.convention.describe(),
             "queries": dict(self.queries),
             "junk": self.junk,
+            "cmc": self.cmc,
+            "per_query": self.rows(),
         }
-
-    def to_json(self, indent: int | None = None) -> str:
-        """Return `to_dict` as JSON."""
-        import json
-
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
-
-    def to_frame(self) -> Any:
-        """Return a pandas frame: a row per query, a column per metric.
-
-        Raises
-        ------
-        MissingDependencyError
-            Where pandas is not installed.
-        """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            from detmap.errors import MissingDependencyError
-
-            raise MissingDependencyError("pandas", "frames", "to_frame()") from error
-        return pd.DataFrame(dict(self.per_query), index=pd.Index(self.query_ids, name="query"))
 
     def plot(self, path: str | None = None, *, kind: str = "auto") -> Any:
         """Draw the precision-recall curve (``kind="pr"``) or CMC (``"cmc"``; the default where it was evaluated)."""
@@ -275,7 +261,7 @@ def score(
     if empty == count:
         raise InputError("no query has a relevant item" + (f": {reason}" if reason else ""), source="queries")
     per_query = {key: np.concatenate(parts) for key, parts in columns.items()}
-    values = {r.name: _mean(per_query[r.key], convention, r.metric.aggregate) for r in requests}
+    means = {r.name: _mean(per_query[r.key], convention, r.metric.aggregate) for r in requests}
     counted = count if convention.empty in ("zero", "one") else count - empty
     cmc = None
     if with_cmc:
@@ -284,7 +270,7 @@ def score(
             cmc = cmc + empty
         cmc = cmc / counted
     return RankingResult(
-        values,
+        means,
         per_query,
         query_ids,
         convention,
@@ -309,7 +295,7 @@ def _cmc_counts(ranked: Ranked) -> NDArray[np.float64]:
     out = np.zeros(int(hits.items.max(initial=0)))
     if ranked.shots is not None:
         rows = ranked.shots[hits.positives > 0]
-        return np.diff(rows, axis=1, prepend=0.0).sum(axis=0)
+        return np.asarray(np.diff(rows, axis=1, prepend=0.0).sum(axis=0))
     if ranked.convention.cmc == "allshots":
         curves.all_shots(hits.starts, hits.ranks, out)
     elif ranked.expected:

@@ -1,0 +1,5 @@
+"""``python -m detmap``."""
+
+from detmap.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,604 @@
+"""Detections against ground truth under a protocol: tables to tally to result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap import parallel
+from detmap.errors import OptionError
+from detmap.hits import Curve, Interpolation
+from detmap.kernels import matching, overlap, readonly, sorting
+from detmap.protocols import UNLIMITED, AreaRanges, Protocol, resolve
+from detmap.results import Result
+from detmap.tables import Detections, GroundTruth, Ids, check_pair, locate, select
+from detmap.tally import Rankings, Tally, word_count
+
+
+def evaluate(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: str | Protocol = "coco",
+    *,
+    iou_thresholds: str | float | Iterable[float] | None = None,
+    recall_thresholds: str | float | Iterable[float] | None = None,
+    area_ranges: AreaRanges | None = None,
+    max_dets: int | Iterable[int | None] | None = None,
+    use_categories: bool = True,
+    image_ids: Sequence[Any] | ArrayLike | None = None,
+    category_ids: Sequence[Any] | ArrayLike | None = None,
+    threads: int | None = None,
+) -> DetectionResult:
+    """Score detections against ground truth.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+        What there is to find.
+    detections : Detections
+        What was found. Those of categories that the ground truth does not have are counted, and not scored.
+    protocol : {"coco", "voc2007", "voc2012"} or Protocol
+        Every decision that the following do not replace.
+    iou_thresholds, recall_thresholds : str or float or iterable of float, optional
+        Numbers, ``"a,b,c"`` or ``"start:stop:step"`` with its stop.
+    area_ranges : mapping of str to (float, float), optional
+        Name to least and largest area, both included; the first is the whole, whose metrics bear no name.
+    max_dets : int or iterable of int or None, optional
+        Caps on the detections of one category in one image; AP is taken at the largest. None is no cap.
+    use_categories : bool
+        False: one class of all.
+    image_ids, category_ids : sequence, optional
+        Score these only; by default all that the ground truth has.
+    threads : int, optional
+        One per processor by default. The result does not depend on it.
+
+    Returns
+    -------
+    DetectionResult
+        The metrics by name, and everything behind them.
+
+    Raises
+    ------
+    InputError
+        For swapped arguments, detections on unknown images, or selected ids that are not there.
+    OptionError
+        For decisions that cannot be carried out.
+
+    Notes
+    -----
+    Under ``coco`` every bit equals pycocotools 2.0.11's, with NaN where it writes -1, but for two accidents that only a
+    drop-in should repeat: there a match with ground truth of id 0 counts as a miss, and of annotations that share an id
+    the last is scored once for each.
+    """
+    check_pair(ground_truth, detections)
+    decided = resolve(
+        protocol,
+        iou_thresholds=iou_thresholds,
+        recall_thresholds=recall_thresholds,
+        area_ranges=area_ranges,
+        max_dets=max_dets,
+        use_categories=use_categories,
+    )
+    return DetectionResult(
+        match(ground_truth, detections, decided, image_ids=image_ids, category_ids=category_ids, threads=threads),
+        threads=threads,
+    )
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side's rows by image and category: positions in `order`, cut into cells."""
+
+    order: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    image: NDArray[np.int32]
+    category: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, category: NDArray[np.int32], image: NDArray[np.int32], shape: tuple[int, int], merged: bool) -> _Side:
+        """Arrange rows; those with a category or image of -1 are left out. `merged` makes one category of all.
+
+        By image first, which is how files are written, so that memory is read from end to end. Where categories are not
+        used an image's rows still stand category by category, as pycocotools has it.
+        """
+        order = np.flatnonzero((category >= 0) & (image >= 0)).astype(np.int32)
+        for keys, groups in ((category, shape[0]), (image, shape[1])):
+            out, starts = np.empty_like(order), np.empty(groups + 1, np.int64)
+            sorting.group_by(readonly(keys, np.int32), readonly(order, np.int32), out, starts)
+            order = out
+        order, starts = readonly(order, np.int32), readonly(starts, np.int64)
+        keys = readonly(np.zeros_like(category) if merged else category, np.int32)
+        count = sorting.count_runs(starts, keys, order)
+        cells = np.empty(count + 1, np.int64), np.empty(count, np.int32), np.empty(count, np.int32)
+        sorting.find_runs(starts, keys, order, *cells)
+        return cls(order, readonly(cells[0], np.int64), readonly(cells[1], np.int32), readonly(cells[2], np.int32))
+
+    def lengths(self) -> NDArray[np.int64]:
+        return np.diff(self.starts)
+
+    def by_score(self, scores: NDArray[np.float64], cap: int, threads: int | None) -> _Side:
+        """Return the same with every cell in the order of descending score, cut at the cap."""
+        order = np.array(self.order)
+        blocks = parallel.split(self.lengths(), max(order.size / 16, 1.0))
+        parallel.run(lambda a, b: sorting.sort_groups(scores, self.starts, a, b, order), blocks, threads)
+        lengths = self.lengths()
+        if not lengths.size or lengths.max() <= cap:
+            return _Side(readonly(order, np.int32), self.starts, self.image, self.category)
+        kept = self.ranks() < cap
+        starts = np.concatenate(([0], np.cumsum(np.minimum(lengths, cap))))
+        return _Side(readonly(order[kept], np.int32), readonly(starts, np.int64), self.image, self.category)
+
+    def ranks(self) -> NDArray[np.int32]:
+        """Return each position's place within its cell."""
+        ranks = np.arange(self.order.size, dtype=np.int32)
+        ranks -= np.repeat(self.starts[:-1].astype(np.int32), self.lengths())
+        return ranks
+
+
+def match(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: str | Protocol = "coco",
+    *,
+    image_ids: Sequence[Any] | ArrayLike | None = None,
+    category_ids: Sequence[Any] | ArrayLike | None = None,
+    threads: int | None = None,
+) -> Tally:
+    """Match detections with ground truth and return the tally, which merges with those of other images.
+
+    Parameters are those of `evaluate`; ``DetectionResult(tally)`` makes the metrics.
+    """
+    check_pair(ground_truth, detections)
+    protocol, detections = resolve(protocol), detections.on_images_of(ground_truth)
+    notices = {**ground_truth.notices}
+    for code, count in detections.notices.items():
+        notices[code] = notices.get(code, 0) + count
+    images, image_of = _selection(ground_truth.images, image_ids, "image_ids")
+    categories, category_of = _selection(ground_truth.categories, category_ids, "category_ids")
+    shape = categories.size, images.size
+
+    det_image = _translate(detections.images, ground_truth.images.values)
+    det_category = _translate(detections.categories, ground_truth.categories.values)
+    notices["unknown_category"] = int((det_category < 0).sum())
+    notices["no_detections"] = int(not len(detections))
+    if image_ids is not None:
+        det_image = image_of[det_image]
+    if category_ids is not None:
+        det_category = np.where(det_category >= 0, category_of[det_category], -1).astype(np.int32)
+    merged = not protocol.use_categories
+    truth = _Side.of(
+        readonly(category_of[ground_truth.categories.codes], np.int32),
+        readonly(image_of[ground_truth.images.codes], np.int32),
+        shape,
+        merged,
+    )
+    found = _Side.of(readonly(det_category, np.int32), readonly(det_image, np.int32), shape, merged)
+    del det_image, det_category
+    found = found.by_score(detections.scores, protocol.max_dets[-1], threads)
+
+    # Most cells hold detections only; `cells` are those that hold both.
+    left = np.empty(min(found.image.size, truth.image.size), np.int64)
+    right = np.empty_like(left)
+    count = sorting.join(found.image, found.category, truth.image, truth.category, left, right)
+    left, right = left[:count], right[:count]
+    cells = overlap.Cells(
+        *(readonly(column, np.int64) for column in (found.starts[left], found.starts[left + 1])),
+        *(readonly(column, np.int64) for column in (truth.starts[right], truth.starts[right + 1])),
+    )
+    ignored_flag = np.zeros(len(ground_truth), np.bool_)
+    for flag in protocol.ignore:
+        ignored_flag |= getattr(ground_truth, flag)
+    crowd = ground_truth.crowd if protocol.crowd_overlap else np.zeros_like(ground_truth.crowd)
+    objects = matching.Objects(
+        readonly(ground_truth.areas[truth.order], np.float64),
+        readonly(ignored_flag[truth.order], np.bool_),
+        readonly(crowd[truth.order], np.bool_),
+    )
+    pixel = 1.0 if protocol.inclusive_pixels else 0.0
+    hit, ignored = _match_cells(
+        cells,
+        overlap.Boxes(detections.boxes, found.order, detections.box_sizes, pixel),
+        overlap.Boxes(ground_truth.boxes, truth.order, ground_truth.box_sizes, pixel),
+        objects,
+        readonly(crowd, np.bool_),
+        protocol,
+        threads,
+    )
+    lengths = found.lengths()
+    ranges = np.array([(low, high) for _, low, high in protocol.area_ranges])
+    outside = (
+        objects.ignored[:, None] | (objects.areas[:, None] < ranges[:, 0]) | (objects.areas[:, None] > ranges[:, 1])
+    )
+    positives = np.add.reduceat(~outside, truth.starts[:-1], dtype=np.int32) if truth.order.size else outside
+    names = dict(zip(ground_truth.categories.values.tolist(), ground_truth.category_names, strict=True))
+    return Tally(
+        protocol=protocol,
+        categories=((None, "all"),) if merged else tuple((key, names[key]) for key in categories.tolist()),
+        image_ids=images,
+        category=readonly(np.repeat(found.category, lengths), np.int32),
+        image=readonly(np.repeat(found.image, lengths), np.int32),
+        rank=readonly(found.ranks(), np.int32),
+        order=readonly(found.order if protocol.ties == "file" else (), np.int64),
+        scores=readonly(detections.scores[found.order], np.float64),
+        hit=hit,
+        ignored=ignored,
+        positive_category=truth.category,
+        positive_image=truth.image,
+        positive_counts=readonly(positives, np.int32),
+        notices={code: count for code, count in notices.items() if count},
+    ).in_ranking_order(threads, grouped=True)
+
+
+def _selection(ids: Ids, wanted: Any, what: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the selected ids and, for each id there is, its place among them (-1 where left out)."""
+    if wanted is None:
+        return ids.values, np.arange(ids.values.size, dtype=np.int32)
+    mask = select(wanted, ids.values, what)
+    place = np.where(mask, np.cumsum(mask) - 1, -1).astype(np.int32)
+    return readonly(ids.values[mask], ids.values.dtype), place
+
+
+def _translate(ids: Ids, known: NDArray[Any]) -> NDArray[np.int32]:
+    """Return every record's index among the `known` ids, -1 where its id is not one of them."""
+    place = locate(ids.values, known).astype(np.int32)
+    if place.size == known.size and (place == np.arange(place.size)).all():
+        return ids.codes
+    return np.asarray(place[ids.codes] if place.size else np.empty(0, np.int32))
+
+
+def _match_cells(
+    cells: overlap.Cells,
+    detections: overlap.Boxes,
+    ground_truth: overlap.Boxes,
+    objects: matching.Objects,
+    crowd: NDArray[np.bool_],
+    protocol: Protocol,
+    threads: int | None,
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return the hit and ignored words of every detection, by position."""
+    count, words = detections.order.size, word_count(protocol)
+    given = np.array(protocol.iou_thresholds)
+    # pycocotools takes the lower of the threshold and 1 - 1e-10; x > t is x >= the next number after t.
+    bounds = np.nextafter(given, np.inf) if protocol.strict else given
+    thresholds = readonly(np.minimum(bounds, 1 - 1e-10) if protocol.matching == "best-free" else bounds, np.float64)
+    ranges = readonly([(low, high) for _, low, high in protocol.area_ranges], np.float64)
+    hit, ignored = np.empty((count, words), np.uint64), np.empty((count, words), np.uint64)
+
+    def miss(begin: int, end: int) -> None:
+        areas = np.empty(end - begin)
+        overlap.box_areas(detections, begin, end, areas)
+        matching.mark_misses(readonly(areas, np.float64), ranges, thresholds.size, begin, end, hit, ignored)
+
+    def pair(begin: int, end: int) -> None:
+        candidates = overlap.box_candidates(cells, detections, ground_truth, crowd, float(thresholds.min()), begin, end)
+        matching.match(
+            cells, candidates, objects, thresholds, ranges, protocol.matching == "best", begin, end, hit, ignored
+        )
+
+    parallel.run(miss, parallel.even(count, threads), threads)
+    found = cells.detection_stops - cells.detection_starts
+    costs = found * (2.0 + (cells.ground_truth_stops - cells.ground_truth_starts) / 8)
+    parallel.run(pair, parallel.split(costs, max(float(costs.sum()) / 16, 1.0)), threads)
+    return readonly(hit, np.uint64), readonly(ignored, np.uint64)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Hits and misses of every category at one IoU threshold and score.
+
+    Attributes
+    ----------
+    categories : tuple of (id, name)
+        The K categories.
+    true_positives, false_positives, false_negatives : ndarray of int64, shape (K,)
+        Detections that hit, detections that do not, and ground truth that was not found.
+    """
+
+    categories: tuple[tuple[Any, str], ...]
+    true_positives: NDArray[np.int64]
+    false_positives: NDArray[np.int64]
+    false_negatives: NDArray[np.int64]
+
+
+class DetectionResult(Result):
+    """What an evaluation found: metrics by name, and what is behind them.
+
+    Axes, as in pycocotools: T IoU thresholds, R recall thresholds, K categories, A area ranges, M caps.
+
+    Parameters
+    ----------
+    tally : Tally
+        What matching found.
+    threads : int, optional
+        One per processor by default.
+
+    Attributes
+    ----------
+    tally : Tally
+        In ranking order.
+    precision : ndarray of float64, shape (T, R, K, A, M)
+        The largest precision at that recall or more; 0 where it is not reached, NaN without ground truth.
+    scores : ndarray of float64, shape (T, R, K, A, M)
+        The score at which that recall is first reached.
+    recall : ndarray of float64, shape (T, K, A, M)
+        The recall reached in the end.
+    average_precision : ndarray of float64, shape (T, K, A, M)
+        AP under the protocol's interpolation.
+    """
+
+    precision: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    recall: NDArray[np.float64]
+    average_precision: NDArray[np.float64]
+
+    def __init__(self, tally: Tally, *, threads: int | None = None) -> None:
+        self.tally = tally.in_ranking_order(threads)
+        self._accumulate(threads)
+        super().__init__({name: self._mean(*row) for name, row in _metric_table(self.protocol, self.categories)})
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol that it was scored under."""
+        return self.tally.protocol
+
+    @property
+    def categories(self) -> tuple[tuple[Any, str], ...]:
+        """The K categories as (id, name)."""
+        return self.tally.categories
+
+    @property
+    def notices(self) -> Mapping[str, int]:
+        """What was unusual in the input, counted; `detmap.tables.NOTICES` says it in words."""
+        empty = int((self.tally.positives[:, 0] == 0).sum())
+        return {**self.tally.notices, **({"empty_categories": empty} if empty else {})}
+
+    def _accumulate(self, threads: int | None) -> None:
+        protocol = self.protocol
+        shape = (
+            len(self.categories),
+            len(protocol.area_ranges),
+            len(protocol.max_dets),
+            len(protocol.iou_thresholds),
+        )
+        rankings = Rankings(self.tally)
+        grid = readonly(protocol.recall_thresholds, np.float64)
+        precision, scores = np.empty((len(rankings), grid.size)), np.empty((len(rankings), grid.size))
+        recall, ap = np.empty(len(rankings)), np.empty(len(rankings))
+
+        def accumulate(begin: int, end: int) -> None:
+            hits, rows = rankings.hits(begin, end), slice(begin, end)
+            hits.interpolate_into(grid, protocol.epsilon, precision[rows], scores[rows])
+            recall[rows] = hits.recall()
+            if protocol.interpolation == "grid":
+                ap[rows] = precision[rows].mean(axis=1)
+            else:
+                ap[rows] = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
+
+        parallel.run(accumulate, rankings.blocks(), threads)
+        # Made by category, area and cap; shown in pycocotools' order of axes.
+        for array in (precision, scores, recall, ap):
+            array.setflags(write=False)
+        self.precision = precision.reshape(*shape, grid.size).transpose(3, 4, 0, 1, 2)
+        self.scores = scores.reshape(*shape, grid.size).transpose(3, 4, 0, 1, 2)
+        self.recall = recall.reshape(shape).transpose(3, 0, 1, 2)
+        self.average_precision = ap.reshape(shape).transpose(3, 0, 1, 2)
+
+    def _mean(self, kind: str, iou: float | None, area: int, cap: int, category: int | None) -> float:
+        """Return the mean over thresholds and categories with ground truth; NaN where there is none.
+
+        The mean of the whole selection at once, as pycocotools takes it: a mean of means differs in the last bit.
+        """
+        if kind == "AR":
+            values = self.recall[:, :, area, cap]
+        elif self.protocol.interpolation == "grid":
+            values = self.precision[:, :, :, area, cap]
+        else:
+            values = self.average_precision[:, None, :, area, cap]
+        if iou is not None:
+            values = values[np.array(self.protocol.iou_thresholds) == iou]
+        if category is not None:
+            values = values[..., category]
+        defined = values[~np.isnan(values)]
+        return float(np.mean(defined)) if defined.size else float("nan")
+
+    def _threshold(self, iou: float) -> int:
+        for t, value in enumerate(self.protocol.iou_thresholds):
+            if abs(value - iou) < 1e-9:
+                return t
+        raise OptionError(
+            f"IoU {iou} was not evaluated; these were: {', '.join(map(str, self.protocol.iou_thresholds))}"
+        )
+
+    def _category(self, category: Any) -> int:
+        for part in (0, 1):  # an id before a name
+            for k, pair in enumerate(self.categories):
+                if pair[part] == category:
+                    return k
+        raise OptionError(f"category {category!r} was not evaluated")
+
+    @cached_property
+    def per_category(self) -> list[dict[str, Any]]:
+        """A record per category.
+
+        ``category_id``, ``category``, ``AP``, ``AP50``, ``AP75`` (whole area range, largest cap), ``positives``,
+        ``detections`` (within the cap), lists over the IoU thresholds ``true_positives``, ``false_positives``,
+        ``false_negatives``, and ``best_f1``: the ``score`` at which F1 is best when everything from that score up is kept,
+        with its ``f1``, ``precision`` and ``recall``, at IoU 0.5 (or the first threshold); NaN without ground truth.
+        """
+        tally, last = self.tally, len(self.protocol.max_dets) - 1
+        starts, positives = tally.class_starts, tally.positives[:, 0]
+        thresholds = self.protocol.iou_thresholds
+        hits, ignored = [], []
+        for t in range(len(thresholds)):
+            hits.append(np.add.reduceat(np.append(tally.bit(tally.hit, 0, t), False), starts, dtype=np.int64)[:-1])
+            ignored.append(
+                np.add.reduceat(np.append(tally.bit(tally.ignored, 0, t), False), starts, dtype=np.int64)[:-1]
+            )
+        count = np.diff(starts)
+        found, skipped = np.array(hits) * (count > 0), np.array(ignored) * (count > 0)
+        f1_at = self._threshold(0.5) if 0.5 in thresholds else 0
+        return [
+            {
+                "category_id": key,
+                "category": name,
+                "AP": self._mean("AP", None, 0, last, k),
+                "AP50": self._mean("AP", 0.5, 0, last, k),
+                "AP75": self._mean("AP", 0.75, 0, last, k),
+                "positives": int(positives[k]),
+                "detections": int(count[k]),
+                "true_positives": found[:, k].tolist(),
+                "false_positives": (count[k] - found[:, k] - skipped[:, k]).tolist(),
+                "false_negatives": (positives[k] - found[:, k]).tolist(),
+                "best_f1": self._curve(k, f1_at).best_f1(int(positives[k])),
+            }
+            for k, (key, name) in enumerate(self.categories)
+        ]
+
+    def _curve(self, k: int, t: int) -> Curve:
+        tally, starts = self.tally, self.tally.class_starts
+        rows = slice(int(starts[k]), int(starts[k + 1]))
+        counted = ~tally.bit(tally.ignored[rows], 0, t)
+        return Curve.from_flags(
+            tally.bit(tally.hit[rows], 0, t)[counted],
+            tally.scores[rows][counted],
+            int(tally.positives[k, 0]),
+            self.protocol.epsilon,
+        )
+
+    def curve(self, category: Any, iou: float = 0.5) -> Curve:
+        """Return precision and recall after every detection of a category that counts.
+
+        Parameters
+        ----------
+        category : int or str
+            Its id or name.
+        iou : float
+            One of the thresholds.
+
+        Raises
+        ------
+        OptionError
+            Where category or threshold were not evaluated.
+        """
+        return self._curve(self._category(category), self._threshold(iou))
+
+    def counts(self, iou: float = 0.5, score: float = -np.inf) -> Counts:
+        """Return TP, FP and FN per category, of the detections with at least that score.
+
+        Parameters
+        ----------
+        iou : float
+            One of the thresholds.
+        score : float
+            Lower ones are left out. In VOC's and COCO's rules a detection's match depends on higher scores only, so that
+            nothing needs to be matched anew.
+
+        Raises
+        ------
+        OptionError
+            Where the threshold was not evaluated.
+        """
+        tally, t = self.tally, self._threshold(iou)
+        kept = tally.scores >= score
+        size = len(self.categories)
+        true = np.bincount(tally.category[kept & tally.bit(tally.hit, 0, t)], minlength=size)
+        counted = np.bincount(tally.category[kept & ~tally.bit(tally.ignored, 0, t)], minlength=size)
+        return Counts(self.categories, true, counted - true, tally.positives[:, 0] - true)
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Return a row per metric with what it is a mean over, for a table that a person reads."""
+        protocol, rows = self.protocol, []
+        ious = [f"{iou:.2f}".rstrip("0").ljust(3, "0") for iou in protocol.iou_thresholds]
+        every = ious[0] if len(ious) == 1 else f"{ious[0]}:{ious[-1]}"
+        for name, (kind, iou, area, cap, category) in _metric_table(protocol, self.categories):
+            most = protocol.max_dets[cap]
+            row = {
+                "metric": name if category is None else self.categories[category][1],
+                "value": self[name],
+                "mean of": {"AP": "precision", "AR": "recall"}[kind],
+                "IoU": every if iou is None else f"{iou:.2f}",
+                "area": protocol.area_ranges[area][0],
+                "max detections": "all" if most == UNLIMITED else str(most),
+            }
+            rows.append(row)
+        return rows
+
+    def class_summary(self) -> list[dict[str, Any]]:
+        """Return a row per category for a table that a person reads; `rows` has everything."""
+        t = self._threshold(0.5) if 0.5 in self.protocol.iou_thresholds else 0
+        iou = f"{self.protocol.iou_thresholds[t]:.2g}"
+        rows = []
+        for record in self.per_category:
+            row = {"category": record["category"], "AP": record["AP"]}
+            if not self.protocol.per_class_metrics:
+                row |= {"AP50": record["AP50"], "AP75": record["AP75"]}
+            row |= {name: record[name] for name in ("positives", "detections")}
+            row |= {
+                f"{short}@{iou}": record[name][t]
+                for short, name in (("TP", "true_positives"), ("FP", "false_positives"), ("FN", "false_negatives"))
+            }
+            rows.append(row | {"best F1": record["best_f1"]["f1"], "at score": record["best_f1"]["score"]})
+        return rows
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return `per_category` with one column per value."""
+        flat = []
+        for record in self.per_category:
+            row = {name: value for name, value in record.items() if not isinstance(value, list | dict)}
+            for name, short in (("true_positives", "TP"), ("false_positives", "FP"), ("false_negatives", "FN")):
+                for iou, value in zip(self.protocol.iou_thresholds, record[name], strict=True):
+                    row[f"{short}@{iou:.4g}"] = value
+            row.update({"best_f1" if name == "f1" else f"best_f1_{name}": v for name, v in record["best_f1"].items()})
+            flat.append(row)
+        return flat
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return protocol, metrics, per_category and notices as plain values."""
+        return {
+            "protocol": self.protocol.to_dict(),
+            "metrics": dict(self),
+            "per_category": self.per_category,
+            "notices": dict(self.notices),
+        }
+
+    def __repr__(self) -> str:
+        name = next(iter(self))
+        return (
+            f"<DetectionResult: {name} {self[name]:.4f} under {self.protocol.name}, {len(self.categories)} categories>"
+        )
+
+    def __getattr__(self, name: str) -> float:
+        """Return a metric as an attribute: ``result.AP50``."""
+        metrics: dict[str, float] = self.__dict__.get("_metrics", {})
+        if name in metrics:
+            return metrics[name]
+        raise AttributeError(f"no attribute or metric {name!r}; metrics: {', '.join(list(metrics)[:20])}")
+
+
+_Row = tuple[str, float | None, int, int, int | None]
+
+
+def _metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> list[tuple[str, _Row]]:
+    """Return the metrics of a protocol: name and (kind, IoU threshold, area range, cap, category)."""
+    last = len(protocol.max_dets) - 1
+    areas = [(f"_{name}" if a else "", a) for a, (name, _, _) in enumerate(protocol.area_ranges)]
+    if protocol.per_class_metrics:
+        table: list[tuple[str, _Row]] = [(f"mAP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas]
+        return table + [(f"AP_{name}", ("AP", None, 0, last, k)) for k, (_, name) in enumerate(categories)]
+    caps = [(f"AR_{cap}" if cap < UNLIMITED else "AR", m) for m, cap in enumerate(protocol.max_dets)]
+    return [
+        ("AP", ("AP", None, 0, last, None)),
+        ("AP50", ("AP", 0.5, 0, last, None)),
+        ("AP75", ("AP", 0.75, 0, last, None)),
+        *((f"AP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas[1:]),
+        *((name, ("AR", None, 0, m, None)) for name, m in caps),
+        *((f"AR{suffix}", ("AR", None, a, last, None)) for suffix, a in areas[1:]),
+    ]
+
+
+__all__ = ["Counts", "Curve", "DetectionResult", "Interpolation", "evaluate", "match"]

@@ -1,0 +1,129 @@
+"""Where bytes come from: paths, compressed files, open files, folders, archives."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from detmap.errors import InputError
+
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | IO[str]
+
+#: A compressed file may grow to this many bytes, or by this factor, whichever is more; beyond that it is a bomb.
+_LEAST_LIMIT, _FACTOR = 256 << 20, 200
+
+
+def inflate(data: bytes, source: str) -> bytes:
+    """Decompress gzip data of one or more members, within bounds.
+
+    Raises
+    ------
+    InputError
+        Where the data is damaged or grows beyond the bounds.
+    """
+    limit = max(_LEAST_LIMIT, _FACTOR * len(data))
+    out, rest = io.BytesIO(), data
+    try:
+        while rest:
+            member = zlib.decompressobj(wbits=31)
+            while not member.eof:
+                piece = member.decompress(rest, 1 << 24)
+                rest = member.unconsumed_tail
+                out.write(piece)
+                if out.tell() > limit:
+                    raise InputError(
+                        f"grows beyond {limit >> 20} MiB when decompressed", source=source, remedy="decompress it first"
+                    )
+                if not piece and not rest and not member.eof:
+                    raise InputError("the compressed data is cut short", source=source, remedy="copy the file again")
+            rest = member.unused_data.lstrip(b"\0")
+    except zlib.error as error:
+        raise InputError(f"damaged gzip data: {error}", source=source, remedy="copy the file again") from None
+    return out.getvalue()
+
+
+def read_bytes(source: Source, name: str) -> tuple[bytes, str]:
+    """Return the bytes of a path, bytes or open file, decompressed where they are gzip, and a name for messages.
+
+    Raises
+    ------
+    InputError
+        Where there is nothing to read.
+    """
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise unreadable(path, error) from None
+        name = str(path)
+    elif isinstance(source, bytes | bytearray | memoryview):
+        data = bytes(source)
+    elif hasattr(source, "read"):
+        content = source.read()
+        data = content.encode() if isinstance(content, str) else bytes(content)
+        name = str(getattr(source, "name", name))
+    else:
+        raise InputError(f"cannot read a {type(source).__name__}", source=name, remedy="give a path, bytes or a file")
+    if data[:2] == b"\x1f\x8b":
+        data = inflate(data, name)
+    return data, name
+
+
+def unreadable(path: Path, error: OSError) -> InputError:
+    """Return the error that says why a path cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        return InputError("no such file", source=str(path), remedy="check the path")
+    if isinstance(error, IsADirectoryError):
+        return InputError("is a folder", source=str(path), remedy="give a file")
+    return InputError(f"cannot be read: {error.strerror or error}", source=str(path))
+
+
+def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, str]]:
+    """Yield name, bytes and full name of every file that ends in `suffix`, in the order of names.
+
+    Parameters
+    ----------
+    source : path, or mapping of str to bytes or str
+        A folder, a tar archive (compressed or not), or the files themselves by name.
+
+    Raises
+    ------
+    InputError
+        Where there is no such folder, or no such file in it.
+    """
+    if isinstance(source, Mapping):
+        found = sorted((key, value) for key, value in source.items() if str(key).endswith(suffix))
+        for key, value in found:
+            yield key, value.encode() if isinstance(value, str) else bytes(value), f"{name}[{key}]"
+        if not found:
+            raise InputError(f"no name ends in {suffix}", source=name)
+        return
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(f"cannot read a {type(source).__name__}", source=name, remedy="give a folder or an archive")
+    path, count = Path(source), 0
+    try:
+        if path.is_dir():
+            for file in sorted(path.glob(f"*{suffix}")):
+                yield file.name, file.read_bytes(), str(file)
+                count += 1
+        else:
+            with path.open("rb") as raw:
+                data, _ = read_bytes(raw, str(path))
+            with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+                inside = {Path(m.name).name: m for m in archive if m.isfile() and m.name.endswith(suffix)}
+                for key in sorted(inside):
+                    content = archive.extractfile(inside[key])
+                    yield key, content.read() if content else b"", f"{path}/{key}"
+                    count += 1
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except tarfile.TarError:
+        raise InputError("is neither a folder nor a tar archive", source=str(path)) from None
+    if not count:
+        raise InputError(f"holds no file that ends in {suffix}", source=str(path), remedy="is it the right folder?")

@@ -1,0 +1,236 @@
+"""Which detections hit which ground truth: candidates to hit and ignored bits.
+
+Bit ``a * T + t`` of a detection's row of words belongs to area range *a* and IoU threshold *t*.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.kernels import kernel
+from detmap.kernels.overlap import Candidates, Cells
+
+Array = NDArray[Any]
+
+
+class Objects(NamedTuple):
+    """What matching asks of the ground truth, by position: ``areas``, and flags ``ignored`` and ``crowd``."""
+
+    areas: Array
+    ignored: Array
+    crowd: Array
+
+
+@kernel
+def _threshold_bits(ranges: int, thresholds: int, words: int) -> Array:
+    """Return for each threshold the words with its bit set in every area range, shape (T, words)."""
+    bits = np.zeros((thresholds, words), np.uint64)
+    for t in range(thresholds):
+        for a in range(ranges):
+            bit = a * thresholds + t
+            bits[t, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+    return bits
+
+
+@kernel
+def _range_bits(ranges: int, thresholds: int, words: int) -> Array:
+    """Return for each area range the words with its bits set at every threshold, shape (A, words)."""
+    bits = np.zeros((ranges, words), np.uint64)
+    for a in range(ranges):
+        for bit in range(a * thresholds, (a + 1) * thresholds):
+            bits[a, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+    return bits
+
+
+@kernel
+def mark_misses(areas: Array, ranges: Array, thresholds: int, begin: int, end: int, hit: Array, ignored: Array) -> None:
+    """Start detections ``[begin, end)``, of these `areas`, as misses, ignored in the ranges that they are outside of."""
+    words = ignored.shape[1]
+    bits = _range_bits(ranges.shape[0], thresholds, words)
+    for d in range(begin, end):
+        area = areas[d - begin]
+        for w in range(words):
+            hit[d, w] = np.uint64(0)
+            outside = np.uint64(0)
+            for a in range(ranges.shape[0]):
+                if area < ranges[a, 0] or area > ranges[a, 1]:
+                    outside |= bits[a, w]
+            ignored[d, w] = outside
+
+
+@kernel
+def match(
+    cells: Cells,
+    candidates: Candidates,
+    objects: Objects,
+    thresholds: Array,
+    ranges: Array,
+    only_best: bool,
+    begin: int,
+    end: int,
+    hit: Array,
+    ignored: Array,
+) -> None:
+    """Match the detections of cells ``[begin, end)``, best score first, and set the bits of those that found something.
+
+    By COCO's rule a detection takes the best ground truth that is still free, the later among equals, and an ignored one
+    only for want of a real one; a crowd is always free. By VOC's (`only_best`) it looks at the one that it overlaps most,
+    the first among equals: if that is ignored so is the detection, if it is taken already the detection is a miss.
+
+    All thresholds and area ranges are matched at once, a bit each: candidates are offered from the best down, and each
+    takes the bits at which it is good enough and free and which no better one took.
+    """
+    words, most, widest = hit.shape[1], 0, 0
+    for c in range(begin, end):
+        widest = max(widest, cells.ground_truth_stops[c] - cells.ground_truth_starts[c])
+    for r in range(candidates.first.shape[0]):
+        most = max(most, candidates.last[r] - candidates.first[r])
+    reaches = _threshold_bits(ranges.shape[0], thresholds.shape[0], words)
+    inside = _range_bits(ranges.shape[0], thresholds.shape[0], words)
+    outside = np.empty((widest, words), np.uint64)
+    taken = np.empty((widest, words), np.uint64)
+    rising = np.empty(
+        most, np.int64
+    )  # the candidates of a detection by ascending overlap, the first among equals first
+    row = 0
+    for c in range(begin, end):
+        start = cells.ground_truth_starts[c]
+        for g in range(cells.ground_truth_stops[c] - start):
+            area = objects.areas[start + g]
+            for w in range(words):
+                taken[g, w] = np.uint64(0)
+                outside[g, w] = np.uint64(0)
+                for a in range(ranges.shape[0]):
+                    if objects.ignored[start + g] or area < ranges[a, 0] or area > ranges[a, 1]:
+                        outside[g, w] |= inside[a, w]
+        for d in range(cells.detection_starts[c], cells.detection_stops[c]):
+            first, last = candidates.first[row], candidates.last[row]
+            row += 1
+            count = last - first
+            if count == 0:
+                continue
+            if only_best:
+                rising[0] = first
+                for i in range(first + 1, last):
+                    if candidates.iou[i] > candidates.iou[rising[0]]:
+                        rising[0] = i
+                count = 1
+            else:
+                for i in range(first, last):
+                    j = i - first
+                    while j > 0 and candidates.iou[rising[j - 1]] > candidates.iou[i]:
+                        rising[j] = rising[j - 1]
+                        j -= 1
+                    rising[j] = i
+            for w in range(words):
+                done, passed = np.uint64(0), np.uint64(0)
+                for real in (True, False):
+                    for j in range(count - 1, -1, -1):
+                        i = rising[j]
+                        g = candidates.ground_truth[i]
+                        offered = ~outside[g, w] if real else outside[g, w]
+                        if not (objects.crowd[start + g] or (only_best and not real)):
+                            offered &= ~taken[g, w]
+                        offered &= ~(done | passed)
+                        if offered == 0:
+                            continue
+                        enough = np.uint64(0)
+                        for t in range(thresholds.shape[0]):
+                            if not candidates.iou[i] < thresholds[t]:
+                                enough |= reaches[t, w]
+                        offered &= enough
+                        taken[g, w] |= offered
+                        if real:
+                            done |= offered
+                        else:
+                            passed |= offered
+                hit[d, w] = done
+                ignored[d, w] = (ignored[d, w] & ~done) | passed
+
+
+@kernel
+def collect_hits(
+    class_starts: Array,
+    ranks: Array,
+    scores: Array,
+    hit: Array,
+    ignored: Array,
+    caps: Array,
+    positives: Array,
+    thresholds: int,
+    begin: int,
+    end: int,
+    out_starts: Array,
+    out_ranks: Array,
+    out_scores: Array,
+    out_items: Array,
+    out_first_scores: Array,
+) -> None:
+    """Write the hits of rankings ``[begin, end)``; ranking ``((class * A + area) * M + cap) * T + threshold``.
+
+    Detections come sorted by class and descending score. Those beyond the cap within their image, and those ignored at a
+    threshold, are not ranked there. The rankings of one class and area range are made in one pass: most detections are
+    misses, or ignored, at every threshold, and only counted. `out_starts` comes with room for as many hits as each ranking
+    can have and leaves with where they are.
+    """
+    areas, words = positives.shape[1], hit.shape[1]
+    per_area = caps.shape[0] * thresholds
+    found = np.zeros(end - begin, np.int64)
+    ranked = np.empty(caps.shape[0], np.int64)
+    skipped = np.empty(per_area, np.int64)
+    mask = np.empty(words, np.uint64)
+    at = begin
+    while at < end:
+        group = at // per_area
+        c, a = group // areas, group % areas
+        first, last = at - group * per_area, min(per_area, end - group * per_area)
+        for w in range(words):
+            mask[w] = np.uint64(0)
+        for bit in range(a * thresholds, (a + 1) * thresholds):
+            mask[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+        ranked[:] = 0
+        skipped[:] = 0
+        start, stop = class_starts[c], class_starts[c + 1]
+        for d in range(start, stop):
+            any_hit, any_ignored, all_ignored = np.uint64(0), np.uint64(0), True
+            for w in range(words):
+                any_hit |= hit[d, w] & mask[w]
+                any_ignored |= ignored[d, w] & mask[w]
+                all_ignored &= ignored[d, w] & mask[w] == mask[w]
+            if all_ignored:
+                continue
+            rank = ranks[d]
+            for m in range(caps.shape[0]):
+                ranked[m] += rank < caps[m]
+            if not any_hit | any_ignored:
+                continue
+            for pair in range(first, last):
+                m, t = pair // thresholds, pair % thresholds
+                if rank >= caps[m]:
+                    continue
+                bit = a * thresholds + t
+                word, shift = bit >> 6, np.uint64(bit & 63)
+                if (ignored[d, word] >> shift) & np.uint64(1):
+                    skipped[pair] += 1
+                elif (hit[d, word] >> shift) & np.uint64(1):
+                    ranking = at - begin + pair - first
+                    to = out_starts[ranking] + found[ranking]
+                    out_ranks[to] = ranked[m] - skipped[pair]
+                    out_scores[to] = scores[d]
+                    found[ranking] += 1
+        for pair in range(first, last):
+            ranking = at - begin + pair - first
+            out_items[ranking] = ranked[pair // thresholds] - skipped[pair]
+            out_first_scores[ranking] = scores[start] if stop > start else 0.0  # the best of its image, within any cap
+        at += last - first
+    written = 0
+    for ranking in range(end - begin):
+        start = out_starts[ranking]
+        out_starts[ranking] = written
+        for j in range(found[ranking]):
+            out_ranks[written], out_scores[written] = out_ranks[start + j], out_scores[start + j]
+            written += 1
+    out_starts[end - begin] = written

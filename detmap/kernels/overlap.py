@@ -1,0 +1,169 @@
+"""How much do two shapes overlap: for each detection the short list of ground truth that it overlaps enough.
+
+A cell is one (category, image) that holds both detections and ground truth. A kernel here turns cells into candidates,
+and `detmap.kernels.matching` reads nothing else, so that any other shape needs one more kernel here and nothing there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.kernels import kernel
+
+Array = NDArray[Any]
+
+
+class Cells(NamedTuple):
+    """Where each cell's detections and ground truth lie in their (category, image) order; int64, shape (c,) each."""
+
+    detection_starts: Array
+    detection_stops: Array
+    ground_truth_starts: Array
+    ground_truth_stops: Array
+
+
+class Boxes(NamedTuple):
+    """Boxes by position: the box at position *p* is ``coordinates[order[p]]``.
+
+    ``sizes`` says that columns 2 and 3 are width and height rather than the far corner. ``pixel`` is 1.0 where corners are
+    inclusive pixels and 0.0 where they are points.
+    """
+
+    coordinates: Array
+    order: Array
+    sizes: bool
+    pixel: float
+
+
+class Candidates(NamedTuple):
+    """The ground truth that may match, for the detections of a block of cells, one after the other.
+
+    Detection *r* of the block has ``ground_truth[first[r]:last[r]]``, ascending positions within its cell, and their
+    overlaps ``iou[first[r]:last[r]]``.
+    """
+
+    first: Array
+    last: Array
+    ground_truth: Array
+    iou: Array
+
+
+@kernel
+def _corners(boxes: Boxes, position: int) -> tuple[float, float, float, float, float]:
+    """Return x1, y1, x2, y2 and the area; the far corner of a box given by its size is x + w - pixel."""
+    record = boxes.order[position]
+    x, y = boxes.coordinates[record, 0], boxes.coordinates[record, 1]
+    p, q = boxes.coordinates[record, 2], boxes.coordinates[record, 3]
+    if boxes.sizes:
+        return x, y, x + p - boxes.pixel, y + q - boxes.pixel, p * q
+    return x, y, p, q, (p - x + boxes.pixel) * (q - y + boxes.pixel)
+
+
+@kernel
+def box_areas(boxes: Boxes, begin: int, end: int, out: Array) -> None:
+    """Write the areas of the boxes at positions ``[begin, end)``."""
+    for position in range(begin, end):
+        out[position - begin] = _corners(boxes, position)[4]
+
+
+@kernel
+def _grow(array: Array, used: int, needed: int) -> Array:
+    if needed <= array.shape[0]:
+        return array
+    grown = np.empty(max(needed, 2 * array.shape[0]), array.dtype)
+    grown[:used] = array[:used]
+    return grown
+
+
+@kernel
+def _place(boxes: Boxes, start: int, count: int, by_left: bool, out: Array, names: Array) -> None:
+    """Write the corners and areas of a cell's boxes, and which is which: in their order, or by their left edge."""
+    for i in range(count):
+        names[i] = i
+    if by_left:
+        for i in range(count):
+            out[i, 0] = boxes.coordinates[boxes.order[start + i], 0]
+        names[:count] = np.argsort(out[:count, 0])
+    for i in range(count):
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4] = _corners(boxes, start + names[i])
+
+
+@kernel
+def box_candidates(
+    cells: Cells, detections: Boxes, ground_truth: Boxes, crowd: Array, lowest: float, begin: int, end: int
+) -> Candidates:
+    """Return the candidates of cells ``[begin, end)``: every pair whose overlap is at least `lowest`.
+
+    The overlap is intersection over union, or over the detection's own area where the ground truth is a `crowd` (by
+    record). In a crowded cell both sides are sorted by their left edge and swept: a detection is compared with the ground
+    truth that it meets along x, and with no other. Where `lowest` is 0 or less pairs that do not touch count too, and all
+    are compared.
+    """
+    rows, most, widest = 0, 0, 0
+    for c in range(begin, end):
+        rows += cells.detection_stops[c] - cells.detection_starts[c]
+        most = max(most, cells.detection_stops[c] - cells.detection_starts[c])
+        widest = max(widest, cells.ground_truth_stops[c] - cells.ground_truth_starts[c])
+    first = np.empty(rows, np.int64)
+    last = np.empty(rows, np.int64)
+    found = np.empty(rows + 16, np.int32)
+    iou = np.empty(rows + 16, np.float64)
+    left, left_names = np.empty((most, 5)), np.empty(most, np.int64)  # the cell's detections: x1, y1, x2, y2, area
+    right, right_names = np.empty((widest, 5)), np.empty(widest, np.int64)  # and its ground truth
+    active = np.empty(widest, np.int64)  # what the sweep has reached and not yet left behind
+    pixel = detections.pixel
+    used, row = 0, 0
+    for c in range(begin, end):
+        start = cells.ground_truth_starts[c]
+        count, objects = cells.detection_stops[c] - cells.detection_starts[c], cells.ground_truth_stops[c] - start
+        sweep = objects >= 8 and count * objects >= 512 and lowest > 0.0
+        _place(detections, cells.detection_starts[c], count, sweep, left, left_names)
+        _place(ground_truth, start, objects, sweep, right, right_names)
+        live, entered = 0, 0
+        for at in range(count):
+            x1, y1, x2, y2, area = left[at, 0], left[at, 1], left[at, 2], left[at, 3], left[at, 4]
+            if sweep:
+                while entered < objects and right[entered, 0] <= x1:
+                    active[live] = entered
+                    live += 1
+                    entered += 1
+                kept = 0
+                for i in range(live):
+                    if right[active[i], 2] - x1 + pixel > 0.0:  # else no later detection meets it either
+                        active[kept] = active[i]
+                        kept += 1
+                live = kept
+            else:
+                entered = 0
+            stop = entered
+            while stop < objects and not (sweep and x2 - right[stop, 0] + pixel <= 0.0):
+                stop += 1
+            found, iou = (
+                _grow(found, used, used + live + stop - entered),
+                _grow(iou, used, used + live + stop - entered),
+            )
+            d = row + left_names[at]
+            first[d] = used
+            for i in range(live + stop - entered):
+                g = active[i] if i < live else entered + i - live
+                height = min(y2, right[g, 3]) - max(y1, right[g, 1]) + pixel
+                width = min(x2, right[g, 2]) - max(x1, right[g, 0]) + pixel
+                value = 0.0
+                name = right_names[g]
+                if height > 0.0 and width > 0.0:
+                    inter = width * height
+                    value = inter / (area if crowd[ground_truth.order[start + name]] else area + right[g, 4] - inter)
+                if value < lowest:
+                    continue
+                j = used  # candidates of a detection stand in the order of the ground truth, which the sweep loses
+                while j > first[d] and found[j - 1] > name:
+                    found[j], iou[j] = found[j - 1], iou[j - 1]
+                    j -= 1
+                found[j], iou[j] = name, value
+                used += 1
+            last[d] = used
+        row += count
+    return Candidates(first, last, found[:used], iou[:used])

@@ -1,0 +1,129 @@
+"""Named metrics: one mapping that becomes text, CSV, Markdown, JSON and data frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from detmap.errors import MissingDependencyError
+
+
+class Result(Mapping[str, float]):
+    """A read-only mapping from metric name to value; an undefined value is NaN.
+
+    Subclasses hand over the metrics and give `rows`, what there is to say of each category or query.
+    """
+
+    def __init__(self, metrics: Mapping[str, float]) -> None:
+        self._metrics = dict(metrics)
+
+    def __getitem__(self, name: str) -> float:
+        return self._metrics[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._metrics)
+
+    def __len__(self) -> int:
+        return len(self._metrics)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a flat record per category or query."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain dicts, lists, strings and numbers (NaN where undefined)."""
+        raise NotImplementedError
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return `to_dict` as JSON; undefined values become ``null``."""
+        return json.dumps(without_nan(self.to_dict()), indent=indent, allow_nan=False, ensure_ascii=False)
+
+    def to_frame(self) -> Any:
+        """Return `rows` as a pandas data frame (extra ``frames``)."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingDependencyError("pandas", "frames", "to_frame()") from None
+        return pd.DataFrame(self.rows())
+
+
+def without_nan(value: Any) -> Any:
+    """Return `value` with plain Python numbers and None for every NaN or infinity."""
+    if isinstance(value, Mapping):
+        return {str(key): without_nan(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return without_nan(value.tolist())
+    if isinstance(value, list | tuple):
+        return [without_nan(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def cell(value: Any, digits: int = 4) -> str:
+    """Return one value as a person reads it in a table."""
+    if isinstance(value, float):
+        return "–" if math.isnan(value) else f"{value:.{digits}f}"
+    return str(value)
+
+
+def printable(text: str) -> str:
+    """Return `text` on one line, with control characters escaped: it may come from a hostile file."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def to_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as aligned plain text: words to the left, numbers to the right."""
+    if not rows:
+        return ""
+    header = list(rows[0])
+    lines = [header, *([printable(cell(row[name])) for name in header] for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    words = [any(isinstance(row[name], str) for row in rows) for name in header]
+    return "\n".join(
+        "  ".join(
+            text.ljust(w) if left else text.rjust(w) for text, w, left in zip(line, widths, words, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def to_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as a Markdown table."""
+    if not rows:
+        return ""
+    header = list(rows[0])
+
+    def line(cells: Sequence[str]) -> str:
+        safe = (printable(c).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for c in cells)
+        return "| " + " | ".join(safe) + " |"
+
+    rule = "|" + "|".join(" --- " if any(isinstance(r[name], str) for r in rows) else " ---: " for name in header) + "|"
+    return "\n".join([line(header), rule, *(line([cell(row[name]) for name in header]) for row in rows)])
+
+
+def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as CSV, floats with all their digits; undefined is empty."""
+    out = io.StringIO()
+    if rows:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(rows[0])
+        for row in rows:
+            writer.writerow([_csv_cell(value) for value in row.values()])
+    return out.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else repr(value)
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return "'" + value  # a spreadsheet would run it as a formula
+    return value

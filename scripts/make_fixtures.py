@@ -1,0 +1,349 @@
+"""Writes the fixtures: small COCO and VOC data sets with a plausible detector's results, the same bytes every time.
+
+    python scripts/make_fixtures.py [DIRECTORY]
+
+Only sums and products of `random.Random.random()` go into them, so that neither a platform's libm nor a version of
+Python or numpy shows. `coco/expected.json` holds pycocotools' twelve numbers; it is left as it is where pycocotools is
+not installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import sys
+from pathlib import Path
+
+DIRECTORY = Path(__file__).resolve().parent.parent / "fixtures"
+
+METRICS = [
+    *("AP", "AP50", "AP75", "AP_small", "AP_medium", "AP_large"),
+    *("AR_1", "AR_10", "AR_100", "AR_small", "AR_medium", "AR_large"),
+]
+
+# id, name, supercategory, how often, shortest and longest usual side in pixels, height over width
+COCO_CLASSES = [
+    (1, "person", "person", 26, 24, 260, 2.1),
+    (2, "bicycle", "vehicle", 8, 40, 220, 0.8),
+    (3, "car", "vehicle", 18, 18, 180, 0.6),
+    (17, "cat", "animal", 7, 70, 280, 0.9),
+    (18, "dog", "animal", 8, 60, 260, 0.9),
+    (44, "bottle", "kitchen", 10, 12, 90, 2.4),
+    (47, "cup", "kitchen", 8, 14, 80, 1.1),
+    (62, "chair", "furniture", 12, 28, 190, 1.3),
+]
+CONFUSED = {1: 18, 2: 3, 3: 2, 17: 18, 18: 17, 44: 47, 47: 44, 62: 1}
+VOC_CLASSES = [
+    ("bicycle", 12, 60, 220, 0.8),
+    ("car", 22, 40, 230, 0.6),
+    ("cat", 20, 90, 260, 0.9),
+    ("dog", 20, 80, 260, 0.9),
+    ("person", 30, 50, 300, 2.0),
+]
+
+
+class Dice(random.Random):
+    """Draws made of `random()` by arithmetic alone."""
+
+    def between(self, low, high):
+        return low + (high - low) * self.random()
+
+    def whole(self, low, high):
+        """An integer from `low` to `high`, both included."""
+        return low + int(self.random() * (high - low + 1))
+
+    def bell(self, spread):
+        """Nearly normal around 0: six draws summed."""
+        total = -3.0
+        for _ in range(6):  # not `sum`, which rounds differently from Python 3.12 on
+            total += self.random()
+        return spread * total / 0.7071
+
+    def chance(self, probability):
+        return self.random() < probability
+
+    def pick(self, rows, weight):
+        point = self.random() * sum(row[weight] for row in rows)
+        for row in rows:
+            point -= row[weight]
+            if point < 0:
+                return row
+        return rows[-1]
+
+
+def place(dice, smallest, largest, ratio, width, height):
+    """A box (x, y, w, h) within the image; small ones are the more frequent."""
+    side = smallest + (largest - smallest) * dice.random() * dice.random()
+    w = min(side * dice.between(0.75, 1.3), width * 0.9)
+    h = min(side * ratio * dice.between(0.8, 1.2), height * 0.9)
+    return dice.between(0, width - w), dice.between(0, height - h), w, h
+
+
+def jitter(dice, box, spread):
+    x, y, w, h = box
+    return (
+        x + dice.bell(spread) * w,
+        y + dice.bell(spread) * h,
+        w * (1 + max(dice.bell(spread), -0.6)),
+        h * (1 + max(dice.bell(spread), -0.6)),
+    )
+
+
+def clip(box, width, height):
+    x, y = max(box[0], 0.0), max(box[1], 0.0)
+    return x, y, max(min(box[0] + box[2], width) - x, 1.0), max(min(box[1] + box[3], height) - y, 1.0)
+
+
+def detect(dice, box, size):
+    """What becomes of an object of `size` 0 (tiny) to 1 (huge): `(box, score)` once, more often or not at all."""
+    found = []
+    if dice.chance(0.66 + 0.3 * size):
+        spread = dice.between(0.006, 0.082) * (1.45 - size)
+        sure = 0.2 + 0.6 * (1 - spread / 0.15) * dice.between(0.5, 1.15) + 0.14 * dice.random()
+        found.append((jitter(dice, box, spread), sure * (dice.between(0.1, 0.5) if dice.chance(0.12) else 1)))
+        while dice.chance(0.38):
+            found.append((jitter(dice, box, 0.22), found[0][1] * dice.between(0.15, 0.85)))
+    return [(where, min(max(score, 0.011), 0.998)) for where, score in found]
+
+
+# ------------------------------------------------------------------------------------------------------------- COCO
+
+
+def outline(box):
+    """The box with its corners cut, as one polygon, and the polygon's area."""
+    x, y, w, h = box
+    a, b = w / 6, h / 6
+    corners = [(a, 0), (w - a, 0), (w, b), (w, h - b), (w - a, h), (a, h), (0, h - b), (0, b)]
+    return [[round(v, 2) for dx, dy in corners for v in (x + dx, y + dy)]], round(w * h - 2 * a * b, 4)
+
+
+def run_lengths(box, width, height):
+    """The box of whole pixels as an uncompressed mask, column by column, as crowds have it."""
+    x, y, w, h = box
+    counts = [x * height + y]
+    for column in range(w):
+        counts += [h, height - h if column < w - 1 else (width - x - w) * height + height - y - h]
+    return {"counts": counts, "size": [height, width]}
+
+
+def make_coco():
+    dice = Dice(20240229)
+    images, annotations, detections = [], [], []
+    numbers = {dice.whole(1000, 581929) for _ in range(60)}
+    while len(numbers) < 60:
+        numbers.add(dice.whole(1000, 581929))
+    for image_id in sorted(numbers, key=lambda number: (number * 7919) % 104729):
+        width, height = [(640, 480), (640, 427), (480, 640), (500, 375)][dice.whole(0, 3)]
+        position = len(images)
+        images.append(
+            {
+                "license": 1,
+                "file_name": f"{image_id:012d}.jpg",
+                "height": height,
+                "width": width,
+                "date_captured": f"2024-02-29 {10 + position // 6:02d}:{position % 6 * 10:02d}:00",
+                "id": image_id,
+            }
+        )
+        found = []
+        scene = [dice.pick(COCO_CLASSES, 3) for _ in range(3)]
+        for _ in range(0 if position in (11, 37) else dice.whole(2, 13)):
+            category, _, _, _, smallest, largest, ratio = scene[dice.whole(0, 2)]
+            box = tuple(round(v, 2) for v in place(dice, smallest, largest, ratio, width, height))
+            crowd = dice.chance(0.025)
+            if crowd:
+                box = tuple(int(v) for v in clip((box[0], box[1], box[2] * 2 + 40, box[3] + 20), width, height))
+                segmentation, area = run_lengths(box, width, height), box[2] * box[3]
+            else:
+                segmentation, area = outline(box)
+            annotations.append(
+                {
+                    "segmentation": segmentation,
+                    "area": area,
+                    "iscrowd": int(crowd),
+                    "image_id": image_id,
+                    "bbox": list(box),
+                    "category_id": category,
+                    "id": 0,
+                }
+            )
+            if crowd:  # several members are found, each by itself
+                for _ in range(dice.whole(2, 6)):
+                    member = (box[0] + box[2] * dice.between(0, 0.7), box[1], box[2] * 0.3, box[3])
+                    found.append((category, jitter(dice, member, 0.1), dice.between(0.1, 0.7)))
+                continue
+            for where, score in detect(dice, box, min(area / 20000, 1.0)):
+                wrong = dice.chance(0.08)
+                found.append((CONFUSED[category] if wrong else category, where, score * (0.8 if wrong else 1)))
+        for _ in range(0 if position == 23 else dice.whole(20, 44)):  # background
+            category, _, _, _, smallest, largest, ratio = (
+                scene[dice.whole(0, 2)] if dice.chance(0.5) else dice.pick(COCO_CLASSES, 3)
+            )
+            score = 0.011 + 0.5 * dice.random() * dice.random() * dice.random()
+            found.append((category, place(dice, smallest, largest, ratio, width, height), score))
+        if position == 23:
+            found = []
+        found = [(category, clip(where, width, height), round(score, 3)) for category, where, score in found]
+        for category, where, score in sorted(found, key=lambda item: -item[2]):
+            bbox = [round(v, 2) for v in where]
+            detections.append({"image_id": image_id, "category_id": category, "bbox": bbox, "score": score})
+    # ids in another order than the file's
+    for position, annotation in enumerate(annotations):
+        annotation["id"] = 100000 + (position * 7919) % 10007
+    ground_truth = {
+        "info": {
+            "description": "Made-up objects for detmap's tests and demo",
+            "version": "1.0",
+            "year": 2024,
+            "contributor": "scripts/make_fixtures.py",
+            "date_created": "2024/02/29",
+        },
+        "licenses": [{"id": 1, "name": "MIT License", "url": "https://opensource.org/license/mit"}],
+        "images": images,
+        "annotations": annotations,
+        "categories": [{"supercategory": row[2], "id": row[0], "name": row[1]} for row in COCO_CLASSES],
+    }
+    return ground_truth, detections
+
+
+def expected(ground_truth, detections):
+    """pycocotools' twelve numbers by name, or None where it is not installed."""
+    try:
+        from pycocotools.coco import COCO
+        from pycocotools.cocoeval import COCOeval
+    except ImportError:
+        return None
+    with contextlib.redirect_stdout(io.StringIO()):
+        truth = COCO()
+        truth.dataset = json.loads(json.dumps(ground_truth))
+        truth.createIndex()
+        evaluation = COCOeval(truth, truth.loadRes(json.loads(json.dumps(detections))), "bbox")
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+    return {"protocol": "coco", "metrics": dict(zip(METRICS, evaluation.stats.tolist(), strict=True))}
+
+
+def lines(records):
+    """A JSON list with one record a line."""
+    return "[\n" + ",\n".join(json.dumps(record, separators=(",", ":")) for record in records) + "\n]"
+
+
+def as_text(ground_truth):
+    parts = [
+        f'"{name}":{lines(value) if isinstance(value, list) else json.dumps(value, separators=(",", ":"))}'
+        for name, value in ground_truth.items()
+    ]
+    return "{" + ",\n".join(parts) + "}\n"
+
+
+# -------------------------------------------------------------------------------------------------------------- VOC
+
+
+def voc_object(dice, name, box, difficult, truncated):
+    x1, y1, x2, y2 = box
+    bndbox = [f"<xmin>{x1}</xmin>", f"<ymin>{y1}</ymin>", f"<xmax>{x2}</xmax>", f"<ymax>{y2}</ymax>"]
+    if dice.chance(0.2):  # the order of the four is not fixed
+        bndbox = [bndbox[2], bndbox[0], bndbox[3], bndbox[1]]
+    parts = []
+    if name == "person" and dice.chance(0.4):
+        for part in ("head", "hand", "foot")[: dice.whole(1, 3)]:
+            px, py = dice.whole(x1, (x1 + x2) // 2), dice.whole(y1, (y1 + y2) // 2)
+            parts += [
+                "\t\t<part>",
+                f"\t\t\t<name>{part}</name>",
+                f"\t\t\t<bndbox><xmin>{px}</xmin><ymin>{py}</ymin>",
+                f"\t\t\t<xmax>{px + 12}</xmax><ymax>{py + 12}</ymax></bndbox>",
+                "\t\t</part>",
+            ]
+    pose = ("Unspecified", "Left", "Right", "Frontal", "Rear")[dice.whole(0, 4)]
+    own = [
+        f"\t\t<name>{name}</name>",
+        f"\t\t<pose>{pose}</pose>",
+        f"\t\t<truncated>{truncated}</truncated>",
+        f"\t\t<difficult>{difficult}</difficult>",
+    ]
+    box_line = [f"\t\t<bndbox>{''.join(bndbox)}</bndbox>"]
+    # a part may come before the box of its object
+    inner = own + (parts + box_line if dice.chance(0.5) else box_line + parts)
+    return ["\t<object>", *inner, "\t</object>"]
+
+
+def make_voc():
+    """The files by their path below `voc/`."""
+    dice = Dice(2012)
+    files, names = {}, []
+    results = {row[0]: [] for row in VOC_CLASSES}
+    number = 0
+    for position in range(40):
+        number += dice.whole(1, 9)
+        image = f"{number:06d}"
+        names.append(image)
+        width, height = [(500, 375), (375, 500), (500, 333)][dice.whole(0, 2)]
+        text = [
+            "<annotation>",
+            "\t<folder>VOC2012</folder>",
+            f"\t<filename>{image}.jpg</filename>",
+            "\t<source><database>made up</database></source>",
+            f"\t<size><width>{width}</width><height>{height}</height><depth>3</depth></size>",
+            "\t<segmented>0</segmented>",
+        ]
+        scene = [dice.pick(VOC_CLASSES, 1) for _ in range(2)]
+        found = []
+        for _ in range(0 if position == 17 else dice.whole(1, 6)):
+            name, _, smallest, largest, ratio = scene[dice.whole(0, 1)]
+            x, y, w, h = place(dice, smallest, largest, ratio, width, height)
+            box = int(x) + 1, int(y) + 1, int(x + w) + 1, int(y + h) + 1  # pixels are counted from 1
+            difficult = int(dice.chance(0.15))
+            text += voc_object(dice, name, box, difficult, int(dice.chance(0.3)))
+            exact = (box[0], box[1], box[2] - box[0], box[3] - box[1])
+            for where, score in detect(dice, exact, 0.1 if difficult else 0.4):
+                found.append((name, where, score * (0.6 if difficult else 1)))
+        for _ in range(dice.whole(4, 14)):
+            name, _, smallest, largest, ratio = dice.pick(VOC_CLASSES, 1)
+            score = 0.011 + 0.6 * dice.random() * dice.random()
+            found.append((name, place(dice, smallest, largest, ratio, width, height), score))
+        files[f"Annotations/{image}.xml"] = "\n".join([*text, "</annotation>", ""])
+        for name, where, score in found:
+            x, y, w, h = clip(where, width - 1, height - 1)
+            digits = 2 if score < 0.2 else 6  # low scores tie
+            results[name].append(
+                f"{image} {round(score, digits):.6f} {x + 1:.6f} {y + 1:.6f} {x + w + 1:.6f} {y + h + 1:.6f}"
+            )
+    for name, rows in results.items():
+        files[f"results/comp4_det_test_{name}.txt"] = "\n".join([*rows, ""])
+    files["ImageSets/test.txt"] = "\n".join([*names, ""])
+    return files
+
+
+# -------------------------------------------------------------------------------------------------------------- all
+
+
+def make():
+    """Every fixture: its path below the fixtures' directory -> its bytes."""
+    ground_truth, detections = make_coco()
+    texts = {"coco/ground_truth.json": as_text(ground_truth), "coco/detections.json": lines(detections) + "\n"}
+    numbers = expected(ground_truth, detections)
+    if numbers is not None:
+        texts["coco/expected.json"] = json.dumps(numbers, indent=1) + "\n"
+    texts.update({f"voc/{path}": text for path, text in make_voc().items()})
+    return {path: text.encode("ascii") for path, text in texts.items()}
+
+
+def main(directory=DIRECTORY):
+    files = make()
+    for stale in [*Path(directory).glob("voc/Annotations/*.xml"), *Path(directory).glob("voc/results/*.txt")]:
+        stale.unlink()
+    for path, content in files.items():
+        target = Path(directory) / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+    print(f"{len(files)} files, {sum(map(len, files.values())):,} bytes, in {directory}")
+    if "coco/expected.json" not in files:
+        print("coco/expected.json was left as it was: pycocotools is not installed")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])

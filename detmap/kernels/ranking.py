@@ -70,7 +70,8 @@ def _count(row: Array, steps: Array, groups: int, below: Array, equal: Array) ->
 
 @kernel
 def rank_relevant(
-    distances: Array,
+    values: Array,
+    rows: Array,
     first_row: int,
     starts: Array,
     relevant: Array,
@@ -81,33 +82,35 @@ def rank_relevant(
     out_ranks: Array,
     out_ahead: Array,
     out_tied: Array,
+    out_which: Array,
     out_items: Array,
 ) -> int:
     """Rank the relevant items of queries ``[begin, end)``; return the first query with a NaN distance, or -1.
 
-    Row ``q - first_row`` of `distances` belongs to query *q*; its relevant items are
+    The distances of query *q* are ``values[rows[q - first_row]:rows[q - first_row + 1]]``; its relevant items are
     ``relevant[starts[q]:starts[q + 1]]``, ascending, and ``junk[junk_starts[q]:junk_starts[q + 1]]`` are taken out of the
-    ranking. The outputs are in order of rank. ``out_items[q]`` is the number of items ranked.
+    ranking. The outputs are in order of rank: ``out_which`` says which element of `relevant` each is. ``out_items[q]`` is
+    the number of items ranked.
     """
     most = 0
     for q in range(begin, end):
         most = max(most, starts[q + 1] - starts[q])
-    values, steps = np.empty(most), np.empty(most)
+    found, steps = np.empty(most), np.empty(most)
     order, scratch = np.empty(most, np.int64), np.empty(most, np.int64)
     group, turn = np.empty(most + 1, np.int64), np.empty(most, np.int64)
     nearer, equal = np.empty(most, np.int64), np.empty(most, np.int64)
     before = np.empty(most, np.int64)
     for q in range(begin, end):
-        row = distances[q - first_row]
+        row = values[rows[q - first_row] : rows[q - first_row + 1]]
         n, first, m = row.size, starts[q], starts[q + 1] - starts[q]
         out_items[q] = n - (junk_starts[q + 1] - junk_starts[q])
         for j in range(m):
-            values[j] = row[relevant[first + j]]
+            found[j] = row[relevant[first + j]]
             order[j] = j
-        _sort_by_value(values, order[:m], scratch)
+        _sort_by_value(found, order[:m], scratch)
         groups = 0
         for j in range(m):
-            x = values[order[j]]
+            x = found[order[j]]
             if groups == 0 or x != steps[groups - 1]:
                 steps[groups], group[groups], turn[groups] = x, j, j
                 nearer[groups] = equal[groups] = 0
@@ -166,8 +169,103 @@ def rank_relevant(
             for j in range(group[g], group[g + 1]):
                 out_ahead[first + j] = ahead
                 out_tied[first + j] = equal[g]
+                out_which[first + j] = first + order[j]
                 out_ranks[first + j] = ahead + before[j] + 1
             ahead += equal[g]
+    return -1
+
+
+@kernel
+def _precedes(words: Array, a: int, b: int) -> Any:
+    """Return whether document `a` comes before `b` in descending order of bytes."""
+    for w in range(words.shape[1]):
+        if words[a, w] != words[b, w]:
+            return words[a, w] > words[b, w]
+    return False
+
+
+@kernel
+def order_by_document(
+    values: Array,
+    rows: Array,
+    words: Array,
+    starts: Array,
+    relevant: Array,
+    which: Array,
+    ahead: Array,
+    tied: Array,
+    begin: int,
+    end: int,
+    ranks: Array,
+) -> None:
+    """Put tied documents in descending order of their names: change the ranks that `rank_relevant` gave in index order.
+
+    ``words[i]`` is the name of line *i* as big-endian words. The ranks come out in the order of the hits, not ascending.
+    """
+    for q in range(begin, end):
+        for j in range(starts[q], starts[q + 1]):
+            if tied[j] == 1:
+                continue
+            line = rows[q] + relevant[which[j]]
+            before = 0
+            for i in range(rows[q], rows[q + 1]):
+                if values[i] == values[line] and _precedes(words, i, line):
+                    before += 1
+            ranks[j] = ahead[j] + before + 1
+
+
+@kernel
+def _slot(words: Array, i: int, mask: int) -> Any:
+    h = np.uint64(0)
+    for w in range(words.shape[1]):
+        h = (h ^ words[i, w]) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(32)
+    return np.int64(h & np.uint64(mask))
+
+
+@kernel
+def _same(a: Array, i: int, b: Array, j: int) -> bool:
+    for w in range(a.shape[1]):  # noqa: SIM110 - kernels have no generators
+        if a[i, w] != b[j, w]:
+            return False
+    return True
+
+
+@kernel
+def find_judged(words: Array, rows: Array, judged: Array, starts: Array, begin: int, end: int, out_line: Array) -> int:
+    """Find the line of each judged document among its query's lines (-1: not ranked); return a line that repeats, or -1.
+
+    The documents ranked for query *q* are ``words[rows[q]:rows[q + 1]]``, the judged ones
+    ``judged[starts[q]:starts[q + 1]]``; a hash table per query serves both the search and the check.
+    """
+    longest = 0
+    for q in range(begin, end):
+        longest = max(longest, rows[q + 1] - rows[q])
+    size = 16
+    while size < 2 * longest:
+        size *= 2
+    table = np.full(size, -1, np.int64)
+    for q in range(begin, end):
+        n = rows[q + 1] - rows[q]
+        size = 16
+        while size < 2 * n:
+            size *= 2
+        table[:size] = -1
+        for i in range(rows[q], rows[q + 1]):
+            slot = _slot(words, i, size - 1)
+            while table[slot] >= 0:
+                if _same(words, table[slot], words, i):
+                    return i
+                slot = (slot + 1) & (size - 1)
+            table[slot] = i
+        for j in range(starts[q], starts[q + 1]):
+            slot = _slot(judged, j, size - 1)
+            out_line[j] = -1
+            while table[slot] >= 0:
+                if _same(words, table[slot], judged, j):
+                    out_line[j] = table[slot] - rows[q]
+                    break
+                slot = (slot + 1) & (size - 1)
     return -1
 
 

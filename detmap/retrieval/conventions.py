@@ -42,10 +42,12 @@ class Convention:
         Whether scores are compared in single precision.
     positive_scores : bool
         Whether items with scores of 0 or less are dropped.
+    drop_same_id : bool
+        Whether a document with the id of its query is dropped.
     recall_cutoffs : {"ceiling", "nearest"}
         The hit at which recall *r* of *R* is read: ``int(r * R + 0.9)``, or r * R rounded half away from zero.
     relative_rbp : bool
-        Whether RBP's gains are grades over the highest grade, or the grades themselves.
+        Whether RBP's gains are grades over the query's highest grade, or the grades themselves.
     cmc : {"market", "allshots", "cuhk03", "cuhk03_exact", "sysu"}
         Which matches CMC counts.
     digits : int or None
@@ -64,6 +66,7 @@ class Convention:
     order: Literal["score", "given"] = "score"
     single: bool = False
     positive_scores: bool = False
+    drop_same_id: bool = False
     recall_cutoffs: Literal["ceiling", "nearest"] = "ceiling"
     relative_rbp: bool = True
     cmc: CMC = "market"
@@ -146,6 +149,7 @@ CONVENTIONS = {
             ties="docid",
             empty="zero",
             single=True,
+            drop_same_id=True,
             digits=5,
         ),
         Convention(

@@ -194,7 +194,7 @@ Rows = Callable[[int, int], NDArray[Any]]
 def _rank(rows: Rows, gallery: Gallery, convention: Convention, begin: int, end: int, seed: int) -> tuple[Ranked, int]:
     """Rank queries ``[begin, end)``, whose distances are ``rows(a, b)``; return them and the number of junk pairs."""
     starts, relevant, junk_starts, junk = gallery.lists(begin, end)
-    ranks, ahead, tied = (np.empty(relevant.size, np.int64) for _ in range(3))
+    ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(end - begin, np.int64)
     shots: NDArray[np.float64] | None = None
     variant = SHOTS.get(convention.cmc, -1)
@@ -215,8 +215,22 @@ def _rank(rows: Rows, gallery: Gallery, convention: Convention, begin: int, end:
         for low in range(a, b, step):
             high = min(low + step, b)
             block = readonly(rows(begin + low, begin + high), np.float64)
+            width = readonly(np.arange(high - low + 1) * gallery.items, np.int64)
             bad = ranking.rank_relevant(
-                block, low, starts, relevant, junk_starts, junk, low, high, ranks, ahead, tied, items
+                block.ravel(),
+                width,
+                low,
+                starts,
+                relevant,
+                junk_starts,
+                junk,
+                low,
+                high,
+                ranks,
+                ahead,
+                tied,
+                which,
+                items,
             )
             if bad >= 0:
                 raise InputError("NaN is no distance", source="distances", record=f"query {begin + bad}")

@@ -386,8 +386,11 @@ def _expected_reciprocal_rank(ranked: Ranked, request: Request) -> Values:
 def _rank_biased(ranked: Ranked, request: Request) -> Values:
     hits = ranked.gained
     grades = (hits.grades if hits.grades.size else np.ones(hits.ranks.size)).astype(np.float64)
-    if ranked.convention.relative_rbp:
-        grades = grades / max(ranked.highest, 1)
+    if ranked.convention.relative_rbp and ranked.ideal is not None and ranked.ideal_starts is not None:
+        highest = np.ones(len(hits))
+        some = np.diff(ranked.ideal_starts) > 0
+        highest[some] = ranked.ideal[ranked.ideal_starts[:-1][some]]
+        grades = grades / np.repeat(highest, hits.counts)
     out = np.empty(len(hits))
     p = request.number("p", 0.9)
     curves.persistent(hits.starts, hits.ranks, readonly(grades, np.float64), p, request.cut, out)
@@ -439,7 +442,7 @@ def _eleven_points(ranked: Ranked, request: Request) -> Values:
     total = np.zeros(len(ranked.raw))
     for column in columns.T[::-1]:  # trec_eval adds from recall 1 downwards: the order is part of the last bit
         total += column
-    return total / columns.shape[1]
+    return np.asarray(total / columns.shape[1])
 
 
 METRICS = (
@@ -541,7 +544,7 @@ METRICS = (
     Metric(
         "RBP",
         _rank_biased,
-        "(1 - p) * sum of gain * p ** (rank - 1), p = 0.9 or (p=..); gain: grade / highest grade",
+        "(1 - p) * sum of gain * p ** (rank - 1), p = 0.9 or (p=..); gain: grade / the query's highest",
         aliases=("rbp",),
         options=True,
     ),

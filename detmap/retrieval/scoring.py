@@ -194,11 +194,15 @@ class _ByName(Mapping[str, NDArray[np.float64]]):
 
 
 def _empty(values: NDArray[np.float64], hits: Hits, convention: Convention) -> NDArray[np.float64]:
-    """Return the values with the convention's in the place of those of empty queries."""
-    value = {"zero": 0.0, "one": 1.0}.get(convention.empty, np.nan)
+    """Return the values with the convention's in the place of those of empty queries.
+
+    Under ``zero`` a value that a query has without relevant items stays: nDCG from grades below the level, judged@k.
+    """
     if convention.empty != "skip":  # divided by hits up to k, of which there are none
         values = np.nan_to_num(values, nan=0.0)
-    return np.where(hits.positives > 0, values, value)
+    if convention.empty == "zero":
+        return values
+    return np.where(hits.positives > 0, values, 1.0 if convention.empty == "one" else np.nan)
 
 
 def _mean(values: NDArray[np.float64], convention: Convention, aggregate: str = "mean") -> float:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from detmap.formats.voc import read_voc, read_voc_results
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
     from detmap.protocols import Protocol
+    from detmap.retrieval import average_precision_score
     from detmap.tables import Detections, GroundTruth
     from detmap.tally import Tally
 
@@ -26,6 +27,7 @@ _HOMES = {
     "formats.coco": ("read_coco", "read_coco_results"),
     "formats.voc": ("read_voc", "read_voc_results"),
     "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
+    "retrieval": ("average_precision_score",),
     "protocols": ("Protocol",),
     "tables": ("Detections", "GroundTruth"),
     "tally": ("Tally",),
@@ -48,6 +50,7 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "Curve",
     "average_precision",
     "precision_recall_curve",
+    "average_precision_score",
     "DetmapError",
     "InputError",
     "OptionError",

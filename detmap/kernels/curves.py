@@ -549,3 +549,22 @@ def expected_first_places(starts: Array, ahead: Array, tied: Array, out: Array) 
         for i in range(1, n - r + 2):
             out[s + i - 1] += chance
             chance *= (n - i - r + 1) / (n - i) if n > i else 0.0
+
+
+@kernel
+def weighted_points(scores: Array, truth: Array, weights: Array, order: Array, recall: Array, precision: Array) -> int:
+    """Write recall and precision at each distinct score, descending, of weighted samples; return how many there are.
+
+    `order` sorts the samples by descending score. Recall is in weight, not yet divided by the total of the positives.
+    """
+    right, total, points = 0.0, 0.0, 0
+    for i in range(order.size):
+        s = order[i]
+        total += weights[s]
+        if truth[s]:
+            right += weights[s]
+        if i + 1 == order.size or scores[order[i + 1]] != scores[s]:
+            recall[points] = right
+            precision[points] = right / total if total else 0.0
+            points += 1
+    return points

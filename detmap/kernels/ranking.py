@@ -385,3 +385,136 @@ def shots(
                     break
         for t in range(junk_starts[q], junk_starts[q + 1]):
             skipped[junk[t]] = 0
+
+
+@kernel
+def _bits(x: Any) -> Any:
+    """Return the number of bits set: the idiom that compilers turn into one instruction."""
+    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@kernel
+def _hamming(codes: Array, i: int, query: Array) -> Any:
+    total = np.uint64(0)
+    for w in range(query.size):
+        total += _bits(codes[i * query.size + w] ^ query[w])
+    return total
+
+
+@kernel
+def rank_codes(
+    codes: Array,
+    queries: Array,
+    first: Array,
+    last: Array,
+    members: Array,
+    depth: int,
+    starts: Array,
+    begin: int,
+    end: int,
+    out_ranks: Array,
+    out_ahead: Array,
+    out_tied: Array,
+    out_counts: Array,
+    out_radius: Array,
+) -> None:
+    """Rank the items that are relevant to queries ``[begin, end)`` by Hamming distance, with counting buckets.
+
+    `codes` is flat, as many words per item as a row of `queries` has; ``members[first[q]:last[q]]``, ascending, are the
+    relevant items. Ties are in index order. Hits are written from ``starts[q]`` on, as many as ``out_counts[q]`` says: those
+    whose tied group begins within `depth`. ``out_radius[q, r]`` is how many items, and how many relevant ones, are within
+    distance *r*.
+    """
+    width = queries.shape[1]
+    n, buckets = codes.size // width, out_radius.shape[1]
+    most = 0
+    for q in range(begin, end):
+        most = max(most, last[q] - first[q])
+    distance, before = np.empty(most, np.uint16), np.empty(most, np.int64)
+    count, ahead, place = np.empty(buckets, np.int64), np.empty(buckets, np.int64), np.empty(buckets, np.int64)
+    for q in range(begin, end):
+        query, found = queries[q], last[q] - first[q]
+        count[:] = 0
+        at = 0
+        for j in range(found + 1):
+            stop = members[first[q] + j] if j < found else n
+            if width == 1:
+                for i in range(at, stop):
+                    count[_bits(codes[i] ^ query[0])] += 1
+            else:
+                for i in range(at, stop):
+                    count[_hamming(codes, i, query)] += 1
+            if j < found:
+                d = _hamming(codes, stop, query)
+                distance[j], before[j] = d, count[d]
+                count[d] += 1
+            at = stop + 1
+        total = 0
+        for d in range(buckets):
+            ahead[d] = total
+            total += count[d]
+            place[d] = 0
+        for j in range(found):
+            place[distance[j]] += 1
+        kept, relevant = 0, 0
+        for d in range(buckets):
+            relevant += place[d]
+            out_radius[q, d, 0] = ahead[d] + count[d]
+            out_radius[q, d, 1] = relevant
+            size, place[d] = place[d], starts[q] + kept
+            if ahead[d] < depth:
+                kept += size
+        out_counts[q] = kept
+        for j in range(found):
+            d = distance[j]
+            if ahead[d] < depth:
+                out_ranks[place[d]] = ahead[d] + before[j] + 1
+                out_ahead[place[d]] = ahead[d]
+                out_tied[place[d]] = count[d]
+                place[d] += 1
+
+
+@kernel
+def shared_labels(labels: Array, wanted: Array, begin: int, end: int, starts: Array, out: Array) -> None:
+    """Find the rows of `labels` that share a bit with row *q* of `wanted`, for *q* in ``[begin, end)``.
+
+    With an empty `out`, write how many into ``starts[q + 1]``; else write them from ``starts[q]`` on.
+    """
+    for q in range(begin, end):
+        found = 0
+        for i in range(labels.shape[0]):
+            common = np.uint64(0)
+            for w in range(labels.shape[1]):
+                common |= labels[i, w] & wanted[q, w]
+            if common:
+                if out.size:
+                    out[starts[q] + found] = i
+                found += 1
+        if not out.size:
+            starts[q + 1] = found
+
+
+@kernel
+def rank_samples(positive: Array, negative: Array, out_ahead: Array, out_tied: Array) -> None:
+    """Rank the positive samples among all, by descending score; both inputs are ascending."""
+    j = 0
+    hits, wrong = positive.size, negative.size
+    below, upto = wrong, wrong  # negatives below, and not above, the score
+    while j < hits:
+        x = positive[hits - 1 - j]
+        stop = j + 1
+        while stop < hits and positive[hits - 1 - stop] == x:
+            stop += 1
+        while upto > 0 and negative[upto - 1] > x:
+            upto -= 1
+        below = upto
+        while below > 0 and negative[below - 1] == x:
+            below -= 1
+        for i in range(j, stop):
+            out_ahead[i] = j + wrong - upto
+            out_tied[i] = stop - j + upto - below
+        j = stop
+        upto = below

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import InputError, OptionError
-from detmap.hits import Hits
+from detmap.hits import Curve, Hits
 from detmap.kernels import curves
 from detmap.results import Result
 from detmap.retrieval.conventions import Convention
@@ -146,6 +146,13 @@ class RankingResult(Result):
         """Return a record per metric, each with the convention beside it."""
         decided = self.convention.describe()
         return [{"metric": name, "value": value, "convention": decided} for name, value in self.items()]
+
+    def curve(self, query: int) -> Curve:
+        """Return precision and recall at every rank of the query at that place of `query_ids`."""
+        hits = self._kept().break_ties(self.convention.ties)
+        flags = np.zeros(int(hits.items[query]), np.bool_)
+        flags[hits.ranks[hits.starts[query] : hits.starts[query + 1]] - 1] = True
+        return Curve.from_flags(flags, np.empty(0), int(hits.positives[query]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain dicts, lists, strings and numbers (NaN where undefined)."""

@@ -71,9 +71,9 @@ def evaluate(
 
     Notes
     -----
-    Under ``coco`` every bit equals pycocotools 2.0.11's, with NaN where it writes -1, but for two accidents that only a
-    drop-in should repeat: there a match with ground truth of id 0 counts as a miss, and of annotations that share an id
-    the last is scored once for each.
+    Under ``coco`` every bit equals pycocotools 2.0.11's, with NaN where it writes -1, but for three accidents that only a
+    drop-in should repeat: there a match with ground truth of id 0 counts as a miss, of annotations that share an id
+    the last is scored once for each, and two boxes so small that their areas vanish (below 1e-160 pixels a side) match.
     """
     check_pair(ground_truth, detections)
     decided = resolve(
@@ -154,7 +154,20 @@ def match(
     Parameters are those of `evaluate`; ``DetectionResult(tally)`` makes the metrics.
     """
     check_pair(ground_truth, detections)
-    protocol, detections = resolve(protocol), detections.on_images_of(ground_truth)
+    detections = detections.on_images_of(ground_truth)
+    tally = _match(ground_truth, detections, resolve(protocol), image_ids, category_ids, threads)
+    return tally.in_ranking_order(threads, grouped=True)
+
+
+def _match(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: Protocol,
+    image_ids: Any,
+    category_ids: Any,
+    threads: int | None,
+) -> Tally:
+    """Return the tally with its detections image by image; a function of its own, so that all it needed is gone after it."""
     notices = {**ground_truth.notices}
     for code, count in detections.notices.items():
         notices[code] = notices.get(code, 0) + count
@@ -231,7 +244,7 @@ def match(
         positive_image=truth.image,
         positive_counts=readonly(positives, np.int32),
         notices={code: count for code, count in notices.items() if count},
-    ).in_ranking_order(threads, grouped=True)
+    )
 
 
 def _selection(ids: Ids, wanted: Any, what: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
@@ -433,14 +446,12 @@ class DetectionResult(Result):
         tally, last = self.tally, len(self.protocol.max_dets) - 1
         starts, positives = tally.class_starts, tally.positives[:, 0]
         thresholds = self.protocol.iou_thresholds
-        hits, ignored = [], []
-        for t in range(len(thresholds)):
-            hits.append(np.add.reduceat(np.append(tally.bit(tally.hit, 0, t), False), starts, dtype=np.int64)[:-1])
-            ignored.append(
-                np.add.reduceat(np.append(tally.bit(tally.ignored, 0, t), False), starts, dtype=np.int64)[:-1]
-            )
+        found = tally.hit_counts[:, 0].T
+        skipped = [
+            np.bincount(tally.category[tally.bit(tally.ignored, 0, t)], minlength=len(self.categories))
+            for t in range(len(thresholds))
+        ]
         count = np.diff(starts)
-        found, skipped = np.array(hits) * (count > 0), np.array(ignored) * (count > 0)
         f1_at = self._threshold(0.5) if 0.5 in thresholds else 0
         return [
             {
@@ -452,7 +463,9 @@ class DetectionResult(Result):
                 "positives": int(positives[k]),
                 "detections": int(count[k]),
                 "true_positives": found[:, k].tolist(),
-                "false_positives": (count[k] - found[:, k] - skipped[:, k]).tolist(),
+                "false_positives": [
+                    int(count[k] - hits[k] - rest[k]) for hits, rest in zip(found, skipped, strict=True)
+                ],
                 "false_negatives": (positives[k] - found[:, k]).tolist(),
                 "best_f1": self._curve(k, f1_at).best_f1(int(positives[k])),
             }
@@ -531,18 +544,18 @@ class DetectionResult(Result):
     def class_summary(self) -> list[dict[str, Any]]:
         """Return a row per category for a table that a person reads; `rows` has everything."""
         t = self._threshold(0.5) if 0.5 in self.protocol.iou_thresholds else 0
-        iou = f"{self.protocol.iou_thresholds[t]:.2g}"
+        iou = f"{100 * self.protocol.iou_thresholds[t]:.3g}"
         rows = []
         for record in self.per_category:
             row = {"category": record["category"], "AP": record["AP"]}
             if not self.protocol.per_class_metrics:
                 row |= {"AP50": record["AP50"], "AP75": record["AP75"]}
-            row |= {name: record[name] for name in ("positives", "detections")}
+            row |= {"GT": record["positives"], "dets": record["detections"]}
             row |= {
-                f"{short}@{iou}": record[name][t]
+                f"{short}{iou}": record[name][t]
                 for short, name in (("TP", "true_positives"), ("FP", "false_positives"), ("FN", "false_negatives"))
             }
-            rows.append(row | {"best F1": record["best_f1"]["f1"], "at score": record["best_f1"]["score"]})
+            rows.append(row | {"F1": record["best_f1"]["f1"], "at": record["best_f1"]["score"]})
         return rows
 
     def rows(self) -> list[dict[str, Any]]:

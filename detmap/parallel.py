@@ -71,7 +71,7 @@ def split(costs: ArrayLike, limit: float) -> list[tuple[int, int]]:
     total: NDArray[Any] = np.cumsum(np.asarray(costs, dtype=np.float64))
     if not total.size:
         return []
-    bins = np.floor(total / max(limit, 1e-300))
+    bins = np.floor(np.concatenate(([0.0], total)) / max(limit, 1e-300))
     cuts = [0, *(np.flatnonzero(np.diff(bins)) + 1).tolist(), int(total.size)]
     return [(a, b) for a, b in itertools.pairwise(cuts) if b > a]
 

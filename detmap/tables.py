@@ -117,10 +117,13 @@ def _boxes(boxes: ArrayLike, box_format: BoxFormat, count: int, source: str) -> 
         )
     if box_format == "xyxy":
         bad = (column[:, 2] < column[:, 0]) | (column[:, 3] < column[:, 1])
-        problem, remedy = "the far corner lies before the near one", "is the box x, y, width, height? Then say xywh"
+        problem, remedy = (
+            "the far corner lies before the near one",
+            "is it x, y, width, height? That is box_format='xywh'",
+        )
     else:
         bad = (column[:, 2] < 0) | (column[:, 3] < 0)
-        problem, remedy = "width and height must not be negative", "is the box x1, y1, x2, y2? Then say xyxy"
+        problem, remedy = "width and height must not be negative", "is it x1, y1, x2, y2? That is box_format='xyxy'"
     if bad.any():
         raise InputError(
             problem, source=source, record=_first(bad), field="bbox", value=column[_first(bad)].tolist(), remedy=remedy

@@ -199,6 +199,14 @@ class Tally:
         ]
         return readonly(np.stack(columns, axis=1), np.int64)
 
+    @cached_property
+    def hit_counts(self) -> NDArray[np.int64]:
+        """The numbers of hits within the largest cap, in ranking order, shape (K, A, T)."""
+        shape = (len(self.categories), len(self.protocol.area_ranges), len(self.protocol.iou_thresholds))
+        counts = np.zeros((shape[0], 64 * self.hit.shape[1]), np.int64)
+        matching.count_bits(self.class_starts, self.hit, counts)
+        return counts[:, : shape[1] * shape[2]].reshape(shape)
+
     def bit(self, words: NDArray[np.uint64], area: int, threshold: int) -> NDArray[np.bool_]:
         """Return one bit of every row of `hit` or `ignored`, shape (n,)."""
         bit = area * len(self.protocol.iou_thresholds) + threshold
@@ -234,9 +242,12 @@ class Rankings:
         return len(self.tally.protocol.max_dets) * len(self.tally.protocol.iou_thresholds)
 
     def _capacity(self, begin: int, end: int) -> NDArray[np.int64]:
-        """Return how many hits each ranking can have at most."""
-        most = np.minimum(self.tally.positives, np.diff(self.tally.class_starts)[:, None]).ravel()
-        return most[np.arange(begin, end) // self._per_area()]
+        """Return how many hits each ranking can have at most: as many as within the largest cap."""
+        caps, thresholds = len(self.tally.protocol.max_dets), len(self.tally.protocol.iou_thresholds)
+        ranking = np.arange(begin, end)
+        return np.asarray(
+            self.tally.hit_counts.ravel()[ranking // (caps * thresholds) * thresholds + ranking % thresholds]
+        )
 
     def blocks(self) -> list[tuple[int, int]]:
         """Cut the rankings into blocks whose hits take up no more memory than the tally does."""

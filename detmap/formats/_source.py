@@ -75,6 +75,11 @@ def read_bytes(source: Source, name: str) -> tuple[bytes, str]:
     return data, name
 
 
+def name_of(source: object, otherwise: str) -> str:
+    """Return what messages call a source: its path, or what the caller calls it."""
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else otherwise
+
+
 def unreadable(path: Path, error: OSError) -> InputError:
     """Return the error that says why a path cannot be read."""
     if isinstance(error, FileNotFoundError):
@@ -89,7 +94,7 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
 
     Parameters
     ----------
-    source : path, or mapping of str to bytes or str
+    source : path, bytes, file object, or mapping of str to bytes or str
         A folder, a tar archive (compressed or not), or the files themselves by name.
 
     Raises
@@ -104,26 +109,30 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
         if not found:
             raise InputError(f"no name ends in {suffix}", source=name)
         return
-    if not isinstance(source, str | os.PathLike):
-        raise InputError(f"cannot read a {type(source).__name__}", source=name, remedy="give a folder or an archive")
-    path, count = Path(source), 0
+    count = 0
     try:
-        if path.is_dir():
-            for file in sorted(path.glob(f"*{suffix}")):
+        if isinstance(source, str | os.PathLike) and os.path.isdir(source):
+            name = os.fspath(source)
+            for file in sorted(Path(source).glob(f"*{suffix}")):
                 yield file.name, file.read_bytes(), str(file)
                 count += 1
         else:
-            with path.open("rb") as raw:
-                data, _ = read_bytes(raw, str(path))
+            data, name = read_bytes(source, name)
             with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-                inside = {Path(m.name).name: m for m in archive if m.isfile() and m.name.endswith(suffix)}
+                inside = {Path(m.name).name: m for m in archive if m.isreg() and m.name.endswith(suffix)}
+                if any(member.issparse() for member in inside.values()):
+                    raise InputError("holds sparse files", source=name, remedy="unpack it first")
                 for key in sorted(inside):
                     content = archive.extractfile(inside[key])
-                    yield key, content.read() if content else b"", f"{path}/{key}"
+                    yield key, content.read() if content else b"", f"{name}/{key}"
                     count += 1
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise unreadable(Path(name), error) from None
     except tarfile.TarError:
-        raise InputError("is neither a folder nor a tar archive", source=str(path)) from None
+        raise InputError("is neither a folder nor a tar archive", source=name) from None
     if not count:
-        raise InputError(f"holds no file that ends in {suffix}", source=str(path), remedy="is it the right folder?")
+        raise InputError(
+            f"holds no file that ends in {suffix}",
+            source=name,
+            remedy="is it the right folder, and the ground truth first?",
+        )

@@ -176,7 +176,7 @@ def _parse(data: bytes, name: str, decode: Callable[[bytes], Any], check: Callab
     except RecursionError:
         raise InputError("nested too deeply", source=name, remedy="is this a COCO file?") from None
     except ValueError:
-        text = "is empty" if not data.strip() else f"is not valid JSON: {reason}"
+        text = "is empty" if not data.strip() else f"is not valid JSON: {reason} ({len(data)} bytes in all)"
         raise InputError(text, source=name, remedy="is it the right file, and complete?") from None
     check(document, name)
     # Every field that is read is in order: what remains is NaN or Infinity somewhere else, which is not JSON.

@@ -12,7 +12,7 @@ from xml.parsers import expat
 import numpy as np
 
 from detmap.errors import InputError
-from detmap.formats._source import members, read_bytes
+from detmap.formats._source import Source, members, name_of, read_bytes
 from detmap.tables import Detections, GroundTruth
 
 _DEEPEST = 64  # elements within elements
@@ -20,7 +20,7 @@ _LONGEST = 256  # characters of a field: columns are as wide as their widest
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _RESULTS = re.compile(r"comp\d+_det_[^_]+_(?P<name>.+)\.txt$")
 
-Folder = str | PathLike[str] | Mapping[str, bytes | str]
+Folder = Source | Mapping[str, bytes | str]
 
 
 def read_voc(annotations: Folder, image_set: str | PathLike[str] | Iterable[str] | None = None) -> GroundTruth:
@@ -28,9 +28,9 @@ def read_voc(annotations: Folder, image_set: str | PathLike[str] | Iterable[str]
 
     Parameters
     ----------
-    annotations : path, or mapping of file name to XML
-        The folder ``Annotations`` of one XML file per image, or a tar archive of it. An image's id is its file's name
-        without ``.xml``.
+    annotations : path, bytes, file object, or mapping of file name to XML
+        The folder ``Annotations`` of one XML file per image, a tar archive of it (compressed or not), or its
+        files. An image's id is its file's name without ``.xml``.
     image_set : path or iterable of str, optional
         The images to read: a file of ``ImageSets/Main`` (its first column), or the ids. All by default.
 
@@ -60,7 +60,9 @@ def read_voc(annotations: Folder, image_set: str | PathLike[str] | Iterable[str]
     if wanted is not None and len(images) < len(wanted):
         missing = sorted(wanted - set(images))
         raise InputError(
-            f"{len(missing)} images of the image set have no annotation", source=str(annotations), value=missing[0]
+            f"{len(missing)} images of the image set have no annotation",
+            source=name_of(annotations, "annotations"),
+            value=missing[0],
         )
     corners = np.array(boxes, np.float64).reshape(-1, 4)
     return GroundTruth.from_arrays(
@@ -71,7 +73,7 @@ def read_voc(annotations: Folder, image_set: str | PathLike[str] | Iterable[str]
         areas=(corners[:, 2] - corners[:, 0] + 1) * (corners[:, 3] - corners[:, 1] + 1),
         difficult=np.array(difficult, np.bool_),
         images=np.array(images, str),
-        source=str(annotations) if not isinstance(annotations, Mapping) else "annotations",
+        source=name_of(annotations, "annotations"),
     )
 
 
@@ -166,9 +168,9 @@ def read_voc_results(
 
     Parameters
     ----------
-    results : path, or mapping of file name to text
-        The folder of ``comp4_det_test_{class}.txt``, or a tar archive of it; each line holds image id, score, xmin, ymin,
-        xmax, ymax.
+    results : path, bytes, file object, or mapping of file name to text
+        The folder of ``comp4_det_test_{class}.txt``, a tar archive of it (compressed or not), or its files;
+        each line holds image id, score, xmin, ymin, xmax, ymax.
     ground_truth, unknown_images
         As in `detmap.read_coco_results`.
 
@@ -210,7 +212,7 @@ def read_voc_results(
         boxes=table[:, 1:],
         scores=table[:, 0],
         box_format="xyxy",
-        source=str(results) if not isinstance(results, Mapping) else "results",
+        source=name_of(results, "results"),
     )
     return detections if ground_truth is None else detections.on_images_of(ground_truth, unknown_images)
 

@@ -93,7 +93,6 @@ def interpolate(
     reached, whatever follows it in an unsorted grid. With scores (`scores` not empty) ``out_scores[q, i]`` is the score at
     which that recall is first reached; at recall 0 that of the first item.
     """
-    envelope = np.empty(_longest(starts, begin, end))
     with_scores = out_scores.shape[0] > 0
     reached = np.empty(grid.shape[0], np.int64)  # how many hits it takes to reach each recall of the grid
     found = 0
@@ -114,20 +113,24 @@ def interpolate(
                 while j <= found and j / found < grid[i]:
                     j += 1
                 reached[i] = j
-        _envelope(ranks, first, hits, epsilon, envelope)
-        end_of_grid = grid.shape[0]
-        for i in range(grid.shape[0]):
-            j = reached[i]
-            if j > hits:
-                end_of_grid = i
-                break
-            out_precision[q, i] = envelope[max(j, 1) - 1] if hits else 0.0
-            if with_scores:
-                out_scores[q, i] = scores[first + j - 1] if j else first_scores[q]
-        for i in range(end_of_grid, grid.shape[0]):
+        stop = 0
+        while stop < grid.shape[0] and reached[stop] <= hits:
+            stop += 1
+        for i in range(stop, grid.shape[0]):
             out_precision[q, i] = 0.0
             if with_scores:
                 out_scores[q, i] = 0.0
+        best, rest = 0.0, hits  # the largest precision at hit `rest` or later, from the right
+        for i in range(stop - 1, -1, -1):
+            j = reached[i]
+            if i + 1 < stop and j > reached[i + 1]:  # an unsorted grid
+                best, rest = 0.0, hits
+            while rest > 0 and rest >= j:
+                best = max(best, rest / (ranks[first + rest - 1] + epsilon))
+                rest -= 1
+            out_precision[q, i] = best
+            if with_scores:
+                out_scores[q, i] = scores[first + j - 1] if j else first_scores[q]
 
 
 # Orders of the items of a tied group.

@@ -152,6 +152,19 @@ def match(
 
 
 @kernel
+def count_bits(starts: Array, words: Array, out: Array) -> None:
+    """Add up how many rows ``starts[g]:starts[g + 1]`` of `words` have each bit set, into ``out[g]``."""
+    for g in range(starts.shape[0] - 1):
+        for row in range(starts[g], starts[g + 1]):
+            for w in range(words.shape[1]):
+                rest, bit = words[row, w], 64 * w
+                while rest:
+                    out[g, bit] += np.int64(rest & np.uint64(1))
+                    rest >>= np.uint64(1)
+                    bit += 1
+
+
+@kernel
 def collect_hits(
     class_starts: Array,
     ranks: Array,

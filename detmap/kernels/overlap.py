@@ -74,8 +74,28 @@ def _grow(array: Array, used: int, needed: int) -> Array:
     if needed <= array.shape[0]:
         return array
     grown = np.empty(max(needed, 2 * array.shape[0]), array.dtype)
-    grown[:used] = array[:used]
+    for i in range(used):  # a slice would compile its error message too, for a second and more
+        grown[i] = array[i]
     return grown
+
+
+@kernel
+def _sort_by_left(keys: Array, names: Array, count: int) -> None:
+    """Heapsort `keys`, and `names` along with them: numpy's sorts take longer to compile than all else in this file."""
+    for end in range(2 * count - 1, 0, -1):
+        if end >= count:  # first make a heap, from the last parent up
+            root, size = end - count, count
+        else:  # then move its largest key behind it
+            keys[0], keys[end], names[0], names[end] = keys[end], keys[0], names[end], names[0]
+            root, size = 0, end
+        while 2 * root + 1 < size:
+            child = 2 * root + 1
+            if child + 1 < size and keys[child + 1] > keys[child]:
+                child += 1
+            if keys[root] >= keys[child]:
+                break
+            keys[root], keys[child], names[root], names[child] = keys[child], keys[root], names[child], names[root]
+            root = child
 
 
 @kernel
@@ -84,9 +104,10 @@ def _place(boxes: Boxes, start: int, count: int, by_left: bool, out: Array, name
     for i in range(count):
         names[i] = i
     if by_left:
+        keys = np.empty(count)
         for i in range(count):
-            out[i, 0] = boxes.coordinates[boxes.order[start + i], 0]
-        names[:count] = np.argsort(out[:count, 0])
+            keys[i] = boxes.coordinates[boxes.order[start + i], 0]
+        _sort_by_left(keys, names, count)
     for i in range(count):
         out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4] = _corners(boxes, start + names[i])
 
@@ -156,7 +177,7 @@ def box_candidates(
                 if height > 0.0 and width > 0.0:
                     inter = width * height
                     value = inter / (area if crowd[ground_truth.order[start + name]] else area + right[g, 4] - inter)
-                if value < lowest:
+                if not value >= lowest:  # nor is it where areas vanished and 0 / 0 came out
                     continue
                 j = used  # candidates of a detection stand in the order of the ground truth, which the sweep loses
                 while j > first[d] and found[j - 1] > name:

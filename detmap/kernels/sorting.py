@@ -32,24 +32,21 @@ def group_by(keys: Array, order: Array, out_order: Array, out_starts: Array) -> 
 
 
 @kernel
-def _descending_keys(scores: Array, order: Array, first: int, last: int, keys: Array) -> None:
-    """Write unsigned keys whose ascending order is that of descending scores, NaN last and -0.0 equal to 0.0."""
-    value = np.empty(1, np.float64)
-    bits = value.view(np.uint64)
+def _descending_key(bits: Any) -> Any:
+    """Return an unsigned key that ascends as the score with these bits descends; -0.0 is 0.0, NaN comes last."""
     sign = np.uint64(1) << np.uint64(63)
-    for i in range(first, last):
-        value[0] = scores[order[i]] + 0.0
-        if np.isnan(value[0]):
-            keys[i - first] = ~np.uint64(0)
-        elif bits[0] & sign:
-            keys[i - first] = bits[0]
-        else:
-            keys[i - first] = ~(bits[0] | sign)
+    magnitude = bits & ~sign
+    if magnitude > np.uint64(0x7FF0000000000000):
+        return ~np.uint64(0)
+    if bits & sign and magnitude:
+        return bits
+    return ~(magnitude | sign)
 
 
 @kernel
 def sort_groups(scores: Array, starts: Array, begin: int, end: int, order: Array) -> None:
     """Stably sort ``order[starts[g]:starts[g + 1]]`` by descending ``scores[order[i]]``, for groups ``[begin, end)``."""
+    bits = scores.view(np.uint64)
     longest = 0
     for g in range(begin, end):
         longest = max(longest, starts[g + 1] - starts[g])
@@ -63,7 +60,8 @@ def sort_groups(scores: Array, starts: Array, begin: int, end: int, order: Array
         size = last - first
         if size < 2:
             continue
-        _descending_keys(scores, order, first, last, keys)
+        for i in range(size):
+            keys[i] = _descending_key(bits[order[first + i]])
         if size <= _SMALL:
             for i in range(1, size):
                 key, item, j = keys[i], order[first + i], i

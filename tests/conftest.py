@@ -1,0 +1,28 @@
+"""What every test shares: the legs that skip a marked test, and the profiles of hypothesis."""
+
+from __future__ import annotations
+
+import numba
+import pytest
+from hypothesis import HealthCheck, settings
+from workloads import REAL_DATA
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+settings.register_profile(
+    "ci", deadline=None, derandomize=True, database=None, max_examples=100, suppress_health_check=SLOW, print_blob=True
+)
+settings.register_profile("interpreted", settings.get_profile("ci"), max_examples=8)
+settings.register_profile("explore", settings.get_profile("ci"), derandomize=False, max_examples=500)
+settings.load_profile("interpreted" if numba.config.DISABLE_JIT else "ci")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    skips = {}
+    if not REAL_DATA.is_dir():
+        skips["real_data"] = "../shared/data, beside the checkout, is absent"
+    if numba.config.DISABLE_JIT:
+        skips["compiled"] = "kernels are interpreted (NUMBA_DISABLE_JIT=1)"
+    for item in items:
+        for marker, reason in skips.items():
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))

@@ -1,0 +1,141 @@
+"""Between made-up data and the library: records and arrays to tables, a workload to a result, and equality of bits."""
+
+from __future__ import annotations
+
+import functools
+import tarfile
+
+import numba
+import numpy as np
+from workloads import NO_PARAMS, REAL_DATA
+
+import detmap
+
+AREA_NAMES = ("all", "small", "medium", "large", *map(str, range(4, 16)))
+METRICS = (
+    *("AP", "AP50", "AP75", "AP_small", "AP_medium", "AP_large"),
+    *("AR_1", "AR_10", "AR_100", "AR_small", "AR_medium", "AR_large"),
+)
+
+
+def examples(count):
+    """How many examples hypothesis makes in this leg: `count`, or fewer where kernels are checked or interpreted."""
+    if numba.config.DISABLE_JIT:
+        return max(count // 20, 5)
+    return max(count // 5, 5) if numba.config.BOUNDSCHECK else count
+
+
+def ground_truth_of(dataset):
+    """COCO's dicts as a table; annotations of unlisted categories are left out, as pycocotools never visits them."""
+    categories = [item["id"] for item in dataset["categories"]]
+    rows = [row for row in dataset["annotations"] if row["category_id"] in set(categories)]
+    return detmap.GroundTruth.from_arrays(
+        image_ids=[row["image_id"] for row in rows],
+        category_ids=[row["category_id"] for row in rows],
+        boxes=np.array([row["bbox"] for row in rows], float).reshape(-1, 4),
+        areas=[row["area"] for row in rows],
+        crowd=[bool(row["iscrowd"]) for row in rows],
+        images=[item["id"] for item in dataset["images"]],
+        categories=categories,
+    )
+
+
+def detections_of(results):
+    """Result records as a table."""
+    return detmap.Detections.from_arrays(
+        image_ids=[row["image_id"] for row in results],
+        category_ids=[row["category_id"] for row in results],
+        boxes=np.array([row["bbox"] for row in results], float).reshape(-1, 4),
+        scores=[row["score"] for row in results],
+    )
+
+
+def options_of(params):
+    """The settings of a workload under the names of `detmap.evaluate`; None is the protocol's own."""
+    options = {**NO_PARAMS, **(params or {})}
+    if options["area_ranges"] is not None:
+        options["area_ranges"] = dict(zip(AREA_NAMES, options["area_ranges"], strict=False))
+    return options
+
+
+def evaluate(dataset, results, params=None, **more):
+    """`detmap.evaluate` of a workload."""
+    return detmap.evaluate(ground_truth_of(dataset), detections_of(results), **options_of(params), **more)
+
+
+def tables_of_arrays(arrays):
+    """Both tables of what `detector_like` and `dense_scene` return."""
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=arrays["gt_image_ids"],
+        category_ids=arrays["gt_category_ids"],
+        boxes=arrays["gt_boxes"],
+        areas=arrays["gt_areas"],
+        crowd=arrays["gt_crowd"].astype(bool),
+        images=arrays["image_ids"],
+        categories=arrays["category_ids"],
+    )
+    found = detmap.Detections.from_arrays(
+        image_ids=arrays["dt_image_ids"],
+        category_ids=arrays["dt_category_ids"],
+        boxes=arrays["dt_boxes"],
+        scores=arrays["dt_scores"],
+    )
+    return truth, found
+
+
+def bits(array):
+    """The 64 bits of every float, all NaN made one: 0.0 and -0.0 differ."""
+    array = np.array(array, float)
+    array[np.isnan(array)] = np.nan
+    return array.view(np.int64)
+
+
+def same_bits(one, other):
+    """Whether two arrays of floats have one shape and the same bits."""
+    return np.shape(one) == np.shape(other) and np.array_equal(bits(one), bits(other))
+
+
+def expected_arrays(reference):
+    """The arrays of pycocotools, or of its twin, with NaN where -1 means undefined (a score may well be -1)."""
+    undefined = reference["precision"] == -1
+    return {
+        "precision": np.where(undefined, np.nan, reference["precision"]),
+        "recall": np.where(reference["recall"] == -1, np.nan, reference["recall"]),
+        "scores": np.where(undefined, np.nan, reference["scores"]),
+    }
+
+
+def assert_equal_arrays(result, reference):
+    """Every bit of `precision`, `recall` and `scores`."""
+    for name, expected in expected_arrays(reference).items():
+        got = getattr(result, name)
+        assert got.shape == expected.shape, f"{name}: {got.shape}, expected {expected.shape}"
+        if not np.array_equal(bits(got), bits(expected)):
+            where = tuple(np.argwhere(bits(got) != bits(expected))[0])
+            raise AssertionError(f"{name}{list(map(int, where))} is {got[where]!r}, expected {expected[where]!r}")
+
+
+def assert_same_result(one, other):
+    """Every bit of two results, and every metric."""
+    for name in ("precision", "recall", "scores", "average_precision"):
+        assert same_bits(getattr(one, name), getattr(other, name)), name
+    assert list(one) == list(other)
+    assert same_bits(list(one.values()), list(other.values()))
+
+
+@functools.cache
+def _archive(name):
+    with tarfile.open(REAL_DATA / "voc2007" / name) as archive:
+        files = {member.name: archive.extractfile(member) for member in archive if member.isfile()}
+        return {path: file.read().decode() for path, file in files.items()}
+
+
+def voc2007_annotations():
+    """The texts of VOC2007's test annotations by image."""
+    return {path.split("/")[-1].removesuffix(".xml"): text for path, text in _archive("Annotations.tar.gz").items()}
+
+
+def voc2007_detections(which):
+    """The texts of a detector's result files, "a" or "b", by class."""
+    files = _archive(f"detections_{which}.tar.gz")
+    return {path.split("_test_")[-1].removesuffix(".txt"): text for path, text in files.items()}

@@ -1,0 +1,340 @@
+"""Readers: what they take, what they return, and the one clear line for what they refuse."""
+
+import gzip
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import detmap
+from detmap.errors import InputError
+from detmap.formats import _source
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+TRUTH, FOUND = FIXTURES / "coco/ground_truth.json", FIXTURES / "coco/detections.json"
+RECORD = {"image_id": 1, "category_id": 2, "bbox": [1, 2, 3, 4], "score": 0.5}
+DOCUMENT = {
+    "images": [{"id": 1}, {"id": 2}],
+    "categories": [{"id": 2, "name": "cat"}],
+    "annotations": [{"id": 1, "image_id": 1, "category_id": 2, "bbox": [1, 2, 3, 4], "area": 12, "iscrowd": 0}],
+}
+XML = (
+    "<annotation><object><name>cat</name><difficult>1</difficult><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>3</xmax>"
+    "<ymax>5</ymax></bndbox><part><name>tail</name><bndbox><xmin>0</xmin><ymin>0</ymin><xmax>9</xmax><ymax>9</ymax>"
+    "</bndbox></part></object></annotation>"
+)
+
+
+def same(a, b):
+    return all(
+        np.array_equal(x, y)
+        for x, y in (
+            (a.boxes, b.boxes),
+            (a.images.values[a.images.codes], b.images.values[b.images.codes]),
+            (a.categories.values[a.categories.codes], b.categories.values[b.categories.codes]),
+        )
+    )
+
+
+def encoded(value):
+    return json.dumps(value).encode()
+
+
+@pytest.mark.parametrize("path", [TRUTH, FOUND])
+def test_every_kind_of_source_gives_the_same_table(path, tmp_path):
+    read = detmap.read_coco if path == TRUTH else detmap.read_coco_results
+    data = path.read_bytes()
+    packed = tmp_path / "packed.json.gz"
+    packed.write_bytes(gzip.compress(data))
+    reference = read(path)
+    parsed = json.loads(data)
+    if path == TRUTH:
+        assert np.array_equal(reference.areas, [a["area"] for a in parsed["annotations"]])
+        assert np.array_equal(reference.crowd, [a["iscrowd"] for a in parsed["annotations"]])
+        assert np.array_equal(reference.boxes, [a["bbox"] for a in parsed["annotations"]])
+    else:
+        assert np.array_equal(reference.scores, [r["score"] for r in parsed])
+        assert np.array_equal(reference.boxes, [r["bbox"] for r in parsed])
+    with path.open("rb") as raw, path.open() as text:
+        sources = (str(path), data, bytearray(data), memoryview(data), raw, text, packed, io.BytesIO(data), parsed)
+        for source in sources:
+            assert same(read(source), reference)
+
+
+def test_results_may_hold_numpy_values():
+    record = {"image_id": np.int64(1), "category_id": np.int32(2), "bbox": np.arange(4.0), "score": np.float32(0.5)}
+    found = detmap.read_coco_results([record])
+    assert found.boxes.tolist() == [[0, 1, 2, 3]]
+    assert found.scores.tolist() == [0.5]
+
+
+def test_string_ids_and_ids_beyond_32_bits():
+    big = [{**RECORD, "image_id": 2**62}, {**RECORD, "image_id": -5}]
+    assert detmap.read_coco_results(encoded(big)).images.values.tolist() == [-5, 2**62]
+    words = [{**RECORD, "image_id": "b"}, {**RECORD, "image_id": "a"}]
+    assert detmap.read_coco_results(encoded(words)).images.values.tolist() == ["a", "b"]
+
+
+def test_numbers_are_read_as_float_reads_them():
+    texts = [
+        "0.1",
+        "1e-320",
+        "123456789012345678901234567890",
+        "2.2250738585072011e-308",
+        "0.3000000000000000444",
+        "-0.0",
+    ]
+    data = ('[{"image_id":1,"category_id":2,"bbox":[%s,0,1,1],"score":%s}]').replace("%s", "{}")
+    for text in texts:
+        found = detmap.read_coco_results(data.replace("{}", text).encode())
+        assert found.boxes[0, 0] == float(text)
+        assert found.scores[0] == float(text)
+
+
+def broken(change):
+    record = json.loads(json.dumps(RECORD))
+    change(record)
+    return json.dumps([RECORD, record]).encode()  # json writes NaN, as people's programs do
+
+
+REFUSED_RESULTS = {
+    "is empty": b" ",
+    "is not valid JSON": b"hello",
+    "truncated": encoded([RECORD])[:-10],
+    "is not a list of detections but an object": b"{}",
+    "is ground truth where detections were expected; are the arguments swapped": encoded(DOCUMENT),
+    "record 1: must be an object, not a number": encoded([RECORD, 3]),
+    "record 1, field 'score': is missing": broken(lambda r: r.pop("score")),
+    "record 1, field 'bbox': is missing": broken(lambda r: r.pop("bbox")),
+    "record 1, field 'image_id': is missing": broken(lambda r: r.pop("image_id")),
+    "record 1, field 'bbox': has 3 numbers where 4 are expected (got [1, 2, 3])": broken(lambda r: r["bbox"].pop()),
+    "record 1, field 'bbox': must be a list of 4 numbers, not a string": broken(lambda r: r.update(bbox="1,2,3,4")),
+    "record 1, field 'bbox': must be a finite number": broken(lambda r: r.update(bbox=[1, 2, 3, float("nan")])),
+    "record 1, field 'bbox': must be a finite number (got [1, 2, 3, inf])": broken(
+        lambda r: r.update(bbox=[1, 2, 3, float("inf")])
+    ),
+    "record 1, field 'bbox': must be a number, not null": broken(lambda r: r.update(bbox=[1, 2, 3, None])),
+    "record 1, field 'bbox': width and height must not be negative": broken(lambda r: r.update(bbox=[1, 2, 3, -4])),
+    "record 1, field 'score': must be a finite number (got nan)": broken(lambda r: r.update(score=float("nan"))),
+    "record 1, field 'score': must be a number, not a string (got '0.5')": broken(lambda r: r.update(score="0.5")),
+    "record 1, field 'image_id': must be an integer or a string (got 1.5)": broken(lambda r: r.update(image_id=1.5)),
+    "record 1, field 'image_id': must be an integer or a string (got True)": broken(lambda r: r.update(image_id=True)),
+    "record 1, field 'image_id': ids must be all integers or all strings": broken(lambda r: r.update(image_id="1")),
+    "record 1, field 'image_id': is beyond 64 bits": broken(lambda r: r.update(image_id=2**70)),
+    "is longer than 1024 characters": broken(lambda r: r.update(image_id="x" * 5000)).replace(
+        b'"image_id": 1,', b'"image_id": "1",'
+    ),
+    "nested too deeply": b"[" * 200_000 + b"]" * 200_000,
+    "NaN and Infinity are not JSON": broken(lambda r: r.update(other=float("nan"))),
+    "damaged gzip data": gzip.compress(encoded([RECORD]))[:10] + b"garbage, not deflate",
+    "cut short": gzip.compress(encoded([RECORD]))[:-12],
+}
+
+
+@pytest.mark.parametrize("message", REFUSED_RESULTS)
+def test_refused_results(message, tmp_path):
+    path = tmp_path / "bad.json"
+    path.write_bytes(REFUSED_RESULTS[message])
+    with pytest.raises(InputError) as caught:
+        detmap.read_coco_results(path)
+    text = str(caught.value)
+    assert message in text
+    assert text.startswith(str(path))
+    assert "\n" not in text
+    assert len(text) < 600
+
+
+@pytest.mark.parametrize("cut", range(len(encoded([RECORD]))))
+def test_no_truncation_is_accepted(cut):
+    with pytest.raises(InputError):
+        detmap.read_coco_results(encoded([RECORD])[:cut])
+
+
+def changed(change):
+    document = json.loads(json.dumps(DOCUMENT))
+    change(document)
+    return json.dumps(document).encode()
+
+
+REFUSED_TRUTH = {
+    "is a list of detections where ground truth was expected; are the arguments swapped": encoded([RECORD]),
+    "is not COCO ground truth but a list": b"[]",
+    "field 'images': is missing": changed(lambda d: d.pop("images")),
+    "field 'annotations': must be a list, not an object": changed(lambda d: d.update(annotations={})),
+    "annotation 0, field 'area': is missing": changed(lambda d: d["annotations"][0].pop("area")),
+    "annotation 0, field 'area': must be a finite number": changed(
+        lambda d: d["annotations"][0].update(area=float("nan"))
+    ),
+    "field 'area': an area must be a finite number of 0 or more": changed(
+        lambda d: d["annotations"][0].update(area=-1)
+    ),
+    "annotation 0, field 'iscrowd': must not be a string": changed(lambda d: d["annotations"][0].update(iscrowd="no")),
+    "record 0, field 'image_id': is not among the images (got 7)": changed(
+        lambda d: d["annotations"][0].update(image_id=7)
+    ),
+    "field 'category_id': is not among the categories": changed(lambda d: d["annotations"][0].update(category_id=7)),
+    "category 0, field 'name': must not be a number": changed(lambda d: d["categories"][0].update(name=3)),
+    "image 1, field 'id': is missing": changed(lambda d: d["images"][1].pop("id")),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED_TRUTH)
+def test_refused_ground_truth(message):
+    with pytest.raises(InputError) as caught:
+        detmap.read_coco(REFUSED_TRUTH[message])
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("ground truth: ")
+
+
+def test_what_is_accepted_is_counted():
+    def unusual(document):
+        extra = {**DOCUMENT["annotations"][0], "bbox": [1, 2, 0, 4]}
+        document["annotations"] += [extra, {**extra, "id": 0}]
+        document["annotations"][0].pop("iscrowd")
+
+    truth = detmap.read_coco(changed(unusual))
+    assert truth.notices == {
+        "missing_iscrowd": 1,
+        "duplicate_annotation_ids": 1,
+        "zero_id": 1,
+        "zero_sized_boxes": 2,
+    }
+    found = detmap.read_coco_results(
+        encoded([RECORD, {**RECORD, "category_id": 99}, {**RECORD, "image_id": 5}]), truth, unknown_images="ignore"
+    )
+    result = detmap.evaluate(truth, found)
+    assert len(found) == 2
+    assert result.notices["unknown_image"] == 1
+    assert result.notices["unknown_category"] == 1
+    assert result.notices["zero_id"] == 1
+
+
+def test_unknown_images_are_refused_unless_told_otherwise():
+    truth = detmap.read_coco(DOCUMENT)
+    with pytest.raises(InputError, match=r"record 1, field 'image_id': is not an image of the ground truth \(got 9\)"):
+        detmap.read_coco_results([RECORD, {**RECORD, "image_id": 9}], truth)
+    with pytest.raises(InputError, match="expected GroundTruth, not str"):
+        detmap.read_coco_results([RECORD], "gt.json")
+    with pytest.raises(InputError, match="unknown_images"):
+        detmap.read_coco_results([{**RECORD, "image_id": 9}], truth, unknown_images="drop")
+
+
+def test_missing_file_and_folder(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        detmap.read_coco(tmp_path / "none.json")
+    with pytest.raises(InputError, match="is a folder"):
+        detmap.read_coco(tmp_path)
+    with pytest.raises(InputError, match="cannot read a int"):
+        detmap.read_coco(3)
+
+
+def test_gzip_bombs_are_bounded(monkeypatch):
+    monkeypatch.setattr(_source, "_LEAST_LIMIT", 1 << 20)
+    with pytest.raises(InputError, match="grows beyond"):
+        detmap.read_coco_results(gzip.compress(b" " * (32 << 20)))
+
+
+def test_gzip_of_several_members():
+    data = encoded([RECORD])
+    assert len(detmap.read_coco_results(gzip.compress(data[:20]) + gzip.compress(data[20:]))) == 1
+
+
+def archive(files):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        for name, text in files.items():
+            info = tarfile.TarInfo("folder/" + name)
+            info.size = len(text)
+            tar.addfile(info, io.BytesIO(text.encode()))
+    return out.getvalue()
+
+
+def test_voc_sources(tmp_path):
+    folder = FIXTURES / "voc"
+    truth, found = detmap.read_voc(folder / "Annotations"), detmap.read_voc_results(folder / "results")
+    xml = {p.name: p.read_text() for p in (folder / "Annotations").iterdir()}
+    text = {p.name: p.read_text() for p in (folder / "results").iterdir()}
+    packed = tmp_path / "a.tar.gz"
+    packed.write_bytes(archive(xml))
+    for source in (xml, packed, packed.read_bytes(), io.BytesIO(packed.read_bytes())):
+        assert same(detmap.read_voc(source), truth)
+    assert same(detmap.read_voc_results(text), found)
+    assert same(detmap.read_voc_results(archive(text)), found)
+    wanted = truth.images.values[:7].tolist()
+    part = detmap.read_voc(folder / "Annotations", wanted)
+    assert part.images.values.tolist() == wanted
+    (tmp_path / "set.txt").write_text("".join(f"{i}  1\n" for i in wanted))
+    assert same(detmap.read_voc(folder / "Annotations", tmp_path / "set.txt"), part)
+    kept = detmap.read_voc_results(folder / "results", part, unknown_images="ignore")
+    assert 0 < len(kept) < len(found)
+
+
+def test_voc_objects_and_their_parts():
+    truth = detmap.read_voc({"a.xml": XML})
+    assert truth.boxes.tolist() == [[1, 2, 3, 5]]
+    assert truth.areas.tolist() == [12]
+    assert truth.difficult.tolist() == [True]
+    assert truth.category_names == ("cat",)
+
+
+REFUSED_XML = {
+    "declares a document type or entities": '<!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>',
+    "is not valid XML": XML[:-5],
+    "object 0, field 'xmax': must be a finite number (got 'nan')": XML.replace("<xmax>3<", "<xmax>nan<"),
+    "object 0, field 'ymax': is missing": XML.replace("<ymax>5</ymax>", ""),
+    "object 0, field 'name': is missing": XML.replace("<name>cat</name>", ""),
+    "the far corner lies before the near one": XML.replace("<xmax>3<", "<xmax>0<"),
+    "field 'difficult': must be 0 or 1 (got 'yes')": XML.replace("<difficult>1<", "<difficult>yes<"),
+    "nested too deeply": "<a>" * 100 + "</a>" * 100,
+}
+
+
+@pytest.mark.parametrize("message", REFUSED_XML)
+def test_refused_xml(message):
+    with pytest.raises(InputError) as caught:
+        detmap.read_voc({"000001.xml": REFUSED_XML[message]})
+    assert message in str(caught.value)
+    assert "000001.xml" in str(caught.value)
+
+
+REFUSED_LINES = {
+    "line 2: has 5 fields where 6 are expected": "a 0.5 1 2 3 4\na 0.5 1 2 3\n",
+    "line 1, field 'score': must be a finite number (got b'nan')": "a nan 1 2 3 4\n",
+    "line 3, field 'xmin': must be a finite number (got b'x')": "a .5 1 2 3 4\n\na .5 x 2 3 4",
+    "line 1: the far corner lies before the near one": "a .5 5 2 3 4",
+    "line 1: has a field of absurd length": "a" * 10_000 + " .5 1 2 3 4",
+}
+
+
+@pytest.mark.parametrize("message", REFUSED_LINES)
+def test_refused_voc_lines(message):
+    with pytest.raises(InputError) as caught:
+        detmap.read_voc_results({"comp4_det_test_cat.txt": REFUSED_LINES[message]})
+    assert message.replace("b'", "'") in str(caught.value).replace("b'", "'")
+
+
+def test_refused_voc_places(tmp_path):
+    with pytest.raises(InputError, match="does not say its class"):
+        detmap.read_voc_results({"cat.txt": "a .5 1 2 3 4"})
+    with pytest.raises(InputError, match=r"holds no file that ends in \.xml"):
+        detmap.read_voc(tmp_path)
+    with pytest.raises(InputError, match="neither a folder nor a tar archive"):
+        detmap.read_voc(b"not a tar")
+    with pytest.raises(InputError, match=r"no name ends in \.xml"):
+        detmap.read_voc({})
+    with pytest.raises(InputError, match="2 images of the image set have no annotation"):
+        detmap.read_voc({"a.xml": XML}, ["a", "b", "c"])
+    with pytest.raises(InputError, match="no such file"):
+        detmap.read_voc({"a.xml": XML}, tmp_path / "none.txt")
+
+
+def test_an_image_without_objects_counts_and_empty_results_are_fine():
+    truth = detmap.read_voc({"a.xml": XML, "b.xml": "<annotation></annotation>"})
+    assert truth.images.values.tolist() == ["a", "b"]
+    found = detmap.read_voc_results({"comp4_det_test_cat.txt": ""})
+    result = detmap.evaluate(truth, found, "voc2007")
+    assert np.isnan(result["mAP"])  # the only object is difficult
+    assert result.notices["no_detections"] == 1

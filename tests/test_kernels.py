@@ -1,0 +1,515 @@
+"""Every kernel against its naive twin, and one compiled signature each."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import math
+import pkgutil
+
+import naive
+import numpy as np
+import pytest
+import workloads
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import evaluate, examples, same_bits, tables_of_arrays
+
+import detmap
+import detmap.kernels
+from detmap.kernels import curves, matching, overlap, readonly, sorting
+from detmap.protocols import PRESETS
+
+# ------------------------------------------------------------------------------------------------------------ sorting
+
+ODD = [0.0, -0.0, math.inf, -math.inf, math.nan, 5e-324, -5e-324, 2.0**-1074, 1e308, -1e308, 0.1, 0.1 + 2**-56]
+scores = st.sampled_from(ODD) | st.floats(width=64) | st.floats(0, 1, width=32) | st.integers(-3, 3).map(float)
+
+
+def sort_groups(values, starts, order):
+    """The kernel, group by group in two blocks."""
+    out = np.array(order, np.int32)
+    middle = (len(starts) - 1) // 2
+    for begin, end in ((0, middle), (middle, len(starts) - 1)):
+        sorting.sort_groups(readonly(values, np.float64), readonly(starts, np.int64), begin, end, out)
+    return out.tolist()
+
+
+@settings(max_examples=examples(400))
+@given(st.lists(st.lists(scores, max_size=60), max_size=4), st.randoms(use_true_random=False))
+def test_sort_groups(groups, random):
+    """Descending, NaN last, zeros of both signs equal, stable: below and above the size where the radix sort begins."""
+    values = [score for group in groups for score in group]
+    starts = np.cumsum([0, *map(len, groups)])
+    order = list(range(len(values)))
+    random.shuffle(order)
+    expected = []
+    for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        members = order[begin:end]
+        expected += [members[i] for i in naive.by_score([values[i] for i in members])]
+    assert sort_groups(values, starts, order) == expected
+
+
+@pytest.mark.parametrize("size", [2, 39, 40, 41, 42, 1000])
+@pytest.mark.parametrize("kind", ["float32", "tenths", "logits", "all equal", "odd"])
+def test_sort_of_sizes_around_the_switch(size, kind):
+    rng = np.random.default_rng(size)
+    values = rng.choice(ODD, size) if kind == "odd" else np.asarray(workloads.SCORES[kind](rng, size), float)
+    assert sort_groups(values, [0, size], range(size)) == naive.by_score(values.tolist())
+    assert values[naive.by_score(values.tolist())].tolist()[0] == np.nanmax(values)
+
+
+@settings(max_examples=examples(200))
+@given(st.integers(1, 6).flatmap(lambda g: st.tuples(st.just(g), st.lists(st.integers(0, g - 1)))))
+def test_group_by(case):
+    groups, keys = case
+    order = np.arange(len(keys))[::-1]
+    out, starts = np.empty(len(keys), np.int32), np.empty(groups + 1, np.int64)
+    sorting.group_by(readonly(keys, np.int32), readonly(order, np.int32), out, starts)
+    expected = [[i for i in order.tolist() if keys[i] == g] for g in range(groups)]
+    assert [out[a:b].tolist() for a, b in itertools.pairwise(starts)] == expected
+
+
+@settings(max_examples=examples(200))
+@given(st.lists(st.lists(st.integers(0, 2), max_size=6), max_size=5))
+def test_runs(groups):
+    keys = [key for group in groups for key in group]
+    order = np.arange(len(keys))
+    starts = np.cumsum([0, *map(len, groups)])
+    expected = []  # start, group, key
+    for g, group in enumerate(groups):
+        for i, key in enumerate(group):
+            if i == 0 or key != group[i - 1]:
+                expected.append((int(starts[g]) + i, g, key))
+    columns = readonly(starts, np.int64), readonly(keys, np.int32), readonly(order, np.int32)
+    count = sorting.count_runs(*columns)
+    assert count == len(expected)
+    out = np.empty(count + 1, np.int64), np.empty(count, np.int32), np.empty(count, np.int32)
+    sorting.find_runs(*columns, *out)
+    assert list(zip(out[0].tolist(), out[1].tolist(), out[2].tolist(), strict=False)) == expected
+    assert out[0][-1] == len(keys)
+
+
+pairs = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 4))).map(sorted)
+
+
+@settings(max_examples=examples(200))
+@given(pairs, pairs)
+def test_join(left, right):
+    columns = [readonly([pair[i] for pair in side], np.int32) for side in (left, right) for i in (0, 1)]
+    out = np.empty(min(len(left), len(right)), np.int64), np.empty(min(len(left), len(right)), np.int64)
+    count = sorting.join(*columns, *out)
+    expected = [(i, right.index(pair)) for i, pair in enumerate(left) if pair in right]
+    assert list(zip(out[0][:count].tolist(), out[1][:count].tolist(), strict=True)) == expected
+
+
+# ------------------------------------------------------------------------------------------------------------ overlap
+
+
+def boxes_of(table, sizes, pixel):
+    table = np.asarray(table, float).reshape(-1, 4)
+    return overlap.Boxes(readonly(table, np.float64), readonly(np.arange(len(table)), np.int32), sizes, pixel)
+
+
+def cells_of(detections, ground_truth):
+    """Cells of so many detections and objects each."""
+    bounds = [np.cumsum([0, *counts]) for counts in (detections, ground_truth)]
+    columns = (bounds[0][:-1], bounds[0][1:], bounds[1][:-1], bounds[1][1:])
+    return overlap.Cells(*(readonly(column, np.int64) for column in columns))
+
+
+def candidates_of(found, truth, crowd, lowest, *, sizes=True, pixel=0.0):
+    """The kernel on cells given as lists of boxes: for each detection of each cell the pairs (object, overlap)."""
+    cells = cells_of([len(cell) for cell in found], [len(cell) for cell in truth])
+    flat = [np.array([box for cell in side for box in cell], float).reshape(-1, 4) for side in (found, truth)]
+    out = overlap.box_candidates(
+        cells,
+        boxes_of(flat[0], sizes, pixel),
+        boxes_of(flat[1], sizes, pixel),
+        readonly(crowd, np.bool_),
+        lowest,
+        0,
+        len(found),
+    )
+    return [
+        list(zip(out.ground_truth[a:b].tolist(), out.iou[a:b].tolist(), strict=True))
+        for a, b in zip(out.first.tolist(), out.last.tolist(), strict=True)
+    ]
+
+
+def expected_candidates(found, truth, crowd, lowest, *, sizes=True, pixel=0.0):
+    rows, at = [], 0
+    for detections, objects in zip(found, truth, strict=True):
+        flags = crowd[at : at + len(objects)]
+        at += len(objects)
+        if not len(detections):
+            continue
+        ious = naive.box_iou(detections, objects, flags) if sizes else naive.voc_iou(detections, objects, bool(pixel))
+        rows += [[(g, float(value)) for g, value in enumerate(row) if value >= lowest] for row in ious]
+    return rows
+
+
+coordinate = st.integers(-2, 12) | st.floats(-2, 12, width=32)
+size = st.integers(0, 6) | st.floats(0, 6, width=32)
+xywh = st.tuples(coordinate, coordinate, size, size)
+
+
+@settings(max_examples=examples(300))
+@given(
+    st.lists(st.tuples(st.lists(xywh, max_size=5), st.lists(xywh, max_size=5)), max_size=3),
+    st.sampled_from([0.5, 0.05, 1e-9, 0.0, -1.0]),
+    st.data(),
+)
+def test_box_candidates(cells, lowest, data):
+    found, truth = [cell[0] for cell in cells], [cell[1] for cell in cells]
+    count = sum(map(len, truth))
+    crowd = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    assert candidates_of(found, truth, crowd, lowest) == expected_candidates(found, truth, crowd, lowest)
+
+
+@pytest.mark.parametrize("lowest", [0.5, 0.3, 1e-6, 0.0])
+@pytest.mark.parametrize(("objects", "detections"), [(8, 64), (8, 63), (7, 100), (40, 60), (100, 30)])
+@pytest.mark.parametrize("grid", [True, False])
+def test_swept_cells(objects, detections, lowest, grid):
+    """With many equal edges, and without."""
+    rng = np.random.default_rng(objects)
+
+    def boxes(n):
+        if grid:
+            return np.concatenate([rng.integers(0, 6, (n, 2)) * 4, rng.choice([0, 4, 8, 12], (n, 2))], axis=1)
+        return np.concatenate([rng.random((n, 2)) * 20, 4 + rng.random((n, 2)) * 9], axis=1)
+
+    found, truth = [boxes(detections), boxes(3)], [boxes(objects), boxes(2)]
+    crowd = rng.random(objects + 2) < 0.2
+    got = candidates_of(found, truth, crowd, lowest)
+    assert got == expected_candidates(found, truth, crowd, lowest)
+    assert any(got) if lowest == 0.5 else max(map(len, got)) > 1
+
+
+@pytest.mark.parametrize("pixel", [0.0, 1.0])
+def test_candidates_of_corners(pixel):
+    rng = np.random.default_rng(3)
+
+    def boxes(n):
+        near = rng.integers(0, 30, (n, 2))
+        return np.concatenate([near, near + rng.integers(1, 9, (n, 2))], axis=1)
+
+    found, truth = [boxes(80), boxes(3)], [boxes(20), boxes(4)]
+    crowd = np.zeros(24, bool)
+    for lowest in (0.5, 0.1, 1e-9, 0.0):
+        keywords = {"sizes": False, "pixel": pixel}
+        assert candidates_of(found, truth, crowd, lowest, **keywords) == expected_candidates(
+            found, truth, crowd, lowest, **keywords
+        )
+
+
+def test_pixels_that_touch_only_when_inclusive():
+    """Boxes side by side, 1 to 3 and 3 to 5: they share the column 3 if the last pixel is inside. Swept and not."""
+    for copies in (1, 30):
+        found, truth = [[[1, 1, 3, 3]] * copies], [[[3, 1, 5, 3]] * copies]
+        for pixel, expected in ((1.0, 3 / 15), (0.0, None)):
+            rows = candidates_of(found, truth, [False] * copies, 1e-9, sizes=False, pixel=pixel)
+            assert rows == [[(g, expected) for g in range(copies)] if expected else []] * copies
+
+
+@settings(max_examples=examples(100))
+@given(st.lists(xywh, max_size=8), st.booleans())
+def test_box_areas(table, sizes):
+    boxes = [[x, y, w, h] if sizes else [x, y, x + w, y + h] for x, y, w, h in table]
+    out = np.empty(len(boxes))
+    overlap.box_areas(boxes_of(boxes, sizes, 0.0 if sizes else 1.0), 0, len(boxes), out)
+    expected = [b[2] * b[3] if sizes else (b[2] - b[0] + 1.0) * (b[3] - b[1] + 1.0) for b in boxes]
+    assert same_bits(out, np.array(expected, float))
+
+
+# ----------------------------------------------------------------------------------------------------------- matching
+
+
+def words(bits):
+    """Bits (n, b) packed into rows of 64-bit words."""
+    out = np.zeros((len(bits), -(-bits.shape[1] // 64)), np.uint64)
+    for (row, bit), value in np.ndenumerate(bits):
+        out[row, bit // 64] |= np.uint64(int(value) << (bit % 64))
+    return out
+
+
+def unpack(array, count):
+    return np.array([[int(row[bit // 64]) >> (bit % 64) & 1 for bit in range(count)] for row in array], bool).reshape(
+        -1, count
+    )
+
+
+@settings(max_examples=examples(300))
+@given(
+    st.lists(st.tuples(st.lists(xywh, min_size=1, max_size=6), st.lists(xywh, min_size=1, max_size=6)), max_size=3),
+    st.sampled_from([[0.5], [0.25, 0.5, 0.75], [0.0, 0.9], np.linspace(0.05, 0.95, 23).tolist()]),
+    st.sampled_from([[[0, 1e10]], [[0, 1e10], [0, 9], [9, 16], [16, 1e10]]]),
+    st.data(),
+)
+def test_match_by_the_best_that_is_free(cells, thresholds, ranges, data):
+    """COCO's rule; detections of a cell are in the order of their score."""
+    found, truth = [cell[0] for cell in cells], [cell[1] for cell in cells]
+    objects = [box for cell in truth for box in cell]
+    crowd = data.draw(st.lists(st.booleans(), min_size=len(objects), max_size=len(objects)))
+    areas = data.draw(
+        st.lists(st.sampled_from([4.0, 9.0, 12.5, 16.0, 20.0]), min_size=len(objects), max_size=len(objects))
+    )
+    hit, ignored = run_match(found, truth, areas, crowd, crowd, thresholds, ranges, only_best=False)
+    d = at = 0
+    for detections, cell in zip(found, truth, strict=True):
+        here = slice(at, at + len(cell))
+        at += len(cell)
+        ious = naive.box_iou(detections, cell, crowd[here])
+        for a, (low, high) in enumerate(ranges):
+            ignore = [c or area < low or area > high for c, area in zip(crowd[here], areas[here], strict=True)]
+            order = np.arange(len(detections))[::-1].tolist()  # falling scores
+            matched, skip = naive.coco_match_cell(ious, order, ignore, crowd[here], thresholds)
+            for t in range(len(thresholds)):
+                for i, box in enumerate(detections):
+                    bit = a * len(thresholds) + t
+                    outside = not low <= box[2] * box[3] <= high
+                    assert hit[d + i, bit] == (matched[t, i] >= 0 and not skip[t, i])
+                    assert ignored[d + i, bit] == (skip[t, i] if matched[t, i] >= 0 else outside)
+        d += len(detections)
+
+
+def run_match(found, truth, areas, ignore, crowd, thresholds, ranges, *, only_best, sizes=True, pixel=0.0):
+    """mark_misses, box_candidates and match on cells given as lists of boxes: the hit and ignored bits."""
+    cells = cells_of([len(cell) for cell in found], [len(cell) for cell in truth])
+    sides = [boxes_of([box for cell in side for box in cell], sizes, pixel) for side in (found, truth)]
+    objects = matching.Objects(readonly(areas, np.float64), readonly(ignore, np.bool_), readonly(crowd, np.bool_))
+    count, bits = sum(map(len, found)), len(thresholds) * len(ranges)
+    hit, ignored = (np.full((count, -(-bits // 64)), 2**64 - 1, np.uint64) for _ in range(2))
+    own, lowest = np.empty(count), float(min(thresholds))
+    overlap.box_areas(sides[0], 0, count, own)
+    bounds, levels = readonly(np.array(ranges, float), np.float64), readonly(thresholds, np.float64)
+    matching.mark_misses(readonly(own, np.float64), bounds, len(thresholds), 0, count, hit, ignored)
+    for begin, end in ((0, len(found) // 2), (len(found) // 2, len(found))):
+        candidates = overlap.box_candidates(cells, *sides, readonly(crowd, np.bool_), lowest, begin, end)
+        matching.match(cells, candidates, objects, levels, bounds, only_best, begin, end, hit, ignored)
+    return unpack(hit, bits), unpack(ignored, bits)
+
+
+@settings(max_examples=examples(200))
+@given(
+    st.lists(st.tuples(st.lists(xywh, min_size=1, max_size=6), st.lists(xywh, min_size=1, max_size=6)), max_size=2),
+    st.sampled_from([[0.5], [0.25, 0.5]]),
+    st.data(),
+)
+def test_match_by_the_best_alone(cells, thresholds, data):
+    """VOC's rule."""
+    corners = [[[[x, y, x + w, y + h] for x, y, w, h in side] for side in cell] for cell in cells]
+    found, truth = [cell[0] for cell in corners], [cell[1] for cell in corners]
+    count = sum(map(len, truth))
+    difficult = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    no_crowd = [False] * count
+    hit, ignored = run_match(
+        found,
+        truth,
+        [1.0] * count,
+        difficult,
+        no_crowd,
+        thresholds,
+        [[0, 1e10]],
+        only_best=True,
+        sizes=False,
+        pixel=1.0,
+    )
+    for t, threshold in enumerate(thresholds):
+        d = at = 0
+        for detections, cell in zip(found, truth, strict=True):
+            objects = {"1": (cell, difficult[at : at + len(cell)])}
+            at += len(cell)
+            falling = [-float(i) for i in range(len(detections))]
+            _, outcome, _ = naive.voc_match(["1"] * len(detections), falling, detections, objects, threshold)
+            for i, what in enumerate(outcome):
+                assert (hit[d + i, t], ignored[d + i, t]) == (what == "TP", what == "ignored")
+            d += len(detections)
+
+
+@settings(max_examples=examples(300))
+@given(st.data())
+def test_collect_hits(data):
+    """Rankings made in two blocks, cut anywhere, against a plain count."""
+    classes, areas = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([1, 3]))
+    thresholds = data.draw(st.sampled_from([1, 2, 30]))
+    caps = data.draw(st.sampled_from([[1], [1, 2, 5], [2, 100]]))
+    sizes = data.draw(st.lists(st.integers(0, 8), min_size=classes, max_size=classes))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    starts = np.cumsum([0, *sizes])
+    count, bits = int(starts[-1]), areas * thresholds
+    ignored = rng.random((count, bits)) < rng.choice([0.0, 0.2, 1.0])
+    hit = (rng.random((count, bits)) < rng.choice([0.0, 0.4])) & ~ignored
+    values = np.concatenate([-np.sort(-rng.integers(0, 5, n) / 4.0) for n in sizes])
+    ranks = rng.integers(0, 4, count)
+    for c in range(classes):
+        if sizes[c]:
+            ranks[starts[c]] = 0  # the best of all is the best of its image
+    most = [int(hit[a:b].sum(axis=0).max(initial=0)) for a, b in itertools.pairwise(starts)]
+    positives = np.array([[n + 1] * areas for n in most])
+    positives[rng.random(positives.shape) < 0.1] = 0
+    hit &= np.repeat(np.repeat(positives > 0, sizes, axis=0), thresholds, axis=1)
+    expected = []
+    for c in range(classes):
+        for a in range(areas):
+            for cap in caps:
+                for t in range(thresholds):
+                    kept = [d for d in range(starts[c], starts[c + 1]) if ranks[d] < cap]
+                    counted = [d for d in kept if not ignored[d, a * thresholds + t]]
+                    found = [(i + 1, values[d]) for i, d in enumerate(counted) if hit[d, a * thresholds + t]]
+                    expected.append((found, len(counted), values[kept[0]] if kept else 0.0))
+    total = len(expected)
+    cut = data.draw(st.integers(0, total))
+    got = []
+    for begin, end in ((0, cut), (cut, total)):
+        per_class = areas * len(caps) * thresholds
+        room = np.repeat(np.minimum(positives, np.array(sizes)[:, None]).ravel(), len(caps) * thresholds)[begin:end]
+        assert per_class * classes == total
+        out_starts = np.concatenate(([0], np.cumsum(room))).astype(np.int64)
+        out_ranks, out_scores = np.empty(out_starts[-1], np.int64), np.empty(out_starts[-1])
+        items, first = np.empty(end - begin, np.int64), np.empty(end - begin)
+        matching.collect_hits(
+            readonly(starts, np.int64), readonly(ranks, np.int32), readonly(values, np.float64),
+            readonly(words(hit), np.uint64), readonly(words(ignored), np.uint64), readonly(caps, np.int64),
+            readonly(positives, np.int64), thresholds, begin, end, out_starts, out_ranks, out_scores, items, first,
+        )  # fmt: skip
+        for q in range(end - begin):
+            rows = slice(out_starts[q], out_starts[q + 1])
+            found = list(zip(out_ranks[rows].tolist(), out_scores[rows].tolist(), strict=True))
+            got.append((found, int(items[q]), float(first[q])))
+    assert got == expected
+
+
+# ------------------------------------------------------------------------------------------------------------- curves
+
+RULES = {curves.STEP: naive.step_ap, curves.ALL_POINT: naive.all_point_ap, curves.TRAPEZOID: naive.trapezoid_ap}
+ranking = st.lists(st.booleans(), max_size=25).map(naive.ranks_of)
+rankings = st.lists(st.tuples(ranking, st.integers(0, 4)), max_size=6)
+
+
+def hits_of(rows):
+    """Starts, ranks and positives of `(ranks, missed)` rows."""
+    starts = readonly(np.cumsum([0, *(len(ranks) for ranks, _ in rows)]), np.int64)
+    flat = readonly([rank for ranks, _ in rows for rank in ranks], np.int64)
+    return starts, flat, readonly([len(ranks) + missed for ranks, missed in rows], np.int64)
+
+
+@settings(max_examples=examples(300))
+@given(rankings, st.sampled_from(sorted(RULES)), st.sampled_from([0.0, 2.0**-52]))
+def test_average_precision(rows, rule, epsilon):
+    """To the last bit: precisions are added in rank order and divided once."""
+    if rule == curves.TRAPEZOID:
+        epsilon = 0.0  # before rank 1 the kernel has 1 and the twin the precision there, the same but for an epsilon
+    out = np.empty(len(rows))
+    curves.average_precision(*hits_of(rows), rule, epsilon, 0, len(rows), out)
+    expected = [RULES[rule](ranks, len(ranks) + missed, epsilon) for ranks, missed in rows]
+    assert same_bits(out, np.array(expected, float))
+
+
+GRIDS = [
+    np.linspace(0, 1, 101).tolist(),
+    np.arange(0, 1.1, 0.1).tolist(),
+    [0.0],
+    [1.0, 0.5, 0.0],
+    [0.5, 1.5, 0.2],
+    [-1.0, 1 / 3, 2 / 3],
+    [1.0],
+]
+
+
+@settings(max_examples=examples(300))
+@given(rankings, st.sampled_from(GRIDS), st.sampled_from([0.0, 2.0**-52]), st.booleans())
+def test_interpolate(rows, grid, epsilon, with_scores):
+    starts, flat, positives = hits_of(rows)
+    at_hits = -np.arange(flat.size, dtype=float)
+    first = np.arange(len(rows)) + 0.5
+    precision = np.full((len(rows), len(grid)), 7.0)
+    out_scores = np.full((len(rows) if with_scores else 0, len(grid)), 7.0)
+    known = [readonly(column if with_scores else (), np.float64) for column in (at_hits, first)]
+    curves.interpolate(
+        starts, flat, *known, positives, readonly(grid, np.float64), epsilon, 0, len(rows), precision, out_scores
+    )
+    for q, (ranks, missed) in enumerate(rows):
+        found = len(ranks) + missed
+        if not found:
+            assert np.isnan(precision[q]).all()
+            assert not with_scores or np.isnan(out_scores[q]).all()
+            continue
+        envelope = naive.envelope_at_hits(ranks, epsilon)
+        expected, expected_scores = [0.0] * len(grid), [0.0] * len(grid)
+        for i, wanted in enumerate(grid):
+            reached = [j for j in range(len(ranks)) if (j + 1) / found >= wanted]
+            if wanted > 0 and not reached:
+                break
+            expected[i] = envelope[reached[0]] if reached else 0.0
+            expected_scores[i] = first[q] if wanted <= 0 else at_hits[starts[q] + reached[0]]
+        assert same_bits(precision[q], expected)
+        assert not with_scores or same_bits(out_scores[q], expected_scores)
+
+
+# --------------------------------------------------------------------------------------------------------- signatures
+
+
+def kernels():
+    """Every compiled function of every kernel file, by its full name."""
+    found = {}
+    for module in pkgutil.iter_modules(detmap.kernels.__path__):
+        names = vars(importlib.import_module(f"detmap.kernels.{module.name}"))
+        for name, value in names.items():
+            if hasattr(value, "signatures") and value.py_func.__module__ == names["__name__"]:
+                found[f"{module.name}.{name}"] = value
+    return found
+
+
+@pytest.mark.compiled
+def test_one_signature_each():
+    """After a varied session every kernel that others call has been compiled once, for one combination of types."""
+    for name in PRESETS:
+        for number in range(3):
+            dataset, results = workloads.make_coco(number, images=4, coordinates=["integer", "float", "mixed"][number])
+            assert evaluate(dataset, results, protocol=name, threads=number + 1).per_category
+            evaluate(dataset, [], {"use_categories": False}, protocol=name)
+            evaluate({**dataset, "annotations": []}, results, {"max_dets": [1]}, protocol=name)
+    truth, found = tables_of_arrays(workloads.dense_scene(2, 30, 40, 1, canvas=200.0))
+    one = detmap.match(truth, found, image_ids=[1])
+    other = detmap.match(truth, found, image_ids=[2])
+    result = detmap.DetectionResult(one.merge(other), threads=3)
+    result.counts(iou=0.5, score=0.1)
+    result.curve(1)
+    corners = {
+        "image_ids": ["a", "b"],
+        "category_ids": ["x", "y"],
+        "boxes": np.float32([[0, 0, 5, 5]] * 2),
+        "box_format": "xyxy",
+    }
+    detmap.evaluate(
+        detmap.GroundTruth.from_arrays(**corners), detmap.Detections.from_arrays(**corners, scores=np.float32([0.5, 1]))
+    )
+    for interpolation in ("step", "all-point", "trapezoid", "11-point", "101-point"):
+        detmap.average_precision([1, 0, 1], [3, 2, 1], interpolation=interpolation)
+        detmap.Hits.from_ranks([[1, 3], []], [2, 1]).average_precision(interpolation)
+    every = kernels()
+    assert len(every) >= 12
+    detection = {name for name in every if name.split(".")[0] in ("overlap", "matching", "curves", "sorting")}
+    called = {name: len(every[name].signatures) for name in detection if not name.split(".")[1].startswith("_")}
+    assert called == dict.fromkeys(called, 1)
+    assert {"overlap.box_candidates", "matching.match", "matching.collect_hits", "sorting.join"} <= set(called)
+
+
+@pytest.mark.compiled
+def test_kernels_release_the_gil_and_keep_to_ieee_division():
+    for name, function in kernels().items():
+        options = function.targetoptions
+        assert options.get("nogil"), name
+        assert options.get("error_model") == "numpy", name
+        assert not options.get("parallel"), name
+        assert not options.get("fastmath"), name
+
+
+def test_readonly():
+    array = np.arange(6, dtype=np.float32)[::2]
+    view = readonly(array, np.float64)
+    assert (view.dtype, view.flags.c_contiguous, view.flags.writeable) == (np.float64, True, False)
+    own = np.arange(3.0)
+    assert np.shares_memory(readonly(own, np.float64), own)
+    assert own.flags.writeable

@@ -1,0 +1,156 @@
+"""Results: names, per-category records, curves, counts, and the forms in which they leave."""
+
+import json
+import math
+from pathlib import Path
+
+import naive
+import numpy as np
+import pytest
+
+import detmap
+from detmap import results
+from detmap.errors import InputError, MissingDependencyError, OptionError
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+
+
+@pytest.fixture(scope="module")
+def tables():
+    truth = detmap.read_coco(FIXTURES / "coco/ground_truth.json")
+    return truth, detmap.read_coco_results(FIXTURES / "coco/detections.json", truth)
+
+
+@pytest.fixture(scope="module")
+def result(tables):
+    return detmap.evaluate(*tables)
+
+
+def test_a_result_is_a_read_only_mapping(result):
+    names = "AP AP50 AP75 AP_small AP_medium AP_large AR_1 AR_10 AR_100 AR_small AR_medium AR_large"
+    assert list(result) == names.split()
+    assert len(result) == 12
+    assert result["AP"] == result.AP
+    assert "AP 0.4181" in repr(result)
+    with pytest.raises(TypeError):
+        result["AP"] = 1
+    with pytest.raises(AttributeError, match="no attribute or metric 'AP99'"):
+        _ = result.AP99
+    with pytest.raises(ValueError, match="read-only"):
+        result.precision[0] = 0
+    expected = json.loads((FIXTURES / "coco/expected.json").read_text())["metrics"]
+    assert dict(result) == expected
+
+
+def test_names_follow_caps_and_areas(tables):
+    result = detmap.evaluate(*tables, area_ranges={"whole": (0, 1e10), "tiny": (0, 400)}, max_dets=[500, 7])
+    assert list(result) == ["AP", "AP50", "AP75", "AP_tiny", "AR_7", "AR_500", "AR_tiny"]
+    assert not math.isnan(result.AP)
+    assert "AR" in detmap.evaluate(*tables, max_dets=[None])
+
+
+def test_shapes_and_means(result):
+    assert result.precision.shape == (10, 101, 8, 4, 3)
+    assert result.scores.shape == (10, 101, 8, 4, 3)
+    assert result.recall.shape == (10, 8, 4, 3)
+    for k, record in enumerate(result.per_category):
+        assert record["AP"] == np.mean(result.precision[:, :, k, 0, 2])
+        assert record["AP50"] == np.mean(result.precision[0, :, k, 0, 2])
+
+
+def test_per_category_counts_and_best_f1_against_naive(result):
+    for k, record in enumerate(result.per_category):
+        rows = result.tally.category == k
+        for t in (0, 5, 9):
+            hit, ignored = (result.tally.bit(words, 0, t)[rows] for words in (result.tally.hit, result.tally.ignored))
+            scores = result.tally.scores[rows]
+            tp, fp, fn = naive.counts(scores, hit, ignored, record["positives"])
+            assert (record["true_positives"][t], record["false_positives"][t], record["false_negatives"][t]) == (
+                tp,
+                fp,
+                fn,
+            )
+            cut = float(np.median(scores))
+            counted = result.counts(iou=result.protocol.iou_thresholds[t], score=cut)
+            expected = naive.counts(scores, hit, ignored, record["positives"], cut)
+            assert (counted.true_positives[k], counted.false_positives[k], counted.false_negatives[k]) == expected
+            if t == 0:
+                best = naive.best_f1(scores, hit, ignored, record["positives"])
+                mine = tuple(record["best_f1"][name] for name in ("score", "f1", "precision", "recall"))
+                assert mine == best
+
+
+def test_curve(result):
+    person = result.curve("person")
+    k = [name for _, name in result.categories].index("person")
+    assert np.array_equal(result.curve(result.categories[k][0]).precision, person.precision)
+    assert np.all(np.diff(person.recall) >= 0)
+    assert np.all(np.diff(person.scores) <= 0)
+    assert np.all(np.diff(person.interpolated) <= 0)
+    assert person.recall[-1] == result.recall[0, k, 0, 2]
+    for r, value in zip(result.protocol.recall_thresholds, result.precision[0, :, k, 0, 2], strict=True):
+        at = np.searchsorted(person.recall, r)
+        assert value == (person.interpolated[at] if at < person.recall.size else 0)
+    with pytest.raises(OptionError, match="category 'zebra' was not evaluated"):
+        result.curve("zebra")
+    with pytest.raises(OptionError, match=r"IoU 0\.42 was not evaluated"):
+        result.curve("person", 0.42)
+
+
+def test_json_frame_and_rows(result):
+    document = json.loads(result.to_json())
+    assert document["metrics"]["AP"] == result.AP
+    assert set(document) == {"protocol", "metrics", "per_category", "notices"}
+    frame = result.to_frame()
+    assert list(frame["category"]) == [name for _, name in result.categories]
+    assert frame["AP"].tolist() == [record["AP"] for record in result.per_category]
+    assert {"TP@0.5", "FP@0.95", "best_f1", "best_f1_score"} < set(frame.columns)
+
+
+def test_frame_without_pandas(result, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'detmap\[frames\]'"):
+        result.to_frame()
+
+
+def test_empty_and_undefined(tables):
+    truth, found = tables
+    nothing = detmap.Detections.from_arrays(image_ids=[], category_ids=[], boxes=[], scores=[])
+    result = detmap.evaluate(truth, nothing)
+    assert set(result.values()) == {0.0}
+    assert result.notices["no_detections"] == 1
+    assert math.isnan(result.per_category[0]["best_f1"]["f1"])
+    bare = detmap.GroundTruth.from_arrays(
+        image_ids=[], category_ids=[], boxes=[], images=truth.images.values, categories=[1, 2]
+    )
+    result = detmap.evaluate(bare, found)
+    assert all(math.isnan(value) for value in result.values())
+    assert result.notices["empty_categories"] == 2
+    assert json.loads(result.to_json())["metrics"]["AP"] is None
+    assert result.per_category[0]["positives"] == 0
+    assert detmap.evaluate(bare, nothing, "voc2012").notices["empty_categories"] == 2
+
+
+def test_swapped_and_foreign_arguments(tables):
+    truth, found = tables
+    with pytest.raises(InputError, match="swapped"):
+        detmap.evaluate(found, truth)
+    with pytest.raises(InputError, match="expected Detections, not list"):
+        detmap.evaluate(truth, [])
+    with pytest.raises(InputError, match="image_ids"):
+        detmap.evaluate(truth, found, image_ids=[10**9])
+    with pytest.raises(OptionError, match="unknown protocol 'voc'; one of: coco, voc2007, voc2012"):
+        detmap.evaluate(truth, found, "voc")
+    with pytest.raises(OptionError, match="threads"):
+        detmap.evaluate(truth, found, threads=0)
+
+
+def test_text_forms():
+    rows = [{"name": "a|b", "value": 0.5}, {"name": "line\nbreak", "value": float("nan")}]
+    assert results.to_text(rows) == "name          value\na|b          0.5000\nline\\nbreak       –"
+    assert results.to_markdown(rows).splitlines()[2] == "| a\\|b | 0.5000 |"
+    assert results.to_csv(rows) == 'name,value\na|b,0.5\n"line\nbreak",\n'
+    assert results.to_text([]) == results.to_markdown([]) == results.to_csv([]) == ""
+    assert results.without_nan({"a": [np.float64("inf"), np.int64(3), np.array([1.5, np.nan])]}) == {
+        "a": [None, 3, [1.5, None]]
+    }

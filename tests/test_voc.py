@@ -1,0 +1,252 @@
+"""The VOC protocols against their naive twin, a published detector and the rules of the devkit."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import naive
+import numpy as np
+import pytest
+import workloads
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import examples, same_bits, voc2007_annotations, voc2007_detections
+
+import detmap
+from detmap.protocols import VOC2007, VOC2012
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "voc"
+RULES = [(VOC2007, "ap_11"), (VOC2012, "ap_all_point")]
+
+
+def tables(classes, ground_truth, detections):
+    """What `naive.voc_evaluate` takes, as tables; detections in the order of the classes, then of the file."""
+    objects = [(image, item) for image, listed in ground_truth.items() for item in listed if item["name"] in classes]
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=[image for image, _ in objects],
+        category_ids=[item["name"] for _, item in objects],
+        boxes=np.array([item["box"] for _, item in objects], float).reshape(-1, 4),
+        box_format="xyxy",
+        difficult=[item["difficult"] for _, item in objects],
+        images=list(ground_truth),
+        categories=list(classes),
+    )
+    rows = [(name, *row) for name in classes for row in zip(*detections.get(name, ([], [], [])), strict=True)]
+    found = detmap.Detections.from_arrays(
+        image_ids=[image for _, image, _, _ in rows],
+        category_ids=[name for name, *_ in rows],
+        boxes=np.array([box for *_, box in rows], float).reshape(-1, 4),
+        box_format="xyxy",
+        scores=[score for _, _, score, _ in rows],
+    )
+    return truth, found
+
+
+def assert_equals_twin(classes, ground_truth, detections, *, threshold=0.5, strict=False, inclusive=True):
+    """Both presets, every class: AP to the last bit, and TP, FP, FN and counts."""
+    truth, found = tables(classes, ground_truth, detections)
+    twin = naive.voc_evaluate(classes, ground_truth, detections, threshold, strict, inclusive)
+    results = []
+    for preset, key in RULES:
+        protocol = dataclasses.replace(preset, iou_thresholds=(threshold,), strict=strict, inclusive_pixels=inclusive)
+        result = detmap.evaluate(truth, found, protocol)
+        assert [name for _, name in result.categories] == sorted(classes)
+        for row in result.per_category:
+            expected = twin[row["category"]]
+            assert same_bits(row["AP"], expected[key]), (row["category"], row["AP"], expected[key])
+            assert same_bits(result[f"AP_{row['category']}"], expected[key])
+            assert row["positives"] == expected["positives"]
+            assert row["detections"] == expected["detections"]
+            outcome = expected["outcome"]
+            assert row["true_positives"] == [outcome.count("TP")]
+            assert row["false_positives"] == [outcome.count("FP")]
+            assert row["false_negatives"] == [expected["positives"] - outcome.count("TP")]
+        defined = [twin[name][key] for name in sorted(classes) if not math.isnan(twin[name][key])]
+        assert same_bits(result["mAP"], np.mean(defined) if defined else math.nan)
+        results.append(result)
+    return twin, results
+
+
+def fixtures():
+    ground_truth = {
+        image: naive.read_voc_xml((FIXTURES / "Annotations" / f"{image}.xml").read_text())
+        for image in (FIXTURES / "ImageSets" / "test.txt").read_text().split()
+    }
+    detections = {
+        path.stem.split("_test_")[1]: naive.read_voc_results(path.read_text())
+        for path in (FIXTURES / "results").glob("*.txt")
+    }
+    return sorted(detections), ground_truth, detections
+
+
+@pytest.mark.parametrize("inclusive", [True, False])
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("threshold", [0.5, 0.3])
+def test_fixtures(threshold, strict, inclusive):
+    twin, _ = assert_equals_twin(*fixtures(), threshold=threshold, strict=strict, inclusive=inclusive)
+    outcomes = [what for row in twin.values() for what in row["outcome"]]
+    assert {"TP", "FP", "ignored"} == set(outcomes)
+
+
+@pytest.mark.parametrize("preset", ["voc2007", "voc2012"])
+def test_fixtures_through_the_readers(preset):
+    truth = detmap.read_voc(FIXTURES / "Annotations", image_set=FIXTURES / "ImageSets" / "test.txt")
+    result = detmap.evaluate(truth, detmap.read_voc_results(FIXTURES / "results"), preset)
+    other = detmap.evaluate(*tables(*fixtures()), preset)
+    assert list(result) == list(other)
+    assert same_bits(list(result.values()), list(other.values()))
+
+
+# ------------------------------------------------------------------------------------------------------------ made up
+
+corner = st.integers(0, 6)
+box = st.tuples(corner, corner, st.integers(0, 5), st.integers(0, 5)).map(
+    lambda b: [b[0], b[1], b[0] + b[2], b[1] + b[3]]
+)
+objects = st.lists(
+    st.fixed_dictionaries({"name": st.sampled_from(["cat", "dog"]), "difficult": st.booleans(), "box": box}), max_size=7
+)
+found = st.lists(st.tuples(st.sampled_from(["1", "2", "x"]), st.integers(0, 4).map(lambda v: v / 4), box), max_size=14)
+
+
+@settings(max_examples=examples(400))
+@given(
+    st.fixed_dictionaries(dict.fromkeys(("2", "1", "x"), objects)),
+    st.fixed_dictionaries({"cat": found, "dog": found}),
+    st.sampled_from([0.5, 1 / 3, 0.25, 1.0]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_any_workload(ground_truth, rows, threshold, strict, inclusive):
+    detections = {
+        name: ([row[0] for row in listed], [row[1] for row in listed], [row[2] for row in listed])
+        for name, listed in rows.items()
+    }
+    if not inclusive:  # a box of one point has no area, and two such overlap by 0 / 0 in the twin
+        for listed in ground_truth.values():
+            listed[:] = [item for item in listed if item["box"][0] < item["box"][2] and item["box"][1] < item["box"][3]]
+    assert_equals_twin(
+        ["dog", "cat"], ground_truth, detections, threshold=threshold, strict=strict, inclusive=inclusive
+    )
+
+
+def one_class(objects, detections, difficult=None):
+    """One image and class: boxes of the ground truth, and (score, box) of the detections."""
+    difficult = difficult or [False] * len(objects)
+    ground_truth = {"1": [{"name": "cat", "difficult": d, "box": b} for d, b in zip(difficult, objects, strict=True)]}
+    images, scores, boxes = ["1"] * len(detections), [s for s, _ in detections], [b for _, b in detections]
+    return ["cat"], ground_truth, {"cat": (images, scores, boxes)}
+
+
+@pytest.mark.parametrize(("strict", "expected"), [(False, 1.0), (True, 0.0)])
+def test_an_overlap_that_equals_the_threshold(strict, expected):
+    """10 x 10 pixels against 10 x 5 within it: exactly one half."""
+    workload = one_class([[1, 1, 10, 10]], [(0.9, [1, 1, 10, 5])])
+    _, results = assert_equals_twin(*workload, strict=strict)
+    assert [result["mAP"] for result in results] == pytest.approx([expected] * 2, abs=1e-15)
+
+
+@pytest.mark.parametrize(("inclusive", "expected"), [(True, 1.0), (False, 0.0)])
+def test_the_last_pixel_counts(inclusive, expected):
+    """3 x 1 pixels against 2 x 1 of them: 2/3 with both ends inside, and nothing at all between points."""
+    workload = one_class([[1, 1, 3, 1]], [(0.9, [1, 1, 2, 1])])
+    _, results = assert_equals_twin(*workload, inclusive=inclusive)
+    assert [result["mAP"] for result in results] == pytest.approx([expected] * 2, abs=1e-15)
+
+
+def test_what_a_difficult_object_does():
+    """It is no positive, and what overlaps it most is neither right nor wrong, however often."""
+    workload = one_class(
+        [[1, 1, 10, 10], [21, 21, 30, 30]],
+        [(0.9, [1, 1, 10, 10]), (0.8, [1, 1, 10, 10]), (0.7, [21, 21, 30, 30])],
+        [True, False],
+    )
+    twin, (_, result) = assert_equals_twin(*workload)
+    assert twin["cat"]["outcome"] == ["ignored", "ignored", "TP"]
+    assert result["mAP"] == 1.0
+    protocol = dataclasses.replace(VOC2012, ignore=())
+    assert detmap.evaluate(*tables(*workload), protocol)["mAP"] == pytest.approx(5 / 6, abs=1e-15)  # TP FP TP of 2
+
+
+def test_the_best_overlap_only():
+    """The second detection overlaps the taken object most: a miss, though another object is free and near enough."""
+    workload = one_class([[1, 1, 10, 10], [1, 3, 10, 12]], [(0.9, [1, 1, 10, 10]), (0.8, [1, 1, 10, 10])])
+    twin, _ = assert_equals_twin(*workload)
+    assert twin["cat"]["outcome"] == ["TP", "FP"]
+    protocol = dataclasses.replace(VOC2012, matching="best-free")
+    result = detmap.evaluate(*tables(*workload), protocol)
+    assert result.counts(iou=0.5, score=0).true_positives.tolist() == [2]
+
+
+def test_the_first_of_equal_overlaps():
+    """Two equal objects, the first difficult: the detection is ignored, not right."""
+    workload = one_class([[1, 1, 10, 10]] * 2, [(0.9, [1, 1, 10, 10])], [True, False])
+    twin, _ = assert_equals_twin(*workload)
+    assert twin["cat"]["outcome"] == ["ignored"]
+
+
+def test_the_worked_example():
+    """TP FP TP FP FP TP FP of 3 positives: 8/11 and 13/18; a strict comparison gives 7.5/11."""
+    far = [[100 * i, 0, 100 * i + 9, 9] for i in range(1, 8)]
+    workload = one_class([far[0], far[2], far[5]], [(1 - rank / 10, box) for rank, box in enumerate(far)])
+    _, (eleven, every) = assert_equals_twin(*workload)
+    assert eleven["mAP"] == pytest.approx(8 / 11, abs=1e-15)
+    assert every["mAP"] == pytest.approx(13 / 18, abs=1e-15)
+
+
+def test_ties_stand_in_file_order():
+    """Not by image id: the first line of the file comes first, though its image is the last."""
+    ground_truth = {image: [{"name": "cat", "difficult": False, "box": [1, 1, 10, 10]}] for image in ("b", "a")}
+    hit, miss = [1, 1, 10, 10], [50, 50, 60, 60]
+    for rows, expected in (
+        ([("b", hit), ("a", miss), ("a", hit)], (1 + 2 / 3) / 2),
+        ([("b", miss), ("a", hit), ("b", hit)], (2 / 3 + 2 / 3) / 2),
+    ):
+        detections = {"cat": ([image for image, _ in rows], [0.5] * 3, [box for _, box in rows])}
+        _, (_, result) = assert_equals_twin(["cat"], ground_truth, detections)
+        assert result["mAP"] == pytest.approx(expected, abs=1e-15)
+
+
+# --------------------------------------------------------------------------------------------------------- real data
+
+
+def real(which):
+    ground_truth = {image: naive.read_voc_xml(text) for image, text in voc2007_annotations().items()}
+    detections = {name: naive.read_voc_results(text) for name, text in voc2007_detections(which).items()}
+    return ground_truth, detections
+
+
+@pytest.mark.real_data
+@pytest.mark.compiled
+def test_a_published_detector():
+    """AP per class as it was published (11-point, strict comparison), but for unstable ties in two classes."""
+    ground_truth, detections = real("a")
+    expected = json.loads((workloads.REAL_DATA / "voc2007" / "expected.json").read_text())
+    classes = sorted(expected["classes"])
+    assert len(classes) == 20
+    truth, found = tables(classes, ground_truth, detections)
+    assert (len(truth), int(truth.difficult.sum()), len(found)) == (14_976, 2_944, 254_590)
+    eleven, every = (
+        detmap.evaluate(truth, found, dataclasses.replace(preset, strict=True)) for preset in (VOC2007, VOC2012)
+    )
+    for row in eleven.per_category:
+        numbers = expected["classes"][row["category"]]
+        assert row["positives"] == numbers["positives"]
+        assert row["detections"] == numbers["detections"]
+        assert same_bits(row["AP"], numbers["stable"]), row["category"]
+        if row["category"] not in ("chair", "train"):
+            assert same_bits(row["AP"], numbers["published"]), row["category"]
+        assert every[f"AP_{row['category']}"] == pytest.approx(numbers["all_point"], abs=1e-14)
+    assert eleven["mAP"] == pytest.approx(expected["mean_published"], abs=1e-6)
+
+
+@pytest.mark.real_data
+@pytest.mark.compiled
+@pytest.mark.parametrize("which", ["a", "b"])
+def test_a_real_detector_against_the_twin(which):
+    ground_truth, detections = real(which)
+    assert sum(len(rows[0]) for rows in detections.values()) == {"a": 254_590, "b": 631_583}[which]
+    assert_equals_twin(sorted(detections), ground_truth, detections)

@@ -49,7 +49,7 @@ def torchreid_kernel():
         num_q, num_g = indices.shape
         all_cmc, all_ap = np.zeros((num_q, max_rank), np.float32), np.zeros(num_q, np.float32)
         raw, cmc, running = np.zeros(num_g, np.float32), np.zeros(num_g, np.float32), np.zeros(num_g, np.float32)
-        order, valid = np.zeros(num_g, np.int64), np.float32(0)
+        order, valid = np.zeros(num_g, np.int64), 0.0
         for q in range(num_q):
             for g in range(num_g):
                 order[g] = indices[q, g]
@@ -69,7 +69,7 @@ def torchreid_kernel():
             all_cmc[q] = cmc[:max_rank]
             valid += 1
             running[0] = raw[0]
-            total, relevant = np.float32(0), np.float32(0)
+            total, relevant = 0.0, 0.0
             for g in range(real):
                 if g:
                     running[g] = running[g - 1] + raw[g]
@@ -91,9 +91,7 @@ def distances() -> list[Row]:
 
     data, peer = market(), torchreid_kernel()
     names = ["mAP", "CMC@1", "CMC@5", "CMC@10"]
-    seconds = interleaved(
-        3, ours=lambda: evaluate_distances(*data, metrics=names), peer=lambda: peer(*data)
-    )
+    seconds = interleaved(3, ours=lambda: evaluate_distances(*data, metrics=names), peer=lambda: peer(*data))
     return [row("distances 3,368 x 15,913 / argsort and torchreid's loops", "at least 10", seconds, "ours", "peer")]
 
 
@@ -122,9 +120,8 @@ def runs() -> list[Row]:
     queries = np.repeat(np.arange(count), depth)
     documents = np.concatenate([rng.choice(8_800_000, depth, replace=False) for _ in range(count)])
     scores = -np.sort(-rng.random((count, depth)), axis=1).ravel()
-    judged = np.concatenate(
-        [np.append(rng.choice(documents[q * depth : (q + 1) * depth], 10, replace=False), 9_000_000 + q) for q in range(count)]
-    )
+    picked = [rng.choice(documents[q * depth : (q + 1) * depth], 10, replace=False) for q in range(count)]
+    judged = np.concatenate([np.append(part, 9_000_000 + q) for q, part in enumerate(picked)])
     qrels = (np.repeat(np.arange(count), 11), judged, rng.integers(0, 3, judged.size))
     as_dicts: dict[str, dict[str, float]] = {}
     truth: dict[str, dict[str, int]] = {}
@@ -153,15 +150,14 @@ def codes() -> list[Row]:
     rng = np.random.default_rng(3)
     gallery = rng.integers(0, 2**63, (1_000_000, 1)).astype(np.uint64)
     query = rng.integers(0, 2**63, (1000, 1)).astype(np.uint64)
-    rows = []
+    rows, few = [], 20  # queries that the peer sorts; its time is proportional to them
+
+    def sorts() -> None:
+        for q in range(few):
+            np.argsort(np.bitwise_count(gallery[:, 0] ^ query[q, 0]).astype(np.float32), kind="stable")
+
     for classes in (100, 10):
         labels = rng.integers(0, classes, 1000), rng.integers(0, classes, 1_000_000)
-        few = 20  # queries that the peer sorts; its time is proportional to them
-
-        def sorts() -> None:
-            for q in range(few):
-                np.argsort(np.bitwise_count(gallery[:, 0] ^ query[q, 0]).astype(np.float32), kind="stable")
-
         seconds = interleaved(
             3,
             top=lambda labels=labels: evaluate_codes(query, gallery, *labels, k=5000, metrics=["mAP@5000", "P@100"]),
@@ -183,9 +179,7 @@ def samples() -> list[Row]:
 
     rng = np.random.default_rng(4)
     truth, scores = rng.integers(0, 2, 10_000_000), rng.random(10_000_000)
-    seconds = interleaved(
-        3, ours=lambda: average_precision_score(truth, scores), peer=lambda: peer(truth, scores)
-    )
+    seconds = interleaved(3, ours=lambda: average_precision_score(truth, scores), peer=lambda: peer(truth, scores))
     return [row("average_precision_score of 10 million / scikit-learn", "at least 4", seconds, "ours", "peer")]
 
 
@@ -196,4 +190,6 @@ if __name__ == "__main__":
     chosen = [f for f in ROWS if len(sys.argv) < 2 or f.__name__ in sys.argv[1:]]
     for function in chosen:
         for line in function():
-            print("  ".join(f"{k}: {v:.3f}" if isinstance(v, float) else f"{k}: {v}" for k, v in line.items()), flush=True)
+            print(
+                "  ".join(f"{k}: {v:.3f}" if isinstance(v, float) else f"{k}: {v}" for k, v in line.items()), flush=True
+            )

@@ -405,14 +405,35 @@ def _hamming(codes: Array, i: int, query: Array) -> Any:
 
 
 @kernel
+def _shares(labels: Array, i: int, wanted: Array, several: bool) -> Any:
+    """Return 1 where item *i* has the label of the query, or with `several` one of its labels; else 0."""
+    if not several:
+        return np.int64(labels[i] == wanted[0])
+    common = np.uint64(0)
+    for w in range(wanted.size):
+        common |= labels[i * wanted.size + w] & wanted[w]
+    return np.int64(common != np.uint64(0))
+
+
+@kernel
+def count_shared(labels: Array, wanted: Array, several: bool, begin: int, end: int, out: Array) -> None:
+    """Count the items that share a label with queries ``[begin, end)``; labels as in `rank_codes`."""
+    for q in range(begin, end):
+        total = 0
+        for i in range(labels.size // wanted.shape[1]):
+            total += _shares(labels, i, wanted[q], several)
+        out[q] = total
+
+
+@kernel
 def rank_codes(
     codes: Array,
     queries: Array,
-    first: Array,
-    last: Array,
-    members: Array,
-    depth: int,
+    labels: Array,
+    wanted: Array,
+    several: bool,
     starts: Array,
+    depth: int,
     begin: int,
     end: int,
     out_ranks: Array,
@@ -423,42 +444,43 @@ def rank_codes(
 ) -> None:
     """Rank the items that are relevant to queries ``[begin, end)`` by Hamming distance, with counting buckets.
 
-    `codes` is flat, as many words per item as a row of `queries` has; ``members[first[q]:last[q]]``, ascending, are the
-    relevant items. Ties are in index order. Hits are written from ``starts[q]`` on, as many as ``out_counts[q]`` says: those
-    whose tied group begins within `depth`. ``out_radius[q, r]`` is how many items, and how many relevant ones, are within
-    distance *r*.
+    `codes` and `labels` are flat, as many words per item as a row of `queries` and `wanted` has. An item is relevant where
+    its label word equals the query's, or with `several` where they share a bit. Ties are in index order: an item's place
+    among the equally distant is how many of them have streamed by. Hits are written from ``starts[q]`` on, as many as
+    ``out_counts[q]`` says: those whose tied group begins within `depth`. ``out_radius[q, r]`` is how many items, and how
+    many relevant ones, are within distance *r*.
     """
     width = queries.shape[1]
     n, buckets = codes.size // width, out_radius.shape[1]
     most = 0
     for q in range(begin, end):
-        most = max(most, last[q] - first[q])
-    distance, before = np.empty(most, np.uint16), np.empty(most, np.int64)
+        most = max(most, starts[q + 1] - starts[q])
+    near, before = np.empty(most + 1, np.uint16), np.empty(most + 1, np.int32)
     count, ahead, place = np.empty(buckets, np.int64), np.empty(buckets, np.int64), np.empty(buckets, np.int64)
     for q in range(begin, end):
-        query, found = queries[q], last[q] - first[q]
+        query, label = queries[q], wanted[q]
+        word, name = query[0], label[0]
         count[:] = 0
-        at = 0
-        for j in range(found + 1):
-            stop = members[first[q] + j] if j < found else n
-            if width == 1:
-                for i in range(at, stop):
-                    count[_bits(codes[i] ^ query[0])] += 1
-            else:
-                for i in range(at, stop):
-                    count[_hamming(codes, i, query)] += 1
-            if j < found:
-                d = _hamming(codes, stop, query)
-                distance[j], before[j] = d, count[d]
+        found = 0
+        if width == 1 and not several:
+            for i in range(n):
+                d = _bits(codes[i] ^ word)
+                near[found], before[found] = d, count[d]
                 count[d] += 1
-            at = stop + 1
+                found += np.int64(labels[i] == name)
+        else:
+            for i in range(n):
+                d = _hamming(codes, i, query)
+                near[found], before[found] = d, count[d]
+                count[d] += 1
+                found += _shares(labels, i, label, several)
         total = 0
         for d in range(buckets):
             ahead[d] = total
             total += count[d]
             place[d] = 0
         for j in range(found):
-            place[distance[j]] += 1
+            place[near[j]] += 1
         kept, relevant = 0, 0
         for d in range(buckets):
             relevant += place[d]
@@ -469,32 +491,12 @@ def rank_codes(
                 kept += size
         out_counts[q] = kept
         for j in range(found):
-            d = distance[j]
+            d = near[j]
             if ahead[d] < depth:
                 out_ranks[place[d]] = ahead[d] + before[j] + 1
                 out_ahead[place[d]] = ahead[d]
                 out_tied[place[d]] = count[d]
                 place[d] += 1
-
-
-@kernel
-def shared_labels(labels: Array, wanted: Array, begin: int, end: int, starts: Array, out: Array) -> None:
-    """Find the rows of `labels` that share a bit with row *q* of `wanted`, for *q* in ``[begin, end)``.
-
-    With an empty `out`, write how many into ``starts[q + 1]``; else write them from ``starts[q]`` on.
-    """
-    for q in range(begin, end):
-        found = 0
-        for i in range(labels.shape[0]):
-            common = np.uint64(0)
-            for w in range(labels.shape[1]):
-                common |= labels[i, w] & wanted[q, w]
-            if common:
-                if out.size:
-                    out[starts[q] + found] = i
-                found += 1
-        if not out.size:
-            starts[q + 1] = found
 
 
 @kernel

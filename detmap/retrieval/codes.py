@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -61,10 +61,10 @@ def _both(query: ArrayLike, gallery: ArrayLike) -> tuple[NDArray[np.uint64], NDA
     return ours, theirs, bits
 
 
-def _relevant(
+def _labels(
     query: ArrayLike, gallery: ArrayLike, queries: int, items: int
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any] | None, NDArray[Any] | None]:
-    """Return first, last and members of the relevant items by label, or the labels as words where there are several."""
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], bool]:
+    """Return both sides' labels as rows of words, and whether an item may have several (a bit each)."""
     ours, theirs = np.asarray(query), np.asarray(gallery)
     for name, array, count in (("query_labels", ours, queries), ("gallery_labels", theirs, items)):
         if array.ndim not in (1, 2) or len(array) != count:
@@ -75,13 +75,15 @@ def _relevant(
             raise InputError("rows of labels must be 0 and 1", source=name)
     if ours.ndim != theirs.ndim or ours.shape[1:] != theirs.shape[1:]:
         raise InputError("labels of another shape than the queries'", source="gallery_labels", value=theirs.shape)
-    if ours.ndim == 1:
-        order = np.argsort(theirs, kind="stable")
-        ordered = theirs[order]
-        first, last = np.searchsorted(ordered, ours, side="left"), np.searchsorted(ordered, ours, side="right")
-        return readonly(first, np.int64), readonly(last, np.int64), readonly(order, np.int64), None, None
-    none = readonly((), np.int64)
-    return none, none, none, _pack(theirs != 0, "gallery_labels")[0], _pack(ours != 0, "query_labels")[0]
+    if ours.ndim == 2:
+        return _pack(ours != 0, "query_labels")[0], _pack(theirs != 0, "gallery_labels")[0], True
+    if (ours.dtype.kind in "US") != (theirs.dtype.kind in "US"):
+        raise InputError("strings on one side and integers on the other", source="gallery_labels")
+    if ours.dtype.kind in "US":
+        _, numbers = np.unique(np.concatenate((ours, theirs)), return_inverse=True)
+        ours, theirs = numbers[:queries], numbers[queries:]
+    words = [readonly(array.astype(np.int64).view(np.uint64)[:, None], np.uint64) for array in (ours, theirs)]
+    return words[0], words[1], False
 
 
 def evaluate_codes(
@@ -128,64 +130,48 @@ def evaluate_codes(
         if decided.ties != "expected":
             metrics = [*metrics, "P(radius=2)", "R(radius=2)"]
     requests = parse_all(metrics, decided)
-    depth = max((r.cut for r in requests if not any("radius" in o for o in r.options)), default=1)
+    depth = max((r.cut for r in requests if not any(o.startswith("radius") for o in r.options)), default=1)
     ours, theirs, bits = _both(query_codes, gallery_codes)
-    first, last, members, labels, wanted = _relevant(query_labels, gallery_labels, len(ours), len(theirs))
-    flat = readonly(theirs.ravel(), np.uint64)
-
-    def blocks() -> Iterator[Ranked]:
-        if labels is None:
-            cuts = parallel.split(last - first + 1, _BLOCK_ITEMS)
-        else:
-            height = max(1, _BLOCK_ITEMS // len(theirs))
-            cuts = [(b, min(b + height, len(ours))) for b in range(0, len(ours), height)]
-        for begin, end in cuts:
-            if labels is None or wanted is None:
-                low, high, items = first[begin:end], last[begin:end], members
-            else:
-                low, high, items = _sharing(labels, wanted, begin, end)
-            yield _rank(flat, ours[begin:end], low, high, items, bits, depth, decided)
-
+    wanted, labels, several = _labels(query_labels, gallery_labels, len(ours), len(theirs))
+    codes, names = readonly(theirs.ravel(), np.uint64), readonly(labels.ravel(), np.uint64)
+    positives = np.empty(len(ours), np.int64)
+    if several:
+        parallel.run(
+            lambda b, e: ranking.count_shared(names, wanted, several, b, e, positives), parallel.even(len(ours), None)
+        )
+    else:
+        known, sizes = np.unique(names, return_counts=True)
+        at = np.minimum(np.searchsorted(known, wanted[:, 0]), known.size - 1)
+        positives[:] = np.where(known[at] == wanted[:, 0], sizes[at], 0)
+    blocks = (
+        _rank(codes, ours[b:e], names, wanted[b:e], several, positives[b:e], depth, bits, len(theirs), decided)
+        for b, e in parallel.split(positives + 1, _BLOCK_ITEMS)
+    )
     reason = "the labels of queries and gallery have nothing in common"
-    return score(blocks(), np.arange(len(ours)), requests, decided, reason=reason)
-
-
-def _sharing(
-    labels: NDArray[Any], wanted: NDArray[Any], begin: int, end: int
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return first, last and members of the items that share a label with queries ``[begin, end)``."""
-    rows = readonly(wanted[begin:end], np.uint64)
-    starts = np.zeros(end - begin + 1, np.int64)
-    cuts = parallel.even(end - begin, None)
-    nothing = np.empty(0, np.int64)
-    parallel.run(lambda b, e: ranking.shared_labels(labels, rows, b, e, starts, nothing), cuts)
-    np.cumsum(starts, out=starts)
-    members = np.empty(int(starts[-1]), np.int64)
-    if members.size:
-        parallel.run(lambda b, e: ranking.shared_labels(labels, rows, b, e, starts, members), cuts)
-    return readonly(starts[:-1], np.int64), readonly(starts[1:], np.int64), readonly(members, np.int64)
+    return score(blocks, np.arange(len(ours)), requests, decided, reason=reason)
 
 
 def _rank(
     codes: NDArray[Any],
     queries: NDArray[Any],
-    first: NDArray[Any],
-    last: NDArray[Any],
-    members: NDArray[Any],
-    bits: int,
+    labels: NDArray[Any],
+    wanted: NDArray[Any],
+    several: bool,
+    positives: NDArray[np.int64],
     depth: int,
+    bits: int,
+    items: int,
     convention: Convention,
 ) -> Ranked:
     """Rank a block of queries."""
     count = len(queries)
-    queries, first, last = readonly(queries, np.uint64), readonly(first, np.int64), readonly(last, np.int64)
-    positives = last - first
+    queries, wanted = readonly(queries, np.uint64), readonly(wanted, np.uint64)
     starts = readonly(np.concatenate(([0], np.cumsum(positives))), np.int64)
     ranks, ahead, tied = (np.empty(int(starts[-1]), np.int64) for _ in range(3))
     counts, radius = np.empty(count, np.int64), np.empty((count, bits + 1, 2), np.int64)
     parallel.run(
         lambda b, e: ranking.rank_codes(
-            codes, queries, first, last, members, depth, starts, b, e, ranks, ahead, tied, counts, radius
+            codes, queries, labels, wanted, several, starts, depth, b, e, ranks, ahead, tied, counts, radius
         ),
         parallel.even(count, None),
     )
@@ -193,5 +179,5 @@ def _rank(
         kept = np.arange(int(counts.sum())) + np.repeat(starts[:-1] - (np.cumsum(counts) - counts), counts)
         ranks, ahead, tied = ranks[kept], ahead[kept], tied[kept]
         starts = np.concatenate(([0], np.cumsum(counts)))
-    items = np.full(count, codes.size // queries.shape[1])
-    return Ranked(Hits(starts, ranks, positives, items, ahead=ahead, tied=tied), convention, radius=radius)
+    each = np.full(count, items)
+    return Ranked(Hits(starts, ranks, positives, each, ahead=ahead, tied=tied), convention, radius=radius)

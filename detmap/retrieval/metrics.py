@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -215,8 +215,10 @@ def average_precision(ranked: Ranked, request: Request) -> Values:
         cut = hits.cut(depth, hits.within(depth) if divisor == "hits" else positives)
         curves.collapsed_average_precision(cut.starts, cut.ahead, cut.tied, cut.positives, trapezoid, 0, len(cut), out)
         return out
-    if request.depth is not None or convention.depth or divisor != "positives":
+    if request.depth is not None or convention.depth:
         hits = hits.cut(depth, hits.within(depth) if divisor == "hits" else positives)
+    elif divisor == "hits":
+        hits = replace(hits, positives=hits.counts)
     return hits.average_precision(rule)  # type: ignore[arg-type]  # `rule` is one of INTERPOLATIONS
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
     from detmap.protocols import Protocol
     from detmap.pycocotools.patch import Patch, patch_pycocotools
+    from detmap.retrieval import average_precision_score
     from detmap.tables import Detections, GroundTruth
     from detmap.tally import Tally
 
@@ -29,6 +30,7 @@ _HOMES = {
     "formats.coco": ("read_coco", "read_coco_results"),
     "formats.voc": ("read_voc", "read_voc_results"),
     "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
+    "retrieval": ("average_precision_score",),
     "protocols": ("Protocol",),
     "pycocotools.patch": ("Patch", "patch_pycocotools"),
     "tables": ("Detections", "GroundTruth"),
@@ -55,6 +57,7 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "Curve",
     "average_precision",
     "precision_recall_curve",
+    "average_precision_score",
     "DetmapError",
     "InputError",
     "OptionError",

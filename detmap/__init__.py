@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from detmap.formats.coco import read_coco, read_coco_results
     from detmap.formats.voc import read_voc, read_voc_results
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
-    from detmap.protocols import Protocol
+    from detmap.protocols import PRESETS, Protocol
     from detmap.pycocotools.patch import Patch, patch_pycocotools
+    from detmap.retrieval import average_precision_score
     from detmap.tables import Detections, GroundTruth
     from detmap.tally import Tally
 
@@ -29,7 +30,8 @@ _HOMES = {
     "formats.coco": ("read_coco", "read_coco_results"),
     "formats.voc": ("read_voc", "read_voc_results"),
     "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
-    "protocols": ("Protocol",),
+    "retrieval": ("average_precision_score",),
+    "protocols": ("PRESETS", "Protocol"),
     "pycocotools.patch": ("Patch", "patch_pycocotools"),
     "tables": ("Detections", "GroundTruth"),
     "tally": ("Tally",),
@@ -42,6 +44,7 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "GroundTruth",
     "Detections",
     "Protocol",
+    "PRESETS",
     "Tally",
     "DetectionResult",
     "Evaluator",
@@ -55,6 +58,7 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "Curve",
     "average_precision",
     "precision_recall_curve",
+    "average_precision_score",
     "DetmapError",
     "InputError",
     "OptionError",

@@ -90,7 +90,7 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
         PRESET,
         name="pycocotools",
         iou_thresholds=_floats(p.iouThrs),
-        area_ranges=tuple((str(a), float(low), float(high)) for a, (low, high) in enumerate(p.areaRng)),
+        area_ranges=tuple((f"range {a}", float(low), float(high)) for a, (low, high) in enumerate(p.areaRng)),
         max_dets=tuple(p.maxDets),
         use_categories=bool(p.useCats),
     )

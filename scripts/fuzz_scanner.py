@@ -13,7 +13,6 @@ import random
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -125,9 +124,9 @@ def main() -> None:
     if atheris is not None:
         os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiled code has no coverage to be guided by
         with atheris.instrument_imports(include=["naive_scanning", "detmap.kernels.scanning", "detmap.formats._scan"]):
-            import naive_scanning
             from detmap.formats import _scan
     import test_scanning as tests
+
     from detmap.formats import _scan
 
     kinds = [options.kind] if options.kind else list(KINDS)

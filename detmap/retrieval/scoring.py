@@ -95,6 +95,10 @@ class RankingResult(Result):
         junk = f"; {self.junk} junk items left out" if self.junk else ""
         return f"{self.convention.describe()}; queries: {counts}{junk}"
 
+    def add(self, metrics: Mapping[str, float]) -> None:
+        """Take up numbers that are not means over queries; for the entry that makes the result."""
+        self._metrics.update(metrics)
+
     def _kept(self) -> Hits:
         if self.hits is None:
             raise OptionError(f"curves and tie bands are kept for evaluations of up to {KEPT_HITS} hits")

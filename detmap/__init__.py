@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from detmap.detection import DetectionResult, evaluate, match
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
+    from detmap.evaluator import Evaluator
     from detmap.formats.coco import read_coco, read_coco_results
     from detmap.formats.voc import read_voc, read_voc_results
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
-    from detmap.protocols import Protocol
+    from detmap.protocols import PRESETS, Protocol
+    from detmap.pycocotools.patch import Patch, patch_pycocotools
     from detmap.retrieval import average_precision_score
     from detmap.tables import Detections, GroundTruth
     from detmap.tally import Tally
@@ -24,11 +26,13 @@ __version__ = "0.1.0"
 _HOMES = {
     "detection": ("DetectionResult", "evaluate", "match"),
     "errors": ("DetmapError", "InputError", "MissingDependencyError", "OptionError", "StateError"),
+    "evaluator": ("Evaluator",),
     "formats.coco": ("read_coco", "read_coco_results"),
     "formats.voc": ("read_voc", "read_voc_results"),
     "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
     "retrieval": ("average_precision_score",),
-    "protocols": ("Protocol",),
+    "protocols": ("PRESETS", "Protocol"),
+    "pycocotools.patch": ("Patch", "patch_pycocotools"),
     "tables": ("Detections", "GroundTruth"),
     "tally": ("Tally",),
 }
@@ -40,8 +44,12 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "GroundTruth",
     "Detections",
     "Protocol",
+    "PRESETS",
     "Tally",
     "DetectionResult",
+    "Evaluator",
+    "patch_pycocotools",
+    "Patch",
     "read_coco",
     "read_coco_results",
     "read_voc",

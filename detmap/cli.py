@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +18,6 @@ from detmap.errors import DetmapError, OptionError, shorten
 if TYPE_CHECKING:
     from detmap.detection import DetectionResult
     from detmap.retrieval import RankingResult
-
-_SLOW = 20_000_000  # bytes of input from which on a command takes long enough to say what it does
 
 _EPILOG = """\
 examples:
@@ -35,15 +35,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(options, "run"):
         parser.print_help()
         return 2
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character gets its name
+            stream.reconfigure(errors="backslashreplace")
     try:
         options.run(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except DetmapError as error:
         _say(f"error: {error}")
         return 2
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        _say(f"error: cannot write the output: {error.strerror or error}")
+        return 2
     except MemoryError:
         _say("error: out of memory")
         return 2
@@ -131,7 +138,7 @@ def _eval(options: argparse.Namespace) -> None:
     )
     if options.threads is not None and options.threads < 1:
         raise OptionError(f"--threads must be at least 1, not {options.threads}")
-    with _stages(options, options.ground_truth, options.detections) as stage:
+    with _stages(options) as stage:
         stage("reading the ground truth")
         ground_truth = _read_ground_truth(options)
         stage("reading the detections")
@@ -357,15 +364,16 @@ def _conventions(options: argparse.Namespace) -> None:
 def _area_ranges(given: list[str] | None) -> dict[str, tuple[float, float]] | None:
     if given is None:
         return None
-    ranges = {}
+    ranges: dict[str, tuple[float, float]] = {}
     for text in given:
         try:
             name, low, high = text.rsplit(":", 2)
-            ranges[name] = (float(low), float(high))
+            limits = (float(low), float(high))
         except ValueError:
             raise OptionError(f"--area-range must be NAME:LO:HI, not {shorten(text)}") from None
-        if not name:
-            raise OptionError(f"--area-range {shorten(text)} has no name")
+        if not name or name in ranges:
+            raise OptionError(f"--area-range {shorten(text)} has {'a name given before' if name else 'no name'}")
+        ranges[name] = limits
     # The first range is the whole: what a user adds should not change AP.
     return ranges if next(iter(ranges)) == "all" else {"all": (0.0, 1e10), **ranges}
 
@@ -399,17 +407,34 @@ def _read_detections(options: argparse.Namespace, ground_truth: Any) -> Any:
     return read_coco_results(options.detections, ground_truth, unknown_images=options.unknown_images)
 
 
-@contextmanager
-def _stages(options: argparse.Namespace, *paths: str) -> Iterator[Any]:
-    """Give a function that says on a terminal what is being done, where the input is large enough to wait for."""
-    size = sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
-    if options.quiet or size < _SLOW or not sys.stderr.isatty():
+@contextlib.contextmanager
+def _stages(options: argparse.Namespace) -> Iterator[Any]:
+    """Give a function that says on a terminal what is being done, once a second has passed."""
+    on_terminal = sys.stderr is not None and sys.stderr.isatty()
+    if options.quiet or not on_terminal or not hasattr(signal, "setitimer"):
         yield lambda text: None
         return
-    from rich.console import Console
+    now, shown = [""], contextlib.ExitStack()
+    statuses: list[Any] = []
 
-    with Console(stderr=True).status("") as status:
-        yield lambda text: status.update(f"{text} ({size / 1e6:.0f} MB in all)")
+    def show_from_now_on(*_: object) -> None:
+        from rich.console import Console
+
+        statuses.append(shown.enter_context(Console(stderr=True).status(now[0])))
+
+    def stage(text: str) -> None:
+        now[0] = text
+        for status in statuses:
+            status.update(text)
+
+    before = signal.signal(signal.SIGALRM, show_from_now_on)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    try:
+        with shown:
+            yield stage
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def show(result: DetectionResult | RankingResult, options: argparse.Namespace, title: str) -> None:
@@ -425,7 +450,7 @@ def show(result: DetectionResult | RankingResult, options: argparse.Namespace, t
         tables = [result.summary()] + ([_details(result)] if options.rows else [])
         if options.format == "markdown":
             print("\n\n".join(map(results.to_markdown, tables)))
-        elif sys.stdout.isatty():
+        elif sys.stdout is not None and sys.stdout.isatty():
             _print_rich(tables, title)
         else:
             print("\n\n".join([title, *map(results.to_text, tables)]))
@@ -468,8 +493,6 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _write_arrays(path: str, result: DetectionResult) -> None:
-    import io
-
     import numpy as np
 
     file = io.BytesIO()
@@ -478,4 +501,6 @@ def _write_arrays(path: str, result: DetectionResult) -> None:
 
 
 def _say(text: str) -> None:
+    if sys.stderr is None:  # closed by whoever started us
+        return
     print(f"detmap: {text}", file=sys.stderr, flush=True)

@@ -25,9 +25,10 @@ def cores() -> int:
 
 def thread_count(threads: int | None) -> int:
     """Return how many threads to work with: `threads`, or one per processor; 1 inside a worker of this module."""
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1):
         raise OptionError(f"threads must be a positive integer or None, not {threads!r}")
-    return 1 if getattr(_inside, "worker", False) else threads or cores()
+    # More threads than a few per processor only cost their making.
+    return 1 if getattr(_inside, "worker", False) else min(int(threads or cores()), 8 * cores())
 
 
 def _enter_worker() -> None:

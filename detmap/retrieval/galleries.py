@@ -500,19 +500,18 @@ def _distances(
     out: NDArray[Any] = np.empty((len(ours), len(gallery)), kind)
     own = np.einsum("ij,ij->i", ours, ours)
     if metric == "cosine":
-        ours = ours / np.sqrt(np.where(own > 0, own, 1))[:, None]
+        ours = ours / -np.sqrt(np.where(own > 0, own, 1))[:, None]
+    else:  # scaling by a power of two rounds nothing
+        ours = ours * (-1 if metric == "dot" else -2)
     for low in range(0, len(gallery), _TILE):
         tile: NDArray[Any] = np.asarray(gallery[low : low + _TILE], dtype=kind)
         part = out[:, low : low + _TILE]
         np.matmul(ours, tile.T, out=part)
         inside = squares[low : low + _TILE]
-        if metric == "dot":
-            np.negative(part, out=part)
-        elif metric == "cosine":
-            part /= -np.sqrt(np.where(inside > 0, inside, 1))
+        if metric == "cosine":
+            part /= np.sqrt(np.where(inside > 0, inside, 1))
             part += 1
-        else:
-            part *= -2
+        elif metric != "dot":
             part += own[:, None]
             part += inside
     return out

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from detmap.formats.voc import read_voc, read_voc_results
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
     from detmap.protocols import Protocol
+    from detmap.statistics import compare
     from detmap.tables import Detections, GroundTruth
     from detmap.tally import Tally
 
@@ -27,6 +28,7 @@ _HOMES = {
     "formats.voc": ("read_voc", "read_voc_results"),
     "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
     "protocols": ("Protocol",),
+    "statistics": ("compare",),
     "tables": ("Detections", "GroundTruth"),
     "tally": ("Tally",),
 }
@@ -40,6 +42,7 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "Protocol",
     "Tally",
     "DetectionResult",
+    "compare",
     "read_coco",
     "read_coco_results",
     "read_voc",

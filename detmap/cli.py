@@ -244,14 +244,16 @@ def _print_rich(tables: list[list[dict[str, Any]]], title: str) -> None:
     console = Console()
     console.print(Text(title, style="bold"))
     for rows in tables:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for name in rows[0] if rows else ():
-            left = any(isinstance(row[name], str) for row in rows)
+            words = any(isinstance(row[name], str) for row in rows)
             style = "bold cyan" if name in ("value", "AP") else ""
-            table.add_column(Text(name), justify="left" if left else "right", style=style, no_wrap=not left)
+            table.add_column(Text(name), justify="left" if words else "right", style=style, no_wrap=True)
         for row in rows:
             table.add_row(*(Text(printable(cell(value))) for value in row.values()))
-        console.print(table)
+        # As wide as it is: a number that is cut short on a narrow terminal would be a wrong number.
+        wide = Console(width=1000).measure(table).maximum
+        Console(width=max(console.width, wide)).print(table)
 
 
 def _write(path: str, data: bytes) -> None:

@@ -544,18 +544,18 @@ class DetectionResult(Result):
     def class_summary(self) -> list[dict[str, Any]]:
         """Return a row per category for a table that a person reads; `rows` has everything."""
         t = self._threshold(0.5) if 0.5 in self.protocol.iou_thresholds else 0
-        iou = f"{self.protocol.iou_thresholds[t]:.2g}"
+        iou = f"{100 * self.protocol.iou_thresholds[t]:.3g}"
         rows = []
         for record in self.per_category:
             row = {"category": record["category"], "AP": record["AP"]}
             if not self.protocol.per_class_metrics:
                 row |= {"AP50": record["AP50"], "AP75": record["AP75"]}
-            row |= {name: record[name] for name in ("positives", "detections")}
+            row |= {"GT": record["positives"], "dets": record["detections"]}
             row |= {
-                f"{short}@{iou}": record[name][t]
+                f"{short}{iou}": record[name][t]
                 for short, name in (("TP", "true_positives"), ("FP", "false_positives"), ("FN", "false_negatives"))
             }
-            rows.append(row | {"best F1": record["best_f1"]["f1"], "at score": record["best_f1"]["score"]})
+            rows.append(row | {"F1": record["best_f1"]["f1"], "at": record["best_f1"]["score"]})
         return rows
 
     def rows(self) -> list[dict[str, Any]]:

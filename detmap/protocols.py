@@ -86,7 +86,9 @@ class Protocol:
                 raise OptionError(f"area range {name!r} must be low:high with low <= high, not {low}:{high}")
         if len({name for name, _, _ in self.area_ranges}) != len(self.area_ranges):
             raise OptionError("two area ranges have one name")
-        if not self.max_dets or any(isinstance(m, bool) or int(m) != m or m < 1 for m in self.max_dets):
+        if not self.max_dets or any(
+            isinstance(m, bool) or not isinstance(m, int | np.integer) or m < 1 for m in self.max_dets
+        ):
             raise OptionError(f"max_dets must be positive integers, not {list(self.max_dets)!r}")
         if list(self.max_dets) != sorted(set(self.max_dets)):
             raise OptionError("max_dets must ascend without repeats")

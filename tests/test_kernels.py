@@ -345,9 +345,8 @@ def test_collect_hits(data):
     for c in range(classes):
         if sizes[c]:
             ranks[starts[c]] = 0  # the best of all is the best of its image
-    positives = np.array(
-        [[int(hit[a:b].sum(axis=0).max(initial=0)) + 1] * areas for a, b in zip(starts, starts[1:], strict=False)]
-    )
+    most = [int(hit[a:b].sum(axis=0).max(initial=0)) for a, b in itertools.pairwise(starts)]
+    positives = np.array([[n + 1] * areas for n in most])
     positives[rng.random(positives.shape) < 0.1] = 0
     hit &= np.repeat(np.repeat(positives > 0, sizes, axis=0), thresholds, axis=1)
     expected = []

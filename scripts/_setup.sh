@@ -1,0 +1,45 @@
+# What scripts/test and scripts/demo share: an environment with the package installed. Sourced, not run.
+#
+# Leaves the current directory at the checkout and sets PYTHON to the environment's interpreter. Uses the active virtual
+# environment, or makes .venv with the first Python that is new enough. Installs only when pyproject.toml or the way of
+# installing changed since the last time, so that a second run starts at once.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+_is_new_enough() {
+    "$1" -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1
+}
+
+_find_python() {
+    local name
+    for name in "${PYTHON:-}" python3 python3.13 python3.12 python3.11 python3.10 python; do
+        if [ -n "$name" ] && _is_new_enough "$name"; then
+            echo "$name"
+            return
+        fi
+    done
+    echo "No Python 3.10 or newer was found (tried python3, python3.13 … python3.10); install one, or set PYTHON." >&2
+    return 1
+}
+
+# setup_environment [EXTRA]: install the package, with an extra.
+setup_environment() {
+    local environment base wanted stamp
+    environment="${VIRTUAL_ENV:-}"
+    if [ -z "$environment" ]; then
+        environment="$PWD/.venv"
+        if ! _is_new_enough "$environment/bin/python"; then
+            base="$(_find_python)"
+            echo "Making .venv with $("$base" --version)" >&2
+            "$base" -m venv --clear "$environment"
+        fi
+    fi
+    PYTHON="$environment/bin/python"
+    wanted="$PWD ${1:-} $(git hash-object pyproject.toml)"
+    stamp="$environment/.detmap-installed${1:+-$1}"
+    if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+        echo "Installing detmap${1:+[$1]}; this happens once" >&2
+        "$PYTHON" -m pip install --quiet --disable-pip-version-check --editable ".${1:+[$1]}" >&2
+        echo "$wanted" >"$stamp"
+    fi
+}

@@ -42,14 +42,21 @@ class Ids(NamedTuple):
     codes: NDArray[np.int32]
 
 
-def index_ids(ids: ArrayLike, *, source: str, field: str) -> Ids:
+def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
     """Find the distinct ids, in ascending order, and the index of each record's.
+
+    Of `Ids` the values may come in any order, each once and all in use.
 
     Raises
     ------
     InputError
         Where the ids are not all integers or all strings.
     """
+    if isinstance(ids, Ids):
+        ascending = np.argsort(ids.values, kind="stable")
+        place = np.empty(ascending.size, np.int32)
+        place[ascending] = np.arange(ascending.size)
+        return Ids(readonly(ids.values[ascending], ids.values.dtype), readonly(place[ids.codes], np.int32))
     values = np.asarray(ids)
     if values.size == 0 and values.ndim == 1:
         return Ids(readonly((), np.int64), readonly((), np.int32))
@@ -183,15 +190,15 @@ class GroundTruth:
     def from_arrays(
         cls,
         *,
-        image_ids: ArrayLike,
-        category_ids: ArrayLike,
+        image_ids: ArrayLike | Ids,
+        category_ids: ArrayLike | Ids,
         boxes: ArrayLike,
         box_format: BoxFormat = "xywh",
         areas: ArrayLike | None = None,
         crowd: ArrayLike | None = None,
         difficult: ArrayLike | None = None,
-        images: ArrayLike | None = None,
-        categories: ArrayLike | None = None,
+        images: ArrayLike | Ids | None = None,
+        categories: ArrayLike | Ids | None = None,
         category_names: Mapping[Any, str] | None = None,
         notices: Mapping[str, int] | None = None,
         source: str = "ground truth",
@@ -299,8 +306,8 @@ class Detections:
     def from_arrays(
         cls,
         *,
-        image_ids: ArrayLike,
-        category_ids: ArrayLike,
+        image_ids: ArrayLike | Ids,
+        category_ids: ArrayLike | Ids,
         boxes: ArrayLike,
         scores: ArrayLike,
         box_format: BoxFormat = "xywh",
@@ -411,7 +418,7 @@ class Detections:
 
 
 def _indexed(
-    ids: ArrayLike, listed: ArrayLike | None, source: str, field: str, plural: str
+    ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: str, field: str, plural: str
 ) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Index `ids` among `listed`, or among themselves."""
     own = index_ids(ids, source=source, field=field)

@@ -11,7 +11,7 @@ import pytest
 
 import detmap
 from detmap.errors import InputError
-from detmap.formats import _source
+from detmap.formats import _source, coco
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 TRUTH, FOUND = FIXTURES / "coco/ground_truth.json", FIXTURES / "coco/detections.json"
@@ -62,6 +62,65 @@ def test_every_kind_of_source_gives_the_same_table(path, tmp_path):
         sources = (str(path), data, bytearray(data), memoryview(data), raw, text, packed, io.BytesIO(data), parsed)
         for source in sources:
             assert same(read(source), reference)
+
+
+@pytest.fixture
+def _scan_everything(monkeypatch):
+    monkeypatch.setattr(coco, "_WORTH_SCANNING", 0)
+
+
+@pytest.mark.usefixtures("_scan_everything")
+def test_the_scanner_reads_the_same_tables(monkeypatch):
+    def unusual(document):
+        extra = {**DOCUMENT["annotations"][0], "iscrowd": 1, "ignore": 1}
+        document["annotations"] += [extra, {**extra, "id": 0}, {**extra, "id": 5}]
+        document["annotations"][0].pop("iscrowd")
+
+    words = json.loads(changed(unusual).decode().replace('"image_id": 1', '"image_id": "a"'))
+    words["images"] = [{"id": "b"}, {"id": "a"}]
+    strings = [{**RECORD, "image_id": image} for image in "baab"]
+    for document in (TRUTH.read_bytes(), changed(unusual), encoded(words)):
+        scanned = detmap.read_coco(document)
+        with monkeypatch.context() as patch:
+            patch.setattr(coco, "_WORTH_SCANNING", 1 << 60)
+            decoded = detmap.read_coco(document)
+        assert same(scanned, decoded)
+        assert scanned.notices == decoded.notices
+        assert scanned.category_names == decoded.category_names
+        for name in ("areas", "crowd", "difficult"):
+            assert np.array_equal(getattr(scanned, name), getattr(decoded, name))
+        assert np.array_equal(scanned.images.values, decoded.images.values)
+    for document in (FOUND.read_bytes(), encoded(strings), encoded([RECORD] * 3), b"[]"):
+        scanned = detmap.read_coco_results(document)
+        with monkeypatch.context() as patch:
+            patch.setattr(coco, "_WORTH_SCANNING", 1 << 60)
+            decoded = detmap.read_coco_results(document)
+        assert same(scanned, decoded)
+        assert np.array_equal(scanned.scores, decoded.scores)
+
+
+def test_json_lines(tmp_path, monkeypatch):
+    records = json.loads(FOUND.read_bytes())
+    reference = detmap.read_coco_results(records)
+    text = "\n".join(map(json.dumps, records)).encode()
+    for name, data in (("a.jsonl", text), ("a.ndjson.gz", gzip.compress(text))):
+        path = tmp_path / name
+        path.write_bytes(data)
+        for least in (0, 1 << 60):
+            monkeypatch.setattr(coco, "_WORTH_SCANNING", least)
+            assert same(detmap.read_coco_results(path), reference)
+    path.write_bytes(text + b'\n{"image_id": 1}')
+    with pytest.raises(InputError, match=f"record {len(records)}, field 'category_id': is missing"):
+        detmap.read_coco_results(path)
+
+
+@pytest.mark.usefixtures("_scan_everything")
+def test_the_scanner_refuses_what_the_decoder_refuses(tmp_path):
+    for message, data in {**REFUSED_RESULTS, **REFUSED_TRUTH}.items():
+        read = detmap.read_coco_results if message in REFUSED_RESULTS else detmap.read_coco
+        with pytest.raises(InputError) as caught:
+            read(data)
+        assert message in str(caught.value)
 
 
 def test_results_may_hold_numpy_values():

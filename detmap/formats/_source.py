@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import mmap
 import os
 import tarfile
 import zlib
@@ -11,14 +12,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from detmap.errors import InputError
+from detmap.formats._scan import map_file
 
+Buffer = bytes | mmap.mmap
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | IO[str]
 
 #: A compressed file may grow to this many bytes, or by this factor, whichever is more; beyond that it is a bomb.
 _LEAST_LIMIT, _FACTOR = 256 << 20, 200
 
 
-def inflate(data: bytes, source: str) -> bytes:
+def inflate(data: Buffer, source: str) -> bytes:
     """Decompress gzip data of one or more members, within bounds.
 
     Raises
@@ -27,7 +30,7 @@ def inflate(data: bytes, source: str) -> bytes:
         Where the data is damaged or grows beyond the bounds.
     """
     limit = max(_LEAST_LIMIT, _FACTOR * len(data))
-    out, rest = io.BytesIO(), data
+    out, rest = io.BytesIO(), bytes(data)
     try:
         while rest:
             member = zlib.decompressobj(wbits=31)
@@ -47,22 +50,26 @@ def inflate(data: bytes, source: str) -> bytes:
     return out.getvalue()
 
 
-def read_bytes(source: Source, name: str) -> tuple[bytes, str]:
+def read_bytes(source: Source, name: str) -> tuple[Buffer, str]:
     """Return the bytes of a path, bytes or open file, decompressed where they are gzip, and a name for messages.
+
+    A file on disk is mapped rather than read: what the caller is done with need not stay in memory.
 
     Raises
     ------
     InputError
         Where there is nothing to read.
     """
+    data: Buffer
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
+        path, name = Path(source), os.fspath(source)
         try:
-            data = path.read_bytes()
+            data = map_file(path)
         except OSError as error:
             raise unreadable(path, error) from None
-        name = str(path)
-    elif isinstance(source, bytes | bytearray | memoryview):
+    elif isinstance(source, bytes):
+        data = source
+    elif isinstance(source, bytearray | memoryview):
         data = bytes(source)
     elif hasattr(source, "read"):
         content = source.read()

@@ -1,7 +1,8 @@
 """COCO JSON: ground truth (``instances_*.json``) and lists of results.
 
-The library's typed decoder turns bytes into records at speed. Whatever it does not take goes through the checks at the end
-of this file, which look for the first record that is wrong and say how.
+A large file goes through the scanner, bytes to columns. What that does not take, and what is too small to be worth its
+start, the library's typed decoder turns into records. Whatever that does not take goes through the checks at the end of
+this file, which look for the first record that is wrong and say how.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError
-from detmap.formats._source import Source, read_bytes
-from detmap.tables import Detections, GroundTruth
+from detmap.formats._scan import Strings, scan_ground_truth, scan_results
+from detmap.formats._source import Buffer, Source, read_bytes
+from detmap.tables import Detections, GroundTruth, Ids
 
 Id = int | str
 
 _LONGEST_ID = 1024
+_WORTH_SCANNING = 1 << 20  # bytes; below it, loading the scanner takes longer than all else
 
 
 class _Image(msgspec.Struct, gc=False):
@@ -58,6 +61,7 @@ class _Result(msgspec.Struct, gc=False):
 
 _decode_ground_truth = msgspec.json.Decoder(_GroundTruth).decode
 _decode_results = msgspec.json.Decoder(list[_Result]).decode
+_decode_lines = msgspec.json.Decoder(_Result).decode_lines
 _FIELDS = {
     "image": ("id",),
     "category": ("id",),
@@ -93,31 +97,13 @@ def read_coco(source: Source | Mapping[str, Any]) -> GroundTruth:
     """
     if isinstance(source, Mapping):
         name = "ground truth"
-        document = _records(_checked_ground_truth(source, name))
+        columns = _ground_truth_columns(_records(_checked_ground_truth(source, name)), name)
     else:
         data, name = read_bytes(source, "ground truth")
-        document = _parse(data, name, _decode_ground_truth, _checked_ground_truth)
-    images, annotations, categories = document.images, document.annotations, document.categories
-    image_ids = _ids([r.id for r in images], name, "image", "id")
-    category_ids = _ids([r.id for r in categories], name, "category", "id")
-    own = [r.id for r in annotations if r.id is not None]
-    return GroundTruth.from_arrays(
-        image_ids=_ids([r.image_id for r in annotations], name, "annotation", "image_id"),
-        category_ids=_ids([r.category_id for r in annotations], name, "annotation", "category_id"),
-        boxes=_boxes(annotations),
-        areas=np.array([r.area for r in annotations], np.float64),
-        crowd=np.array([bool(r.iscrowd) for r in annotations], np.bool_),
-        difficult=np.array([bool(r.ignore) for r in annotations], np.bool_),
-        images=image_ids,
-        categories=category_ids,
-        category_names={r.id: r.name for r in categories if r.name is not None},
-        notices={
-            "missing_iscrowd": sum(r.iscrowd is None for r in annotations),
-            "duplicate_annotation_ids": len(own) - len(set(own)),
-            "zero_id": own.count(0),
-        },
-        source=name,
-    )
+        columns = _scanned_ground_truth(data) or _ground_truth_columns(
+            _parse(data, name, _decode_ground_truth, _checked_ground_truth), name
+        )
+    return GroundTruth.from_arrays(**columns, source=name)
 
 
 def read_coco_results(
@@ -131,7 +117,8 @@ def read_coco_results(
     Parameters
     ----------
     source : path, bytes, file object, or list of mappings
-        A list of records with ``image_id``, ``category_id``, ``bbox`` (x, y, width, height) and ``score``; gzip too.
+        A list of records with ``image_id``, ``category_id``, ``bbox`` (x, y, width, height) and ``score``; gzip too. A
+        file whose name ends in ``.jsonl`` or ``.ndjson`` holds a record a line.
     ground_truth : GroundTruth, optional
         Whose images the detections are on.
     unknown_images : {"error", "ignore"}
@@ -150,34 +137,123 @@ def read_coco_results(
     if isinstance(source, Sequence) and not isinstance(source, str | bytes | bytearray | memoryview):
         name = "detections"
         records = [_Result(**{f: r[f] for f in _FIELDS["result"]}) for r in _checked_results(source, name)]
+        columns = _result_columns(records, name)
     elif isinstance(source, Mapping):
         raise _not_results(source, "detections")
     else:
         data, name = read_bytes(source, "detections")
-        records = _parse(data, name, _decode_results, _checked_results)
-    detections = Detections.from_arrays(
-        image_ids=_ids([r.image_id for r in records], name, "record", "image_id"),
-        category_ids=_ids([r.category_id for r in records], name, "record", "category_id"),
-        boxes=_boxes(records),
-        scores=np.array([r.score for r in records], np.float64),
-        source=name,
-    )
+        lines = name.removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+        columns = _scanned_results(data, lines) or _result_columns(
+            _parse(data, name, _decode_lines if lines else _decode_results, _checked_results, lines), name
+        )
+    detections = Detections.from_arrays(**columns, source=name)
     return detections if ground_truth is None else detections.on_images_of(ground_truth, unknown_images)
 
 
-def _parse(data: bytes, name: str, decode: Callable[[bytes], Any], check: Callable[[Any, str], Any]) -> Any:
+def _scanned_results(data: Buffer, lines: bool) -> dict[str, Any] | None:
+    """Return the columns of a large file that the scanner understands."""
+    found = scan_results(data, None, lines=lines) if len(data) >= _WORTH_SCANNING else None
+    if found is None or not _complete(found.bbox) or not _short(found.image_id, found.category_id):
+        return None
+    return {
+        "image_ids": _scanned_ids(found.image_id),
+        "category_ids": _scanned_ids(found.category_id),
+        "boxes": found.bbox,
+        "scores": found.score,
+    }
+
+
+def _scanned_ground_truth(data: Buffer) -> dict[str, Any] | None:
+    """Return the columns of a large file that the scanner understands."""
+    found = scan_ground_truth(data, None) if len(data) >= _WORTH_SCANNING else None
+    if found is None or found.area is None or not (_complete(found.bbox) and _complete(found.area)):
+        return None
+    if not _short(found.image_id, found.category_id, found.images, found.categories):
+        return None
+    count, none = found.area.size, np.full(found.area.size, -1, np.int8)
+    crowd = none if found.iscrowd is None else found.iscrowd
+    own = found.id
+    distinct = count if own is None else len(own.values) if isinstance(own, Strings) else np.unique(own).size
+    categories = found.categories.values if isinstance(found.categories, Strings) else found.categories.tolist()
+    return {
+        "image_ids": _scanned_ids(found.image_id),
+        "category_ids": _scanned_ids(found.category_id),
+        "boxes": found.bbox,
+        "areas": found.area,
+        "crowd": crowd > 0,
+        "difficult": (none if found.ignore is None else found.ignore) > 0,
+        "images": _scanned_ids(found.images),
+        "categories": _scanned_ids(found.categories),
+        "category_names": dict(zip(categories, found.names, strict=True)),
+        "notices": {
+            "missing_iscrowd": int((crowd < 0).sum()),
+            "duplicate_annotation_ids": count - distinct,
+            "zero_id": int((own == 0).sum()) if isinstance(own, np.ndarray) else 0,
+        },
+    }
+
+
+def _scanned_ids(ids: Any) -> Any:
+    """Return scanned ids as a column of integers, or as distinct strings and codes."""
+    return Ids(np.array(ids.values), ids.codes) if isinstance(ids, Strings) else ids
+
+
+def _complete(column: NDArray[np.float64] | None) -> bool:
+    """Return whether every record has the field: the scanner writes NaN where one has not."""
+    return column is not None and not np.isnan(column).any()
+
+
+def _short(*columns: Any) -> bool:
+    """Return whether no id is longer than is taken."""
+    return all(len(value) <= _LONGEST_ID for ids in columns if isinstance(ids, Strings) for value in ids.values)
+
+
+def _result_columns(records: list[_Result], name: str) -> dict[str, Any]:
+    return {
+        "image_ids": _ids([r.image_id for r in records], name, "record", "image_id"),
+        "category_ids": _ids([r.category_id for r in records], name, "record", "category_id"),
+        "boxes": _boxes(records),
+        "scores": np.array([r.score for r in records], np.float64),
+    }
+
+
+def _ground_truth_columns(document: _GroundTruth, name: str) -> dict[str, Any]:
+    annotations = document.annotations
+    own = [r.id for r in annotations if r.id is not None]
+    return {
+        "image_ids": _ids([r.image_id for r in annotations], name, "annotation", "image_id"),
+        "category_ids": _ids([r.category_id for r in annotations], name, "annotation", "category_id"),
+        "boxes": _boxes(annotations),
+        "areas": np.array([r.area for r in annotations], np.float64),
+        "crowd": np.array([bool(r.iscrowd) for r in annotations], np.bool_),
+        "difficult": np.array([bool(r.ignore) for r in annotations], np.bool_),
+        "images": _ids([r.id for r in document.images], name, "image", "id"),
+        "categories": _ids([r.id for r in document.categories], name, "category", "id"),
+        "category_names": {r.id: r.name for r in document.categories if r.name is not None},
+        "notices": {
+            "missing_iscrowd": sum(r.iscrowd is None for r in annotations),
+            "duplicate_annotation_ids": len(own) - len(set(own)),
+            "zero_id": own.count(0),
+        },
+    }
+
+
+def _parse(
+    data: Buffer, name: str, decode: Callable[[Buffer], Any], check: Callable[[Any, str], Any], lines: bool = False
+) -> Any:
     """Decode `data`, or raise the error that says what is wrong with it."""
     try:
         return decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         reason = error
     try:
-        document = json.loads(data)
+        text = bytes(data)
+        document = [json.loads(line) for line in text.splitlines() if line.strip()] if lines else json.loads(text)
     except RecursionError:
         raise InputError("nested too deeply", source=name, remedy="is this a COCO file?") from None
     except ValueError:
-        text = "is empty" if not data.strip() else f"is not valid JSON: {reason} ({len(data)} bytes in all)"
-        raise InputError(text, source=name, remedy="is it the right file, and complete?") from None
+        problem = "is empty" if not bytes(data).strip() else f"is not valid JSON: {reason} ({len(data)} bytes in all)"
+        raise InputError(problem, source=name, remedy="is it the right file, and complete?") from None
     check(document, name)
     # Every field that is read is in order: what remains is NaN or Infinity somewhere else, which is not JSON.
     raise InputError(f"is not valid JSON: {reason}", source=name, remedy="NaN and Infinity are not JSON")

@@ -82,7 +82,7 @@ def _image_set(image_set: str | PathLike[str] | Iterable[str]) -> set[str]:
         return set(image_set)
     data, name = read_bytes(Path(image_set), "image set")
     try:
-        lines = data.decode().splitlines()
+        lines = bytes(data).decode().splitlines()
     except UnicodeDecodeError:
         raise InputError("is not a text file", source=name) from None
     return {line.split()[0] for line in lines if line.strip()}

@@ -1,0 +1,913 @@
+"""Bytes -> columns: strict JSON records and TREC lines, read once, eight bytes at a time.
+
+Nothing here raises about a document. A kernel stops with a status where it meets something that it does not understand,
+and its caller hands the document to a parser that explains. What it does accept is valid to the letter: RFC 8259
+grammar in every value, also in those that are skipped (UTF-8 is checked by the caller, on the blocks that are not ASCII).
+
+A column is a run of 64-bit words in one flat array, so that integers, floats and byte spans take one path; a float is
+written as its bit pattern. Decimals are rounded with the algorithm of Eisel and Lemire (D. Lemire, "Number parsing at a
+gigabyte per second", 2021), which needs no floating-point operation. What it cannot decide, and whatever
+has more than 19 digits, is put on a list of doubts for `float()`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from detmap.kernels import kernel
+
+# What a field holds; the last two, an id that the line before often has too and an integer, only in lines.
+ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER = range(6)
+# Why a kernel stopped: at a record that begins at or after `stop`; after the list; at something not understood; with
+# the list of doubts full (empty it and call again).
+STOPPED, CLOSED, FAILED, FULL = range(4)
+# The slots of `state`. EVER, ALWAYS, INTEGERS, STRINGS: a bit per field: some record, every record has it, and as what.
+STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, STATE_SIZE = range(11)
+# A string is a word: its first byte's position, then its length in the lower bits.
+LENGTH_BITS = 24
+# Values nested deeper than this are not understood.
+MAX_DEPTH = 64
+# No kind of record has more numbers than this.
+MOST_NUMBERS = 8
+# A record's first keys are expected where the record before had them.
+EXPECTED_KEYS = 16
+
+LOWEST_POWER, HIGHEST_POWER = -342, 308
+POWERS_OF_FIVE = 20
+
+U1, U7, U8, U11, U16, U24, U32, U40, U48, U52, U56, U63, U64 = (
+    np.uint64(n) for n in (1, 7, 8, 11, 16, 24, 32, 40, 48, 52, 56, 63, 64)
+)
+U2, U3, U4, U5, U6 = (np.uint64(n) for n in (2, 3, 4, 5, 6))
+NOTHING = np.uint64(0)
+ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+ONE_BYTE = np.uint64(0xFF)
+LOW32 = np.uint64(0xFFFFFFFF)
+ONES = np.uint64(0x0101010101010101)
+HIGHS = np.uint64(0x8080808080808080)
+DIGIT_ZEROS = np.uint64(0x3030303030303030)
+TO_HIGH = np.uint64(0x7676767676767676)
+QUOTES = np.uint64(0x2222222222222222)
+BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
+SPACES = np.uint64(0x2020202020202020)
+ABOVE_SPACES = np.uint64(0x2121212121212121)
+TEN, HUNDREDS, PAIRS = np.uint64(10), np.uint64(100 + (1000000 << 32)), np.uint64(0x000000FF000000FF)
+UNITS = np.uint64(1 + (10000 << 32))
+TRUE, FALSE, NULL = (np.uint64(int.from_bytes(name, "little")) for name in (b"true", b"false", b"null"))
+FIVE_BYTES = np.uint64(0xFFFFFFFFFF)
+UNROUNDED = np.uint64(0x1FF)
+EXPONENT_MASK = np.uint64(0x7FF)
+FRACTION_MASK = np.uint64((1 << 52) - 1)
+HIDDEN_2 = np.uint64(2 << 52)
+MIXER = np.uint64(0x9E3779B97F4A7C15)
+LARGEST_INTEGER = np.uint64((1 << 63) - 1)
+
+
+@kernel
+def _load(data: Any, i: int) -> Any:
+    """Eight bytes from `i` on, the first one lowest; zeros past the end. `data` holds at least eight bytes."""
+    shift = NOTHING
+    if i + 8 > len(data):
+        if i >= len(data):
+            return NOTHING
+        shift = np.uint64(8 * (i + 8 - len(data)))
+        i = len(data) - 8
+    j = np.uint64(i)  # an unsigned index has no negative case: the eight loads become one
+    return (
+        np.uint64(data[j])
+        | np.uint64(data[j + U1]) << U8
+        | np.uint64(data[j + U2]) << U16
+        | np.uint64(data[j + U3]) << U24
+        | np.uint64(data[j + U4]) << U32
+        | np.uint64(data[j + U5]) << U40
+        | np.uint64(data[j + U6]) << U48
+        | np.uint64(data[j + U7]) << U56
+    ) >> shift
+
+
+@kernel
+def _byte(data: Any, i: int) -> Any:
+    """The byte at `i`; 0, which is valid nowhere, past the end."""
+    if i >= len(data):
+        return 0
+    return np.int64(data[np.uint64(i)])
+
+
+@kernel
+def _before(flags: Any) -> Any:
+    """How many bytes lie below the lowest one whose highest bit is set; 8 where there is none."""
+    low = flags >> U7
+    return np.int64((((low - U1) & ~low) & ONES) * ONES >> U56)
+
+
+@kernel
+def _blank(data: Any, i: int, lines: bool) -> int:
+    """The first position from `i` on that is not white space; a line feed is none where records are lines."""
+    while True:
+        c = _byte(data, i)
+        if c > 32 or not (c == 32 or c == 9 or c == 13 or (c == 10 and not lines)):
+            return i
+        i += 1
+
+
+@kernel
+def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
+    """Append the digits from `i` on: the new mantissa, where they end, whether it has at most 19 digits."""
+    fits = True
+    while True:
+        word = _load(data, i) ^ DIGIT_ZEROS
+        n = _before(((word + TO_HIGH) | word) & HIGHS)
+        if n == 0:
+            return mantissa, i, fits
+        if mantissa >= powers[np.uint64(19 - n)]:
+            fits = False
+        word <<= np.uint64(64 - 8 * n)  # as if padded with zeros on the left
+        word = word * TEN + (word >> U8)
+        word = ((word & PAIRS) * HUNDREDS + ((word >> U16) & PAIRS) * UNITS) >> U32
+        mantissa = mantissa * powers[np.uint64(n)] + word
+        i += n
+        if n < 8:
+            return mantissa, i, fits
+
+
+@kernel
+def _number(data: Any, i: int, powers: Any) -> Any:
+    """Read a JSON number: its mantissa and decimal exponent, its end (-1: there is none), whether the two are all of it."""
+    if _byte(data, i) == 45:
+        i += 1
+    begin = i
+    mantissa, end, fits = _digits(data, i, NOTHING, powers)
+    several = end > i + 1
+    wrong = end == i
+    exponent = 0
+    if _byte(data, end) == 46:
+        i = end + 1
+        mantissa, end, fine = _digits(data, i, mantissa, powers)
+        fits &= fine
+        wrong |= end == i
+        exponent = i - end
+    if _byte(data, end) | 32 == 101:
+        i = end + 1
+        sign = _byte(data, i)
+        if sign == 43 or sign == 45:
+            i += 1
+        scale, end, fine = _digits(data, i, NOTHING, powers)
+        wrong |= end == i
+        if not fine or scale > np.uint64(99999):
+            fits = False
+        elif sign == 45:
+            exponent -= np.int64(scale)
+        else:
+            exponent += np.int64(scale)
+    # Last, because numba saves counting its references to an array, atomically, only where all paths use it to their end.
+    wrong |= several & (_byte(data, begin) == 48)
+    fits &= mantissa < powers[19]
+    return mantissa, exponent, -1 if wrong else end, fits
+
+
+@kernel
+def _product(a: Any, b: Any) -> Any:
+    """The higher and the lower half of a * b."""
+    a0, a1, b0, b1 = a & LOW32, a >> U32, b & LOW32, b >> U32
+    lowest, left, right = a0 * b0, a0 * b1, a1 * b0
+    middle = (lowest >> U32) + (left & LOW32) + (right & LOW32)
+    return a1 * b1 + (left >> U32) + (right >> U32) + (middle >> U32), a * b
+
+
+@kernel
+def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
+    """The bits of the double nearest to mantissa * 10**exponent, and whether they are certain to be that.
+
+    `five` and `more` are the higher and the lower word of 5**exponent; an exponent outside the table is never certain.
+    """
+    if mantissa == NOTHING:
+        return NOTHING, True
+    length = 0
+    rest = mantissa
+    while rest != NOTHING:  # LLVM knows this loop as one instruction
+        rest >>= U1
+        length += 1
+    mantissa <<= np.uint64(64 - length)
+    high, low = _product(mantissa, five)
+    if high & UNROUNDED == UNROUNDED:
+        more, _ = _product(mantissa, more)
+        low += more
+        if more > low:
+            high += U1
+    upper = high >> U63
+    shift = upper + np.uint64(9)
+    fraction = high >> shift
+    biased = ((217706 * exponent) >> 16) + np.int64(upper) + length + 1022
+    if exponent < LOWEST_POWER or exponent > HIGHEST_POWER or biased <= 0 or biased >= 2046:
+        return NOTHING, False  # subnormal, or perhaps infinite
+    if low == ALL and (exponent < -27 or exponent > 55):
+        return NOTHING, False
+    if low <= U1 and -4 <= exponent <= 23 and fraction & U3 == U1 and fraction << shift == high:
+        fraction &= ~U1  # exactly halfway: to even
+    fraction = (fraction + (fraction & U1)) >> U1
+    if fraction >= HIDDEN_2:
+        fraction = NOTHING
+        biased += 1
+    return (fraction & FRACTION_MASK) | np.uint64(biased) << U52, True
+
+
+@kernel
+def _integer(data: Any, i: int, powers: Any) -> Any:
+    """Read a JSON integer of 64 bits: its value, its end (-1: there is none)."""
+    negative = _byte(data, i) == 45
+    if negative:
+        i += 1
+    magnitude, end, fits = _digits(data, i, NOTHING, powers)
+    value = np.int64(magnitude)  # -2**63 wraps around to itself
+    beyond = magnitude > LARGEST_INTEGER + np.uint64(negative)
+    wrong = (end == i) | ((_byte(data, i) == 48) & (end > i + 1)) | beyond | (not fits)  # no `or`: see _number
+    return -value if negative else value, -1 if wrong else end
+
+
+@kernel
+def _hexadecimal(c: int) -> int:
+    """The value of a hexadecimal digit, something large for anything else."""
+    if 48 <= c <= 57:
+        return c - 48
+    if 97 <= c | 32 <= 102:
+        return (c | 32) - 87
+    return 1 << 16
+
+
+@kernel
+def _string_end(data: Any, i: int) -> int:
+    """The position after the closing quote of the string whose first character is at `i`, -1 where it is not valid."""
+    end = 0
+    paired = False  # the escape before was the first half of a pair
+    while end == 0:  # one way out: see _number
+        word = _load(data, i)
+        quote = word ^ QUOTES
+        backslash = word ^ BACKSLASHES
+        n = _before((((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash) | ((word - SPACES) & ~word)) & HIGHS)
+        i += n
+        c = _byte(data, i)
+        if n == 8 and not paired:
+            continue
+        if c == 34 and not paired:
+            end = i + 1
+        elif c == 92 and not (paired and n > 0):
+            c = _byte(data, i + 1)
+            if c == 117:
+                unit = 0
+                for k in range(i + 2, i + 6):
+                    unit = unit * 16 + _hexadecimal(_byte(data, k))
+                i += 6
+                if paired != (0xDC00 <= unit < 0xE000) or unit > 0xFFFF:
+                    end = -1
+                paired = 0xD800 <= unit < 0xDC00
+            elif not paired and (
+                c == 34 or c == 92 or c == 47 or c == 98 or c == 102 or c == 110 or c == 114 or c == 116
+            ):
+                i += 2
+            else:
+                end = -1
+        else:
+            end = -1
+    return end
+
+
+@kernel
+def _value_of_key(data: Any, i: int, lines: bool) -> int:
+    """Pass a key and its colon: where the value begins, -1 where there is no key."""
+    if _byte(data, i) != 34:
+        return -1
+    i = _string_end(data, i + 1)
+    if i < 0:
+        return -1
+    i = _blank(data, i, lines)
+    if _byte(data, i) != 58:
+        return -1
+    return _blank(data, i + 1, lines)
+
+
+@kernel
+def skip_value(data: Any, i: int, lines: bool, powers: Any) -> int:
+    """Where the JSON value that begins at `i` ends, -1 where it is not valid or too deep.
+
+    Parameters
+    ----------
+    data : (n,) uint8
+        The document, at least eight bytes.
+    i : int
+        Position of the value's first byte.
+    lines : bool
+        Whether a line feed ends a record and so is no white space.
+    powers : uint64
+        The powers: those of ten up to 10**19; then, from `POWERS_OF_FIVE` on, of each power of five the leading 128 bits
+        as two words.
+    """
+    objects = NOTHING  # a bit for every open bracket, the innermost lowest: 1 for an object
+    depth = 0
+    while True:
+        c = _byte(data, i)
+        if c == 34:
+            i = _string_end(data, i + 1)
+        elif c == 45 or 48 <= c <= 57:
+            _, _, i, _ = _number(data, i, powers)
+        elif c == 91 or c == 123:
+            if depth == MAX_DEPTH:
+                return -1
+            i = _blank(data, i + 1, lines)
+            objects = objects << U1 | np.uint64(c == 123)
+            depth += 1
+            if _byte(data, i) != c + 2:  # not empty
+                if c == 123:
+                    i = _value_of_key(data, i, lines)
+                    if i < 0:
+                        return -1
+                continue
+        else:
+            word = _load(data, i)
+            if word & LOW32 == TRUE or word & LOW32 == NULL:
+                i += 4
+            elif word & FIVE_BYTES == FALSE:
+                i += 5
+            else:
+                return -1
+        if i < 0:
+            return -1
+        while depth > 0:
+            i = _blank(data, i, lines)
+            c = _byte(data, i)
+            inside = objects & U1 != NOTHING
+            if c == 44:
+                i = _blank(data, i + 1, lines)
+                if inside:
+                    i = _value_of_key(data, i, lines)
+                    if i < 0:
+                        return -1
+                break
+            if c != (125 if inside else 93):
+                return -1
+            i += 1
+            depth -= 1
+            objects >>= U1
+        else:
+            return i
+
+
+@kernel
+def scan_records(
+    data: Any,
+    stop: int,
+    lines: bool,
+    names: Any,
+    places: Any,
+    powers: Any,
+    words: Any,
+    doubts: Any,
+    state: Any,
+) -> None:
+    """Scan JSON objects that follow each other in a list, or line by line, into columns.
+
+    Parameters
+    ----------
+    data : (n,) uint8
+        The document, at least eight bytes.
+    stop : int
+        The first record that begins here or later is left to the next block.
+    lines : bool
+        One record a line instead of a list.
+    names : (fields, 5) uint64
+        Per field its name and closing quote as two little-endian words, their two masks, its length with the quote.
+    places : (fields, 3) int64
+        Per field what it holds (`ID`, `NUMBERS`, `FLAG`, `SPAN`), the number of words that a record has of it, and where in
+        `words` its column begins.
+    powers : uint64
+        The powers, as in `skip_value`.
+    words : uint64
+        Out: the columns. A record without an optional field has all bits set there; a field that the block never meets
+        is left unwritten.
+    doubts : (k, 3) int64
+        Out: numbers left to the caller: where in `words`, first byte, end; k is at least `MOST_NUMBERS`.
+    state : (STATE_SIZE,) int64
+        In and out. Begin with `POSITION` at the first byte of a record, `FIRST` = `ROW` = the first row to write,
+        `LIMIT` = the row after the last, `ALWAYS` all bits set, the rest 0.
+    """
+    fields = len(places)
+    expected = np.zeros(EXPECTED_KEYS, np.int64)
+    i = state[POSITION]
+    row = state[ROW]
+    ever = state[EVER]
+    always = state[ALWAYS]
+    doubtful = state[DOUBTS]
+    status = FAILED
+    while True:
+        if i >= stop:
+            status = STOPPED
+            break
+        if doubtful + MOST_NUMBERS > len(doubts):
+            status = FULL
+            break
+        # The document may change while it is mapped, so that the count of records no longer holds.
+        if row >= state[LIMIT] or _byte(data, i) != 123:
+            break
+        seen = 0
+        key = 0
+        i = _blank(data, i + 1, lines)
+        while True:
+            if _byte(data, i) != 34:
+                i = -1
+                break
+            i += 1
+            word0 = _load(data, i)
+            word1 = _load(data, i + 8)
+            field = expected[key & (EXPECTED_KEYS - 1)]
+            if word0 & names[field, 2] != names[field, 0] or word1 & names[field, 3] != names[field, 1]:
+                field = 0
+                while field < fields and (
+                    word0 & names[field, 2] != names[field, 0] or word1 & names[field, 3] != names[field, 1]
+                ):
+                    field += 1
+            if field < fields:
+                expected[key & (EXPECTED_KEYS - 1)] = field
+                i += np.int64(names[field, 4])
+            else:
+                begin = i
+                i = _string_end(data, i)
+                for k in range(begin, i):
+                    if data[k] == 92:  # may spell a known name
+                        i = -1
+                if i < 0:
+                    break
+            key += 1
+            i = _blank(data, i, lines)
+            if _byte(data, i) != 58:
+                i = -1
+                break
+            i = _blank(data, i + 1, lines)
+            if field == fields:
+                i = skip_value(data, i, lines, powers)
+            else:
+                bit = 1 << field
+                if seen & bit:
+                    i = -1
+                    break
+                seen |= bit
+                kind = places[field, 0]
+                width = places[field, 1]
+                at = places[field, 2] + row * width
+                if not ever & bit:
+                    for k in range(places[field, 2] + state[FIRST] * width, at):
+                        words[k] = ALL
+                    ever |= bit
+                if kind == NUMBERS:
+                    if width > 1:
+                        if _byte(data, i) != 91:
+                            i = -1
+                            break
+                        i = _blank(data, i + 1, lines)
+                    for k in range(width):
+                        if k > 0:
+                            i = _blank(data, i, lines)
+                            if _byte(data, i) != 44:
+                                i = -1
+                                break
+                            i = _blank(data, i + 1, lines)
+                        mantissa, exponent, end, fits = _number(data, i, powers)
+                        if end < 0:
+                            i = -1
+                            break
+                        power = POWERS_OF_FIVE + 2 * (min(max(exponent, LOWEST_POWER), HIGHEST_POWER) - LOWEST_POWER)
+                        bits, certain = _rounded(mantissa, exponent, powers[power], powers[power + 1])
+                        if data[i] == 45:
+                            bits |= U1 << U63
+                        if not (fits and certain):
+                            doubts[doubtful, 0] = at + k
+                            doubts[doubtful, 1] = i
+                            doubts[doubtful, 2] = end
+                            doubtful += 1
+                        words[at + k] = bits
+                        i = end
+                    if width > 1 and i >= 0:
+                        i = _blank(data, i, lines)
+                        if _byte(data, i) != 93:
+                            i = -1
+                            break
+                        i += 1
+                elif kind == ID:
+                    if _byte(data, i) == 34:
+                        begin = i + 1
+                        i = _string_end(data, begin)
+                        if i < 0 or i - 1 - begin >= 1 << LENGTH_BITS:
+                            i = -1
+                            break
+                        words[at] = np.uint64(begin << LENGTH_BITS | i - 1 - begin)
+                        state[STRINGS] |= bit
+                    else:
+                        value, i = _integer(data, i, powers)
+                        words[at] = np.uint64(value)
+                        state[INTEGERS] |= bit
+                elif kind == FLAG:
+                    c = _byte(data, i)
+                    word0 = _load(data, i)
+                    words[at] = np.uint64(c == 49 or c == 116)
+                    if c == 48 or c == 49:
+                        i += 1
+                    elif word0 & LOW32 == TRUE:
+                        i += 4
+                    elif word0 & FIVE_BYTES == FALSE:
+                        i += 5
+                    else:
+                        i = -1
+                else:
+                    words[at] = np.uint64(i)
+                    i = skip_value(data, i, lines, powers)
+                    if i < 0:
+                        break
+                    words[at + 1] = np.uint64(i)
+            if i < 0:
+                break
+            i = _blank(data, i, lines)
+            c = _byte(data, i)
+            i += 1
+            if c == 125:
+                break
+            if c != 44:
+                i = -1
+                break
+            i = _blank(data, i, lines)
+        if i < 0:
+            break
+        if ever != seen:
+            for field in range(fields):
+                if (ever & ~seen) >> field & 1:
+                    at = places[field, 2] + row * places[field, 1]
+                    for k in range(places[field, 1]):
+                        words[at + k] = ALL
+        always &= seen
+        row += 1
+        i = _blank(data, i, lines)
+        c = _byte(data, i)
+        if lines:
+            if c != 10 and i < len(data):
+                break
+            i = _blank(data, i, not lines)
+            if i == len(data):
+                status = CLOSED
+                break
+        elif c == 44:
+            i = _blank(data, i + 1, lines)
+        elif c == 93:
+            i += 1
+            status = CLOSED
+            break
+        else:
+            break
+    state[STATUS] = status
+    state[POSITION] = i
+    state[ROW] = row
+    state[EVER] = ever
+    state[ALWAYS] = always
+    state[DOUBTS] = doubtful
+
+
+@kernel
+def _hash(data: Any, word: Any, seed: Any) -> Any:
+    """Hash the string that `word` locates; the seed keeps a document from choosing its collisions."""
+    begin = np.int64(word) >> LENGTH_BITS
+    length = np.int64(word) & ((1 << LENGTH_BITS) - 1)
+    value = (seed ^ np.uint64(length)) * MIXER
+    for k in range(0, length, 8):
+        part = _load(data, begin + k)
+        if length - k < 8:
+            part &= ALL >> np.uint64(64 - 8 * (length - k))
+        value = (value ^ part) * MIXER
+        value ^= value >> U32
+    return value
+
+
+@kernel
+def _same(data: Any, word: Any, others: Any, other: Any) -> Any:
+    """Whether a string of `data` and a string of `others` have the same bytes."""
+    begin = np.int64(word) >> LENGTH_BITS
+    place = np.int64(other) >> LENGTH_BITS
+    length = np.int64(word) & ((1 << LENGTH_BITS) - 1)
+    if length != np.int64(other) & ((1 << LENGTH_BITS) - 1):
+        return False
+    for k in range(0, length, 8):
+        difference = _load(data, begin + k) ^ _load(others, place + k)
+        if length - k < 8:
+            difference <<= np.uint64(64 - 8 * (length - k))
+        if difference != NOTHING:
+            return False
+    return True
+
+
+@kernel
+def _token_end(data: Any, i: int) -> int:
+    """The first position from `i` on that holds a blank or a control character, or is the end."""
+    while True:
+        word = _load(data, i)
+        n = _before((word - ABOVE_SPACES) & ~word & HIGHS)
+        i += n
+        if n < 8:
+            return i
+
+
+@kernel
+def _tab_or_space(data: Any, i: int) -> int:
+    """The first position from `i` on that is neither a space nor a tabulator."""
+    while _byte(data, i) == 32 or _byte(data, i) == 9:
+        i += 1
+    return i
+
+
+@kernel
+def scan_lines(
+    data: Any, stop: int, tokens: Any, more: bool, places: Any, powers: Any, words: Any, doubts: Any, state: Any
+) -> None:
+    """Scan lines of tokens between blanks into columns; empty lines and those that begin with ``#`` are passed.
+
+    Parameters
+    ----------
+    data : (n,) uint8
+        The document, at least eight bytes.
+    stop : int
+        The first line that begins here or later is left to the next block.
+    tokens : (k,) int64
+        For each token of a line its field, -1 for none.
+    more : bool
+        Whether a line may have more tokens than that; they are passed.
+    places : (fields, 3) int64
+        Per field what it holds (`ID`, `NUMBERS`, `REPEATED`, `INTEGER`), 1, and where in `words` its column begins.
+    powers, words, doubts, state
+        As in `scan_records`. Every column is written.
+    """
+    i = state[POSITION]
+    row = state[ROW]
+    doubtful = state[DOUBTS]
+    status = FAILED
+    while True:
+        if i >= stop:
+            status = CLOSED if i >= len(data) else STOPPED
+            break
+        if doubtful == len(doubts):
+            status = FULL
+            break
+        i = _tab_or_space(data, i)
+        c = _byte(data, i)
+        token = len(tokens) if c == 35 else 0
+        blank = c == 35 or c == 10 or c == 13 or i == len(data)
+        if not blank and row >= state[LIMIT]:
+            break
+        while c > 32:
+            begin = i
+            field = tokens[token] if token < len(tokens) else -1
+            if field < 0:
+                if token >= len(tokens) and not more and not blank:
+                    i = -1
+                    break
+                i = _token_end(data, i)
+            else:
+                at = places[field, 2] + row
+                kind = places[field, 0]
+                if kind == NUMBERS:
+                    mantissa, exponent, i, fits = _number(data, begin, powers)
+                    power = POWERS_OF_FIVE + 2 * (min(max(exponent, LOWEST_POWER), HIGHEST_POWER) - LOWEST_POWER)
+                    bits, certain = _rounded(mantissa, exponent, powers[power], powers[power + 1])
+                    if c == 45:
+                        bits |= U1 << U63
+                    if i < 0 or _byte(data, i) > 32 or not (fits and certain):
+                        i = _token_end(data, begin)
+                        doubts[doubtful, 0] = at
+                        doubts[doubtful, 1] = begin
+                        doubts[doubtful, 2] = i
+                        doubtful += 1
+                    words[at] = bits
+                elif kind == INTEGER:
+                    value, i = _integer(data, begin, powers)
+                    if i < 0 or _byte(data, i) > 32:
+                        i = -1
+                        break
+                    words[at] = np.uint64(value)
+                else:
+                    i = _token_end(data, begin)
+                    if i - begin >= 1 << LENGTH_BITS:
+                        i = -1
+                        break
+                    word = np.uint64(begin << LENGTH_BITS | i - begin)
+                    if kind == REPEATED and row > state[FIRST] and _same(data, word, data, words[at - 1]):
+                        word = words[at - 1]
+                    words[at] = word
+            token += 1
+            i = _tab_or_space(data, i)
+            c = _byte(data, i)
+        if i < 0 or (token < len(tokens) and not blank):
+            break
+        if c == 13:
+            i += 1
+            c = _byte(data, i)
+        if c != 10 and i < len(data):
+            break
+        i += 1
+        if not blank:
+            row += 1
+    state[STATUS] = status
+    state[POSITION] = i
+    state[ROW] = row
+    state[EVER] = (1 << len(places)) - 1
+    state[DOUBTS] = doubtful
+
+
+@kernel
+def factorise(data: Any, words: Any, seed: Any, codes: Any, firsts: Any) -> int:
+    """Number the distinct strings in the order of their first appearance.
+
+    Parameters
+    ----------
+    data : (n,) uint8
+        The document, at least eight bytes.
+    words : (rows,) uint64
+        The strings: position and length.
+    seed : uint64
+        Seed of the hash; the outcome does not depend on it.
+    codes : (rows,) int32
+        Out: the number of each row's string.
+    firsts : (rows,) uint64
+        Out: where each distinct string appeared first.
+
+    Returns
+    -------
+    int
+        How many distinct strings there are.
+    """
+    table = np.full(1 << 10, -1, np.int32)
+    hashes = np.zeros(len(table), np.uint64)
+    count = 0
+    for row in range(len(words)):
+        word = words[row]
+        if row > 0 and (word == words[row - 1] or _same(data, word, data, words[row - 1])):
+            codes[row] = codes[row - 1]
+            continue
+        value = _hash(data, word, seed)
+        slot = np.int64(value >> U24) & (len(table) - 1)
+        while table[slot] >= 0 and (hashes[slot] != value or not _same(data, word, data, firsts[table[slot]])):
+            slot = (slot + 1) & (len(table) - 1)
+        if table[slot] < 0:
+            table[slot] = count
+            hashes[slot] = value
+            firsts[count] = word
+            codes[row] = count
+            count += 1
+            if 2 * count > len(table):
+                old, old_hashes = table, hashes
+                table = np.full(4 * len(old), -1, np.int32)
+                hashes = np.zeros(len(table), np.uint64)
+                for k in range(len(old)):
+                    if old[k] >= 0:
+                        slot = np.int64(old_hashes[k] >> U24) & (len(table) - 1)
+                        while table[slot] >= 0:
+                            slot = (slot + 1) & (len(table) - 1)
+                        table[slot] = old[k]
+                        hashes[slot] = old_hashes[k]
+        else:
+            codes[row] = table[slot]
+    return count
+
+
+@kernel
+def match_strings(
+    data: Any,
+    words: Any,
+    rows: Any,
+    bounds: Any,
+    others: Any,
+    other_words: Any,
+    other_rows: Any,
+    other_bounds: Any,
+    begin: int,
+    stop: int,
+    seed: Any,
+    matches: Any,
+) -> Any:
+    """Find, group by group, the strings of one document that equal a string of another document.
+
+    Parameters
+    ----------
+    data, others : (n,) uint8
+        The documents, at least eight bytes each.
+    words, other_words : (n,) uint64
+        Their strings: position and length.
+    rows, other_rows : (n,) int32
+        The rows, group by group.
+    bounds, other_bounds : (groups, 2) int64
+        Where in `rows` and in `other_rows` each group begins and ends.
+    begin, stop : int
+        The groups to work on.
+    seed : uint64
+        Seed of the hash; the outcome does not depend on it.
+    matches : (n,) int32
+        Out: for each row of `words` that has one, the row of `other_words` with the same string in the same group (the
+        last of several).
+
+    Returns
+    -------
+    int
+        -1, or the first row of `words` whose string its group had before; from that group on nothing is matched.
+    """
+    table = np.empty(1 << 6, np.int32)
+    hashes = np.empty(1 << 6, np.uint64)
+    for group in range(begin, stop):
+        size = 1 << 6
+        while size < 2 * (bounds[group, 1] - bounds[group, 0]):
+            size *= 2
+        if size > len(table):
+            table = np.empty(size, np.int32)
+            hashes = np.empty(size, np.uint64)
+        for slot in range(size):
+            table[slot] = -1
+        for k in range(bounds[group, 0], bounds[group, 1]):
+            row = rows[k]
+            value = _hash(data, words[row], seed)
+            slot = np.int64(value >> U24) & (size - 1)
+            while table[slot] >= 0:
+                if hashes[slot] == value and _same(data, words[row], data, words[table[slot]]):
+                    return row
+                slot = (slot + 1) & (size - 1)
+            table[slot] = row
+            hashes[slot] = value
+        for k in range(other_bounds[group, 0], other_bounds[group, 1]):
+            other = other_rows[k]
+            value = _hash(others, other_words[other], seed)
+            slot = np.int64(value >> U24) & (size - 1)
+            while table[slot] >= 0:
+                if hashes[slot] == value and _same(others, other_words[other], data, words[table[slot]]):
+                    matches[table[slot]] = other
+                    break
+                slot = (slot + 1) & (size - 1)
+    return -1
+
+
+@kernel
+def _ahead(data: Any, words: Any, scores: Any, one: int, other: int) -> Any:
+    """Whether row `one` ranks ahead of row `other`: by the higher score, then by the higher string."""
+    if scores[one] != scores[other]:
+        return scores[one] > scores[other]
+    place = np.int64(words[one]) >> LENGTH_BITS
+    length = np.int64(words[one]) & ((1 << LENGTH_BITS) - 1)
+    other_place = np.int64(words[other]) >> LENGTH_BITS
+    other_length = np.int64(words[other]) & ((1 << LENGTH_BITS) - 1)
+    for k in range(0, min(length, other_length), 8):
+        difference = _load(data, place + k) ^ _load(data, other_place + k)
+        if difference != NOTHING:
+            while difference & ONE_BYTE == NOTHING:
+                difference >>= U8
+                k += 1
+            if k < min(length, other_length):
+                return data[place + k] > data[other_place + k]
+    return length > other_length
+
+
+@kernel
+def rank_rows(data: Any, words: Any, scores: Any, bounds: Any, begin: int, stop: int, rows: Any) -> None:
+    """Order the rows of each group by descending score, rows of equal score by descending string, as bytes.
+
+    Parameters
+    ----------
+    data : (n,) uint8
+        The document, at least eight bytes.
+    words : (n,) uint64
+        The strings: position and length.
+    scores : (n,) float64
+        The scores, none of them NaN.
+    bounds : (groups, 2) int64
+        Where in `rows` each group begins and ends.
+    begin, stop : int
+        The groups to work on.
+    rows : (n,) int32
+        In and out: the rows, group by group.
+    """
+    longest = 0
+    for group in range(begin, stop):
+        longest = max(longest, bounds[group, 1] - bounds[group, 0])
+    spare = np.empty(longest, np.int32)
+    for group in range(begin, stop):
+        first, end = bounds[group, 0], bounds[group, 1]
+        width = 1
+        while width < end - first:  # merge neighbours; most runs come in order, and then nothing moves
+            for left in range(first, end - width, 2 * width):
+                middle = left + width
+                right = min(middle + width, end)
+                if not _ahead(data, words, scores, rows[middle], rows[middle - 1]):
+                    continue
+                for k in range(width):
+                    spare[k] = rows[left + k]
+                a, b = 0, middle
+                for k in range(left, right):
+                    if a == width:
+                        break
+                    if b < right and _ahead(data, words, scores, rows[b], spare[a]):
+                        rows[k] = rows[b]
+                        b += 1
+                    else:
+                        rows[k] = spare[a]
+                        a += 1
+            width *= 2

@@ -147,6 +147,18 @@ class Bootstrap:
             seed=self.seed,
         )
 
+    def only(self, metric: str) -> Bootstrap:
+        """Return the column of one metric."""
+        at = [self.metrics.index(metric)]
+        return Bootstrap(
+            metrics=(metric,),
+            estimate=self.estimate[at],
+            replicates=self.replicates[:, at],
+            jackknife=self.jackknife[:, at],
+            support=self.support[at],
+            seed=self.seed,
+        )
+
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return the intervals as plain values: ``[low, high]`` by metric, and in the order of categories."""
         ends, head = self.interval(level).tolist(), len(self.metrics)

@@ -15,8 +15,8 @@ Array = NDArray[Any]
 class Events(NamedTuple):
     """The detections that count, in ranking order.
 
-    Those of class *c* are ``images[class_starts[c]:class_starts[c + 1]]``. An element of 0 or more is the image of a detection
-    that is a miss at every threshold. A negative one is ``~j`` for run *j*: the detections of one score on image
+    Those of class *c* are ``images[class_starts[c]:class_starts[c + 1]]``. An element of 0 or more is the image of a
+    detection that is a miss at every threshold. A negative one is ``~j`` for run *j*: the detections of one score on image
     ``run_images[j]``, whose bits are the rows ``run_starts[j]:run_starts[j + 1]`` of `hit` and `ignored`.
     """
 

@@ -1,6 +1,7 @@
 """The orchestration of the scanner: map a file, split it at records, scan on threads, verify the splits, merge columns.
 
-``None`` from a ``scan_*`` function means "not understood", never "wrong": a library parser then decides what the document is.
+``None`` from a ``scan_*`` function means "not understood", never "wrong": a library parser then decides what the document
+is.
 """
 
 from __future__ import annotations

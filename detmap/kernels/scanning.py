@@ -43,7 +43,6 @@ U1, U7, U8, U11, U16, U24, U32, U40, U48, U52, U56, U63, U64 = (
 U2, U3, U4, U5, U6 = (np.uint64(n) for n in (2, 3, 4, 5, 6))
 NOTHING = np.uint64(0)
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-ONE_BYTE = np.uint64(0xFF)
 LOW32 = np.uint64(0xFFFFFFFF)
 ONES = np.uint64(0x0101010101010101)
 HIGHS = np.uint64(0x8080808080808080)
@@ -847,23 +846,20 @@ def match_strings(
 
 
 @kernel
-def _ahead(data: Any, words: Any, scores: Any, one: int, other: int) -> Any:
-    """Whether row `one` ranks ahead of row `other`: by the higher score, then by the higher string."""
-    if scores[one] != scores[other]:
-        return scores[one] > scores[other]
-    place = np.int64(words[one]) >> LENGTH_BITS
-    length = np.int64(words[one]) & ((1 << LENGTH_BITS) - 1)
-    other_place = np.int64(words[other]) >> LENGTH_BITS
-    other_length = np.int64(words[other]) & ((1 << LENGTH_BITS) - 1)
-    for k in range(0, min(length, other_length), 8):
-        difference = _load(data, place + k) ^ _load(data, other_place + k)
-        if difference != NOTHING:
-            while difference & ONE_BYTE == NOTHING:
-                difference >>= U8
-                k += 1
-            if k < min(length, other_length):
-                return data[place + k] > data[other_place + k]
-    return length > other_length
+def _ahead(data: Any, score: float, word: Any, other_score: float, other_word: Any) -> Any:
+    """Whether a row ranks ahead of another one: by the higher score, then by the higher string."""
+    tied = np.int64(score == other_score)  # without a tie, empty strings at 0 are compared: see _number
+    place, other_place = tied * (np.int64(word) >> LENGTH_BITS), tied * (np.int64(other_word) >> LENGTH_BITS)
+    length = tied * (np.int64(word) & ((1 << LENGTH_BITS) - 1))
+    other_length = tied * (np.int64(other_word) & ((1 << LENGTH_BITS) - 1))
+    shorter = min(length, other_length)
+    k = 0
+    while k + 8 <= shorter and _load(data, place + k) == _load(data, other_place + k):
+        k += 8
+    while k < shorter and _byte(data, place + k) == _byte(data, other_place + k):
+        k += 1
+    higher = (k == other_length) | (_byte(data, place + k) > _byte(data, other_place + k))
+    return (score > other_score) | ((k < length) & higher)
 
 
 @kernel
@@ -896,7 +892,8 @@ def rank_rows(data: Any, words: Any, scores: Any, bounds: Any, begin: int, stop:
             for left in range(first, end - width, 2 * width):
                 middle = left + width
                 right = min(middle + width, end)
-                if not _ahead(data, words, scores, rows[middle], rows[middle - 1]):
+                one, other = rows[middle], rows[middle - 1]
+                if not _ahead(data, scores[one], words[one], scores[other], words[other]):
                     continue
                 for k in range(width):
                     spare[k] = rows[left + k]
@@ -904,10 +901,12 @@ def rank_rows(data: Any, words: Any, scores: Any, bounds: Any, begin: int, stop:
                 for k in range(left, right):
                     if a == width:
                         break
-                    if b < right and _ahead(data, words, scores, rows[b], spare[a]):
-                        rows[k] = rows[b]
+                    other = spare[a]
+                    one = rows[b] if b < right else other
+                    if _ahead(data, scores[one], words[one], scores[other], words[other]):
+                        rows[k] = one
                         b += 1
                     else:
-                        rows[k] = spare[a]
+                        rows[k] = other
                         a += 1
             width *= 2

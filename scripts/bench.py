@@ -1,0 +1,426 @@
+#!/usr/bin/env python
+"""Measures detmap against the peers that are installed (extra ``bench``): time, memory, and that all agree on AP.
+
+Every program runs in a process of its own and they take turns (A B C A B C …), so that what disturbs the machine disturbs
+all; medians are shown, and ratios to detmap. ``ROWS`` at the end says what is measured: a later row is one more entry.
+
+    scripts/bench.py                  every row, but for peers that take minutes
+    scripts/bench.py --quick          small inputs: does it run at all
+    scripts/bench.py --only dense     the rows whose name begins so
+    scripts/bench.py --all            the slow peers too, once each
+    scripts/bench.py --write          put the table into README.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+OURS = "detmap"
+FAST = ("hotcoco", "ultrafast-pycocotools")
+SLOW = ("faster-coco-eval", "pycocotools")
+PEERS = (*FAST, *SLOW)
+
+# ------------------------------------------------------------------------------------- one program, inside its process
+
+
+class Detmap:
+    """The library itself, tables in memory."""
+
+    def load(self, folder: Path) -> None:
+        import detmap
+
+        self.detmap = detmap
+        self.truth = detmap.read_coco(folder / "ground_truth.json")
+        rows = np.load(folder / "detections.npy")
+        self.found = detmap.Detections.from_arrays(
+            image_ids=rows[:, 0].astype(np.int64),
+            category_ids=rows[:, 6].astype(np.int64),
+            boxes=rows[:, 1:5],
+            scores=rows[:, 5],
+        )
+
+    def run(self, max_dets: list[int]) -> Callable[[], tuple[float, int]]:
+        result = self.detmap.evaluate(self.truth, self.found, max_dets=max_dets)
+        arrays = (result.precision, result.scores, result.recall, result.average_precision)
+        return lambda: (result["AP"], sum(array.nbytes for array in arrays))
+
+
+class Cocolike:
+    """Any of those that look like pycocotools."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def load(self, folder: Path) -> None:
+        if self.package == "hotcoco":
+            from hotcoco import COCO, COCOeval
+        elif self.package == "ultrafast-pycocotools":
+            from ultrafast_pycocotools import COCO, COCOeval
+        elif self.package == "faster-coco-eval":
+            from faster_coco_eval import COCO
+            from faster_coco_eval import COCOeval_faster as COCOeval
+        else:
+            from pycocotools.coco import COCO
+            from pycocotools.cocoeval import COCOeval
+        self.evaluator = COCOeval
+        self.truth = COCO(str(folder / "ground_truth.json"))
+        self.found = self.truth.loadRes(np.load(folder / "detections.npy"))
+
+    def run(self, max_dets: list[int]) -> Callable[[], tuple[float, int]]:
+        evaluation = self.evaluator(self.truth, self.found, "bbox")
+        evaluation.params.maxDets = max_dets
+        evaluation.evaluate()
+        evaluation.accumulate()
+
+        def describe() -> tuple[float, int]:
+            arrays = {name: np.asarray(evaluation.eval[name]) for name in ("precision", "scores", "recall")}
+            values = arrays["precision"][..., 0, -1]
+            return float(np.mean(values[values > -1])), sum(array.nbytes for array in arrays.values())
+
+        return describe
+
+
+def memory(name: str) -> int:
+    """Bytes of a line of /proc/self/status: VmRSS now, VmHWM at most since the last reset."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1]) * 1024
+    raise KeyError(name)
+
+
+def peak_of(task: Callable[[], Callable[[], tuple[float, int]]]) -> dict[str, float]:
+    """Run a task: its seconds, its AP, and the bytes that it adds at its peak (and beyond its result's arrays)."""
+    gc.collect()
+    if hasattr(ctypes.CDLL(None), "malloc_trim"):
+        ctypes.CDLL(None).malloc_trim(0)  # else it would reuse what loading left behind, unseen
+    Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark
+    before = memory("VmRSS")
+    start = time.perf_counter()
+    describe = task()
+    seconds, added = time.perf_counter() - start, memory("VmHWM") - before
+    average_precision, arrays = describe()
+    return {"seconds": seconds, "AP": average_precision, "added": added, "beyond": added - arrays}
+
+
+def work(package: str, folder: str) -> None:
+    """Answer commands, a line of JSON each: load, run, memory."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the peers print
+    program = Detmap() if package == OURS else Cocolike(package)
+    for line in sys.stdin:
+        command, options = json.loads(line)
+        answer: dict[str, float] = {}
+        start = time.perf_counter()
+        if command == "load":
+            program.load(Path(folder))
+            answer = {"seconds": time.perf_counter() - start}
+        elif command == "run":
+            describe = program.run(options)
+            answer = {"seconds": time.perf_counter() - start, "AP": describe()[0]}
+        elif command == "memory":
+            answer = peak_of(partial(program.run, options))
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+class Worker:
+    """A program in a process of its own."""
+
+    def __init__(self, package: str, folder: Path) -> None:
+        self.package = package
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "--worker", package, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, command: str, options: object = None) -> dict[str, float]:
+        self.process.stdin.write(json.dumps([command, options]) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{self.package} ended with exit code {self.process.wait()}")
+        return json.loads(line)
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait()
+
+
+# ------------------------------------------------------------------------------------------------------------- measuring
+
+
+@dataclass(frozen=True)
+class Options:
+    quick: bool
+    slow: bool
+    peers: tuple[str, ...]
+    folder: Path
+
+
+@dataclass
+class Line:
+    """A line of the table: a value for each program that was measured."""
+
+    title: str
+    values: dict[str, float]
+    unit: str  # a key of UNITS
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Something to measure: `measure(options)` returns the lines of the table."""
+
+    name: str
+    measure: Callable[[Options], list[Line]]
+
+
+UNITS: dict[str, Callable[[float], str]] = {
+    "seconds": lambda v: f"{v:.2f} s" if v >= 1 else f"{1000 * v:.3g} ms" if v < 0.1 else f"{1000 * v:.0f} ms",
+    "bytes": lambda v: f"{v / 1e9:.1f} GB" if v >= 1e9 else f"{v / 1e6:.0f} MB" if v >= 1e6 else f"{v / 1e3:.0f} kB",
+}
+
+
+def write_case(folder: Path, arrays: dict[str, np.ndarray]) -> int:
+    """Write a workload as every program can load it; return the number of detections."""
+    from workloads import to_coco
+
+    none = {name: column[:0] for name, column in arrays.items() if name.startswith("dt_")}
+    folder.mkdir()
+    (folder / "ground_truth.json").write_text(json.dumps(to_coco({**arrays, **none})[0]))
+    columns = ("dt_image_ids", "dt_boxes", "dt_scores", "dt_category_ids")
+    np.save(folder / "detections.npy", np.column_stack([arrays[name] for name in columns]).astype(np.float64))
+    return len(arrays["dt_scores"])
+
+
+def in_memory(
+    title: str,
+    make: Callable[[bool], dict[str, np.ndarray]],
+    options: Options,
+    *,
+    max_dets: list[int],
+    repeats: int,
+    once: tuple[str, ...] = (),
+    slow: tuple[str, ...] = SLOW,
+) -> list[Line]:
+    """Evaluate and accumulate what is loaded already: time, memory added, and memory per detection.
+
+    Peers in `once` run once and by themselves; those in `slow` only with ``--all``.
+    """
+    folder = options.folder / title.replace("/", " ")
+    detections = write_case(folder, make(options.quick))
+    turns = [[p for p in (OURS, *options.peers) if p not in (*once, *slow)]]
+    turns += [[p] for p in options.peers if p in once or (p in slow and options.slow)]
+    seconds: dict[str, float] = {}
+    answers: dict[str, dict[str, float]] = {}
+    for programs in turns:
+        workers = [Worker(program, folder) for program in programs]
+        for worker in workers:
+            print(f"  {worker.package} loads", file=sys.stderr)
+            worker.ask("load")
+        times: dict[str, list[float]] = {program: [] for program in programs}
+        if OURS in programs:
+            for worker in workers:
+                worker.ask("run", max_dets)  # kernels, pages and caches warm up
+            for _ in range(2 if options.quick else repeats):
+                for worker in workers:
+                    times[worker.package].append(worker.ask("run", max_dets)["seconds"])
+        for worker in workers:
+            answer = answers[worker.package] = worker.ask("memory", max_dets)
+            times[worker.package] = times[worker.package] or [answer["seconds"]]
+            worker.close()
+        for program, values in times.items():
+            seconds[program] = statistics.median(values)
+            spread = f"{min(values):.3f} … {max(values):.3f} s of {len(values)}"
+            print(f"  {program}: {seconds[program]:.3f} s ({spread}), {answers[program]}", file=sys.stderr)
+    values = [answer["AP"] for answer in answers.values()]
+    disagreement = max(values) - min(values)
+    note = f"AP {answers[OURS]['AP']:.6f}, all agree within {disagreement:.1g}"
+    if disagreement > 1e-6:
+        note = f"AP DIFFERS by {disagreement:.2g}: " + ", ".join(f"{p} {a['AP']:.6f}" for p, a in answers.items())
+    per_detection = answers[OURS]["beyond"] / detections
+    return [
+        Line(title, seconds, "seconds", [note]),
+        Line(
+            "… memory added",
+            {program: answer["added"] for program, answer in answers.items()},
+            "bytes",
+            [f"{detections:,} detections; detmap adds {per_detection:.0f} bytes each beyond the result's arrays"],
+        ),
+    ]
+
+
+def detector(images: int, detections: int, categories: int, quick: bool) -> dict[str, np.ndarray]:
+    from workloads import detector_like
+
+    return detector_like(images // (50 if quick else 1), detections, categories, seed=1)
+
+
+def dense(quick: bool) -> dict[str, np.ndarray]:
+    from workloads import dense_scene
+
+    return dense_scene(2, 300, 500, seed=1, canvas=1300.0) if quick else dense_scene(40, 3000, 5000, seed=1)
+
+
+def fixture(title: str, options: Options, *, empty_cache: bool, repeats: int) -> list[Line]:
+    """``detmap eval`` on the COCO fixture, from the shell's point of view."""
+    command = [sys.executable, "-m", "detmap", "eval"]
+    command += [f"fixtures/coco/{name}.json" for name in ("ground_truth", "detections")]
+    times = []
+    with tempfile.TemporaryDirectory() as warm:
+        for turn in range(1 + (1 if options.quick else repeats)):
+            with tempfile.TemporaryDirectory() as cold:
+                environment = {**os.environ, "NUMBA_CACHE_DIR": cold if empty_cache else warm}
+                start = time.perf_counter()
+                subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
+                if turn or options.quick:  # the first fills the caches of files, and of kernels where they are kept
+                    times.append(time.perf_counter() - start)
+    print(f"  {[round(value, 2) for value in times]}", file=sys.stderr)
+    return [Line(title, {OURS: statistics.median(times)}, "seconds")]
+
+
+#: What is measured, in the order of the table.
+ROWS = [
+    Row(
+        "coco80",
+        partial(
+            in_memory,
+            "5,000 images × 100 detections × 80 categories",
+            partial(detector, 5000, 100, 80),
+            max_dets=[1, 10, 100],
+            repeats=9,
+            once=SLOW,
+            slow=(),
+        ),
+    ),
+    Row(
+        "coco365",
+        partial(
+            in_memory,
+            "20,000 images × 100 detections × 365 categories",
+            partial(detector, 20_000, 100, 365),
+            max_dets=[1, 10, 100],
+            repeats=7,
+        ),
+    ),
+    Row(
+        "dense",
+        partial(
+            in_memory,
+            "40 crowded images: 3,000 objects, 5,000 detections each",
+            dense,
+            max_dets=[1, 10, 10_000],
+            repeats=7,
+            once=FAST,
+        ),
+    ),
+    Row("cold", partial(fixture, "`detmap eval` on the fixture, first run ever", empty_cache=True, repeats=3)),
+    Row("warm", partial(fixture, "`detmap eval` on the fixture, any later run", empty_cache=False, repeats=7)),
+]
+
+# --------------------------------------------------------------------------------------------------------------- telling
+
+
+def table(lines: list[Line], peers: tuple[str, ...]) -> str:
+    """The lines as Markdown, with the machine and the versions below."""
+    programs = [OURS, *(peer for peer in peers if any(peer in line.values for line in lines))]
+    rows = [["", *programs], ["---", *["---:"] * len(programs)]]
+    for line in lines:
+        cells = [line.title]
+        for program in programs:
+            if program not in line.values:
+                cells.append("")
+                continue
+            text, ratio = UNITS[line.unit](line.values[program]), line.values[program] / line.values[OURS]
+            cells.append(
+                text if program == OURS else f"{text} ({ratio:.1f}×)" if ratio < 100 else f"{text} ({ratio:,.0f}×)"
+            )
+        rows.append(cells)
+    versions = ", ".join(f"{name} {version(name)}" for name in (*programs[1:], "numpy", "numba"))
+    machine = f"{processor()}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}, {versions}"
+    return "\n".join(["| " + " | ".join(row) + " |" for row in rows] + ["", f"Measured on {machine}."])
+
+
+def version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def write(text: str, path: Path = ROOT / "README.md") -> None:
+    """Replace what stands between the two markers."""
+    before, begin, rest = path.read_text().partition("<!-- bench -->\n")
+    _, end, after = rest.partition("<!-- /bench -->")
+    if not (begin and end):
+        raise SystemExit(f"{path} has no <!-- bench --> … <!-- /bench -->")
+    path.write_text(f"{before}{begin}{text}\n{end}{after}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--quick", action="store_true", help="small inputs, few runs")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help=f"of {', '.join(row.name for row in ROWS)}")
+    parser.add_argument("--all", action="store_true", help="the peers that take minutes too")
+    parser.add_argument("--write", action="store_true", help="put the table into README.md")
+    parser.add_argument("--worker", nargs=2, metavar=("PROGRAM", "FOLDER"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        work(*arguments.worker)
+        return
+    rows = [row for row in ROWS if not arguments.only or any(row.name.startswith(name) for name in arguments.only)]
+    if not rows:
+        parser.error("no such row")
+    if arguments.write and (arguments.quick or len(rows) < len(ROWS)):
+        parser.error("--write needs every row at its full size")
+    peers = tuple(peer for peer in PEERS if version(peer))
+    for peer in set(PEERS) - set(peers):
+        print(f"{peer} is not installed: pip install 'detmap[bench]'", file=sys.stderr)
+    lines: list[Line] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for row in rows:
+            print(row.name, file=sys.stderr)
+            lines += row.measure(Options(arguments.quick, arguments.all, peers, Path(folder)))
+    text = table(lines, peers)
+    if arguments.quick:
+        print("Small inputs: these figures say only that everything runs.\n")
+    print(text)
+    for line in lines:
+        for note in line.notes:
+            print(f"{line.title}: {note}")
+    if arguments.write:
+        write(text)
+    if any("DIFFERS" in note for line in lines for note in line.notes):
+        sys.exit("not all agree on AP")
+
+
+if __name__ == "__main__":
+    main()

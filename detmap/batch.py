@@ -37,7 +37,7 @@ from detmap.kernels import readonly
 from detmap.protocols import Protocol, resolve
 from detmap.results import Result, without_nan
 from detmap.statistics import Bootstrap, Comparison, bootstrap
-from detmap.tables import Detections, GroundTruth, Ids, locate
+from detmap.tables import NOTICES, Detections, GroundTruth, Ids, locate
 from detmap.tally import Tally
 
 T = TypeVar("T")
@@ -660,12 +660,16 @@ class Leaderboard:
         }
 
     def table(self) -> list[dict[str, Any]]:
-        """Return `rows` for a person: without columns that are empty, and no more than a screen takes."""
+        """Return `rows` for a person: without empty columns, errors (see `errors`) and more classes than a screen takes."""
         rows = self.rows()
-        shown = [name for name in rows[0] if any(row[name] != "" for row in rows)] if rows else []
-        crowded = [name for name in shown if name.startswith("AP_") and name != self.rank_by]
-        hidden = set(crowded) if len(crowded) > 8 else set()
+        shown = [name for name in rows[0] if name != "error" and any(row[name] != "" for row in rows)] if rows else []
+        classes = [name for name in shown if name.startswith("AP_") and name != self.rank_by]
+        hidden = set(classes) if len(classes) > 8 else set()
         return [{name: row[name] for name in shown if name not in hidden} for row in rows]
+
+    def errors(self) -> list[dict[str, Any]]:
+        """Return a row per file that could not be scored: ``model`` and ``error``."""
+        return [{"model": one.entry.name, "error": one.error} for one in self.results if one.error]
 
     def write(self, out: PathLike) -> list[str]:
         """Write ``leaderboard.csv``, ``.json``, ``.md``, ``.html`` and ``.parquet`` into a folder.
@@ -679,7 +683,7 @@ class Leaderboard:
         rows = self.rows()
         write_atomically(folder / "leaderboard.csv", results.to_csv(rows).encode("utf-8", "backslashreplace"))
         write_atomically(folder / "leaderboard.json", _json(self.to_dict()))
-        text = report.markdown(self.table(), str(self.rank_by))
+        text = report.markdown(self.table(), self.errors(), str(self.rank_by))
         write_atomically(folder / "leaderboard.md", text.encode("utf-8", "backslashreplace"))
         missing = []
         for name, make in (("html", self._html), ("parquet", self._parquet)):
@@ -693,7 +697,8 @@ class Leaderboard:
         scored = [one for one in self.results if not one.error]
         categories = [str(row["category"]) for row in scored[0].rows()] if scored else []
         values = [[row["AP"] for row in one.rows()] for one in scored]
-        page = report.html(self.table(), str(self.rank_by), [one.entry.name for one in scored], categories, values)
+        models = [one.entry.name for one in scored]
+        page = report.html(self.table(), self.errors(), str(self.rank_by), models, categories, values)
         return page.encode("utf-8", "backslashreplace")
 
     def _parquet(self) -> bytes:
@@ -729,8 +734,10 @@ def _match_shard(ground_truth: GroundTruth, path: str, protocol: Protocol, unkno
     detections = files.read_detections(path, ground_truth, unknown_images)
     images = detections.images.values
     tally = match(ground_truth, detections, protocol, image_ids=images)
-    notices = {code: count - ground_truth.notices.get(code, 0) for code, count in tally.notices.items()}
-    return _Shard(content, len(detections), replace(tally, notices={**notices, "no_detections": 0}))
+    notices = {
+        code: count - ground_truth.notices.get(code, 0) for code, count in tally.notices.items()
+    }  # once is enough
+    return _Shard(content, len(detections), replace(tally, notices=notices))
 
 
 def evaluate_shards(
@@ -794,12 +801,15 @@ def evaluate_shards(
     # Where ties go by the place in the file, the file is the shards one after the other.
     offsets = np.cumsum(sizes) - sizes
     rest = match(truth, _nothing(), decided, image_ids=images[owner < 0])
-    notices = {**rest.notices, "no_detections": int(not sizes.sum())}
-    parts = [replace(rest, notices=notices)]
+    parts = [rest]
     for i in sorted(tallies):
         tally = tallies.pop(i)
         parts.append(replace(tally, order=readonly(tally.order + offsets[i], np.int64)))
-    return DetectionResult(parts[0].merge(*parts[1:]), threads=threads)
+    codes = {**NOTICES, **dict.fromkeys(code for part in parts for code in part.notices)}
+    counts = {code: sum(part.notices.get(code, 0) for part in parts) for code in codes}
+    counts["no_detections"] = int(not sizes.sum())
+    notices = {code: count for code, count in counts.items() if count}
+    return DetectionResult(replace(rest.merge(*parts[1:]), notices=notices), threads=threads)
 
 
 def _nothing() -> Detections:

@@ -337,7 +337,7 @@ def _batch(options: argparse.Namespace) -> int:
             _say(f"note: {sentence}")
     failed = sum(outcome.error is not None for outcome in done)
     title = f"{protocol.name}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
-    _print([board.table()], options, title, board.to_dict(), board.rows())
+    _print([board.table(), board.errors()], options, title, board.to_dict(), board.rows())
     return 3 if failed else 0
 
 

@@ -12,13 +12,15 @@ from detmap.errors import MissingDependencyError
 from detmap.results import cell, printable, to_markdown, without_nan
 
 
-def markdown(rows: Sequence[Mapping[str, Any]], rank_by: str) -> str:
-    """Return the leaderboard as Markdown: a heading and a table."""
-    return f"# Leaderboard by {rank_by}\n\n{to_markdown(rows)}\n"
+def markdown(rows: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]], rank_by: str) -> str:
+    """Return the leaderboard as Markdown: a table of the models, and one of those that could not be scored."""
+    failed = f"\n## Not scored\n\n{to_markdown(errors)}\n" if errors else ""
+    return f"# Leaderboard by {printable(rank_by)}\n\n{to_markdown(rows)}\n{failed}"
 
 
 def html(
     rows: Sequence[Mapping[str, Any]],
+    errors: Sequence[Mapping[str, Any]],
     rank_by: str,
     models: Sequence[str],
     categories: Sequence[str],
@@ -32,6 +34,8 @@ def html(
     ----------
     rows : sequence of mapping
         A row per model, best first, all with the same columns; undefined numbers are NaN.
+    errors : sequence of mapping
+        ``model`` and ``error`` of those that could not be scored.
     rank_by : str
         The column that the rows are sorted by.
     models, categories : sequence of str
@@ -60,6 +64,7 @@ def html(
         rank_by=rank_by,
         columns=[{"name": printable(name), "text": name in text} for name in header],
         rows=[[_cell(name, row[name], rank_by, name in text) for name in header] for row in rows],
+        errors=[[printable(str(row[name])) for name in ("model", "error")] for row in errors],
         grouped="group" in header,
         data={
             "models": [printable(name) for name in models],
@@ -72,7 +77,7 @@ def html(
 
 
 def _cell(name: str, value: Any, rank_by: str, text: bool) -> dict[str, str]:
-    styles = [style for style, use in (("text", text), ("error", name == "error"), ("ranked", name == rank_by)) if use]
+    styles = [style for style, use in (("text", text), ("ranked", name == rank_by)) if use]
     exact = without_nan(value)
     shown = printable(cell(value))
     return {

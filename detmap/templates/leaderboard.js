@@ -18,7 +18,7 @@ function sortBy(table, column, descending) {
     else cell.removeAttribute("aria-sort");
   });
 }
-for (const table of document.querySelectorAll("table")) {
+for (const table of document.querySelectorAll("#models, #categories")) {
   [...table.tHead.rows[0].cells].forEach((cell, i) => cell.querySelector("button").addEventListener("click", () => {
     const text = cell.classList.contains("text");
     const now = cell.getAttribute("aria-sort");

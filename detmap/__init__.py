@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from detmap.detection import DetectionResult, evaluate, match
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
+    from detmap.evaluator import Evaluator
     from detmap.formats.coco import read_coco, read_coco_results
     from detmap.formats.voc import read_voc, read_voc_results
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
     from detmap.protocols import Protocol
+    from detmap.pycocotools.patch import Patch, patch_pycocotools
+    from detmap.retrieval import average_precision_score
     from detmap.statistics import compare
     from detmap.tables import Detections, GroundTruth
     from detmap.tally import Tally
@@ -24,10 +27,13 @@ __version__ = "0.1.0"
 _HOMES = {
     "detection": ("DetectionResult", "evaluate", "match"),
     "errors": ("DetmapError", "InputError", "MissingDependencyError", "OptionError", "StateError"),
+    "evaluator": ("Evaluator",),
     "formats.coco": ("read_coco", "read_coco_results"),
     "formats.voc": ("read_voc", "read_voc_results"),
     "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
+    "retrieval": ("average_precision_score",),
     "protocols": ("Protocol",),
+    "pycocotools.patch": ("Patch", "patch_pycocotools"),
     "statistics": ("compare",),
     "tables": ("Detections", "GroundTruth"),
     "tally": ("Tally",),
@@ -43,6 +49,9 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "Tally",
     "DetectionResult",
     "compare",
+    "Evaluator",
+    "patch_pycocotools",
+    "Patch",
     "read_coco",
     "read_coco_results",
     "read_voc",
@@ -51,6 +60,7 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "Curve",
     "average_precision",
     "precision_recall_curve",
+    "average_precision_score",
     "DetmapError",
     "InputError",
     "OptionError",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,10 +13,15 @@ from detmap import parallel
 from detmap.errors import InputError, OptionError
 from detmap.kernels import curves, readonly
 
-Interpolation = Literal["step", "all-point", "trapezoid", "11-point", "101-point"]
+Interpolation = Literal["step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point"]
 
 #: Interpolations that weigh every hit, and the rule of the kernel.
-RULES = {"step": curves.STEP, "all-point": curves.ALL_POINT, "trapezoid": curves.TRAPEZOID}
+RULES = {
+    "step": curves.STEP,
+    "all-point": curves.ALL_POINT,
+    "trapezoid": curves.TRAPEZOID,
+    "trapezoid-hits": curves.TRAPEZOID_OF_HITS,
+}
 
 #: Interpolations that read the envelope at fixed recalls. The 11-point grid is VOC's ``arange(0, 1.1, .1)``, whose 0.3, 0.6
 #: and 0.7 lie just above the decimals; the 101-point grid is COCO's ``linspace(0, 1, 101)``.
@@ -24,6 +29,20 @@ GRIDS = {"11-point": np.arange(0.0, 1.1, 0.1), "101-point": np.linspace(0.0, 1.0
 
 INTERPOLATIONS = (*RULES, *GRIDS)
 _NONE = readonly((), np.float64)
+_NO_COUNTS = readonly((), np.int64)
+
+TieRule = Literal["index", "reversed", "docid", "collapsed", "expected", "best", "worst"]
+
+#: How the items of a tied group are ordered. `index` and `docid` keep the order of the ranks as they were counted.
+TIE_RULES = {
+    "index": curves.KEEP,
+    "docid": curves.KEEP,
+    "expected": curves.KEEP,
+    "reversed": curves.REVERSE,
+    "best": curves.FIRST,
+    "worst": curves.LAST,
+    "collapsed": curves.COLLAPSE,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +66,11 @@ class Hits:
         The score at each hit, where known.
     first_scores : ndarray of float64, shape (q,) or (0,)
         The score of the first item of each ranking (0 for an empty one), where known.
+    grades : ndarray of int64, shape (h,) or (0,)
+        The relevance grade of each hit, where relevance is graded.
+    ahead, tied : ndarray of int64, shape (h,) or (0,)
+        How many items score strictly better than the hit, and how many score as it does (itself included), where known:
+        the bounds of its tied group, whose items stand at ``ahead + 1 .. ahead + tied`` in some order.
     """
 
     starts: NDArray[np.int64]
@@ -55,9 +79,12 @@ class Hits:
     items: NDArray[np.int64]
     scores: NDArray[np.float64] = field(default_factory=lambda: _NONE)
     first_scores: NDArray[np.float64] = field(default_factory=lambda: _NONE)
+    grades: NDArray[np.int64] = field(default_factory=lambda: _NO_COUNTS)
+    ahead: NDArray[np.int64] = field(default_factory=lambda: _NO_COUNTS)
+    tied: NDArray[np.int64] = field(default_factory=lambda: _NO_COUNTS)
 
     def __post_init__(self) -> None:
-        for name in ("starts", "ranks", "positives", "items"):
+        for name in ("starts", "ranks", "positives", "items", "grades", "ahead", "tied"):
             object.__setattr__(self, name, readonly(getattr(self, name), np.int64))
         for name in ("scores", "first_scores"):
             object.__setattr__(self, name, readonly(getattr(self, name), np.float64))
@@ -122,6 +149,68 @@ class Hits:
         with np.errstate(invalid="ignore"):
             return np.where(self.positives > 0, self.counts / self.positives, np.nan)
 
+    def within(self, depth: ArrayLike) -> NDArray[np.int64]:
+        """Return how many hits each ranking has at ranks up to `depth` (one number, or one per ranking), shape (q,)."""
+        inside = self.ranks <= np.repeat(np.broadcast_to(np.asarray(depth), self.positives.shape), self.counts)
+        total = np.concatenate(([0], np.cumsum(inside)))
+        return np.asarray(total[self.starts[1:]] - total[self.starts[:-1]], dtype=np.int64)
+
+    def first(self) -> NDArray[np.int64]:
+        """Return the rank of each ranking's first hit, shape (q,); 0 without hits."""
+        out = np.zeros(len(self), np.int64)
+        some = self.counts > 0
+        out[some] = self.ranks[self.starts[:-1][some]]
+        return out
+
+    def last(self) -> NDArray[np.int64]:
+        """Return the rank of each ranking's last hit, shape (q,); 0 without hits."""
+        out = np.zeros(len(self), np.int64)
+        some = self.counts > 0
+        out[some] = self.ranks[self.starts[1:][some] - 1]
+        return out
+
+    def select(self, mask: NDArray[np.bool_], positives: ArrayLike) -> Hits:
+        """Return the hits where `mask` is true, out of another number of `positives`."""
+        total = np.concatenate(([0], np.cumsum(mask)))
+        columns = {
+            name: getattr(self, name)[mask] if getattr(self, name).size else getattr(self, name)
+            for name in ("ranks", "scores", "grades", "ahead", "tied")
+        }
+        found = np.asarray(positives, dtype=np.int64)
+        return replace(self, starts=total[self.starts], positives=found, **columns)
+
+    def cut(self, depth: ArrayLike, positives: ArrayLike) -> Hits:
+        """Return the hits at ranks up to `depth` (one number, or one per ranking), out of another number of `positives`."""
+        return self.select(
+            self.ranks <= np.repeat(np.broadcast_to(np.asarray(depth), self.positives.shape), self.counts), positives
+        )
+
+    def break_ties(self, rule: TieRule) -> Hits:
+        """Return the hits at the ranks that another order of the tied items gives them.
+
+        Parameters
+        ----------
+        rule : str
+            ``reversed`` turns the order of each tied group around; ``best`` and ``worst`` put its hits first and last
+            (higher grades first under ``best``, last under ``worst``); ``collapsed`` gives every hit the rank of the
+            group's last item. The others keep the ranks.
+
+        Raises
+        ------
+        OptionError
+            For an unknown rule, or where the bounds of the tied groups are not known.
+        """
+        if rule not in TIE_RULES:
+            raise OptionError(f"unknown tie rule {rule!r}; one of: {', '.join(TIE_RULES)}")
+        if TIE_RULES[rule] == curves.KEEP or not self.ranks.size:
+            return self
+        if not self.tied.size:
+            raise OptionError(f"ties={rule!r} needs scores: the tied items of a ranking as it stands are not known")
+        ranks, grades = np.empty_like(self.ranks), np.empty(self.ranks.size, np.int64)
+        given = self.grades if self.grades.size else readonly(np.ones(self.ranks.size), np.int64)
+        curves.break_ties(self.starts, self.ranks, self.ahead, self.tied, given, TIE_RULES[rule], ranks, grades)
+        return replace(self, ranks=ranks, grades=grades if self.grades.size else self.grades)
+
     def average_precision(
         self, interpolation: Interpolation = "step", epsilon: float = 0.0, *, threads: int | None = None
     ) -> NDArray[np.float64]:
@@ -129,10 +218,11 @@ class Hits:
 
         Parameters
         ----------
-        interpolation : {"step", "all-point", "trapezoid", "11-point", "101-point"}
+        interpolation : {"step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point"}
             ``step`` is the mean over the positives of the precision at each hit (trec_eval's map, scikit-learn);
             ``all-point`` the area under the envelope (VOC from 2010); ``trapezoid`` Oxford's and Market-1501's rule, the
-            mean of the precision at a hit and at the rank before it; the others the mean of the envelope at fixed
+            mean of the precision at a hit and at the rank before it; ``trapezoid-hits`` takes the hit before instead, a
+            known mistake, to reproduce numbers published with it; the others the mean of the envelope at fixed
             recalls (VOC2007, COCO).
         epsilon : float
             Added to the rank where a precision is taken; COCO's is ``numpy.spacing(1)``.

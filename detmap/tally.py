@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap import parallel
-from detmap.errors import StateError
+from detmap.errors import DetmapError, StateError
 from detmap.hits import Hits
 from detmap.kernels import matching, readonly, sorting
 from detmap.protocols import Protocol
@@ -19,6 +23,18 @@ from detmap.tables import locate
 
 #: The rankings are made in about so many blocks.
 _BLOCKS = 32
+
+#: The columns of a saved tally, in the order in which they are saved, and their types.
+_COLUMNS = {
+    **dict.fromkeys(("category", "image", "rank"), "<i4"),
+    "order": "<i8",
+    "scores": "<f8",
+    **dict.fromkeys(("hit", "ignored"), "<u8"),
+    **dict.fromkeys(("positive_category", "positive_image", "positive_counts"), "<i4"),
+}
+
+#: A saved tally may not ask for more precisions than this: 8 GB of them.
+_MOST_PRECISIONS = 2**30
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -211,6 +227,188 @@ class Tally:
         """Return one bit of every row of `hit` or `ignored`, shape (n,)."""
         bit = area * len(self.protocol.iou_thresholds) + threshold
         return np.asarray(words[:, bit >> 6] >> np.uint64(bit & 63) & np.uint64(1), np.bool_)
+
+    def to_bytes(self) -> bytes:
+        """Return the tally in a form that `from_bytes` reads on any machine; equal tallies give equal bytes."""
+        tally = self.in_ranking_order()
+        order = np.lexsort((tally.positive_category, tally.positive_image))
+        columns = {name: getattr(tally, name) for name in _COLUMNS}
+        for name in ("positive_category", "positive_image", "positive_counts"):
+            columns[name] = columns[name][order]
+        strings = tally.image_ids.dtype.kind == "U"
+        header = {
+            "protocol": {name: getattr(self.protocol, name) for name in self.protocol.__dataclass_fields__},
+            "categories": self.categories,
+            "image_ids": tally.image_ids.tolist() if strings else None,
+            "rows": [tally.image_ids.size, len(tally), tally.positive_image.size],
+            "notices": dict(sorted(self.notices.items())),
+        }
+        return seal(
+            "tally",
+            header,
+            *([] if strings else [tally.image_ids.astype("<i8")]),
+            *(column.astype(_COLUMNS[name]) for name, column in columns.items()),
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes, protocol: Protocol | None = None) -> Tally:
+        """Return what `to_bytes` saved.
+
+        Parameters
+        ----------
+        data : bytes
+            May come from anywhere: every value is checked, and no more memory is taken than it has itself.
+        protocol : Protocol, optional
+            The only one that is accepted.
+
+        Raises
+        ------
+        StateError
+            Where it is damaged, cut short, of another version, of another protocol, or says what no tally says.
+        """
+        content, payload = unseal("tally", data)
+        try:
+            header = msgspec.convert(content, _Header, strict=True)
+            if set(header.protocol) != set(Protocol.__dataclass_fields__):
+                raise StateError("its protocol has other fields than it should")
+            saved = msgspec.convert(header.protocol, Protocol)
+        except (msgspec.ValidationError, DetmapError, RecursionError) as error:
+            raise StateError(f"not a tally: {error}") from None
+        if protocol is not None and saved != protocol:
+            raise StateError(f"a tally under the protocol {saved.name!r}, which is not the one expected here")
+        return _restore(header, saved, payload)
+
+
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
+    """What a saved tally says before its columns; `rows` counts images, detections and pairs with ground truth."""
+
+    protocol: dict[str, Any]
+    categories: list[tuple[int | str | None, str]]
+    image_ids: list[str] | None
+    rows: tuple[int, int, int]
+    notices: dict[str, int]
+
+
+def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
+    """Return the tally of a header and its columns, every value of them checked."""
+    images, detections, pairs = header.rows
+    areas, words = len(protocol.area_ranges), word_count(protocol)
+    by_file = protocol.ties == "file"
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("category", "image", "rank", "scores"), (detections,))
+    shapes |= {"order": (detections if by_file else 0,), "hit": (detections, words), "ignored": (detections, words)}
+    shapes |= {"positive_category": (pairs,), "positive_image": (pairs,), "positive_counts": (pairs, areas)}
+    if min(header.rows) < 0:
+        raise StateError("not a tally: a number of rows is negative")
+    layout = {name: (dtype, shapes[name]) for name, dtype in _COLUMNS.items()}
+    if header.image_ids is None:
+        layout = {"image_ids": ("<i8", (images,)), **layout}
+    sizes = [8 * _product(shape) if dtype[2] == "8" else 4 * _product(shape) for dtype, shape in layout.values()]
+    if sum(sizes) != len(payload):
+        raise StateError(f"not a tally: {len(payload)} bytes of columns where {sum(sizes)} were announced")
+    columns: dict[str, Any] = {}
+    at = 0
+    for (name, (dtype, shape)), size in zip(layout.items(), sizes, strict=True):
+        column = np.frombuffer(payload[at : at + size], dtype).reshape(shape)
+        native = column.dtype.newbyteorder("=")
+        columns[name] = readonly(column.astype(native), native)  # a copy, which is aligned
+        at += size
+    if header.image_ids is not None:
+        ids = np.array(header.image_ids) if header.image_ids else np.empty(0, "U1")
+        columns["image_ids"] = readonly(ids, ids.dtype)
+
+    categories = len(header.categories)
+    shape = (categories, areas, len(protocol.max_dets), len(protocol.iou_thresholds), len(protocol.recall_thresholds))
+    category, scores, place = columns["category"], columns["scores"], columns["image"].astype(np.int64)
+    key = columns["order"] if by_file else (place << 32) | columns["rank"]
+    tied = (category[1:] == category[:-1]) & (scores[1:] == scores[:-1])
+    wrong = {
+        "categories that repeat": len({identity for identity, _ in header.categories}) < categories,
+        "too many rankings": _product(shape) > _MOST_PRECISIONS,
+        "image ids that do not ascend": columns["image_ids"].size != images
+        or (columns["image_ids"][1:] <= columns["image_ids"][:-1]).any(),
+        "an index out of range": _outside(category, categories)
+        or _outside(columns["image"], images)
+        or _outside(columns["rank"], protocol.max_dets[-1])
+        or _outside(columns["positive_category"], categories)
+        or _outside(columns["positive_image"], images),
+        "a negative count": (columns["positive_counts"] < 0).any() or min(header.notices.values(), default=0) < 0,
+        "a score that is no number": np.isnan(scores).any(),
+        "detections that are not in ranking order": (category[1:] < category[:-1]).any()
+        or ((category[1:] == category[:-1]) & (scores[1:] > scores[:-1])).any()
+        or (key[1:] <= key[:-1])[tied].any(),
+    }
+    for problem, found in wrong.items():
+        if found:
+            raise StateError(f"not a tally: {problem}")
+    listed = tuple((identity, name) for identity, name in header.categories)
+    return Tally(protocol=protocol, categories=listed, ranked=True, notices=header.notices, **columns)
+
+
+def _outside(column: NDArray[Any], size: int) -> bool:
+    return bool(column.size) and not (column.min() >= 0 and column.max() < size)
+
+
+def _product(shape: Sequence[int]) -> int:
+    """Return the product in integers of any size: the factors are a stranger's."""
+    total = 1
+    for length in shape:
+        total *= length
+    return total
+
+
+_MAGIC = b"\x93detmap\n"
+_VERSION = 1
+_DIGEST = 32
+
+
+def seal(kind: str, header: Mapping[str, Any], *columns: NDArray[Any] | bytes) -> bytes:
+    """Return a header and columns as bytes that `unseal` can tell from anything else.
+
+    Magic, the length of the header, the header as JSON, the columns, and the BLAKE2b digest of all of it.
+    """
+    text = json.dumps({"kind": kind, "version": _VERSION, **header}, separators=(",", ":"), default=int).encode()
+    parts: list[Any] = [_MAGIC, struct.pack("<Q", len(text)), text]
+    for column in columns:
+        if len(column):
+            parts.append(memoryview(cast(bytes, column)).cast("B"))
+    digest = hashlib.blake2b(digest_size=_DIGEST)
+    for part in parts:
+        digest.update(part)
+    return b"".join([*parts, digest.digest()])
+
+
+def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
+    """Return the header and the columns' bytes of what `seal` made.
+
+    Raises
+    ------
+    StateError
+        Where it is damaged, cut short, of another version or kind, or not detmap's.
+    """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise StateError(f"a saved state is bytes, not {type(data).__name__}")
+    view = memoryview(bytes(data))
+    start = len(_MAGIC) + 8
+    if bytes(view[: len(_MAGIC)]) != _MAGIC:
+        raise StateError("not a saved state of detmap")
+    body = view[:-_DIGEST]
+    if len(body) < start or hashlib.blake2b(body, digest_size=_DIGEST).digest() != view[-_DIGEST:]:
+        raise StateError("the saved state is damaged or cut short")
+    (length,) = struct.unpack("<Q", body[len(_MAGIC) : start])
+    try:
+        header = json.loads(bytes(body[start : start + length]))
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict) or length > len(body) - start:
+        raise StateError("the saved state has no header")
+    if header.pop("version", None) != _VERSION:
+        raise StateError("the saved state is of another version of detmap")
+    found = header.pop("kind", None)
+    if found != kind:
+        raise StateError(
+            f"the saved state is not of a {kind}" + (f" but of a {found}" if isinstance(found, str) else "")
+        )
+    return header, body[start + length :]
 
 
 def word_count(protocol: Protocol) -> int:

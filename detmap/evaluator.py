@@ -1,0 +1,611 @@
+"""The streaming evaluator: images come a batch at a time, a tally stays."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.detection import DetectionResult, match
+from detmap.errors import InputError, OptionError, StateError
+from detmap.kernels import readonly
+from detmap.protocols import AreaRanges, Protocol, resolve
+from detmap.tables import BoxFormat, Detections, GroundTruth, index_ids
+from detmap.tally import Tally, seal, unseal
+
+#: Images are matched when so many wait, or so many boxes.
+_IMAGES, _BOXES = 512, 100_000
+
+
+class _Image(NamedTuple):
+    """One image that waits to be matched."""
+
+    boxes: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    labels: NDArray[Any]
+    true_boxes: NDArray[np.float64]
+    true_labels: NDArray[Any]
+    areas: NDArray[np.float64]  # NaN: of the box
+    crowd: NDArray[np.bool_]
+    difficult: NDArray[np.bool_]
+
+
+class Evaluator:
+    """Scores detections as they come, batch by batch, process by process.
+
+    Parameters
+    ----------
+    protocol : {"coco", "voc2007", "voc2012"} or Protocol
+        Every decision that the following do not replace.
+    categories : sequence of int or str, or mapping of id to name, optional
+        The categories to score; by default those that the targets turn out to have.
+    box_format : {"xyxy", "xywh", "cxcywh"}
+        Of predictions and targets: two corners, near corner and size, or centre and size.
+    duplicates : {"error", "first"}
+        What to do with an image that is seen twice. Samplers that pad the last batch need ``"first"``.
+    iou_thresholds, recall_thresholds, area_ranges, max_dets, use_categories
+        See `detmap.evaluate`.
+    threads : int, optional
+        One per processor by default. The result does not depend on it.
+
+    Notes
+    -----
+    With image ids neither the order nor the number of updates and merges matters: every bit of the result is that of one
+    `detmap.evaluate` of everything. Without them images are numbered as they come, and a merge puts the other's images
+    behind the own. Equal scores rank by image id, then as given within the image; protocols that go by file order take
+    the images in that order too. Notices count an image that two merged evaluators saw once for each.
+
+    Examples
+    --------
+    >>> evaluator = Evaluator()
+    >>> prediction = {"boxes": [[0, 0, 9, 9]], "scores": [0.8], "labels": [1]}
+    >>> evaluator.update([prediction], [{"boxes": [[0, 0, 10, 10]], "labels": [1]}], image_ids=[42])
+    >>> round(evaluator.compute()["AP50"], 6)
+    1.0
+    """
+
+    def __init__(
+        self,
+        protocol: str | Protocol = "coco",
+        *,
+        categories: Sequence[int] | Sequence[str] | Mapping[Any, str] | None = None,
+        box_format: BoxFormat = "xyxy",
+        duplicates: Literal["error", "first"] = "error",
+        iou_thresholds: str | float | Iterable[float] | None = None,
+        recall_thresholds: str | float | Iterable[float] | None = None,
+        area_ranges: AreaRanges | None = None,
+        max_dets: int | Iterable[int | None] | None = None,
+        use_categories: bool = True,
+        threads: int | None = None,
+    ) -> None:
+        self.protocol = resolve(
+            protocol,
+            iou_thresholds=iou_thresholds,
+            recall_thresholds=recall_thresholds,
+            area_ranges=area_ranges,
+            max_dets=max_dets,
+            use_categories=use_categories,
+        )
+        if box_format not in ("xyxy", "xywh", "cxcywh"):
+            raise OptionError(f"box_format must be xyxy, xywh or cxcywh, not {box_format!r}")
+        if duplicates not in ("error", "first"):
+            raise OptionError(f"duplicates must be 'error' or 'first', not {duplicates!r}")
+        self.box_format: BoxFormat = box_format
+        self.duplicates = duplicates
+        self.threads = threads
+        self._names: dict[Any, str] | None = None
+        if categories is not None:
+            names: Mapping[Any, Any] = categories if isinstance(categories, Mapping) else {c: c for c in categories}
+            ids = index_ids(list(names), source="evaluator", field="categories").values.tolist()
+            if set(ids) != set(names):
+                raise InputError("must be all integers or all strings", source="evaluator", field="categories")
+            self._names = {identity: str(names[identity]) for identity in ids}
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything seen."""
+        self._tally = Tally.empty(self.protocol, self._categories())
+        self._parts: list[Tally] = []
+        self._waiting: dict[Any, _Image] = {}
+        self._boxes = 0
+        self._seen: set[Any] = set()
+        self._numbered: bool | None = None
+        self._label_kind: str | None = None
+
+    def __len__(self) -> int:
+        """Return the number of images seen."""
+        return len(self._seen)
+
+    def __repr__(self) -> str:
+        return f"<Evaluator: {len(self)} images under {self.protocol.name}>"
+
+    def _categories(self) -> tuple[tuple[Any, str], ...]:
+        if not self.protocol.use_categories:
+            return ((None, "all"),)
+        return tuple((self._names or {}).items())
+
+    # -------------------------------------------------------------------------------------------------------- input
+
+    def update(
+        self,
+        predictions: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        targets: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        image_ids: Any = None,
+    ) -> None:
+        """Take in a batch of images, or one image.
+
+        Parameters
+        ----------
+        predictions : mapping or sequence of mappings
+            Of each image ``boxes`` (n, 4), ``scores`` (n,) and ``labels`` (n,): lists, arrays, or tensors on any device.
+        targets : mapping or sequence of mappings
+            Of each image ``boxes`` (m, 4) and ``labels`` (m,); if there, ``iscrowd`` and ``difficult`` (m,), False by
+            default, and ``area`` (m,), that of the box by default.
+        image_ids : int, str, or sequence or tensor of them, optional
+            Who is who. Give them always or never.
+
+        Raises
+        ------
+        InputError
+            For data that cannot be scored, or an image seen before; nothing of the batch is taken in then.
+        """
+        alone = isinstance(predictions, Mapping) and isinstance(targets, Mapping)
+        if isinstance(predictions, Mapping) and isinstance(targets, Mapping):
+            predictions, targets = [predictions], [targets]
+        elif isinstance(predictions, Mapping) or isinstance(targets, Mapping) or len(predictions) != len(targets):
+            raise InputError("predictions and targets must be of the same images", source="update")
+        numbered = image_ids is None
+        if numbered:
+            ids: list[Any] = list(range(len(self._seen), len(self._seen) + len(predictions)))
+        else:
+            ids = _ids(image_ids, alone)
+            if len(ids) != len(predictions):
+                raise InputError(f"{len(ids)} image ids for {len(predictions)} images", source="update")
+        if self._numbered not in (None, numbered):
+            raise InputError("image ids must be given always or never", source="update", field="image_ids")
+        batch: dict[Any, _Image] = {}
+        for i, (identity, prediction, target) in enumerate(zip(ids, predictions, targets, strict=True)):
+            if identity in self._seen or identity in batch:
+                if self.duplicates == "error":
+                    raise InputError(
+                        "the image was seen before",
+                        source="update",
+                        record=f"image {i}",
+                        field="image_ids",
+                        value=identity,
+                        remedy="a sampler that pads? Then duplicates='first'",
+                    )
+                continue
+            batch[identity] = self._read(prediction, target, i)
+        self._check_kind(batch)
+        if batch:
+            self._numbered = numbered
+        self._waiting.update(batch)
+        self._seen.update(batch)
+        self._boxes += sum(image.scores.size + image.areas.size for image in batch.values())
+        if len(self._waiting) >= _IMAGES or self._boxes >= _BOXES:
+            self._match()
+
+    def _check_kind(self, batch: Mapping[Any, _Image]) -> None:
+        """Refuse ids or labels that are integers where they were strings before, or the other way round."""
+        ids = {*map(type, batch), *(type(identity) for identity in itertools.islice(self._seen, 1))}
+        labels: set[str] = {
+            a.dtype.kind for image in batch.values() for a in (image.labels, image.true_labels) if a.size
+        }
+        if self._label_kind:
+            labels.add(self._label_kind)
+        for name, kinds in (("image_ids", ids), ("labels", labels)):
+            if len(kinds) > 1:
+                raise InputError("all must be integers, or all strings", source="update", field=name)
+        self._label_kind = next(iter(labels), None)
+
+    def _read(self, prediction: Mapping[str, Any], target: Mapping[str, Any], i: int) -> _Image:
+        boxes = self._read_boxes(prediction, "predictions", i)
+        scores = _column(prediction, "scores", len(boxes), np.float64, "predictions", i)
+        if np.isnan(scores).any():
+            raise InputError("a score must be a number", source="predictions", record=f"image {i}", field="scores")
+        labels = _labels(prediction, len(boxes), "predictions", i)
+        true_boxes = self._read_boxes(target, "targets", i)
+        count = len(true_boxes)
+        true_labels = _labels(target, count, "targets", i)
+        if self._names is not None:
+            for value in true_labels.tolist():
+                if value not in self._names:
+                    problem = "is not among the categories"
+                    raise InputError(problem, source="targets", record=f"image {i}", field="labels", value=value)
+        areas = _column(target, "area", count, np.float64, "targets", i, np.nan)
+        if "area" in target and not ((areas >= 0) & (areas < np.inf)).all():
+            raise InputError(
+                "an area must be a finite number of 0 or more", source="targets", record=f"image {i}", field="area"
+            )
+        crowd = _column(target, "iscrowd", count, np.bool_, "targets", i, False)
+        difficult = _column(target, "difficult", count, np.bool_, "targets", i, False)
+        return _Image(boxes, scores, labels, true_boxes, true_labels, areas, crowd, difficult)
+
+    def _read_boxes(self, record: Mapping[str, Any], source: str, i: int) -> NDArray[np.float64]:
+        boxes = _numbers(_field(record, "boxes", source, i), np.float64, source, "boxes", i)
+        if boxes.size == 0:
+            return np.empty((0, 4))
+        if boxes.ndim != 2 or boxes.shape[1] != 4:
+            raise InputError(
+                f"shape {boxes.shape} where n x 4 was expected", source=source, record=f"image {i}", field="boxes"
+            )
+        sizes = boxes[:, 2:] - boxes[:, :2] if self.box_format == "xyxy" else boxes[:, 2:]
+        if not (sizes >= 0).all() or not np.isfinite(boxes).all():
+            bad = int(np.argmin((sizes >= 0).all(axis=1) & np.isfinite(boxes).all(axis=1)))
+            raise InputError(
+                "a box must be four finite numbers of no negative size",
+                source=source,
+                record=f"image {i}",
+                field=f"boxes[{bad}]",
+                value=boxes[bad].tolist(),
+                remedy=f"are they {self.box_format}? Say so with box_format",
+            )
+        return boxes
+
+    def _match(self) -> None:
+        """Turn the images that wait into a tally."""
+        if not self._waiting:
+            return
+        ids, images = list(self._waiting), list(self._waiting.values())
+        joined = _Image(*(np.concatenate(column) for column in zip(*images, strict=True)))
+        counts = [image.scores.size for image in images]
+        true_counts = [image.areas.size for image in images]
+        labels = np.unique(np.concatenate([joined.labels, joined.true_labels]))
+        given = np.array(ids)
+        extent = joined.true_boxes[:, 2:] - (joined.true_boxes[:, :2] if self.box_format == "xyxy" else 0)
+        truth = GroundTruth.from_arrays(
+            image_ids=np.repeat(given, true_counts),
+            category_ids=joined.true_labels,
+            boxes=joined.true_boxes,
+            box_format=self.box_format,
+            areas=np.where(np.isnan(joined.areas), extent[:, 0] * extent[:, 1], joined.areas),
+            crowd=joined.crowd,
+            difficult=joined.difficult,
+            images=given,
+            categories=labels if self._names is None else list(self._names),
+            category_names=self._names,
+            source="targets",
+        )
+        found = Detections.from_arrays(
+            image_ids=np.repeat(given, counts),
+            category_ids=joined.labels,
+            boxes=joined.boxes,
+            scores=joined.scores,
+            box_format=self.box_format,
+            source="predictions",
+        )
+        tally = match(truth, found, self.protocol, threads=self.threads)
+        notices = {code: count for code, count in tally.notices.items() if code != "no_detections"}
+        if tally.order.size:  # from the place among all to the place within the image
+            first = np.cumsum([0, *counts])[np.argsort(given, kind="stable")]
+            tally = replace(tally, order=tally.order - first[tally.image])
+        self._parts.append(_with_file_order(replace(tally, notices=notices)))
+        self._waiting, self._boxes = {}, 0
+
+    # ------------------------------------------------------------------------------------------------------- output
+
+    def compute(self) -> DetectionResult:
+        """Return the result of everything seen so far; more may follow.
+
+        Without ``categories`` those are scored that targets had; predictions of others are counted in its notices.
+        """
+        tally = self._merged()
+        notices = dict(tally.notices)
+        if self._names is None and self.protocol.use_categories:
+            wanted = np.zeros(len(tally.categories), np.bool_)
+            wanted[tally.positive_category] = True
+            tally = _of_categories(tally, wanted)
+            notices["unknown_category"] = len(self._merged()) - len(tally)
+        notices["no_detections"] = int(not len(tally))
+        notices = {code: count for code, count in notices.items() if count}
+        return DetectionResult(replace(tally, notices=notices), threads=self.threads)
+
+    def _merged(self) -> Tally:
+        self._match()
+        if self._parts:
+            parts = [part for part in (self._tally, *self._parts) if part.image_ids.size]
+            listed = self._categories()
+            if self._names is None and self.protocol.use_categories:
+                listed = tuple(sorted({pair for part in parts for pair in part.categories}, key=lambda pair: pair[0]))
+            empty = Tally.empty(self.protocol, listed)
+            merged = empty.merge(*(_among(part, listed) for part in parts))
+            self._tally = _with_file_order(merged).in_ranking_order(self.threads)
+            self._parts = []
+        return self._tally
+
+    def merge(self, other: Evaluator) -> Evaluator:
+        """Take in what another evaluator has seen, which is left as it is, and return this one.
+
+        Raises
+        ------
+        StateError
+            Where protocol or categories differ, one has image ids and the other has not, or an image was seen by both and
+            duplicates are errors.
+        """
+        if other.protocol != self.protocol:
+            raise StateError("evaluators of different protocols cannot be merged")
+        if other._names != self._names:
+            raise StateError("evaluators of different categories cannot be merged")
+        if not len(other):
+            return self
+        if self._numbered not in (None, other._numbered):
+            raise StateError("one evaluator has image ids and the other has not")
+        theirs = other._merged()
+        if other._numbered:
+            theirs = replace(theirs, image_ids=readonly(theirs.image_ids + len(self), np.int64))
+        ids = theirs.image_ids.tolist()
+        known = np.array([identity in self._seen for identity in ids])
+        if known.any() and self.duplicates == "error":
+            raise StateError(f"image {ids[int(np.argmax(known))]!r} was seen by both; is duplicates='first' meant?")
+        if self._seen and type(ids[0]) is not type(next(iter(self._seen))):
+            raise StateError("image ids are integers in one evaluator and strings in the other")
+        if self._label_kind and other._label_kind and self._label_kind != other._label_kind:
+            raise StateError("labels are integers in one evaluator and strings in the other")
+        if known.any():
+            theirs = _on_images(theirs, ~known)
+        self._parts.append(theirs)
+        self._seen.update(ids)
+        self._numbered = other._numbered
+        self._label_kind = self._label_kind or other._label_kind
+        return self
+
+    def sync(self, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None = None) -> Evaluator:
+        """Return an evaluator of what all processes have seen, the same in each of them; this one is left as it is.
+
+        Parameters
+        ----------
+        all_gather_object : callable
+            ``torch.distributed.all_gather_object`` or its like: fills a list with every process's object, in the order of
+            ranks.
+        world_size : int, optional
+            How many processes there are; by default ``torch.distributed`` is asked.
+
+        Raises
+        ------
+        StateError
+            As for `merge`.
+        """
+        if world_size is None:
+            distributed = sys.modules.get("torch.distributed")
+            if distributed is None:
+                raise OptionError("say how many processes there are: sync(all_gather_object, world_size)")
+            world_size = int(distributed.get_world_size())
+        states: list[Any] = [None] * world_size
+        all_gather_object(states, self.to_bytes())
+        merged = self._fresh()
+        for state in states:
+            merged.merge(self.from_bytes(state))
+        return merged
+
+    def _fresh(self) -> Evaluator:
+        return Evaluator(
+            self.protocol,
+            categories=self._names,
+            box_format=self.box_format,
+            duplicates=self.duplicates,
+            threads=self.threads,
+        )
+
+    # -------------------------------------------------------------------------------------------------------- state
+
+    def to_bytes(self) -> bytes:
+        """Return everything seen in a form that `from_bytes` reads on any machine."""
+        header = {
+            "box_format": self.box_format,
+            "duplicates": self.duplicates,
+            "numbered": self._numbered,
+            "categories": None if self._names is None else list(self._names.items()),
+        }
+        return seal("evaluator", header, self._merged().to_bytes())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, protocol: Protocol | None = None) -> Evaluator:
+        """Return an evaluator that has seen what the one that `to_bytes` saved had seen.
+
+        Parameters
+        ----------
+        data : bytes
+            May come from anywhere, see `Tally.from_bytes`.
+        protocol : Protocol, optional
+            The only one that is accepted.
+
+        Raises
+        ------
+        StateError
+            Where it is damaged, cut short, of another version, or of another protocol.
+        """
+        content, payload = unseal("evaluator", data)
+        try:
+            header = msgspec.convert(content, _Header, strict=True)
+        except msgspec.ValidationError as error:
+            raise StateError(f"not an evaluator: {error}") from None
+        tally = Tally.from_bytes(bytes(payload), protocol)
+        categories = None if header.categories is None else dict(header.categories)
+        try:
+            made = cls(
+                tally.protocol, categories=categories, box_format=header.box_format, duplicates=header.duplicates
+            )
+        except InputError as error:
+            raise StateError(f"not an evaluator: {error}") from None
+        ids = tally.image_ids.tolist()
+        if (header.numbered is None) != (not ids) or (header.numbered and ids != list(range(len(ids)))):
+            raise StateError("not an evaluator: its images are not those that it says")
+        if (made._names is not None or not tally.protocol.use_categories) and made._categories() != tally.categories:
+            raise StateError("not an evaluator: its tally is of other categories")
+        made._take(tally, header.numbered)
+        return made
+
+    def _take(self, tally: Tally, numbered: bool | None) -> None:
+        self._tally, self._numbered, self._seen = tally, numbered, set(tally.image_ids.tolist())
+        kinds = {"U" if isinstance(identity, str) else "i" for identity, _ in tally.categories if identity is not None}
+        self._label_kind = next(iter(kinds), None)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything seen as a dict with one value, bytes, to be saved with a training checkpoint."""
+        return {"state": self.to_bytes()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Replace everything seen by what `state_dict` returned.
+
+        Raises
+        ------
+        StateError
+            Where it is damaged, or of another protocol or other categories.
+        """
+        if not isinstance(state, Mapping) or "state" not in state:
+            raise StateError("not what state_dict returned: there is no 'state'")
+        saved = Evaluator.from_bytes(state["state"], self.protocol)
+        if saved._names != self._names:
+            raise StateError("the saved state has other categories")
+        self.reset()
+        self._take(saved._tally, saved._numbered)
+
+    def __reduce__(self) -> Any:
+        return Evaluator.from_bytes, (self.to_bytes(),)
+
+
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
+    """What a saved evaluator says besides its tally."""
+
+    box_format: Literal["xyxy", "xywh", "cxcywh"]
+    duplicates: Literal["error", "first"]
+    numbered: bool | None
+    categories: list[tuple[int | str, str]] | None
+
+
+def _ids(image_ids: Any, alone: bool) -> list[Any]:
+    """Return image ids as Python's own integers or strings; the one of an image `alone` need not be in a list."""
+    ids = _array(image_ids)
+    if alone and ids.ndim == 0:
+        ids = ids.reshape(1)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iuU"):
+        raise InputError("must be integers or strings, one for each image", source="update", field="image_ids")
+    if ids.dtype.kind == "U" and isinstance(image_ids, list | tuple) and not all(isinstance(i, str) for i in image_ids):
+        raise InputError("must be all integers or all strings", source="update", field="image_ids")
+    if _too_big(ids):
+        raise InputError("is beyond 64 bits", source="update", field="image_ids")
+    return list(ids.tolist())
+
+
+def _too_big(ids: NDArray[Any]) -> bool:
+    return bool(ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max)
+
+
+def _array(value: Any) -> NDArray[Any]:
+    """Return anything like an array as an array of numpy, tensors from their device."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        if str(value.dtype) == "torch.bfloat16":
+            value = value.float()
+    elif not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    return np.asarray(value)
+
+
+def _field(record: Mapping[str, Any], name: str, source: str, i: int) -> Any:
+    try:
+        return record[name]
+    except (KeyError, TypeError):
+        raise InputError(f"there is no {name!r}", source=source, record=f"image {i}", field=name) from None
+
+
+def _numbers(value: Any, dtype: Any, source: str, name: str, i: int) -> NDArray[Any]:
+    """Return a copy: the caller may fill the array anew before it is looked at."""
+    try:
+        array = _array(value)
+        if array.size and array.dtype.kind not in "biuf":
+            raise TypeError
+        return array.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        problem = "expected numbers in a regular array"
+        raise InputError(problem, source=source, record=f"image {i}", field=name) from None
+
+
+def _column(
+    record: Mapping[str, Any], name: str, count: int, dtype: Any, source: str, i: int, default: Any = None
+) -> NDArray[Any]:
+    if default is not None and name not in record:
+        return np.full(count, default, dtype)
+    column = _numbers(_field(record, name, source, i), dtype, source, name, i)
+    if column.shape != (count,):
+        raise InputError(
+            f"shape {column.shape} where there are {count} boxes", source=source, record=f"image {i}", field=name
+        )
+    return column
+
+
+def _labels(record: Mapping[str, Any], count: int, source: str, i: int) -> NDArray[Any]:
+    labels = _array(_field(record, "labels", source, i))
+    if labels.size == 0 and count == 0:
+        return np.empty(0, np.int64)
+    if labels.shape != (count,) or labels.dtype.kind not in "iuU" or _too_big(labels):
+        raise InputError(f"expected {count} integers or strings", source=source, record=f"image {i}", field="labels")
+    return labels.astype(np.int64) if labels.dtype.kind in "iu" else labels.copy()
+
+
+def _with_file_order(tally: Tally) -> Tally:
+    """Return the tally with the image's place ahead of the place within the image in what breaks ties."""
+    if not tally.order.size:
+        return tally
+    order = (tally.image.astype(np.int64) << 32) | (tally.order & (2**32 - 1))
+    return replace(tally, order=readonly(order, np.int64), ranked=False)
+
+
+def _among(tally: Tally, categories: tuple[tuple[Any, str], ...]) -> Tally:
+    """Return the tally as one of more categories."""
+    if tally.categories == categories:
+        return tally
+    place = {pair: k for k, pair in enumerate(categories)}
+    to = np.array([place[pair] for pair in tally.categories], np.int32)
+    return replace(
+        tally,
+        categories=categories,
+        category=readonly(to[tally.category], np.int32),
+        positive_category=readonly(to[tally.positive_category], np.int32),
+    )
+
+
+def _rows(tally: Tally, kept: NDArray[np.bool_], kept_pairs: NDArray[np.bool_], **changes: Any) -> Tally:
+    """Return the tally with some of its detections and of its pairs only; `changes` replace whole columns before."""
+    tally = replace(tally, **changes)
+    columns: dict[str, Any] = {}
+    for name in ("category", "image", "rank", "order", "scores", "hit", "ignored"):
+        column = getattr(tally, name)
+        columns[name] = readonly(column[kept] if len(column) else column, column.dtype)
+    for name in ("positive_category", "positive_image", "positive_counts"):
+        column = getattr(tally, name)
+        columns[name] = readonly(column[kept_pairs], column.dtype)
+    return replace(tally, **columns)
+
+
+def _of_categories(tally: Tally, wanted: NDArray[np.bool_]) -> Tally:
+    """Return the tally of some of its categories."""
+    place = (np.cumsum(wanted) - 1).astype(np.int32)
+    return _rows(
+        tally,
+        wanted[tally.category],
+        wanted[tally.positive_category],
+        categories=tuple(pair for pair, kept in zip(tally.categories, wanted, strict=True) if kept),
+        category=place[tally.category],
+        positive_category=place[tally.positive_category],
+    )
+
+
+def _on_images(tally: Tally, wanted: NDArray[np.bool_]) -> Tally:
+    """Return the tally of some of its images."""
+    place = (np.cumsum(wanted) - 1).astype(np.int32)
+    return _rows(
+        tally,
+        wanted[tally.image],
+        wanted[tally.positive_image],
+        image_ids=readonly(tally.image_ids[wanted], tally.image_ids.dtype),
+        image=place[tally.image],
+        positive_image=place[tally.positive_image],
+    )

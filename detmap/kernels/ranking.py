@@ -1,0 +1,522 @@
+"""Where do the relevant items fall? Kernels that rank the few relevant items of a query without sorting the gallery.
+
+A query's relevant items are sorted by distance; the gallery streams by once, and every item is counted in the interval
+between two of them that it falls in. That gives for each relevant item how many items are strictly nearer (`ahead`), how
+many are as near (`tied`, itself included), and how many of these come earlier in the gallery, hence its rank with ties in
+index order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.kernels import kernel
+
+Array = NDArray[Any]
+
+#: Up to so many distinct distances of relevant items, a vectorised count for each is faster than a search for every item.
+FEW = 256
+
+
+@kernel
+def _sort_by_value(values: Array, order: Array, scratch: Array) -> None:
+    """Sort `order`, positions in `values`, by value; equal values keep their order (bottom-up merge sort)."""
+    n = order.size
+    width = 1
+    while width < n:
+        for low in range(0, n, 2 * width):
+            middle, high = min(low + width, n), min(low + 2 * width, n)
+            i, j = low, middle
+            for k in range(low, high):
+                if i < middle and (j >= high or values[order[i]] <= values[order[j]]):
+                    scratch[k] = order[i]
+                    i += 1
+                else:
+                    scratch[k] = order[j]
+                    j += 1
+        order[:] = scratch[:n]
+        width *= 2
+
+
+@kernel
+def _place(steps: Array, count: int, x: float) -> int:
+    """Return how many of the first `count` ascending `steps` are below `x`."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if steps[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _count(row: Array, steps: Array, groups: int, below: Array, equal: Array) -> None:
+    """Count the values of `row` below and equal to each step: plain loops, which the compiler turns into vectors."""
+    for low in range(0, row.size, 16384):
+        part = row[low : low + 16384]
+        for g in range(groups):
+            step, a, b = steps[g], 0, 0
+            for i in range(part.size):
+                a += part[i] < step
+                b += part[i] == step
+            below[g] += a
+            equal[g] += b
+
+
+@kernel
+def rank_relevant(
+    values: Array,
+    rows: Array,
+    first_row: int,
+    starts: Array,
+    relevant: Array,
+    junk_starts: Array,
+    junk: Array,
+    begin: int,
+    end: int,
+    out_ranks: Array,
+    out_ahead: Array,
+    out_tied: Array,
+    out_which: Array,
+    out_items: Array,
+) -> int:
+    """Rank the relevant items of queries ``[begin, end)``; return the first query with a NaN distance, or -1.
+
+    The distances of query *q* are ``values[rows[q - first_row]:rows[q - first_row + 1]]``; its relevant items are
+    ``relevant[starts[q]:starts[q + 1]]``, ascending, and ``junk[junk_starts[q]:junk_starts[q + 1]]`` are taken out of the
+    ranking. The outputs are in order of rank: ``out_which`` says which element of `relevant` each is. ``out_items[q]`` is
+    the number of items ranked.
+    """
+    most = 0
+    for q in range(begin, end):
+        most = max(most, starts[q + 1] - starts[q])
+    found, steps = np.empty(most), np.empty(most)
+    order, scratch = np.empty(most, np.int64), np.empty(most, np.int64)
+    group, turn = np.empty(most + 1, np.int64), np.empty(most, np.int64)
+    nearer, equal = np.empty(most, np.int64), np.empty(most, np.int64)
+    before = np.empty(most, np.int64)
+    for q in range(begin, end):
+        row = values[rows[q - first_row] : rows[q - first_row + 1]]
+        n, first, m = row.size, starts[q], starts[q + 1] - starts[q]
+        out_items[q] = n - (junk_starts[q + 1] - junk_starts[q])
+        for j in range(m):
+            found[j] = row[relevant[first + j]]
+            order[j] = j
+        _sort_by_value(found, order[:m], scratch)
+        groups = 0
+        for j in range(m):
+            x = found[order[j]]
+            if groups == 0 or x != steps[groups - 1]:
+                steps[groups], group[groups], turn[groups] = x, j, j
+                nearer[groups] = equal[groups] = 0
+                groups += 1
+        group[groups] = m
+        last = steps[groups - 1] if groups else -np.inf
+        bad = 0
+        for i in range(n):
+            bad += row[i] != row[i]
+        if bad:
+            return q
+        if groups <= FEW:
+            _count(row, steps, groups, nearer, equal)
+            for g in range(groups - 1, 0, -1):
+                nearer[g] -= nearer[g - 1] + equal[g - 1]
+            for g in range(groups):
+                if equal[g] == 1:
+                    before[group[g]] = 0
+                    continue
+                x, j, met = steps[g], group[g], 0
+                for i in range(relevant[first + order[group[g + 1] - 1]] + 1):
+                    if row[i] == x:
+                        if relevant[first + order[j]] == i:
+                            before[j] = met
+                            j += 1
+                        met += 1
+        else:
+            for i in range(n):
+                x = row[i]
+                if x > last:
+                    continue
+                g = _place(steps, groups, x)
+                if steps[g] != x:
+                    nearer[g] += 1
+                    continue
+                j = turn[g]
+                if j < group[g + 1] and relevant[first + order[j]] == i:
+                    before[j] = equal[g]
+                    turn[g] = j + 1
+                equal[g] += 1
+        for t in range(junk_starts[q], junk_starts[q + 1]):
+            x = row[junk[t]]
+            if x > last:
+                continue
+            g = _place(steps, groups, x)
+            if steps[g] != x:
+                nearer[g] -= 1
+                continue
+            equal[g] -= 1
+            for j in range(group[g], group[g + 1]):
+                if relevant[first + order[j]] > junk[t]:
+                    before[j] -= 1
+        ahead = 0
+        for g in range(groups):
+            ahead += nearer[g]
+            for j in range(group[g], group[g + 1]):
+                out_ahead[first + j] = ahead
+                out_tied[first + j] = equal[g]
+                out_which[first + j] = first + order[j]
+                out_ranks[first + j] = ahead + before[j] + 1
+            ahead += equal[g]
+    return -1
+
+
+@kernel
+def _precedes(words: Array, a: int, b: int) -> Any:
+    """Return whether document `a` comes before `b` in descending order of bytes."""
+    for w in range(words.shape[1]):
+        if words[a, w] != words[b, w]:
+            return words[a, w] > words[b, w]
+    return False
+
+
+@kernel
+def order_by_document(
+    values: Array,
+    rows: Array,
+    words: Array,
+    starts: Array,
+    relevant: Array,
+    which: Array,
+    ahead: Array,
+    tied: Array,
+    begin: int,
+    end: int,
+    ranks: Array,
+) -> None:
+    """Put tied documents in descending order of their names: change the ranks that `rank_relevant` gave in index order.
+
+    ``words[i]`` is the name of line *i* as big-endian words. The ranks come out in the order of the hits, not ascending.
+    """
+    for q in range(begin, end):
+        for j in range(starts[q], starts[q + 1]):
+            if tied[j] == 1:
+                continue
+            line = rows[q] + relevant[which[j]]
+            before = 0
+            for i in range(rows[q], rows[q + 1]):
+                if values[i] == values[line] and _precedes(words, i, line):
+                    before += 1
+            ranks[j] = ahead[j] + before + 1
+
+
+@kernel
+def _slot(words: Array, i: int, mask: int) -> Any:
+    h = np.uint64(0)
+    for w in range(words.shape[1]):
+        h = (h ^ words[i, w]) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(32)
+    return np.int64(h & np.uint64(mask))
+
+
+@kernel
+def _same(a: Array, i: int, b: Array, j: int) -> bool:
+    for w in range(a.shape[1]):  # noqa: SIM110 - kernels have no generators
+        if a[i, w] != b[j, w]:
+            return False
+    return True
+
+
+@kernel
+def find_judged(words: Array, rows: Array, judged: Array, starts: Array, begin: int, end: int, out_line: Array) -> int:
+    """Find the line of each judged document among its query's lines (-1: not ranked); return a line that repeats, or -1.
+
+    The documents ranked for query *q* are ``words[rows[q]:rows[q + 1]]``, the judged ones
+    ``judged[starts[q]:starts[q + 1]]``; a hash table per query serves both the search and the check.
+    """
+    longest = 0
+    for q in range(begin, end):
+        longest = max(longest, rows[q + 1] - rows[q])
+    size = 16
+    while size < 2 * longest:
+        size *= 2
+    table = np.full(size, -1, np.int64)
+    for q in range(begin, end):
+        n = rows[q + 1] - rows[q]
+        size = 16
+        while size < 2 * n:
+            size *= 2
+        table[:size] = -1
+        for i in range(rows[q], rows[q + 1]):
+            slot = _slot(words, i, size - 1)
+            while table[slot] >= 0:
+                if _same(words, table[slot], words, i):
+                    return i
+                slot = (slot + 1) & (size - 1)
+            table[slot] = i
+        for j in range(starts[q], starts[q + 1]):
+            slot = _slot(judged, j, size - 1)
+            out_line[j] = -1
+            while table[slot] >= 0:
+                if _same(words, table[slot], judged, j):
+                    out_line[j] = table[slot] - rows[q]
+                    break
+                slot = (slot + 1) & (size - 1)
+    return -1
+
+
+# CMC variants that draw one item of each identity, take the mean over all draws, or merge the items of an identity.
+DRAW, EXPECT, MERGE = 0, 1, 2
+
+
+@kernel
+def _scramble(x: Any) -> Any:
+    """Return the finaliser of splitmix64: a hash, so that a draw depends on its name and not on the order of work."""
+    z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def shots(
+    distances: Array,
+    first_row: int,
+    starts: Array,
+    relevant: Array,
+    junk_starts: Array,
+    junk: Array,
+    people: Array,
+    own: Array,
+    persons: int,
+    rule: int,
+    draws: int,
+    seed: int,
+    first_query: int,
+    begin: int,
+    end: int,
+    out: Array,
+) -> None:
+    """Write CMC at ranks 1 .. k of queries ``[begin, end)`` where identities, not items, are ranked.
+
+    ``people[i]`` is the identity of item *i*, a number below `persons`, and ``own[q]`` that of the query. DRAW takes one
+    random item of each identity, `draws` times; EXPECT is the mean over all draws: the number of other identities ahead of
+    a match is a sum of independent chances, each the share of that identity's items that are ahead; MERGE counts the
+    identities with an item ahead of the first match. Equal distances are in index order.
+    """
+    n, k = distances.shape[1], out.shape[1]
+    skipped = np.zeros(n, np.uint8)
+    size, ahead = np.zeros(persons, np.int64), np.zeros(persons, np.int64)
+    chosen = np.empty(persons, np.int64)
+    chances = np.empty(k)
+    for q in range(begin, end):
+        row = distances[q - first_row]
+        out[q] = 0.0
+        first, stop = starts[q], starts[q + 1]
+        if first == stop:
+            continue
+        for t in range(junk_starts[q], junk_starts[q + 1]):
+            skipped[junk[t]] = 1
+        if rule == DRAW:
+            size[:] = 0
+            for i in range(n):
+                size[people[i]] += 1 - skipped[i]
+            for d in range(draws):
+                ahead[:] = 0
+                for p in range(persons):
+                    if size[p]:
+                        name = _scramble(np.uint64(seed) ^ _scramble(np.uint64(first_query + q)))
+                        name = _scramble(_scramble(name ^ np.uint64(d)) ^ np.uint64(p))
+                        chosen[p] = np.int64(name % np.uint64(size[p]))
+                match = 0
+                for i in range(n):  # the chosen one of an identity is the one that its count reaches
+                    if not skipped[i]:
+                        p = people[i]
+                        if ahead[p] == chosen[p]:
+                            chosen[p] = n + i
+                            if p == own[q]:
+                                match = i
+                        ahead[p] += 1
+                rank = 0
+                for p in range(persons):
+                    if size[p] and p != own[q]:
+                        i = chosen[p] - n
+                        if row[i] < row[match] or (row[i] == row[match] and i < match):
+                            rank += 1
+                for r in range(rank, k):
+                    out[q, r] += 1.0 / draws
+        else:
+            for t in range(first, stop):
+                match = relevant[t]
+                if rule == MERGE:
+                    for u in range(first, stop):
+                        i = relevant[u]
+                        if row[i] < row[match] or (row[i] == row[match] and i < match):
+                            match = i
+                size[:] = 0
+                ahead[:] = 0
+                for i in range(n):
+                    if not skipped[i]:
+                        size[people[i]] += 1
+                        if row[i] < row[match] or (row[i] == row[match] and i < match):
+                            ahead[people[i]] += 1
+                chances[:] = 0.0
+                chances[0] = 1.0
+                certain = 0
+                for p in range(persons):
+                    if p == own[q] or ahead[p] == 0:
+                        continue
+                    if rule == MERGE or ahead[p] == size[p]:
+                        certain += 1
+                        continue
+                    share = ahead[p] / size[p]
+                    for r in range(k - 1, 0, -1):
+                        chances[r] = chances[r] * (1.0 - share) + chances[r - 1] * share
+                    chances[0] *= 1.0 - share
+                total = 0.0
+                for r in range(certain, k):
+                    total += chances[r - certain]
+                    out[q, r] += total if rule == MERGE else total / (stop - first)
+                if rule == MERGE:
+                    break
+        for t in range(junk_starts[q], junk_starts[q + 1]):
+            skipped[junk[t]] = 0
+
+
+@kernel
+def _bits(x: Any) -> Any:
+    """Return the number of bits set: the idiom that compilers turn into one instruction."""
+    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@kernel
+def _hamming(codes: Array, i: int, query: Array) -> Any:
+    total = np.uint64(0)
+    for w in range(query.size):
+        total += _bits(codes[i * query.size + w] ^ query[w])
+    return total
+
+
+@kernel
+def _shares(labels: Array, i: int, wanted: Array, several: bool) -> Any:
+    """Return 1 where item *i* has the label of the query, or with `several` one of its labels; else 0."""
+    if not several:
+        return np.int64(labels[i] == wanted[0])
+    common = np.uint64(0)
+    for w in range(wanted.size):
+        common |= labels[i * wanted.size + w] & wanted[w]
+    return np.int64(common != np.uint64(0))
+
+
+@kernel
+def count_shared(labels: Array, wanted: Array, several: bool, begin: int, end: int, out: Array) -> None:
+    """Count the items that share a label with queries ``[begin, end)``; labels as in `rank_codes`."""
+    for q in range(begin, end):
+        total = 0
+        for i in range(labels.size // wanted.shape[1]):
+            total += _shares(labels, i, wanted[q], several)
+        out[q] = total
+
+
+@kernel
+def rank_codes(
+    codes: Array,
+    queries: Array,
+    labels: Array,
+    wanted: Array,
+    several: bool,
+    starts: Array,
+    depth: int,
+    begin: int,
+    end: int,
+    out_ranks: Array,
+    out_ahead: Array,
+    out_tied: Array,
+    out_counts: Array,
+    out_radius: Array,
+) -> None:
+    """Rank the items that are relevant to queries ``[begin, end)`` by Hamming distance, with counting buckets.
+
+    `codes` and `labels` are flat, as many words per item as a row of `queries` and `wanted` has. An item is relevant where
+    its label word equals the query's, or with `several` where they share a bit. Ties are in index order: an item's place
+    among the equally distant is how many of them have streamed by. Hits are written from ``starts[q]`` on, as many as
+    ``out_counts[q]`` says: those whose tied group begins within `depth`. ``out_radius[q, r]`` is how many items, and how
+    many relevant ones, are within distance *r*.
+    """
+    width = queries.shape[1]
+    n, buckets = codes.size // width, out_radius.shape[1]
+    most = 0
+    for q in range(begin, end):
+        most = max(most, starts[q + 1] - starts[q])
+    near, before = np.empty(most + 1, np.uint16), np.empty(most + 1, np.int32)
+    count, ahead, place = np.empty(buckets, np.int64), np.empty(buckets, np.int64), np.empty(buckets, np.int64)
+    for q in range(begin, end):
+        query, label = queries[q], wanted[q]
+        word, name = query[0], label[0]
+        count[:] = 0
+        found = 0
+        if width == 1 and not several:
+            for i in range(n):
+                d = _bits(codes[i] ^ word)
+                near[found], before[found] = d, count[d]
+                count[d] += 1
+                found += np.int64(labels[i] == name)
+        else:
+            for i in range(n):
+                d = _hamming(codes, i, query)
+                near[found], before[found] = d, count[d]
+                count[d] += 1
+                found += _shares(labels, i, label, several)
+        total = 0
+        for d in range(buckets):
+            ahead[d] = total
+            total += count[d]
+            place[d] = 0
+        for j in range(found):
+            place[near[j]] += 1
+        kept, relevant = 0, 0
+        for d in range(buckets):
+            relevant += place[d]
+            out_radius[q, d, 0] = ahead[d] + count[d]
+            out_radius[q, d, 1] = relevant
+            size, place[d] = place[d], starts[q] + kept
+            if ahead[d] < depth:
+                kept += size
+        out_counts[q] = kept
+        for j in range(found):
+            d = near[j]
+            if ahead[d] < depth:
+                out_ranks[place[d]] = ahead[d] + before[j] + 1
+                out_ahead[place[d]] = ahead[d]
+                out_tied[place[d]] = count[d]
+                place[d] += 1
+
+
+@kernel
+def rank_samples(positive: Array, negative: Array, out_ahead: Array, out_tied: Array) -> None:
+    """Rank the positive samples among all, by descending score; both inputs are ascending."""
+    j = 0
+    hits, wrong = positive.size, negative.size
+    below, upto = wrong, wrong  # negatives below, and not above, the score
+    while j < hits:
+        x = positive[hits - 1 - j]
+        stop = j + 1
+        while stop < hits and positive[hits - 1 - stop] == x:
+            stop += 1
+        while upto > 0 and negative[upto - 1] > x:
+            upto -= 1
+        below = upto
+        while below > 0 and negative[below - 1] == x:
+            below -= 1
+        for i in range(j, stop):
+            out_ahead[i] = j + wrong - upto
+            out_tied[i] = stop - j + upto - below
+        j = stop
+        upto = below

@@ -1,0 +1,420 @@
+"""`COCO`: a data set or a set of results in memory, with the indices that pycocotools keeps."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import os
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from detmap.errors import InputError
+from detmap.pycocotools import mask as maskUtils
+from detmap.tables import Ids, index_ids
+
+
+def _isArrayLike(obj: Any) -> bool:
+    return hasattr(obj, "__iter__") and hasattr(obj, "__len__")
+
+
+def _listed(ids: Any) -> Any:
+    return ids if _isArrayLike(ids) else [ids]
+
+
+def _members(ids: Any) -> Any:
+    """Return `ids` as something that answers ``in`` as they do, fast where they can be hashed."""
+    if isinstance(ids, str | bytes):
+        return ids
+    try:
+        return set(ids)
+    except TypeError:
+        return ids
+
+
+def _load_json(path: Any) -> Any:
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return json.loads(data.decode())  # takes NaN, and says what is wrong as pycocotools does
+
+
+@dataclass(frozen=True)
+class Results:
+    """Boxes given to `loadRes` whose derived fields and indices nobody has asked for yet."""
+
+    dataset: dict[str, Any]
+    records: list[Any]
+    images: Ids
+
+
+_DERIVED = ("dataset", "anns", "imgToAnns", "catToImgs")
+
+
+class COCO:
+    """A data set, or results on one.
+
+    Parameters
+    ----------
+    annotation_file : str, optional
+        A JSON file in COCO's format. Without one the object is empty: set ``dataset`` and call `createIndex`.
+
+    Attributes
+    ----------
+    dataset : dict
+        What the file holds.
+    anns, cats, imgs : dict
+        Records by id; of records that share an id the last.
+    imgToAnns : defaultdict of list
+        Image id to annotation records.
+    catToImgs : defaultdict of list
+        Category id to the image ids of its annotations, one for each annotation.
+
+    Notes
+    -----
+    `loadRes` adds ``id``, ``area``, ``iscrowd`` and ``segmentation`` to the records it is given, as pycocotools does. For
+    boxes that happens when an attribute or method of the returned object first looks at its annotations, which an
+    evaluation of boxes never does; a record that lacks a field, or whose box is none, is then refused too.
+    """
+
+    dataset: dict[str, Any]
+    anns: dict[Any, Any]
+    imgToAnns: defaultdict[Any, list[Any]]
+    catToImgs: defaultdict[Any, list[Any]]
+
+    def __init__(self, annotation_file: Any = None) -> None:
+        self.dataset, self.anns = {}, {}
+        self.cats: dict[Any, Any] = {}
+        self.imgs: dict[Any, Any] = {}
+        self.imgToAnns, self.catToImgs = defaultdict(list), defaultdict(list)
+        if annotation_file is not None:
+            print("loading annotations into memory...")
+            tic = time.time()
+            dataset = _load_json(annotation_file)
+            assert type(dataset) is dict, f"annotations must be a JSON object, not a {type(dataset).__name__}"
+            print(f"Done (t={time.time() - tic:0.2f}s)")
+            self.dataset = dataset
+            self.createIndex()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _DERIVED and "_results" in self.__dict__:
+            self._derive()
+            return self.__dict__[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _derive(self) -> None:
+        """Extend the records of `loadRes` and index them."""
+        results: Results = self.__dict__["_results"]
+        for number, ann in enumerate(results.records, 1):
+            _extend_box(number, ann)
+        del self.__dict__["_results"]
+        dataset = {**results.dataset, "annotations": results.records}
+        # What was assigned in the meantime stays.
+        for name, value in zip(("dataset", *_INDICES), (dataset, *_index(dataset)), strict=True):
+            self.__dict__.setdefault(name, value)
+
+    def createIndex(self) -> None:
+        """Make the indices of ``dataset`` anew."""
+        print("creating index...")
+        made = _index(self.dataset)
+        print("index created!")
+        self.__dict__.pop("_results", None)
+        for name, value in zip(_INDICES, made, strict=True):
+            setattr(self, name, value)
+
+    def info(self) -> None:
+        """Print what the file says about itself."""
+        for key, value in self.dataset["info"].items():
+            print(f"{key}: {value}")
+
+    def getAnnIds(self, imgIds: Any = (), catIds: Any = (), areaRng: Any = (), iscrowd: Any = None) -> list[Any]:
+        """Return the ids of the annotations on these images, of these categories; an empty filter lets all pass.
+
+        Parameters
+        ----------
+        imgIds, catIds : id or sequence of ids
+            The images (in their order) and the categories.
+        areaRng : (float, float)
+            Strictly between which the area must be.
+        iscrowd : bool, optional
+            What ``iscrowd`` must be.
+        """
+        imgIds, catIds = _listed(imgIds), _listed(catIds)
+        if len(imgIds):
+            known = self.imgToAnns
+            anns = list(itertools.chain.from_iterable(known[i] for i in imgIds if i in known))
+        else:
+            anns = self.dataset["annotations"]
+        if len(catIds):
+            wanted = _members(catIds)
+            anns = [ann for ann in anns if ann["category_id"] in wanted]
+        if len(areaRng):
+            anns = [ann for ann in anns if areaRng[0] < ann["area"] < areaRng[1]]
+        if iscrowd is not None:
+            anns = [ann for ann in anns if ann["iscrowd"] == iscrowd]
+        return [ann["id"] for ann in anns]
+
+    def getCatIds(self, catNms: Any = (), supNms: Any = (), catIds: Any = ()) -> list[Any]:
+        """Return the ids of the categories of these names, supercategories and ids; an empty filter lets all pass."""
+        cats = self.dataset["categories"]
+        for field, wanted in (("name", catNms), ("supercategory", supNms), ("id", catIds)):
+            listed = _listed(wanted)
+            if len(listed):
+                cats = [cat for cat in cats if cat[field] in listed]
+        return [cat["id"] for cat in cats]
+
+    def getImgIds(self, imgIds: Any = (), catIds: Any = ()) -> list[Any]:
+        """Return which of these images (all, if none are given) show every one of these categories."""
+        imgIds, catIds = _listed(imgIds), _listed(catIds)
+        if len(imgIds) == len(catIds) == 0:
+            return list(self.imgs.keys())
+        ids = set(imgIds)
+        for i, category in enumerate(catIds):
+            if i == 0 and not ids:
+                ids = set(self.catToImgs[category])
+            else:
+                ids &= set(self.catToImgs[category])
+        return list(ids)
+
+    def loadAnns(self, ids: Any = ()) -> Any:
+        """Return the annotations of these ids, or a list of the one of this id."""
+        return _look_up(self.anns, ids)
+
+    def loadCats(self, ids: Any = ()) -> Any:
+        """Return the categories of these ids, or a list of the one of this id."""
+        return _look_up(self.cats, ids)
+
+    def loadImgs(self, ids: Any = ()) -> Any:
+        """Return the images of these ids, or a list of the one of this id."""
+        return _look_up(self.imgs, ids)
+
+    def loadRes(self, resFile: Any) -> COCO:
+        """Return results on this data set.
+
+        Parameters
+        ----------
+        resFile : str, list of dict, or ndarray of shape (n, 7)
+            A JSON file, its records, or rows of image id, x, y, width, height, score, category id. What the first record
+            holds decides what all of them are: captions, boxes, masks or keypoints.
+
+        Raises
+        ------
+        AssertionError
+            Where it is no list, or an image is not in this data set.
+        IndexError
+            Where there are no results.
+        """
+        dataset: dict[str, Any] = {
+            "info": copy.deepcopy(self.dataset.get("info", {})),
+            "images": list(self.dataset["images"]),
+        }
+        print("Loading and preparing results...")
+        tic = time.time()
+        if type(resFile) is str:
+            anns = _load_json(resFile)
+        elif type(resFile) is np.ndarray:
+            anns = self.loadNumpyAnnotations(resFile)
+        else:
+            anns = resFile
+        assert type(anns) is list, "results must be a list of records"
+        image_ids = [ann["image_id"] for ann in anns]
+        images = _index_of(image_ids)
+        named = set(image_ids if images is None else images.values.tolist())
+        assert named <= set(self.getImgIds()), "a result is on an image that the data set does not have"
+        first, waiting = anns[0], False
+        if "caption" in first:
+            dataset["images"] = [img for img in dataset["images"] if img["id"] in named]
+            for number, ann in enumerate(anns, 1):
+                ann["id"] = number
+        else:
+            extend: Any = None
+            if "bbox" in first and first["bbox"] != []:
+                extend = _extend_box
+            elif "segmentation" in first:
+                extend = _extend_mask
+            elif "keypoints" in first:
+                extend = _extend_keypoints
+            if extend is not None:
+                dataset["categories"] = copy.deepcopy(self.dataset["categories"])
+            if extend is _extend_box and images is not None:
+                waiting = {list} == {type(ann["bbox"]) for ann in anns}
+            if extend is not None and not waiting:
+                for number, ann in enumerate(anns, 1):
+                    extend(number, ann)
+        print(f"DONE (t={time.time() - tic:0.2f}s)")
+        res = COCO()
+        if waiting and images is not None:
+            print("creating index...")
+            index = dict(zip(_INDICES, _index(dataset), strict=True))
+            res.imgs, res.cats = index["imgs"], index["cats"]
+            for name in _DERIVED:
+                del res.__dict__[name]
+            res.__dict__["_results"] = Results(dataset, anns, images)
+            print("index created!")
+        else:
+            res.dataset = {**dataset, "annotations": anns}
+            res.createIndex()
+        return res
+
+    def loadNumpyAnnotations(self, data: Any) -> list[dict[str, Any]]:
+        """Return the records of rows of image id, x, y, width, height, score, category id."""
+        print("Converting ndarray to lists...")
+        assert type(data) is np.ndarray
+        print(data.shape)
+        assert data.shape[1] == 7
+        records = []
+        for i, (image, x, y, width, height, score, category) in enumerate(data):
+            if i % 1_000_000 == 0:
+                print(f"{i}/{data.shape[0]}")
+            box = [x, y, width, height]
+            records.append({"image_id": int(image), "bbox": box, "score": score, "category_id": int(category)})
+        return records
+
+    def annToRLE(self, ann: dict[str, Any]) -> Any:
+        """Return the run-length mask of an annotation's polygons or mask."""
+        image = self.imgs[ann["image_id"]]
+        height, width = image["height"], image["width"]
+        segmentation = ann["segmentation"]
+        if type(segmentation) is list:
+            return maskUtils.merge(maskUtils.frPyObjects(segmentation, height, width))
+        if type(segmentation["counts"]) is list:
+            return maskUtils.frPyObjects(segmentation, height, width)
+        return segmentation
+
+    def annToMask(self, ann: dict[str, Any]) -> Any:
+        """Return an annotation's mask as an array of 0 and 1, shape (height, width)."""
+        return maskUtils.decode(self.annToRLE(ann))
+
+    def download(self, tarDir: Any = None, imgIds: Any = ()) -> Any:
+        """Fetch images (all, if none are given) from their ``coco_url`` into a folder, leaving those that are there."""
+        from urllib.request import urlretrieve
+
+        if tarDir is None:
+            print("Please specify target directory")
+            return -1
+        images = self.loadImgs(imgIds) if len(imgIds) else list(self.imgs.values())
+        os.makedirs(tarDir, exist_ok=True)
+        for i, image in enumerate(images):
+            tic = time.time()
+            path = os.path.join(tarDir, image["file_name"])
+            if not os.path.exists(path):
+                urlretrieve(image["coco_url"], path)
+            print(f"downloaded {i}/{len(images)} images (t={time.time() - tic:0.1f}s)")
+        return None
+
+    def showAnns(self, anns: Any, draw_bbox: bool = False) -> Any:
+        """Draw annotations (polygons, masks, keypoints, boxes on demand) on the current matplotlib axes; print captions."""
+        if len(anns) == 0:
+            return 0
+        if "segmentation" in anns[0] or "keypoints" in anns[0]:
+            self._draw(anns, draw_bbox)
+        elif "caption" in anns[0]:
+            for ann in anns:
+                print(ann["caption"])
+        else:
+            raise Exception("annotations have neither masks, keypoints nor captions")
+        return None
+
+    def _draw(self, anns: Any, draw_bbox: bool) -> None:
+        import matplotlib.pyplot as plt
+        from matplotlib.collections import PatchCollection
+        from matplotlib.patches import Polygon
+
+        rng = np.random.default_rng()
+        axes = plt.gca()
+        axes.set_autoscale_on(False)
+        shapes, colors = [], []
+        for ann in anns:
+            color = rng.uniform(0.4, 1.0, 3)
+            outlines: list[Any] = []
+            segmentation = ann.get("segmentation", [])
+            if type(segmentation) is list:
+                outlines += [np.array(polygon).reshape(-1, 2) for polygon in segmentation]
+            else:
+                inside = self.annToMask(ann)
+                tint = np.array([2.0, 166.0, 101.0]) / 255 if ann["iscrowd"] else rng.random(3)
+                axes.imshow(np.dstack([np.broadcast_to(tint, (*inside.shape, 3)), inside * 0.5]))
+            if type(ann.get("keypoints")) is list:
+                x, y, seen = np.array(ann["keypoints"]).reshape(-1, 3).T
+                for bone in np.array(self.loadCats(ann["category_id"])[0]["skeleton"]) - 1:
+                    if (seen[bone] > 0).all():
+                        axes.plot(x[bone], y[bone], linewidth=3, color=color)
+                for least, edge in ((0, "k"), (1, color)):
+                    at = seen > least
+                    axes.plot(x[at], y[at], "o", markersize=8, color=color, markeredgecolor=edge, markeredgewidth=2)
+            if draw_bbox:
+                left, top, width, height = ann["bbox"]
+                right, bottom = left + width, top + height
+                outlines.append(np.array([[left, top], [left, bottom], [right, bottom], [right, top]]))
+            shapes += [Polygon(outline) for outline in outlines]
+            colors += [color] * len(outlines)
+        axes.add_collection(PatchCollection(shapes, facecolor=colors, linewidths=0, alpha=0.4))
+        axes.add_collection(PatchCollection(shapes, facecolor="none", edgecolors=colors, linewidths=2))
+
+
+_INDICES = ("anns", "imgToAnns", "catToImgs", "imgs", "cats")
+
+
+def _index(dataset: dict[str, Any]) -> tuple[Any, ...]:
+    anns: dict[Any, Any] = {}
+    by_image: defaultdict[Any, list[Any]] = defaultdict(list)
+    images_of: defaultdict[Any, list[Any]] = defaultdict(list)
+    for ann in dataset.get("annotations", ()):
+        by_image[ann["image_id"]].append(ann)
+        anns[ann["id"]] = ann
+    imgs = {img["id"]: img for img in dataset.get("images", ())}
+    cats = {cat["id"]: cat for cat in dataset.get("categories", ())}
+    if "categories" in dataset:
+        for ann in dataset.get("annotations", ()):
+            images_of[ann["category_id"]].append(ann["image_id"])
+    return anns, by_image, images_of, imgs, cats
+
+
+def _look_up(records: dict[Any, Any], ids: Any) -> Any:
+    if _isArrayLike(ids):
+        return [records[i] for i in ids]
+    return [records[ids]] if type(ids) is int else None
+
+
+def _index_of(ids: list[Any]) -> Ids | None:
+    """Return the ids indexed, None where they are not all integers or all strings."""
+    kinds = set(map(type, ids))
+    if not (kinds <= {int, np.int32, np.int64} or kinds == {str}):
+        return None
+    try:
+        return index_ids(ids, source="results", field="image_id")
+    except (InputError, OverflowError):
+        return None
+
+
+def _extend_box(number: int, ann: dict[str, Any]) -> None:
+    box = ann["bbox"]
+    left, right, top, bottom = box[0], box[0] + box[2], box[1], box[1] + box[3]
+    if "segmentation" not in ann:
+        ann["segmentation"] = [[left, top, left, bottom, right, bottom, right, top]]
+    ann["area"] = box[2] * box[3]
+    ann["id"] = number
+    ann["iscrowd"] = 0
+
+
+def _extend_mask(number: int, ann: dict[str, Any]) -> None:
+    ann["area"] = maskUtils.area(ann["segmentation"])
+    if "bbox" not in ann:
+        ann["bbox"] = maskUtils.toBbox(ann["segmentation"])
+    ann["id"] = number
+    ann["iscrowd"] = 0
+
+
+def _extend_keypoints(number: int, ann: dict[str, Any]) -> None:
+    x, y = ann["keypoints"][0::3], ann["keypoints"][1::3]
+    left, right, top, bottom = np.min(x), np.max(x), np.min(y), np.max(y)
+    ann["area"] = (right - left) * (bottom - top)
+    ann["id"] = number
+    ann["bbox"] = [left, top, right - left, bottom - top]

@@ -1,0 +1,521 @@
+"""`COCOeval` and `Params`: pycocotools' evaluation, on detmap's kernels where nobody looks inside."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import time
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import DetmapError
+from detmap.kernels import readonly
+from detmap.kernels.assignment import assign
+from detmap.pycocotools import fast
+from detmap.pycocotools import mask as maskUtils
+
+_INSIDE = ("_gts", "_dts", "ious", "evalImgs")
+_BOX, _MASK, _KEYPOINTS = "bbox", "segm", "keypoints"
+
+
+class COCOeval:
+    """The evaluation of results against a data set.
+
+    Parameters
+    ----------
+    cocoGt, cocoDt : COCO, optional
+        The data set and the results; either may be set later.
+    iouType : {"segm", "bbox", "keypoints"}
+        What overlap is measured on.
+
+    Attributes
+    ----------
+    params : Params
+        May be changed, in place or not, before `evaluate`.
+    evalImgs : list of dict or None
+        For each category, area range and image, in this order, what matched what; may be assigned.
+    eval : dict
+        ``precision`` and ``scores`` (T, R, K, A, M), ``recall`` (T, K, A, M), ``counts``, ``params`` and ``date``.
+    stats : ndarray of float64
+        The twelve numbers (keypoints: ten) that `summarize` prints.
+    ious : dict
+        (image, category) to an array (d, g), or an empty list.
+
+    Notes
+    -----
+    Evaluations of boxes run whole on detmap's kernels. ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are then made when
+    one of them is first read, from the records as they are at that time. Where a method is overridden, ``evalImgs`` was read
+    or assigned, or ids and params are unusual, every image is evaluated by itself as pycocotools does it. The numbers
+    are the same.
+    """
+
+    evalImgs: Any
+    ious: Any
+    _gts: Any
+    _dts: Any
+
+    def __init__(self, cocoGt: Any = None, cocoDt: Any = None, iouType: str = _MASK) -> None:
+        if not iouType:
+            print("iouType not specified. use default iouType segm")
+        self.cocoGt = cocoGt
+        self.cocoDt = cocoDt
+        self.evalImgs = defaultdict(list)
+        self.eval: dict[str, Any] = {}
+        self._gts = defaultdict(list)
+        self._dts = defaultdict(list)
+        self.params = Params(iouType=iouType)
+        self._paramsEval: Any = {}
+        self.stats: Any = []
+        self.ious = {}
+        if cocoGt is not None:
+            self.params.imgIds = sorted(cocoGt.getImgIds())
+            self.params.catIds = sorted(cocoGt.getCatIds())
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _INSIDE and "_snapshot" in self.__dict__:
+            self._open()
+            return self.__dict__[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        if "_snapshot" in self.__dict__:
+            self._open()
+        return self.__dict__
+
+    def _open(self) -> None:
+        """Make what a fast evaluation left out; what was assigned in the meantime stays."""
+        snapshot: fast.Snapshot = self.__dict__["_snapshot"]
+        p = snapshot.params
+        gts, dts = _by_cell(snapshot.gts), _by_cell(snapshot.dts())
+        cells = [(image, category) for image in p.imgIds for category in (p.catIds if p.useCats else [-1])]
+        ious = {cell: _cell_ious(p, gts, dts, *cell) for cell in cells}
+        made = (gts, dts, ious, _evaluate_cells(p, gts, dts, ious))
+        del self.__dict__["_snapshot"]
+        for name, value in zip(_INSIDE, made, strict=True):
+            self.__dict__.setdefault(name, value)
+
+    def _whole(self) -> bool:
+        """Return whether the steps of `evaluate` are detmap's own, so that they may be taken all at once."""
+        return all(
+            getattr(type(self), name, None) is method and name not in self.__dict__ for name, method in _STEPS.items()
+        )
+
+    def _prepare(self) -> None:
+        """Collect the annotations that the params select by image and category, and set ``ignore`` on the ground truth."""
+        p = self.params
+        filters = {"imgIds": p.imgIds, "catIds": p.catIds} if p.useCats else {"imgIds": p.imgIds}
+        gts = self.cocoGt.loadAnns(self.cocoGt.getAnnIds(**filters))
+        dts = self.cocoDt.loadAnns(self.cocoDt.getAnnIds(**filters))
+        if p.iouType == _MASK:
+            for anns, coco in ((gts, self.cocoGt), (dts, self.cocoDt)):
+                for ann in anns:
+                    ann["segmentation"] = coco.annToRLE(ann)
+        for gt in gts:
+            gt["ignore"] = gt.get("iscrowd", False)
+            if p.iouType == _KEYPOINTS:
+                gt["ignore"] = gt["num_keypoints"] == 0 or gt["ignore"]
+        if "_snapshot" in self.__dict__:
+            self._open()
+        self._gts, self._dts = _by_cell(gts), _by_cell(dts)
+        self.evalImgs = defaultdict(list)
+        self.eval = {}
+
+    def evaluate(self) -> None:
+        """Match the detections of every image with its ground truth."""
+        tic = time.time()
+        print("Running per image evaluation...")
+        p = self.params
+        if p.useSegm is not None:
+            p.iouType = _MASK if p.useSegm == 1 else _BOX
+            print(f"useSegm (deprecated) is not None. Running {p.iouType} evaluation")
+        print(f"Evaluate annotation type *{p.iouType}*")
+        p.imgIds = list(np.unique(p.imgIds))
+        if p.useCats:
+            p.catIds = list(np.unique(p.catIds))
+        p.maxDets = sorted(p.maxDets)
+        self.params = p
+        if not self._evaluate_whole():
+            self._evaluate_images()
+        print(f"DONE (t={time.time() - tic:0.2f}s).")
+
+    def _evaluate_whole(self) -> bool:
+        if self.params.iouType != _BOX or not self._whole():
+            return False
+        frozen = copy.deepcopy(self.params)
+        try:
+            snapshot = fast.take(self.params, self.cocoGt, self.cocoDt, frozen)
+        except (fast.UnusualError, DetmapError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
+            return False  # the faithful path has the answer, or raises what pycocotools does
+        for name in _INSIDE:
+            self.__dict__.pop(name, None)
+        self.__dict__["_snapshot"] = snapshot
+        self.eval = {}
+        self._paramsEval = frozen
+        return True
+
+    def _evaluate_images(self) -> None:
+        p = self.params
+        if self.__dict__.pop("_snapshot", None):
+            self.ious = {}
+        self._prepare()
+        categories = p.catIds if p.useCats else [-1]
+        if p.iouType in (_MASK, _BOX):
+            overlap = self.computeIoU
+        elif p.iouType == _KEYPOINTS:
+            overlap = self.computeOks
+        self.ious = {(image, category): overlap(image, category) for image in p.imgIds for category in categories}
+        if self._whole():
+            self.evalImgs = _evaluate_cells(p, self._gts, self._dts, self.ious)
+        else:
+            self.evalImgs = [
+                self.evaluateImg(image, category, area_range, p.maxDets[-1])
+                for category in categories
+                for area_range in p.areaRng
+                for image in p.imgIds
+            ]
+        self._paramsEval = copy.deepcopy(self.params)
+
+    def computeIoU(self, imgId: Any, catId: Any) -> Any:
+        """Return the overlaps of an image's detections, best score first, with its ground truth, shape (d, g)."""
+        return _cell_ious(self.params, self._gts, self._dts, imgId, catId)
+
+    def computeOks(self, imgId: Any, catId: Any) -> Any:
+        """Return the keypoint similarities of an image's detections, best score first, with its ground truth."""
+        return _cell_oks(self.params, self._gts, self._dts, imgId, catId)
+
+    def evaluateImg(self, imgId: Any, catId: Any, aRng: Any, maxDet: Any) -> Any:
+        """Return what matched what in one image, for one category and area range; None where there is nothing."""
+        return _evaluate_cell(self.params, self._gts, self._dts, self.ious, imgId, catId, [aRng], maxDet)[0]
+
+    def accumulate(self, p: Any = None) -> None:
+        """Turn the matches into precision and recall, and put them into ``eval``.
+
+        Parameters
+        ----------
+        p : Params, optional
+            Selects among what was evaluated; by default ``params``.
+        """
+        print("Accumulating evaluation results...")
+        tic = time.time()
+        whole: fast.Snapshot | None = self.__dict__.get("_snapshot")
+        if "evalImgs" in self.__dict__ or (whole is not None and self._paramsEval is not whole.params):
+            whole = None
+        if whole is None and not self.evalImgs:
+            print("Please run evaluate() first")
+        if p is None:
+            p = self.params
+        p.catIds = p.catIds if p.useCats == 1 else [-1]
+        arrays = whole.accumulate(p) if whole is not None else None
+        if arrays is None:
+            arrays = _accumulate(p, self._paramsEval, self.evalImgs)
+        self.eval = {
+            "params": p,
+            "counts": [len(p.iouThrs), len(p.recThrs), arrays["recall"].shape[1], len(p.areaRng), len(p.maxDets)],
+            "date": datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S"),
+            **arrays,
+        }
+        print(f"DONE (t={time.time() - tic:0.2f}s).")
+
+    def summarize(self) -> None:
+        """Print the twelve numbers (keypoints: ten) and put them into ``stats``."""
+        if not self.eval:
+            raise Exception("Please run accumulate() first")
+        rows = _KEYPOINT_ROWS if self.params.iouType == _KEYPOINTS else _BOX_ROWS
+        stats = np.zeros(len(rows))
+        for i, (precision, threshold, area, cap) in enumerate(rows):
+            stats[i] = self._summarize(precision, threshold, area, cap if cap > 2 else self.params.maxDets[cap])
+        self.stats = stats
+
+    def _summarize(self, ap: int = 1, iouThr: Any = None, areaRng: str = "all", maxDets: int = 100) -> Any:
+        """Print one number and return it: the mean of what is defined, -1 where nothing is."""
+        p = self.params
+        areas = [i for i, label in enumerate(p.areaRngLbl) if label == areaRng]
+        caps = [i for i, cap in enumerate(p.maxDets) if cap == maxDets]
+        values = self.eval["precision" if ap == 1 else "recall"]
+        if iouThr is not None:
+            values = values[np.where(iouThr == p.iouThrs)[0]]
+        values = values[..., areas, caps]
+        defined = values[values > -1]
+        mean = np.mean(defined) if len(defined) else -1
+        name, short = ("Average Precision", "(AP)") if ap == 1 else ("Average Recall", "(AR)")
+        overlap = f"{p.iouThrs[0]:0.2f}:{p.iouThrs[-1]:0.2f}" if iouThr is None else f"{iouThr:0.2f}"
+        print(f" {name:<18} {short} @[ IoU={overlap:<9} | area={areaRng:>6s} | maxDets={maxDets:>3d} ] = {mean:0.3f}")
+        return mean
+
+    def __str__(self) -> str:
+        self.summarize()
+        return None  # type: ignore[return-value]  # pycocotools prints, and then raises TypeError
+
+
+_STEPS = {name: getattr(COCOeval, name) for name in ("_prepare", "computeIoU", "computeOks", "evaluateImg")}
+
+
+#: Least and largest area by name, in square pixels.
+_AREAS = {"all": (0, 1e5**2), "small": (0, 32**2), "medium": (32**2, 96**2), "large": (96**2, 1e5**2)}
+
+
+class Params:
+    """What is evaluated, and how.
+
+    Parameters
+    ----------
+    iouType : {"segm", "bbox", "keypoints"}
+        Masks, boxes or keypoints.
+
+    Attributes
+    ----------
+    imgIds, catIds : list
+        The images and categories; empty for all.
+    iouThrs, recThrs : ndarray of float64
+        Overlap and recall thresholds.
+    areaRng : list of [float, float]
+        Least and largest area, both included; ``areaRngLbl`` names them.
+    maxDets : list of int
+        Caps on the detections of a category in an image.
+    useCats : {0, 1}
+        0 makes one category of all.
+    """
+
+    def __init__(self, iouType: str = _MASK) -> None:
+        if iouType in (_MASK, _BOX):
+            self.setDetParams()
+        elif iouType == _KEYPOINTS:
+            self.setKpParams()
+        else:
+            raise Exception("iouType not supported")
+        self.iouType = iouType
+        self.useSegm: Any = None  # replaced by iouType
+
+    def setDetParams(self) -> None:
+        """Take the settings for boxes and masks."""
+        self._set([1, 10, 100], ["all", "small", "medium", "large"])
+
+    def setKpParams(self) -> None:
+        """Take the settings for keypoints."""
+        self._set([20], ["all", "medium", "large"])
+        limbs = [0.26, 0.25, 0.25, 0.35, 0.35, 0.79, 0.79, 0.72, 0.72, 0.62, 0.62, 1.07, 1.07, 0.87, 0.87, 0.89, 0.89]
+        self.kpt_oks_sigmas = np.array(limbs) / 10.0
+
+    def _set(self, caps: list[int], areas: list[str]) -> None:
+        self.imgIds: Any = []
+        self.catIds: Any = []
+        self.iouThrs: Any = np.linspace(0.5, 0.95, 10)
+        self.recThrs: Any = np.linspace(0.0, 1.0, 101)
+        self.maxDets: Any = caps
+        self.areaRng: Any = [list(_AREAS[name]) for name in areas]
+        self.areaRngLbl: Any = areas
+        self.useCats: Any = 1
+
+
+#: What `summarize` prints: precision or recall, IoU threshold, area range, and the cap or its place in ``maxDets``.
+_BOX_ROWS: list[tuple[int, float | None, str, int]] = [
+    (1, None, "all", 100),
+    (1, 0.5, "all", 2),
+    (1, 0.75, "all", 2),
+    *((1, None, area, 2) for area in ("small", "medium", "large")),
+    *((0, None, "all", cap) for cap in (0, 1, 2)),
+    *((0, None, area, 2) for area in ("small", "medium", "large")),
+]
+_KEYPOINT_ROWS = [
+    (ap, threshold, area, 20)
+    for ap in (1, 0)
+    for threshold, area in ((None, "all"), (0.5, "all"), (0.75, "all"), (None, "medium"), (None, "large"))
+]
+
+
+def _by_cell(records: list[Any]) -> defaultdict[Any, list[Any]]:
+    cells: defaultdict[Any, list[Any]] = defaultdict(list)
+    for record in records:
+        cells[record["image_id"], record["category_id"]].append(record)
+    return cells
+
+
+def _cell(p: Any, cells: Any, image: Any, category: Any) -> list[Any]:
+    """Return the records of a cell: of all categories, one after the other, where categories are not used."""
+    if p.useCats:
+        records: list[Any] = cells[image, category]
+        return records
+    return [record for each in p.catIds for record in cells[image, each]]
+
+
+def _best_first(dts: list[Any], cap: Any) -> list[Any]:
+    order = np.argsort([-d["score"] for d in dts], kind="mergesort")
+    return [dts[i] for i in order[0:cap]]
+
+
+def _cell_ious(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
+    gt, dt = _cell(p, gts, image, category), _cell(p, dts, image, category)
+    if not gt and not dt:
+        return []
+    cap = p.maxDets[-1]
+    dt = _best_first(dt, cap if len(dt) > cap else None)
+    if p.iouType not in (_MASK, _BOX):
+        raise Exception("unknown iouType for iou computation")
+    shape = "bbox" if p.iouType == _BOX else "segmentation"
+    regions = [d[shape] for d in dt], [g[shape] for g in gt]
+    return maskUtils.iou(*regions, [int(g["iscrowd"]) for g in gt])
+
+
+def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
+    gt, cap = gts[image, category], p.maxDets[-1]
+    dt = dts[image, category]
+    dt = _best_first(dt, cap if len(dt) > cap else None)
+    if not gt or not dt:
+        return []
+    sigmas = p.kpt_oks_sigmas
+    variances = (sigmas * 2) ** 2
+    points = [np.array(d["keypoints"]) for d in dt]
+    out = np.zeros((len(dt), len(gt)))
+    for j, g in enumerate(gt):
+        own = np.array(g["keypoints"])
+        visible = own[2::3] > 0
+        left, top, width, height = g["bbox"]
+        for i, found in enumerate(points):
+            x, y = found[0::3], found[1::3]
+            if visible.any():
+                dx, dy = x - own[0::3], y - own[1::3]
+            else:  # how far outside of the doubled box
+                none = np.zeros(len(sigmas))
+                dx = np.maximum(none, (left - width) - x) + np.maximum(none, x - (left + width * 2))
+                dy = np.maximum(none, (top - height) - y) + np.maximum(none, y - (top + height * 2))
+            e = (dx**2 + dy**2) / variances / (g["area"] + np.spacing(1)) / 2
+            if visible.any():
+                e = e[visible]
+            out[i, j] = np.sum(np.exp(-e)) / e.shape[0]
+    return out
+
+
+def _evaluate_cells(p: Any, gts: Any, dts: Any, ious: Any) -> list[Any]:
+    """Return `_evaluate_cell` of every cell: by category, area range and image."""
+    out: list[Any] = []
+    for category in p.catIds if p.useCats else [-1]:
+        made = [_evaluate_cell(p, gts, dts, ious, image, category, p.areaRng, p.maxDets[-1]) for image in p.imgIds]
+        for a in range(len(p.areaRng)):
+            out.extend(cell[a] for cell in made)
+    return out
+
+
+def _evaluate_cell(
+    p: Any, gts: Any, dts: Any, ious: Any, image: Any, category: Any, area_ranges: Any, cap: Any
+) -> list[Any]:
+    """Return what matched what in one cell, for each area range."""
+    gt, dt = _cell(p, gts, image, category), _cell(p, dts, image, category)
+    if not gt and not dt:
+        return [None] * len(area_ranges)
+    found = _best_first(dt, cap)
+    T, D, G = len(p.iouThrs), len(found), len(gt)
+    out = []
+    for area_range in area_ranges:
+        low, high = area_range[0], area_range[1]
+        for g in gt:
+            g["_ignore"] = 1 if g["ignore"] or g["area"] < low or g["area"] > high else 0
+        order = np.argsort([g["_ignore"] for g in gt], kind="mergesort")
+        truth = [gt[i] for i in order]
+        ignored = np.array([g["_ignore"] for g in truth])
+        overlaps = ious[image, category]
+        matched, taken = np.zeros((T, D)), np.zeros((T, G))
+        skipped = np.zeros((T, D), np.bool_)
+        if len(overlaps):
+            crowd = [int(g["iscrowd"]) for g in truth]
+            chosen, taker = _assign(overlaps[:, order][:D], ignored, crowd, found, p.iouThrs)
+            _write_ids(matched, chosen, truth)
+            _write_ids(taken, taker, found)
+            if G:
+                skipped = (chosen >= 0) & (ignored[chosen] == 1)
+        outside = np.array([d["area"] < low or d["area"] > high for d in found], np.bool_)
+        out.append(
+            {
+                "image_id": image,
+                "category_id": category,
+                "aRng": area_range,
+                "maxDet": cap,
+                "dtIds": [d["id"] for d in found],
+                "gtIds": [g["id"] for g in truth],
+                "dtMatches": matched,
+                "gtMatches": taken,
+                "dtScores": [d["score"] for d in found],
+                "gtIgnore": ignored,
+                "dtIgnore": skipped | ((matched == 0) & outside),
+            }
+        )
+    return out
+
+
+def _assign(overlaps: Any, ignored: Any, crowd: Any, found: list[Any], thresholds: Any) -> tuple[Any, Any]:
+    """Return which ground truth each detection takes, shape (T, d), and who took each, shape (T, g); or -1."""
+    if len(overlaps) < len(found):
+        raise IndexError(f"overlaps of {len(overlaps)} detections where there are {len(found)}")
+    chosen, taker = np.empty((len(thresholds), len(found)), np.int64), np.empty((len(thresholds), len(crowd)), np.int64)
+    assign(
+        readonly(overlaps, np.float64),
+        readonly(ignored, np.bool_),
+        readonly(crowd, np.bool_),
+        readonly([_above_zero(d["id"]) for d in found], np.bool_),
+        readonly(thresholds, np.float64),
+        chosen,
+        taker,
+    )
+    return chosen, taker
+
+
+def _above_zero(identity: Any) -> bool:
+    try:
+        return float(identity) > 0
+    except (TypeError, ValueError):
+        return False  # of no matter: writing it down raises
+
+
+def _write_ids(out: NDArray[np.float64], places: NDArray[np.int64], records: list[Any]) -> None:
+    """Write the id of the record at each place, where there is one."""
+    for t, i in zip(*np.nonzero(places >= 0), strict=True):
+        out[t, i] = records[places[t, i]]["id"]
+
+
+def _accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float64]]:
+    """Return precision, recall and scores under `p` of the cells (`evalImgs`) that were evaluated under other params."""
+    T, R, A, M = len(p.iouThrs), len(p.recThrs), len(p.areaRng), len(p.maxDets)
+    K = len(p.catIds) if p.useCats else 1
+    precision, recall = np.full((T, R, K, A, M), -1.0), np.full((T, K, A, M), -1.0)
+    scores = precision.copy()
+    images, areas = len(evaluated.imgIds), len(evaluated.areaRng)
+
+    def chosen(values: Any, among: Any) -> list[int]:
+        known = set(among)
+        return [i for i, value in enumerate(values) if value in known]
+
+    categories = chosen(p.catIds, evaluated.catIds if evaluated.useCats else [-1])
+    image_places = chosen(p.imgIds, evaluated.imgIds)
+    area_places = chosen(map(tuple, p.areaRng), map(tuple, evaluated.areaRng))
+    caps = [cap for cap in p.maxDets if cap in set(evaluated.maxDets)]
+    for k, category in enumerate(categories):
+        for a, area in enumerate(area_places):
+            first = (category * areas + area) * images
+            held = [cell for cell in (cells[first + i] for i in image_places) if cell is not None]
+            if not held:
+                continue
+            positives = np.count_nonzero(np.concatenate([cell["gtIgnore"] for cell in held]) == 0)
+            if positives == 0:
+                continue
+            for m, cap in enumerate(caps):
+                found = np.concatenate([cell["dtScores"][0:cap] for cell in held])
+                order = np.argsort(-found, kind="mergesort")
+                found = found[order]
+                hit = np.concatenate([cell["dtMatches"][:, 0:cap] for cell in held], axis=1)[:, order] != 0
+                skip = np.concatenate([cell["dtIgnore"][:, 0:cap] for cell in held], axis=1)[:, order]
+                counted = np.logical_not(skip)
+                true = np.cumsum(hit & counted, axis=1).astype(np.float64)
+                false = np.cumsum(~hit & counted, axis=1).astype(np.float64)
+                for t in range(len(true)):
+                    recalls = true[t] / positives
+                    recall[t, k, a, m] = recalls[-1] if recalls.size else 0
+                    envelope = true[t] / (false[t] + true[t] + np.spacing(1))
+                    envelope = np.maximum.accumulate(envelope[::-1])[::-1]
+                    places = np.searchsorted(recalls, p.recThrs, side="left")
+                    reached = int(np.argmax(places == recalls.size)) if (places == recalls.size).any() else R
+                    precision[t, :, k, a, m] = scores[t, :, k, a, m] = 0
+                    precision[t, :reached, k, a, m] = envelope[places[:reached]]
+                    scores[t, :reached, k, a, m] = found[places[:reached]]
+    return {"precision": precision, "recall": recall, "scores": scores}

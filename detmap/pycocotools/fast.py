@@ -1,0 +1,238 @@
+"""A whole evaluation of boxes on detmap's kernels: records to columns, to a tally, to pycocotools' arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.detection import DetectionResult, match
+from detmap.errors import OptionError
+from detmap.kernels import readonly
+from detmap.protocols import COCO as PRESET
+from detmap.pycocotools.coco import COCO, Results
+from detmap.tables import Detections, GroundTruth, Ids, index_ids, locate
+from detmap.tally import Tally
+
+_CHUNK = 2048  # records that stay in the processor's cache while their fields are read one after the other
+
+
+class UnusualError(Exception):
+    """Ids, numbers or params with which only the faithful path gives pycocotools' answer."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What `COCOeval.evaluate` found, and how to look at it again pair by pair.
+
+    Attributes
+    ----------
+    params : Params
+        As they were; a copy.
+    gts : list of dict
+        The ground truth.
+    dts : callable
+        Returns the detections' records.
+    tally : Tally
+        What was matched.
+    """
+
+    params: Any
+    gts: list[Any]
+    dts: Callable[[], list[Any]]
+    tally: Tally
+
+    def accumulate(self, p: Any) -> dict[str, NDArray[np.float64]] | None:
+        """Return precision, recall and scores under the params `p`; None where they ask for something else."""
+        own = self.params
+        if not (
+            list(p.imgIds) == own.imgIds
+            and list(p.catIds) == (list(own.catIds) if own.useCats else [-1])
+            and [tuple(r) for r in p.areaRng] == [tuple(r) for r in own.areaRng]
+            and len(p.iouThrs) == len(own.iouThrs)
+            and bool(p.useCats) == bool(own.useCats)
+            and set(p.maxDets) <= set(own.maxDets)
+        ):
+            return None
+        try:
+            protocol = replace(self.tally.protocol, recall_thresholds=_floats(p.recThrs), max_dets=tuple(p.maxDets))
+        except OptionError:
+            return None
+        result = DetectionResult(replace(self.tally, protocol=protocol))
+        made = {}
+        for name in ("precision", "recall", "scores"):
+            made[name] = np.array(getattr(result, name), order="C")
+            made[name][np.isnan(made[name])] = -1.0
+        return made
+
+
+def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
+    """Match the boxes that the params `p`, of which `frozen` is a copy, select.
+
+    Raises
+    ------
+    UnusualError
+        See there. Other exceptions come from records that pycocotools refuses in its own way.
+    """
+    if p.useCats not in (0, 1):
+        raise UnusualError
+    protocol = replace(
+        PRESET,
+        name="pycocotools",
+        iou_thresholds=_floats(p.iouThrs),
+        area_ranges=tuple((str(a), float(low), float(high)) for a, (low, high) in enumerate(p.areaRng)),
+        max_dets=tuple(p.maxDets),
+        use_categories=bool(p.useCats),
+    )
+    images, categories = _ids(list(p.imgIds)), _ids(list(p.catIds))
+    if not images.size or not categories.size or np.unique(categories).size < categories.size:
+        raise UnusualError
+    filters = {"imgIds": p.imgIds, "catIds": p.catIds} if p.useCats else {"imgIds": p.imgIds}
+    cells = set(p.imgIds), set(p.catIds)
+
+    def dts() -> list[Any]:
+        records: list[Any] = coco_dt.loadAnns(coco_dt.getAnnIds(**filters))
+        return records
+
+    def visited(records: list[Any]) -> list[Any]:
+        return [r for r in records if r["image_id"] in cells[0] and r["category_id"] in cells[1]]
+
+    gts = coco_gt.loadAnns(coco_gt.getAnnIds(**filters))
+    sought = visited(gts)
+    results: Results | None = coco_dt.__dict__.get("_results") if type(coco_dt) is COCO else None
+    records = visited(dts()) if results is None else results.records
+    truth, found = _Columns.read(sought, scored=False), _Columns.read(records, results.images if results else None)
+    crowd, areas = np.array([g["iscrowd"] for g in sought] or [0]), _numbers([g["area"] for g in sought])
+    if crowd.dtype.kind not in "bi" or ((crowd != 0) & (crowd != 1)).any() or not _ids([g["id"] for g in sought]).all():
+        raise UnusualError
+    if results is None:
+        own = _numbers([d["area"] for d in records])
+        if (_ids([d["id"] for d in records]) <= 0).any() or (own != found.boxes[:, 2] * found.boxes[:, 3]).any():
+            raise UnusualError
+    truth_image, truth_category = _places(truth.images, images), _places(truth.categories, categories)
+    image, category = _places(found.images, images), _places(found.categories, categories)
+    kept = (image >= 0) & (category >= 0)
+    if not kept.all():
+        image, category = image[kept], category[kept]
+        found = replace(found, boxes=found.boxes[kept], scores=found.scores[kept])
+    if not (found.plain() and truth.plain()):
+        raise UnusualError
+
+    codes = readonly(np.arange(categories.size), np.int64)
+    tally = match(
+        GroundTruth(
+            images=Ids(images, readonly(truth_image, np.int32)),
+            categories=Ids(codes, readonly(truth_category, np.int32)),
+            category_names=tuple(map(str, p.catIds)),
+            boxes=readonly(truth.boxes, np.float64),
+            box_sizes=True,
+            areas=readonly(areas, np.float64),
+            crowd=readonly(crowd[: areas.size], np.bool_),
+            difficult=readonly(np.zeros(areas.size), np.bool_),
+        ),
+        Detections(
+            images=Ids(images, readonly(image, np.int32)),
+            categories=Ids(codes, readonly(category, np.int32)),
+            boxes=readonly(found.boxes, np.float64),
+            box_sizes=True,
+            scores=readonly(found.scores, np.float64),
+        ),
+        protocol,
+    )
+    low, high = protocol.area_ranges[-1][1:]
+    for gt in gts:
+        gt["ignore"] = gt.get("iscrowd", False)
+    for gt, area in zip(sought, areas.tolist(), strict=True):
+        gt["_ignore"] = int(bool(gt["iscrowd"]) or area < low or area > high)
+    return Snapshot(frozen, gts, dts, tally)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The fields of records: ids as they are, boxes (n, 4) and scores (n,) or (0,) as float64."""
+
+    images: Ids
+    categories: Ids
+    boxes: NDArray[np.float64]
+    scores: NDArray[np.float64]
+
+    @classmethod
+    def read(cls, records: list[Any], images: Ids | None = None, *, scored: bool = True) -> _Columns:
+        count = len(records)
+        boxes, scores = np.empty((count, 4)), np.empty(count if scored else 0)
+        image_ids: list[Any] = []
+        category_ids: list[Any] = []
+        for start in range(0, count, _CHUNK):
+            chunk = records[start : start + _CHUNK]
+            rows = slice(start, start + len(chunk))
+            if images is None:
+                image_ids.append(_ids([record["image_id"] for record in chunk]))
+            category_ids.append(_ids([record["category_id"] for record in chunk]))
+            if scored:
+                scores[rows] = _numbers([record["score"] for record in chunk])
+            listed = [record["bbox"] for record in chunk]
+            if set(map(type, listed)) != {list} or set(map(len, listed)) != {4}:
+                raise UnusualError
+            flat = list(chain.from_iterable(listed))
+            # pycocotools multiplies width and height as they come: in single precision if that is what they are
+            kinds = set(map(type, flat[2::4])) | set(map(type, flat[3::4]))
+            boxes[rows] = _numbers(flat).reshape(-1, 4)
+            if scored and not kinds <= {float, int, np.float64}:
+                raise UnusualError
+            if int in kinds and not (np.abs(boxes[rows, 2:]) < 2**26).all():
+                raise UnusualError  # a product of integers that floats would round
+        return cls(images or _indexed(image_ids), _indexed(category_ids), boxes, scores)
+
+    def plain(self) -> bool:
+        """Return whether these are proper boxes, whose areas neither vanish nor overflow, with scores that can be ranked."""
+        sizes = self.boxes[:, 2:]
+        areas = sizes[:, 0] * sizes[:, 1]
+        return bool(
+            np.isfinite(self.boxes).all()
+            and (sizes >= 0).all()
+            and (areas < 1e300).all()
+            and (areas[sizes.all(axis=1)] > 0).all()
+            and not np.isnan(self.scores).any()
+        )
+
+
+def _floats(values: Any) -> tuple[float, ...]:
+    return tuple(np.asarray(values, np.float64).tolist())
+
+
+def _ids(values: list[Any]) -> NDArray[Any]:
+    """Return ids as an array, where they are all integers or all strings."""
+    array = np.array(values, None if values else np.int64)
+    if array.ndim != 1 or not (
+        array.dtype.kind == "i" or (array.dtype.kind == "U" and set(map(type, values)) == {str})
+    ):
+        raise UnusualError
+    return array
+
+
+def _numbers(values: list[Any]) -> NDArray[np.float64]:
+    """Return numbers as float64, where that changes none of them."""
+    array = np.array(values)
+    if array.dtype.kind == "i" and (np.abs(array) < 2**53).all():
+        return array.astype(np.float64)
+    if array.dtype != np.float64 and array.dtype != np.float32:
+        raise UnusualError
+    return array.astype(np.float64, copy=False)
+
+
+def _indexed(chunks: list[NDArray[Any]]) -> Ids:
+    if len({chunk.dtype.kind for chunk in chunks}) > 1:
+        raise UnusualError
+    return index_ids(np.concatenate(chunks) if chunks else (), source="records", field="id")
+
+
+def _places(ids: Ids, known: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the place of each record's id among the `known` ids, which stand in any order without repeats; or -1."""
+    order = np.argsort(known, kind="stable")
+    place = locate(ids.values, known[order])
+    place[place >= 0] = order[place[place >= 0]]
+    return np.asarray(place.astype(np.int32)[ids.codes]) if place.size else np.empty(0, np.int32)

@@ -1,0 +1,29 @@
+"""Rankings to numbers: the public entries of retrieval evaluation."""
+
+from __future__ import annotations
+
+from detmap.retrieval.codes import evaluate_codes
+from detmap.retrieval.conventions import CONVENTIONS, Convention
+from detmap.retrieval.galleries import evaluate_distances, evaluate_features, evaluate_landmarks, multi_query
+from detmap.retrieval.metrics import METRICS, Metric
+from detmap.retrieval.rankings import evaluate_rankings
+from detmap.retrieval.runs import evaluate_run
+from detmap.retrieval.samples import average_precision_score, global_average_precision
+from detmap.retrieval.scoring import RankingResult
+
+__all__ = [
+    "CONVENTIONS",
+    "METRICS",
+    "Convention",
+    "Metric",
+    "RankingResult",
+    "average_precision_score",
+    "evaluate_codes",
+    "evaluate_distances",
+    "evaluate_features",
+    "evaluate_landmarks",
+    "evaluate_rankings",
+    "evaluate_run",
+    "global_average_precision",
+    "multi_query",
+]

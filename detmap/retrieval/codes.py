@@ -1,0 +1,183 @@
+"""Hash codes: rankings by Hamming distance, relevance by shared labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap import parallel
+from detmap.errors import InputError, OptionError
+from detmap.hits import Hits
+from detmap.kernels import ranking, readonly
+from detmap.retrieval.conventions import Convention, convention_of
+from detmap.retrieval.metrics import Ranked, parse_all
+from detmap.retrieval.scoring import RankingResult, score
+
+#: Relevant items that a block of queries may bring.
+_BLOCK_ITEMS = 1 << 21
+
+
+def _pack(codes: ArrayLike, source: str) -> tuple[NDArray[np.uint64], int, str]:
+    """Return codes as rows of words, the number of bits, and what they were: packed, signs or bits."""
+    array = np.asarray(codes)
+    if array.ndim != 2 or array.dtype.kind not in "fiub" or 0 in array.shape:
+        raise InputError(
+            "expected a matrix of codes, a row per item", source=source, value=f"{array.ndim}-d {array.dtype}"
+        )
+    if array.dtype == np.uint64:
+        return readonly(array, np.uint64), 64 * array.shape[1], "packed"
+    bits = array > 0
+    if array.dtype.kind == "b" or bool(np.all((array == 0) | (array == 1))):
+        form = "bits"
+    elif bool(np.all((array == -1) | (array == 1))):
+        form = "signs"
+    else:
+        raise InputError(
+            "codes must be all of -1 and 1, all of 0 and 1, or packed as uint64",
+            source=source,
+            record=int(np.argmax(np.any((array != 1) & (array != -1), axis=1))),
+            remedy="binarise them first: where(x >= 0, 1, -1)",
+        )
+    packed = np.zeros((len(bits), -(-bits.shape[1] // 64) * 8), np.uint8)
+    packed[:, : -(-bits.shape[1] // 8)] = np.packbits(bits, axis=1)
+    return readonly(packed.view(np.uint64), np.uint64), bits.shape[1], form
+
+
+def _both(query: ArrayLike, gallery: ArrayLike) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
+    ours, bits, form = _pack(query, "query_codes")
+    theirs, other, form2 = _pack(gallery, "gallery_codes")
+    if bits != other:
+        raise InputError(f"{other} bits where the queries have {bits}", source="gallery_codes")
+    both = {form, form2}
+    if both == {"bits", "signs"}:  # a matrix of ones alone is of either kind
+        for name, values, found in (("query_codes", query, form), ("gallery_codes", gallery, form2)):
+            if found == "bits" and not bool(np.all(np.asarray(values))):
+                raise InputError("0 and 1 where the other side has -1 and 1", source=name)
+    elif "packed" in both and len(both) > 1:
+        raise InputError("one side is packed and the other is not", source="gallery_codes")
+    return ours, theirs, bits
+
+
+def _labels(
+    query: ArrayLike, gallery: ArrayLike, queries: int, items: int
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], bool]:
+    """Return both sides' labels as rows of words, and whether an item may have several (a bit each)."""
+    ours, theirs = np.asarray(query), np.asarray(gallery)
+    for name, array, count in (("query_labels", ours, queries), ("gallery_labels", theirs, items)):
+        if array.ndim not in (1, 2) or len(array) != count:
+            raise InputError(f"expected labels of {count} items", source=name, value=array.shape)
+        if array.dtype.kind not in ("iubUS" if array.ndim == 1 else "iubf"):
+            raise InputError("expected integers or strings, or rows of 0 and 1", source=name, value=array.dtype.name)
+        if array.ndim == 2 and not bool(np.all((array == 0) | (array == 1))):
+            raise InputError("rows of labels must be 0 and 1", source=name)
+    if ours.ndim != theirs.ndim or ours.shape[1:] != theirs.shape[1:]:
+        raise InputError("labels of another shape than the queries'", source="gallery_labels", value=theirs.shape)
+    if ours.ndim == 2:
+        return _pack(ours != 0, "query_labels")[0], _pack(theirs != 0, "gallery_labels")[0], True
+    if (ours.dtype.kind in "US") != (theirs.dtype.kind in "US"):
+        raise InputError("strings on one side and integers on the other", source="gallery_labels")
+    if ours.dtype.kind in "US":
+        _, numbers = np.unique(np.concatenate((ours, theirs)), return_inverse=True)
+        ours, theirs = numbers[:queries], numbers[queries:]
+    words = [readonly(array.astype(np.int64).view(np.uint64)[:, None], np.uint64) for array in (ours, theirs)]
+    return words[0], words[1], False
+
+
+def evaluate_codes(
+    query_codes: ArrayLike,
+    gallery_codes: ArrayLike,
+    query_labels: ArrayLike,
+    gallery_labels: ArrayLike,
+    k: int | None = None,
+    *,
+    metrics: Sequence[str] | str | None = None,
+    convention: str | Convention = "hits_topk",
+    **choices: Any,
+) -> RankingResult:
+    """Evaluate the rankings of a gallery by the Hamming distance of binary codes.
+
+    Parameters
+    ----------
+    query_codes, gallery_codes : array_like, shapes (q, bits), (g, bits)
+        All of -1 and 1, all of 0 and 1, or bool; of dtype uint64 they are packed, 64 bits to a word.
+    query_labels, gallery_labels : array_like, shapes (q,), (g,) or (q, l), (g, l)
+        A label each, or rows of 0 and 1: items are relevant to each other when they share a label.
+    k : int, optional
+        The depth of the metrics that are evaluated where none are named.
+    metrics : sequence of str, optional
+        By default mAP and P (at `k`, if given), and precision and recall within radius 2.
+    convention : str or Convention
+        By default ``hits_topk``: AP at k over the hits up to k. See ``detmap conventions``.
+
+    Returns
+    -------
+    RankingResult
+        `radius_precision` and `radius_recall` have the means within every Hamming radius.
+
+    Raises
+    ------
+    InputError
+        For other values, shapes or labels, or no query with a match.
+    """
+    if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
+        raise OptionError(f"k must be a positive integer, not {k!r}")
+    decided = convention_of(convention, choices)
+    if metrics is None:
+        metrics = ["mAP", "mINP"] if k is None else [f"mAP@{k}", f"P@{k}", f"R@{k}"]
+        if decided.ties != "expected":
+            metrics = [*metrics, "P(radius=2)", "R(radius=2)"]
+    requests = parse_all(metrics, decided)
+    depth = max((r.cut for r in requests if not any(o.startswith("radius") for o in r.options)), default=1)
+    ours, theirs, bits = _both(query_codes, gallery_codes)
+    wanted, labels, several = _labels(query_labels, gallery_labels, len(ours), len(theirs))
+    codes, names = readonly(theirs.ravel(), np.uint64), readonly(labels.ravel(), np.uint64)
+    positives = np.empty(len(ours), np.int64)
+    if several:
+        parallel.run(
+            lambda b, e: ranking.count_shared(names, wanted, several, b, e, positives), parallel.even(len(ours), None)
+        )
+    else:
+        known, sizes = np.unique(names, return_counts=True)
+        at = np.minimum(np.searchsorted(known, wanted[:, 0]), known.size - 1)
+        positives[:] = np.where(known[at] == wanted[:, 0], sizes[at], 0)
+    blocks = (
+        _rank(codes, ours[b:e], names, wanted[b:e], several, positives[b:e], depth, bits, len(theirs), decided)
+        for b, e in parallel.split(positives + 1, _BLOCK_ITEMS)
+    )
+    reason = "the labels of queries and gallery have nothing in common"
+    return score(blocks, np.arange(len(ours)), requests, decided, reason=reason)
+
+
+def _rank(
+    codes: NDArray[Any],
+    queries: NDArray[Any],
+    labels: NDArray[Any],
+    wanted: NDArray[Any],
+    several: bool,
+    positives: NDArray[np.int64],
+    depth: int,
+    bits: int,
+    items: int,
+    convention: Convention,
+) -> Ranked:
+    """Rank a block of queries."""
+    count = len(queries)
+    queries, wanted = readonly(queries, np.uint64), readonly(wanted, np.uint64)
+    starts = readonly(np.concatenate(([0], np.cumsum(positives))), np.int64)
+    ranks, ahead, tied = (np.empty(int(starts[-1]), np.int64) for _ in range(3))
+    counts, radius = np.empty(count, np.int64), np.empty((count, bits + 1, 2), np.int64)
+    parallel.run(
+        lambda b, e: ranking.rank_codes(
+            codes, queries, labels, wanted, several, starts, depth, b, e, ranks, ahead, tied, counts, radius
+        ),
+        parallel.even(count, None),
+    )
+    if counts.sum() < ranks.size:  # only what the metrics read was written
+        kept = np.arange(int(counts.sum())) + np.repeat(starts[:-1] - (np.cumsum(counts) - counts), counts)
+        ranks, ahead, tied = ranks[kept], ahead[kept], tied[kept]
+        starts = np.concatenate(([0], np.cumsum(counts)))
+    each = np.full(count, items)
+    return Ranked(Hits(starts, ranks, positives, each, ahead=ahead, tied=tied), convention, radius=radius)

@@ -1,0 +1,514 @@
+"""Queries against a gallery: distances and features to rankings, with the junk rules of re-identification and landmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap import parallel
+from detmap.errors import InputError, OptionError
+from detmap.hits import Hits
+from detmap.kernels import ranking, readonly
+from detmap.retrieval.conventions import Convention, convention_of
+from detmap.retrieval.metrics import Ranked, parse_all
+from detmap.retrieval.scoring import RankingResult, score
+
+DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
+
+#: What is evaluated where nothing is named.
+REID_METRICS = ("mAP", "mAP(trapezoid)", "mINP", "CMC@1", "CMC@5", "CMC@10", "CMC@20")
+
+#: Ranks that the CMC variants which draw or merge identities are evaluated up to.
+SHOT_RANKS = 100
+
+#: Draws of cuhk03.
+DRAWS = 10
+
+#: SYSU-MM01: what camera 2 saw is hidden from camera 3.
+_HIDDEN = (3, 2)
+
+#: Relevant items that a block of queries may bring (an item is eight bytes in about ten arrays).
+_BLOCK_ITEMS = 1 << 19
+
+#: Distances that a block of features makes at a time, and the gallery rows multiplied at a time: fixed, because BLAS rounds
+#: by the shape of its block.
+_BLOCK_DISTANCES, _TILE = 1 << 24, 16384
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Which items are relevant to which query, and which are junk.
+
+    Attributes
+    ----------
+    queries, items : int
+        How many of each.
+    first, last : ndarray of int64, shape (queries,)
+        The candidates of query *q*, the items with its identity, are ``members[first[q]:last[q]]``.
+    members : ndarray of int64
+        Items by identity, ascending within each.
+    query_cameras, gallery_cameras : ndarray of int64, or None
+        A candidate seen by the query's camera is junk.
+    everywhere : ndarray of bool, shape (items,)
+        Items that are junk to every query.
+    ignored : sequence of ndarray of int64, or None
+        Further junk per query.
+    hidden : (int, int) or None
+        Items of the second camera are junk to queries of the first, and camera and identity are not (SYSU-MM01).
+    people : ndarray of int64, shape (items,)
+        The identity of each item as a dense number, for the CMC variants that need it.
+    """
+
+    queries: int
+    items: int
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    members: NDArray[np.int64]
+    query_cameras: NDArray[np.int64] | None
+    gallery_cameras: NDArray[np.int64] | None
+    everywhere: NDArray[np.bool_]
+    ignored: Sequence[NDArray[np.int64]] | None
+    hidden: tuple[int, int] | None
+    people: NDArray[np.int64]
+
+    def lists(self, begin: int, end: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return starts and items of the relevant, and starts and items of the junk, of queries ``[begin, end)``."""
+        sizes = self.last[begin:end] - self.first[begin:end]
+        starts = np.concatenate(([0], np.cumsum(sizes)))
+        place = np.arange(starts[-1]) - np.repeat(starts[:-1] - self.first[begin:end], sizes)
+        items = self.members[place]
+        rows = np.repeat(np.arange(begin, end), sizes)
+        junk = self.everywhere[items]
+        if self.query_cameras is not None and self.gallery_cameras is not None and self.hidden is None:
+            junk = junk | (self.query_cameras[rows] == self.gallery_cameras[items])
+        junk_rows, junk_items = [rows[junk]], [items[junk]]
+        everywhere = np.flatnonzero(self.everywhere)
+        for q in range(begin, end) if everywhere.size or self.ignored is not None or self.hidden else ():
+            more = [everywhere]
+            if self.ignored is not None:
+                more.append(self.ignored[q])
+            if self.hidden and self.query_cameras is not None and self.query_cameras[q] == self.hidden[0]:
+                more.append(np.flatnonzero(self.gallery_cameras == self.hidden[1]))
+            row = np.unique(np.concatenate(more))
+            junk_items.append(row)
+            junk_rows.append(np.full(row.size, q))
+        codes = np.unique(np.concatenate(junk_rows) * np.int64(self.items) + np.concatenate(junk_items))
+        relevant = rows * np.int64(self.items) + items
+        keep = ~np.isin(relevant, codes) if codes.size else np.ones(relevant.size, np.bool_)
+        return (
+            readonly(
+                np.concatenate(([0], np.cumsum(np.bincount(rows[keep] - begin, minlength=end - begin)))), np.int64
+            ),
+            readonly(items[keep], np.int64),
+            readonly(np.searchsorted(codes, np.arange(begin, end + 1) * np.int64(self.items)), np.int64),
+            readonly(codes % self.items if codes.size else codes, np.int64),
+        )
+
+
+def _labels(values: ArrayLike, count: int | None, name: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "iubUS":
+        raise InputError("expected a flat array of integers or strings", source=name, value=array.dtype.name)
+    if count is not None and array.size != count:
+        raise InputError(f"{array.size} values for {count} rows", source=name)
+    return array
+
+
+def _cameras(query: ArrayLike | None, gallery: ArrayLike | None, queries: int, items: int) -> tuple[Any, Any]:
+    if (query is None) != (gallery is None):
+        raise InputError("give the cameras of both the queries and the gallery, or neither", source="cameras")
+    if query is None or gallery is None:
+        return None, None
+    pair = (_labels(query, queries, "query_cameras"), _labels(gallery, items, "gallery_cameras"))
+    if all(a.dtype.kind in "iub" for a in pair):
+        return pair[0].astype(np.int64), pair[1].astype(np.int64)
+    _, codes = np.unique(np.concatenate(pair), return_inverse=True)
+    return codes[:queries], codes[queries:]
+
+
+def _gallery(
+    queries: int,
+    items: int,
+    query_ids: ArrayLike,
+    gallery_ids: ArrayLike,
+    query_cameras: ArrayLike | None,
+    gallery_cameras: ArrayLike | None,
+    junk_id: int | None,
+    ignore: Sequence[ArrayLike] | None,
+    self_match: ArrayLike | bool | None,
+    convention: Convention,
+) -> Gallery:
+    names, theirs = _labels(query_ids, queries, "query_ids"), _labels(gallery_ids, items, "gallery_ids")
+    if (names.dtype.kind in "US") != (theirs.dtype.kind in "US"):
+        raise InputError("query_ids and gallery_ids must both be integers or both be strings", source="gallery_ids")
+    order = np.argsort(theirs, kind="stable")
+    ordered = theirs[order]
+    _, people = np.unique(theirs, return_inverse=True)
+    everywhere = np.zeros(items, np.bool_)
+    if junk_id is not None and theirs.dtype.kind in "iub":
+        everywhere = theirs == junk_id
+    ignored: list[NDArray[np.int64]] | None = None
+    if ignore is not None:
+        if len(ignore) != queries:
+            raise InputError(f"{len(ignore)} lists for {queries} queries", source="ignore")
+        ignored = [_indices(row, items, f"ignore[{q}]") for q, row in enumerate(ignore)]
+    if self_match is not None and self_match is not False:
+        own: NDArray[Any] = np.arange(queries) if self_match is True else np.asarray(self_match)
+        if own.shape != (queries,) or own.dtype.kind not in "iu":
+            raise InputError(f"expected {queries} item numbers", source="self_match")
+        selves = [_indices([i] if i >= 0 else [], items, "self_match") for i in own]
+        ignored = selves if ignored is None else [np.concatenate(pair) for pair in zip(ignored, selves, strict=True)]
+    cameras = _cameras(query_cameras, gallery_cameras, queries, items)
+    hidden = _HIDDEN if convention.cmc == "sysu" and cameras[0] is not None else None
+    return Gallery(
+        queries,
+        items,
+        np.searchsorted(ordered, names, side="left"),
+        np.searchsorted(ordered, names, side="right"),
+        order,
+        cameras[0],
+        cameras[1],
+        everywhere,
+        ignored,
+        hidden,
+        people,
+    )
+
+
+def _indices(values: ArrayLike, items: int, source: str) -> NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.size == 0:
+        return np.empty(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= items:
+        raise InputError(f"expected item numbers from 0 to {items - 1}", source=source)
+    return np.unique(array).astype(np.int64)
+
+
+Rows = Callable[[int, int], NDArray[Any]]
+
+
+def _rank(rows: Rows, gallery: Gallery, convention: Convention, begin: int, end: int, seed: int) -> tuple[Ranked, int]:
+    """Rank queries ``[begin, end)``, whose distances are ``rows(a, b)``; return them and the number of junk pairs."""
+    starts, relevant, junk_starts, junk = gallery.lists(begin, end)
+    ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
+    items = np.empty(end - begin, np.int64)
+    shots: NDArray[np.float64] | None = None
+    variant = SHOTS.get(convention.cmc, -1)
+    if variant >= 0:
+        shots = np.empty((end - begin, min(SHOT_RANKS, gallery.items)))
+        people = readonly(gallery.people, np.int64)
+        own = readonly(
+            [
+                gallery.people[gallery.members[i]] if i < j else -1
+                for i, j in zip(gallery.first[begin:end], gallery.last[begin:end], strict=True)
+            ],
+            np.int64,
+        )
+        sizes = int(gallery.people.max(initial=-1)) + 1
+
+    def task(a: int, b: int) -> None:
+        step = max(1, (1 << 17) // max(1, gallery.items))
+        for low in range(a, b, step):
+            high = min(low + step, b)
+            block = readonly(rows(begin + low, begin + high), np.float64)
+            width = readonly(np.arange(high - low + 1) * gallery.items, np.int64)
+            bad = ranking.rank_relevant(
+                block.ravel(),
+                width,
+                low,
+                starts,
+                relevant,
+                junk_starts,
+                junk,
+                low,
+                high,
+                ranks,
+                ahead,
+                tied,
+                which,
+                items,
+            )
+            if bad >= 0:
+                raise InputError("NaN is no distance", source="distances", record=f"query {begin + bad}")
+            if shots is not None:
+                ranking.shots(
+                    block, low, starts, relevant, junk_starts, junk, people, own, sizes, variant, DRAWS, seed, begin,
+                    low, high, shots,
+                )  # fmt: skip
+
+    parallel.run(task, parallel.even(end - begin, None))
+    hits = Hits(starts, ranks, np.diff(starts), items, ahead=ahead, tied=tied)
+    return Ranked(hits, convention, shots=shots), int(junk.size)
+
+
+#: The CMC variants that draw or merge identities, and the rule of the kernel.
+SHOTS = {"cuhk03": ranking.DRAW, "cuhk03_exact": ranking.EXPECT, "sysu": ranking.MERGE}
+
+
+def _score(
+    blocks: Iterator[tuple[Ranked, int]], gallery: Gallery, metrics: Any, convention: Convention
+) -> RankingResult:
+    requests = parse_all(REID_METRICS if metrics is None else metrics, convention)
+    if metrics is None and convention.ties == "expected":
+        requests = [r for r in requests if r.metric.expected]
+    total = 0
+
+    def ranked() -> Iterator[Ranked]:
+        nonlocal total
+        for block, junk in blocks:
+            total += junk
+            yield block
+
+    reason = "the identities of queries and gallery have nothing in common"
+    if bool(np.any(gallery.last > gallery.first)):
+        reason = "all matches are junk"
+        if gallery.query_cameras is not None:
+            reason = "all matches share the query's camera, which makes them junk; are the cameras right?"
+    result = score(ranked(), np.arange(gallery.queries), requests, convention, reason=reason)
+    result.junk = total
+    return result
+
+
+def evaluate_distances(
+    distances: ArrayLike,
+    query_ids: ArrayLike,
+    gallery_ids: ArrayLike,
+    query_cameras: ArrayLike | None = None,
+    gallery_cameras: ArrayLike | None = None,
+    *,
+    metrics: Sequence[str] | str | None = None,
+    convention: str | Convention = "reid",
+    junk_id: int | None = -1,
+    ignore: Sequence[ArrayLike] | None = None,
+    self_match: ArrayLike | bool | None = None,
+    seed: int = 0,
+    **choices: Any,
+) -> RankingResult:
+    """Evaluate the rankings of a gallery by distance.
+
+    Parameters
+    ----------
+    distances : array_like of float, shape (q, g)
+        Smaller is better; element (i, j) is from query *i* to item *j*. May be a `numpy.memmap`, of any float type.
+    query_ids, gallery_ids : array_like of int or str, shapes (q,), (g,)
+        Identities: an item is relevant to the queries of its identity.
+    query_cameras, gallery_cameras : array_like of int or str, shapes (q,), (g,), optional
+        An item with the query's identity and camera is junk: it is taken out of the ranking.
+    metrics : sequence of str, optional
+        Names of the metric table; mAP (step and trapezoid), mINP and CMC by default.
+    convention : str or Convention
+        See ``detmap conventions``. The single decisions (``ties=``, ``empty=``, ``normalizer=``, ``interpolation=``,
+        ``cmc=`` ...) can be given besides.
+    junk_id : int or None
+        Items of this identity are junk to every query.
+    ignore : sequence of array_like of int, optional
+        Per query the items that are junk to it.
+    self_match : True or array_like of int, shape (q,), optional
+        The item that is the query itself (negative: none), which is junk to it; True: item *i* is query *i*.
+    seed : int
+        Of the draws of ``cmc="cuhk03"``.
+
+    Returns
+    -------
+    RankingResult
+
+    Raises
+    ------
+    InputError
+        For NaN, other shapes, or no query with a match.
+    OptionError
+        For unknown metrics, conventions and decisions.
+    """
+    matrix: Any = distances if isinstance(distances, np.ndarray) else np.asarray(distances)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
+        raise InputError("expected a matrix of numbers", source="distances", value=f"{matrix.ndim}-d {matrix.dtype}")
+    decided = convention_of(convention, choices)
+    queries, items = matrix.shape
+    gallery = _gallery(
+        queries, items, query_ids, gallery_ids, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
+    )
+    cuts = parallel.split(gallery.last - gallery.first + 1, _BLOCK_ITEMS)
+    blocks = (_rank(lambda a, b: matrix[a:b], gallery, decided, begin, end, seed) for begin, end in cuts)
+    return _score(blocks, gallery, metrics, decided)
+
+
+def evaluate_features(
+    query: ArrayLike,
+    gallery: ArrayLike,
+    query_ids: ArrayLike,
+    gallery_ids: ArrayLike,
+    query_cameras: ArrayLike | None = None,
+    gallery_cameras: ArrayLike | None = None,
+    *,
+    metric: DistanceMetric = "euclidean",
+    metrics: Sequence[str] | str | None = None,
+    convention: str | Convention = "reid",
+    junk_id: int | None = -1,
+    ignore: Sequence[ArrayLike] | None = None,
+    self_match: ArrayLike | bool | None = None,
+    seed: int = 0,
+    **choices: Any,
+) -> RankingResult:
+    """Evaluate the rankings of a gallery by the distance of features, without holding the distances.
+
+    Parameters
+    ----------
+    query, gallery : array_like of float, shapes (q, d), (g, d)
+        Features, of any float type (float16 is multiplied in single precision); may be `numpy.memmap`.
+    metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
+        ``euclidean`` ranks by the squared distance, as ``sqeuclidean`` does; ``dot`` ranks larger products first.
+    query_ids, gallery_ids, query_cameras, gallery_cameras, metrics, convention, junk_id, ignore, self_match, seed, choices
+        See `evaluate_distances`.
+
+    Returns
+    -------
+    RankingResult
+
+    Raises
+    ------
+    InputError
+        For NaN or infinite features, other shapes, or no query with a match.
+    """
+    if metric not in ("euclidean", "sqeuclidean", "cosine", "dot"):
+        raise OptionError(f"unknown metric {metric!r}; one of: euclidean, sqeuclidean, cosine, dot")
+    ours, theirs = _features(query, "query"), _features(gallery, "gallery")
+    if ours.shape[1] != theirs.shape[1]:
+        raise InputError(f"{theirs.shape[1]} columns where the queries have {ours.shape[1]}", source="gallery")
+    decided = convention_of(convention, choices)
+    queries, items = len(ours), len(theirs)
+    relation = _gallery(
+        queries, items, query_ids, gallery_ids, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
+    )
+    kind = np.float64 if np.float64 in (ours.dtype, theirs.dtype) else np.float32
+    squares = _squares(theirs, kind, "gallery")
+    _squares(ours, kind, "query")
+
+    def block(begin: int, end: int) -> Rows:
+        made = _distances(ours[begin:end], theirs, squares, metric, kind)
+        return lambda a, b: made[a - begin : b - begin]
+
+    height = max(2, _BLOCK_DISTANCES // max(1, items))
+    cuts = [(begin, min(begin + height, queries)) for begin in range(0, queries, height)]
+    if len(cuts) > 1 and cuts[-1][1] - cuts[-1][0] == 1:  # BLAS rounds a single row in another way
+        cuts[-2:] = [(cuts[-2][0], cuts[-1][1])]
+    blocks = (_rank(block(begin, end), relation, decided, begin, end, seed) for begin, end in cuts)
+    return _score(blocks, relation, metrics, decided)
+
+
+def _features(values: ArrayLike, source: str) -> NDArray[Any]:
+    array: NDArray[Any] = values if isinstance(values, np.ndarray) else np.asarray(values)
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
+        raise InputError("expected a matrix of numbers", source=source, value=f"{array.ndim}-d {array.dtype}")
+    return array
+
+
+def _squares(features: NDArray[Any], kind: type, source: str) -> NDArray[Any]:
+    """Return the squared lengths of the rows; refuse rows that are not finite."""
+    out: NDArray[Any] = np.empty(len(features), kind)
+    for low in range(0, len(features), _TILE):
+        tile: NDArray[Any] = np.asarray(features[low : low + _TILE], dtype=kind)
+        out[low : low + _TILE] = np.einsum("ij,ij->i", tile, tile)
+    bad = ~np.isfinite(out)
+    if bad.any():
+        raise InputError("NaN, or a number too large to square", source=source, record=int(np.argmax(bad)))
+    return out
+
+
+def _distances(
+    query: NDArray[Any], gallery: NDArray[Any], squares: NDArray[Any], metric: str, kind: type
+) -> NDArray[Any]:
+    """Return the distances of a block of queries to the whole gallery, made tile by tile."""
+    ours: NDArray[Any] = np.asarray(query, dtype=kind)
+    out: NDArray[Any] = np.empty((len(ours), len(gallery)), kind)
+    own = np.einsum("ij,ij->i", ours, ours)
+    if metric == "cosine":
+        ours = ours / np.sqrt(np.where(own > 0, own, 1))[:, None]
+    for low in range(0, len(gallery), _TILE):
+        tile: NDArray[Any] = np.asarray(gallery[low : low + _TILE], dtype=kind)
+        part = out[:, low : low + _TILE]
+        np.matmul(ours, tile.T, out=part)
+        inside = squares[low : low + _TILE]
+        if metric == "dot":
+            np.negative(part, out=part)
+        elif metric == "cosine":
+            part /= -np.sqrt(np.where(inside > 0, inside, 1))
+            part += 1
+        else:
+            part *= -2
+            part += own[:, None]
+            part += inside
+    return out
+
+
+def evaluate_landmarks(
+    ranks: ArrayLike,
+    ground_truth: Sequence[dict[str, ArrayLike]],
+    *,
+    metrics: Sequence[str] | str = ("mAP", "mP@1", "mP@5", "mP@10"),
+    convention: str | Convention = "revisitop",
+    **choices: Any,
+) -> dict[str, RankingResult]:
+    """Evaluate ROxford and RParis: the easy, medium and hard set-ups from one ranking.
+
+    Parameters
+    ----------
+    ranks : array_like of int, shape (items, queries)
+        Column *q* is the ranking of query *q*: item numbers, best first (revisitop's layout).
+    ground_truth : sequence of dict
+        Per query the item numbers ``easy``, ``hard`` and ``junk``.
+
+    Returns
+    -------
+    dict of str to RankingResult
+        ``easy``: the easy items are relevant and the hard ones junk; ``medium``: both are relevant; ``hard``: the hard
+        ones are relevant and the easy ones junk. Items marked junk always are.
+    """
+    matrix = np.asarray(ranks)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "iu" or matrix.shape[1] != len(ground_truth):
+        raise InputError(f"expected a column of item numbers for each of {len(ground_truth)} queries", source="ranks")
+    decided = convention_of(convention, choices)
+    requests = parse_all(metrics, decided)
+    plan = {"easy": (("easy",), ("junk", "hard")), "medium": (("easy", "hard"), ("junk",))}
+    plan["hard"] = (("hard",), ("junk", "easy"))
+    results = {}
+    for name, (good, bad) in plan.items():
+        starts, places, found, items, removed = [0], [], [], [], 0
+        for q, truth in enumerate(ground_truth):
+            column = matrix[:, q]
+            size = int(column.max(initial=-1)) + 1
+            state = np.zeros(max(size, 1), np.int8)
+            wanted = _items(truth, good)
+            state[_items(truth, bad)[_items(truth, bad) < size]] = 2
+            if np.isin(wanted, _items(truth, bad)).any():
+                raise InputError("an item is both relevant and junk", source="ground_truth", record=q)
+            state[wanted[wanted < size]] = 1
+            marks = state[column]
+            rank = np.cumsum(marks != 2)
+            places.append(rank[marks == 1])
+            starts.append(starts[-1] + places[-1].size)
+            found.append(wanted.size)
+            items.append(int(rank[-1]) if rank.size else 0)
+            removed += int((marks == 2).sum())
+        hits = Hits(np.array(starts), np.concatenate(places), np.array(found), np.array(items))
+        results[name] = score([Ranked(hits, decided)], np.arange(len(ground_truth)), requests, decided, junk=removed)
+    return results
+
+
+def _items(truth: dict[str, ArrayLike], names: tuple[str, ...]) -> NDArray[np.int64]:
+    return np.unique(np.concatenate([np.asarray(truth.get(name, ()), dtype=np.int64).ravel() for name in names]))
+
+
+def multi_query(
+    features: ArrayLike, ids: ArrayLike, cameras: ArrayLike
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the mean feature of each identity and camera, with their identities and cameras (layumi's multi-query)."""
+    rows = np.asarray(features)
+    keys = np.stack([_labels(ids, len(rows), "ids"), _labels(cameras, len(rows), "cameras")], axis=1)
+    pairs, inverse = np.unique(keys, axis=0, return_inverse=True)
+    total = np.zeros((len(pairs), rows.shape[1]), np.result_type(rows.dtype, np.float32))
+    np.add.at(total, inverse.ravel(), rows)
+    return total / np.bincount(inverse.ravel())[:, None].astype(total.dtype), pairs[:, 0], pairs[:, 1]

@@ -1,0 +1,132 @@
+"""Rankings as they stand: relevance lists, or ranked ids."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap.errors import InputError, OptionError
+from detmap.hits import Hits
+from detmap.retrieval.conventions import Convention, convention_of
+from detmap.retrieval.metrics import Ranked, parse_all
+from detmap.retrieval.scoring import RankingResult, score
+
+#: What is evaluated where nothing is named.
+RANKING_METRICS = ("mAP", "R-prec", "MRR", "P@1", "P@5", "P@10", "nDCG@10")
+
+
+def evaluate_rankings(
+    rankings: Iterable[Any],
+    positives: ArrayLike | None = None,
+    *,
+    query_ids: Sequence[Any] | None = None,
+    relevant: Sequence[Collection[Any]] | None = None,
+    metrics: Sequence[str] | str | None = None,
+    convention: str | Convention = "detmap",
+    **choices: Any,
+) -> RankingResult:
+    """Evaluate rankings that are already in order.
+
+    Parameters
+    ----------
+    rankings : iterable of array_like, or array_like of shape (q, n)
+        Per query the relevance of its items, best first: boolean, or grades (0: judged not relevant; negative: not
+        judged). With `query_ids` or `relevant`, the items' ids instead.
+    positives : array_like of int, shape (q,), or int, optional
+        How many relevant items there are for each query, those that were not ranked included (they count as grade 1 in
+        nDCG's best ranking); those in the ranking by default.
+    query_ids : sequence, shape (q,), optional
+        An item is relevant where its id is the query's (identities).
+    relevant : sequence of collections, shape (q,), optional
+        The relevant ids of each query. An id that is ranked twice earns credit once and keeps its rank.
+    metrics, convention, choices
+        See `detmap.retrieval.evaluate_distances`.
+
+    Returns
+    -------
+    RankingResult
+        ``result.curve(q)`` is precision and recall at every rank of a query.
+    """
+    decided = convention_of(convention, choices)
+    requests = parse_all(RANKING_METRICS if metrics is None else metrics, decided)
+    if query_ids is not None and relevant is not None:
+        raise OptionError("give query_ids or relevant, not both")
+    lists = list(rankings)
+    other = query_ids if query_ids is not None else relevant
+    if other is not None and len(other) != len(lists):
+        raise InputError(f"{len(other)} for {len(lists)} rankings", source="query_ids" if query_ids else "relevant")
+    if not lists:
+        raise InputError("there are none", source="rankings")
+    wanted = np.zeros(len(lists), np.int64)
+    grades = []
+    for q, items in enumerate(lists):
+        if query_ids is not None:
+            row = np.asarray(items) == query_ids[q]
+            grades.append(np.broadcast_to(row, np.shape(items)).astype(np.int64))
+        elif relevant is not None:
+            good = set(relevant[q])
+            wanted[q] = len(good)
+            values = items.tolist() if isinstance(items, np.ndarray) else list(items)
+            grades.append(np.array([_credit(good, item) for item in values], dtype=np.int64))
+        else:
+            grades.append(_grades(items, q))
+    counts = np.array([g.size for g in grades])
+    flat = np.concatenate(grades)
+    owner = np.repeat(np.arange(len(lists)), counts)
+    found = np.bincount(owner[flat > 0], minlength=len(lists))
+    total = np.maximum(found, wanted) if positives is None else _positives(positives, found)
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    pool = Hits(starts, np.arange(flat.size) - np.repeat(starts[:-1], counts) + 1, counts, counts, grades=flat)
+    ideal_starts, ideal = _ideal(flat, owner, total - found)
+    block = Ranked(
+        pool.select(flat > 0, total),
+        decided,
+        pool=pool,
+        negatives=np.bincount(owner[flat == 0], minlength=len(lists)),
+        ideal_starts=ideal_starts,
+        ideal=ideal,
+        highest=int(flat.max(initial=1)),
+    )
+    return score([block], np.arange(len(lists)), requests, decided, reason="no ranking has a relevant item")
+
+
+def _credit(good: set[Any], item: Any) -> int:
+    if item in good:
+        good.remove(item)
+        return 1
+    return 0
+
+
+def _grades(items: Any, q: int) -> NDArray[np.int64]:
+    row = np.asarray(items)
+    if row.ndim != 1 or (row.size and row.dtype.kind not in "biuf"):
+        raise InputError("expected a flat sequence of relevances", source="rankings", record=q)
+    if row.dtype.kind == "f" and not bool(np.all(row == np.trunc(row))):
+        raise InputError("grades must be integers", source="rankings", record=q)
+    return row.astype(np.int64)
+
+
+def _positives(positives: ArrayLike, found: NDArray[np.int64]) -> NDArray[np.int64]:
+    given = np.asarray(positives)
+    if given.dtype.kind not in "iu" or given.shape not in ((), found.shape):
+        raise InputError(f"expected an integer, or {found.size} of them", source="positives")
+    total = np.broadcast_to(given, found.shape).astype(np.int64)
+    if (total < found).any():
+        q = int(np.argmax(total < found))
+        raise InputError(f"{total[q]} for a ranking with {found[q]} relevant items", source="positives", record=q)
+    return total
+
+
+def _ideal(
+    grades: NDArray[np.int64], owner: NDArray[Any], unseen: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return starts and grades of the best ranking: what is in the ranking, then the unseen as grade 1."""
+    good = grades > 0
+    values = np.concatenate((grades[good], np.ones(int(unseen.sum()), np.int64)))
+    owners = np.concatenate((owner[good], np.repeat(np.arange(unseen.size), unseen)))
+    order = np.lexsort((-values, owners))
+    starts = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=unseen.size))))
+    return starts, values[order]

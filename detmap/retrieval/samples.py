@@ -1,0 +1,240 @@
+"""Scores of samples: average precision with scikit-learn's signature, and micro-AP over all queries' predictions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap import parallel
+from detmap.errors import InputError, OptionError
+from detmap.hits import INTERPOLATIONS, Hits, Interpolation
+from detmap.kernels import curves, ranking, readonly
+from detmap.kernels.sorting import sort_groups
+
+Average = Literal["macro", "micro", "weighted", "samples"]
+Binary = Callable[[NDArray[Any], NDArray[Any], "NDArray[Any] | None"], float]
+
+
+def average_precision_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    average: Average | None = "macro",
+    pos_label: int | str = 1,
+    sample_weight: ArrayLike | None = None,
+    interpolation: Interpolation = "step",
+    thresholds: ArrayLike | None = None,
+) -> float | NDArray[np.float64]:
+    """Return average precision from scores of samples, as ``sklearn.metrics.average_precision_score`` does.
+
+    Equal scores are one point of the curve: AP is the sum over distinct scores of (R_i - R_(i-1)) P_i.
+
+    Parameters
+    ----------
+    y_true : array_like, shape (n,) or (n, c)
+        Binary labels; rows of 0 and 1 (multilabel); or classes (multiclass, with `y_score` of a column per class in their
+        sorted order).
+    y_score : array_like of float, shape (n,) or (n, c)
+        Higher means more likely positive.
+    average : {"macro", "micro", "weighted", "samples"} or None
+        How columns become one number: their mean; all cells together; their mean weighted by positives; the mean over
+        rows instead; None returns the values of the columns. Binary labels have one value.
+    pos_label : int or str
+        The positive label of binary `y_true`.
+    sample_weight : array_like of float, shape (n,), optional
+        Not negative.
+    interpolation : str
+        ``step`` is scikit-learn's; ``trapezoid`` what it was before 0.19; ``11-point`` reads the envelope at recalls
+        0, 0.1 .. 1; see `Hits.average_precision`.
+    thresholds : array_like of float, shape (t,), optional
+        Read precision and recall at these scores only: samples count as scored by the largest threshold that they reach,
+        and samples below all of them are not retrieved.
+
+    Returns
+    -------
+    float, or ndarray of float64, shape (c,), with average=None
+        0, with a warning, for a column without positives, as in scikit-learn.
+
+    Raises
+    ------
+    InputError
+        For NaN or infinite scores, other shapes or labels.
+    OptionError
+        For unknown options, or an interpolation other than ``step`` with weights.
+
+    Examples
+    --------
+    >>> average_precision_score([0, 0, 1, 1], [0.4, 0.1, 0.8, 0.35])
+    0.8333333333333333
+    """
+    if average not in ("macro", "micro", "weighted", "samples", None):
+        raise OptionError(f"average must be macro, micro, weighted, samples or None, not {average!r}")
+    if interpolation not in INTERPOLATIONS or interpolation == "trapezoid-hits":
+        raise OptionError(f"unknown interpolation {interpolation!r}")
+    truth, scores = np.asarray(y_true), np.asarray(y_score)
+    if scores.dtype.kind not in "fiub" or scores.ndim not in (1, 2):
+        raise InputError("expected numbers, a column or a matrix", source="y_score")
+    if truth.ndim not in (1, 2) or len(truth) != len(scores) or not len(truth):
+        raise InputError(f"{len(scores)} rows for {len(truth)} of y_true", source="y_score")
+    scores = scores.astype(np.float64, copy=False)
+    if not np.isfinite(scores).all():
+        raise InputError(
+            "NaN or infinite", source="y_score", record=int(np.argmin(np.isfinite(scores)) // scores[0].size)
+        )
+    weights = None
+    if sample_weight is not None:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        if weights.shape != (len(truth),) or not np.isfinite(weights).all() or (weights < 0).any():
+            raise InputError(f"expected {len(truth)} numbers, none negative", source="sample_weight")
+        if interpolation != "step":
+            raise OptionError(f"sample_weight goes with interpolation='step', not {interpolation!r}")
+    if thresholds is not None:
+        steps = np.unique(np.asarray(thresholds, dtype=np.float64))
+        if not steps.size or np.isnan(steps).any():
+            raise InputError("expected numbers", source="thresholds")
+        # where no threshold is reached the sample is not retrieved: -inf
+        scores = np.concatenate(([-np.inf], steps))[np.searchsorted(steps, scores, side="right")]
+
+    def binary(y: NDArray[Any], s: NDArray[Any], w: NDArray[Any] | None) -> float:
+        return _weighted(y, s, w) if w is not None else _binary(y, s, interpolation)
+
+    if truth.ndim == 1 and scores.ndim == 1:
+        return _warned(binary, _positive(truth, pos_label), scores, weights)
+    if truth.ndim == 1:
+        classes = np.unique(truth)
+        if classes.size != scores.shape[1]:
+            raise InputError(f"{scores.shape[1]} columns for {classes.size} classes", source="y_score")
+        positive = truth[:, None] == classes
+    else:
+        if truth.shape != scores.shape:
+            raise InputError(f"of shape {scores.shape} where y_true is {truth.shape}", source="y_score")
+        if truth.dtype.kind not in "biuf" or not bool(np.all((truth == 0) | (truth == 1))):
+            raise InputError("rows must be 0 and 1", source="y_true")
+        if pos_label != 1:
+            raise OptionError(f"pos_label is fixed to 1 for multilabel y_true, not {pos_label!r}")
+        positive = truth != 0
+    return _averaged(positive, scores, weights, average, binary)
+
+
+def _averaged(
+    positive: NDArray[np.bool_],
+    scores: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    average: Average | None,
+    binary: Binary,
+) -> float | NDArray[np.float64]:
+    columns = scores.shape[1]
+    if average == "micro":
+        repeated = None if weights is None else np.repeat(weights, columns)
+        return _warned(binary, positive.ravel(), scores.ravel(), repeated)
+    if average == "samples":
+        values = np.array([_warned(binary, y, s, None) for y, s in zip(positive, scores, strict=True)])
+        return float(np.average(values, weights=weights))
+    values = np.array([_warned(binary, positive[:, c], scores[:, c], weights) for c in range(columns)])
+    if average is None:
+        return values
+    if average == "macro":
+        return float(np.mean(values))
+    mass = positive.sum(axis=0) if weights is None else weights @ positive
+    return float(np.average(values, weights=mass)) if mass.sum() else 0.0
+
+
+def _positive(truth: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
+    if truth.dtype.kind not in "biufUS":
+        raise InputError("expected labels", source="y_true", value=truth.dtype.name)
+    labels: NDArray[Any]
+    if truth.dtype.kind == "b":
+        labels = np.array([False, True])
+    elif truth.dtype.kind in "iu" and truth.min() >= 0 and truth.max() <= 1:
+        labels = np.array([0, 1])  # the usual case: no sort
+    else:
+        labels = np.unique(truth)
+    if labels.size > 2:
+        raise InputError(f"{labels.size} classes", source="y_true", remedy="give y_score a column per class")
+    if pos_label not in labels.tolist() and not (labels.size == 1 and truth.dtype.kind in "biuf"):
+        raise OptionError(f"pos_label={pos_label!r} is not a label: {labels.tolist()}")
+    return truth if truth.dtype.kind == "b" and pos_label else np.asarray(truth == pos_label)
+
+
+def _warned(binary: Binary, positive: NDArray[Any], scores: NDArray[Any], weights: NDArray[Any] | None) -> float:
+    value = binary(positive, scores, weights)
+    if np.isnan(value):
+        warnings.warn("no positive sample: average precision is set to 0", UserWarning, stacklevel=4)
+        return 0.0
+    return value
+
+
+def _binary(positive: NDArray[Any], scores: NDArray[Any], interpolation: Interpolation) -> float:
+    """Return AP of unweighted samples, NaN without positives: both sides are sorted alone, as values, and merged."""
+    sides: list[NDArray[Any]] = [np.empty(0), np.empty(0)]
+
+    def sort(side: int, _: int) -> None:
+        part = scores[positive if side == 0 else ~positive]
+        part.sort()
+        sides[side] = readonly(part, np.float64)
+
+    parallel.run(sort, [(0, 1), (1, 2)], None if scores.size > 10_000 else 1)
+    found = sides[0].size
+    retrieved = [side[int(np.searchsorted(side, -np.inf, side="right")) :] for side in sides]
+    ahead, tied = np.empty(retrieved[0].size, np.int64), np.empty(retrieved[0].size, np.int64)
+    ranking.rank_samples(retrieved[0], retrieved[1], ahead, tied)
+    items = sum(side.size for side in retrieved)
+    starts = np.array([0, ahead.size])
+    hits = Hits(starts, ahead + tied, np.array([found]), np.array([items]), ahead=ahead, tied=tied)
+    if interpolation in ("step", "trapezoid"):
+        out = np.empty(1)
+        trapezoid = interpolation == "trapezoid"
+        curves.collapsed_average_precision(hits.starts, hits.ahead, hits.tied, hits.positives, trapezoid, 0, 1, out)
+        return float(out[0])
+    return float(hits.average_precision(interpolation)[0])
+
+
+def _weighted(positive: NDArray[Any], scores: NDArray[Any], weights: NDArray[Any] | None) -> float:
+    """Return AP of weighted samples; samples of weight 0 are left out."""
+    assert weights is not None
+    kept = (weights > 0) & (scores > -np.inf)
+    total = float(weights[positive.astype(bool)].sum())
+    if not total:
+        return float("nan")
+    values, truth = readonly(scores[kept], np.float64), readonly(positive[kept], np.bool_)
+    order = np.arange(values.size)
+    sort_groups(values, readonly([0, values.size], np.int64), 0, 1, order)
+    recall, precision = np.empty(values.size), np.empty(values.size)
+    order = readonly(order, np.int64)
+    points = curves.weighted_points(values, truth, readonly(weights[kept], np.float64), order, recall, precision)
+    return float(np.sum(np.diff(recall[:points] / total, prepend=0.0) * precision[:points]))
+
+
+def global_average_precision(predictions: tuple[ArrayLike, ArrayLike, ArrayLike], truth: Mapping[Any, Any]) -> float:
+    """Return GAP, the micro-average precision of landmark recognition (DELF, DISC21).
+
+    Parameters
+    ----------
+    predictions : (queries, classes, scores)
+        Three columns: one prediction per line.
+    truth : mapping
+        Per query its class, or a collection of classes (empty, None, or absent from the mapping: no class).
+
+    Returns
+    -------
+    float
+        The sum over all predictions, by descending score (ties: query, then class, ascending), of precision at the right
+        ones, over the number of queries that have a class; NaN if none has.
+    """
+    queries, classes, scores = (np.asarray(column) for column in predictions)
+    if not queries.shape == classes.shape == scores.shape or queries.ndim != 1:
+        raise InputError("expected three columns of one length", source="predictions")
+    if scores.dtype.kind not in "fiu" or np.isnan(scores.astype(np.float64)).any():
+        raise InputError("NaN is no score", source="predictions")
+    order = np.lexsort((classes, queries, -scores.astype(np.float64)))
+    several = (list, tuple, set, frozenset)
+    sets = {q: set(c) if isinstance(c, several) else {c} - {None} for q, c in truth.items()}
+    credit = [c in sets.get(q, ()) for q, c in zip(queries[order].tolist(), classes[order].tolist(), strict=True)]
+    ranks = np.flatnonzero(credit) + 1
+    found = sum(bool(s) for s in sets.values())
+    hits = Hits(np.array([0, ranks.size]), ranks, np.array([found]), np.array([order.size]))
+    return float(hits.average_precision()[0])

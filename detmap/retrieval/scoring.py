@@ -1,0 +1,338 @@
+"""Blocks of rankings to a result: the values per query, their means, and how many queries there were of which kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap.errors import InputError, OptionError
+from detmap.hits import Curve, Hits
+from detmap.kernels import curves
+from detmap.results import Result
+from detmap.retrieval.conventions import Convention
+from detmap.retrieval.metrics import Ranked, Request, average_precision, band, parse
+
+#: Hits of larger evaluations (more than this many) are not kept with the result.
+KEPT_HITS = 1 << 24
+
+
+class RankingResult(Result):
+    """Means over queries by metric name, read-only.
+
+    ``result["nDCG@10"]`` and ``result["ndcg_cut_10"]`` are the same number: a name is looked up in any spelling that a
+    metric may be asked for in.
+
+    Attributes
+    ----------
+    convention : Convention
+        What was decided on the way.
+    query_ids : ndarray, shape (q,)
+        The queries that were evaluated, in the order of the input.
+    per_query : mapping of str to ndarray of float64, shape (q,)
+        The values that the means are of; NaN for a query that is left out.
+    queries : dict of str to int
+        How many queries were ``scored``, ``empty`` (without relevant items), ``missing`` (from the run) and ``extra``
+        (in the run, not judged).
+    junk : int
+        How many (query, item) pairs were taken out of the rankings.
+    cmc : ndarray of float64, shape (k,), or None
+        Element *i* is CMC at rank ``i + 1``, as the convention has it.
+    hits : Hits or None
+        Where the relevant items fell (ties in index order); None for evaluations of more than 2**24 hits.
+    """
+
+    def __init__(
+        self,
+        values: dict[str, float],
+        per_query: dict[str, NDArray[np.float64]],
+        query_ids: NDArray[Any],
+        convention: Convention,
+        queries: dict[str, int],
+        junk: int,
+        cmc: NDArray[np.float64] | None,
+        hits: Hits | None,
+        radius: NDArray[np.float64] | None,
+    ) -> None:
+        for array in (*per_query.values(), query_ids, cmc, radius):
+            if array is not None:
+                array.setflags(write=False)
+        super().__init__(values)
+        self.per_query: Mapping[str, NDArray[np.float64]] = _ByName(per_query)
+        self.query_ids = query_ids
+        self.convention = convention
+        self.queries = queries
+        self.junk = junk
+        self.cmc = cmc
+        self.hits = hits
+        self._radius = radius
+
+    def __getitem__(self, name: str) -> float:
+        if name in self._metrics:
+            return self._metrics[name]
+        try:
+            return self._metrics[parse(name).name]
+        except (OptionError, KeyError):
+            raise KeyError(f"{name!r} was not evaluated; there are: {', '.join(self._metrics)}") from None
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={value:.4f}" for name, value in self._metrics.items())
+        return f"RankingResult({inside}; {self.convention.describe()})"
+
+    def __str__(self) -> str:
+        width = max(map(len, self._metrics), default=0)
+        lines = [f"{name:<{width}}  {value:.4f}" for name, value in self._metrics.items()]
+        counts = ", ".join(f"{count} {kind}" for kind, count in self.queries.items() if count or kind == "scored")
+        junk = f"; {self.junk} junk items left out" if self.junk else ""
+        return "\n".join([*lines, f"[{self.convention.describe()}; queries: {counts}{junk}]"])
+
+    def _kept(self) -> Hits:
+        if self.hits is None:
+            raise OptionError(f"curves and tie bands are kept for evaluations of up to {KEPT_HITS} hits")
+        return self.hits
+
+    @property
+    def tie_band(self) -> tuple[float, float]:
+        """The lowest and the highest mean AP (of the convention's rule) that an order of the tied items can give."""
+        return self.tie_band_at(None)
+
+    def tie_band_at(self, depth: int | None) -> tuple[float, float]:
+        """Return the tie band of AP at `depth`, or of AP."""
+        low, high = self.tie_bands(depth).T
+        return _mean(low, self.convention), _mean(high, self.convention)
+
+    def tie_bands(self, depth: int | None = None) -> NDArray[np.float64]:
+        """Return for each query the lowest and the highest AP that an order of the tied items can give, shape (q, 2)."""
+        hits = self._kept()
+        if self.convention.interpolation not in ("step", "trapezoid"):
+            raise OptionError(f"the tie band is defined for step and trapezoid AP, not {self.convention.interpolation}")
+        if not hits.tied.size and hits.ranks.size:
+            request = parse("AP" if depth is None else f"AP@{depth}")
+            values = _empty(average_precision(Ranked(hits, self.convention), request), hits, self.convention)
+            return np.stack([values, values], axis=1)
+        bands = band(hits, self.convention, depth)
+        return np.stack([_empty(column, hits, self.convention) for column in bands.T], axis=1)
+
+    @property
+    def radius_precision(self) -> NDArray[np.float64]:
+        """Mean precision within each Hamming radius 0 .. bits (a query without items there counts 0)."""
+        if self._radius is None:
+            raise OptionError("precision by radius is for hash codes")
+        return self._radius[:, 0]
+
+    @property
+    def radius_recall(self) -> NDArray[np.float64]:
+        """Mean recall within each Hamming radius 0 .. bits."""
+        if self._radius is None:
+            raise OptionError("recall by radius is for hash codes")
+        return self._radius[:, 1]
+
+    def interpolated_precision(self, recalls: ArrayLike) -> NDArray[np.float64]:
+        """Return the mean over queries of the largest precision at each recall or more, shape (r,)."""
+        hits = self._kept().break_ties(self.convention.ties)
+        precision, _ = hits.interpolate(recalls)
+        return np.asarray(precision[hits.positives > 0].mean(axis=0))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a record per query: its id and its values."""
+        columns = [self.query_ids.tolist(), *(values.tolist() for values in self.per_query.values())]
+        names = ["query", *self.per_query]
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Return a record per metric, each with the convention beside it."""
+        decided = self.convention.describe()
+        return [{"metric": name, "value": value, "convention": decided} for name, value in self.items()]
+
+    def curve(self, query: int) -> Curve:
+        """Return precision and recall at every rank of the query at that place of `query_ids`."""
+        hits = self._kept().break_ties(self.convention.ties)
+        flags = np.zeros(int(hits.items[query]), np.bool_)
+        flags[hits.ranks[hits.starts[query] : hits.starts[query + 1]] - 1] = True
+        return Curve.from_flags(flags, np.empty(0), int(hits.positives[query]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain dicts, lists, strings and numbers (NaN where undefined)."""
+        return {
+            "metrics": dict(self),
+            "convention": self.convention.name,
+            "decisions": self.convention.describe(),
+            "queries": dict(self.queries),
+            "junk": self.junk,
+            "cmc": self.cmc,
+            "per_query": self.rows(),
+        }
+
+    def plot(self, path: str | None = None, *, kind: str = "auto") -> Any:
+        """Draw the precision-recall curve (``kind="pr"``) or CMC (``"cmc"``; the default where it was evaluated)."""
+        from detmap import plots
+
+        if kind == "cmc" or (kind == "auto" and self.cmc is not None):
+            if self.cmc is None:
+                raise OptionError("CMC was not evaluated")
+            return plots.cmc({self.convention.name: self.cmc}, path=path)
+        recalls = np.linspace(0, 1, 101)
+        curve = plots.Line(self.convention.name, recalls, None, self.interpolated_precision(recalls))
+        return plots.precision_recall([curve], path=path)
+
+
+class _ByName(Mapping[str, NDArray[np.float64]]):
+    """Values per query, looked up in any spelling of the metric."""
+
+    def __init__(self, arrays: dict[str, NDArray[np.float64]]) -> None:
+        self._arrays = MappingProxyType(arrays)
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        if name in self._arrays:
+            return self._arrays[name]
+        try:
+            return self._arrays[parse(name).key]
+        except (OptionError, KeyError):
+            raise KeyError(f"{name!r} was not evaluated; there are: {', '.join(self._arrays)}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+
+def _empty(values: NDArray[np.float64], hits: Hits, convention: Convention) -> NDArray[np.float64]:
+    """Return the values with the convention's in the place of those of empty queries.
+
+    Under ``zero`` a value that a query has without relevant items stays: nDCG from grades below the level, judged@k.
+    """
+    if convention.empty != "skip":  # divided by hits up to k, of which there are none
+        values = np.nan_to_num(values, nan=0.0)
+    if convention.empty == "zero":
+        return values
+    return np.where(hits.positives > 0, values, 1.0 if convention.empty == "one" else np.nan)
+
+
+def _mean(values: NDArray[np.float64], convention: Convention, aggregate: str = "mean") -> float:
+    if aggregate == "sum":
+        return float(values.sum())
+    kept = values if convention.empty == "nan" else values[~np.isnan(values)]
+    if not kept.size:
+        return float("nan")
+    mean = float(np.mean(kept))
+    if aggregate == "geometric":
+        mean = float(np.exp(np.sum(kept) / kept.size))
+    return round(mean, convention.digits) if convention.digits is not None else mean
+
+
+def score(
+    blocks: Iterable[Ranked],
+    query_ids: NDArray[Any],
+    requests: Sequence[Request],
+    convention: Convention,
+    *,
+    missing: int = 0,
+    extra: int = 0,
+    junk: int = 0,
+    reason: str = "",
+) -> RankingResult:
+    """Evaluate the metrics on each block and put the queries together.
+
+    Raises
+    ------
+    InputError
+        Where no query has a relevant item (with the likely `reason`), or one has none and empty="error".
+    """
+    columns: dict[str, list[NDArray[np.float64]]] = {request.key: [] for request in requests}
+    kept: list[Hits] | None = []
+    empty = count = stored = 0
+    with_cmc = any(request.metric.name == "CMC" for request in requests)
+    cmc_sum = np.zeros(0)
+    radius_sum: NDArray[np.float64] | None = None
+    for ranked in blocks:
+        none = ranked.raw.positives <= 0
+        if convention.empty == "error" and none.any():
+            query = query_ids[count + int(np.argmax(none))]
+            raise InputError("no relevant items, and empty='error'", source="queries", record=f"query {query}")
+        empty += int(none.sum())
+        count += len(ranked.raw)
+        for request in requests:
+            values = request.metric.compute(ranked, request)
+            if request.metric.aggregate == "mean":
+                values = _empty(values, ranked.raw, convention)
+            elif request.metric.aggregate == "geometric" and convention.empty != "zero":
+                values = np.where(none, 0.0 if convention.empty == "one" else np.nan, values)
+            columns[request.key].append(values)
+        if with_cmc:
+            cmc_sum = _add(cmc_sum, _cmc_counts(ranked))
+        if ranked.radius is not None:
+            part = _radius_sums(ranked)
+            radius_sum = part if radius_sum is None else radius_sum + part
+        stored += ranked.raw.ranks.size
+        kept = None if kept is None or stored > KEPT_HITS else [*kept, ranked.raw]
+    if empty == count:
+        raise InputError("no query has a relevant item" + (f": {reason}" if reason else ""), source="queries")
+    per_query = {key: np.concatenate(parts) for key, parts in columns.items()}
+    means = {r.name: _mean(per_query[r.key], convention, r.metric.aggregate) for r in requests}
+    counted = count if convention.empty in ("zero", "one") else count - empty
+    cmc = None
+    if with_cmc:
+        cmc = np.cumsum(cmc_sum)
+        if convention.empty == "one":
+            cmc = cmc + empty
+        cmc = cmc / counted
+    return RankingResult(
+        means,
+        per_query,
+        query_ids,
+        convention,
+        {"scored": counted, "empty": empty, "missing": missing, "extra": extra},
+        junk,
+        cmc,
+        None if kept is None else _join(kept),
+        None if radius_sum is None else radius_sum / (count - empty),
+    )
+
+
+def _add(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    out = np.zeros(max(a.size, b.size))
+    out[: a.size] += a
+    out[: b.size] += b
+    return out
+
+
+def _cmc_counts(ranked: Ranked) -> NDArray[np.float64]:
+    """Return the sum over the block's queries of what each rank adds to CMC; element *i* is rank ``i + 1``."""
+    hits = ranked.hits
+    out = np.zeros(int(hits.items.max(initial=0)))
+    if ranked.shots is not None:
+        rows = ranked.shots[hits.positives > 0]
+        return np.asarray(np.diff(rows, axis=1, prepend=0.0).sum(axis=0))
+    if ranked.convention.cmc == "allshots":
+        curves.all_shots(hits.starts, hits.ranks, out)
+    elif ranked.expected:
+        curves.expected_first_places(hits.starts, hits.ahead, hits.tied, out)
+    else:
+        first = hits.first()
+        out += np.bincount(first[first > 0] - 1, minlength=out.size)
+    return out
+
+
+def _radius_sums(ranked: Ranked) -> NDArray[np.float64]:
+    assert ranked.radius is not None
+    some = ranked.raw.positives > 0
+    items, relevant = ranked.radius[some, :, 0], ranked.radius[some, :, 1]
+    precision = np.divide(relevant, items, out=np.zeros(items.shape), where=items > 0)
+    recall = relevant / ranked.raw.positives[some][:, None]
+    return np.stack([precision.sum(axis=0), recall.sum(axis=0)], axis=1)
+
+
+def _join(parts: list[Hits]) -> Hits:
+    """Return the rankings of all parts, in order."""
+    if len(parts) == 1:
+        return parts[0]
+    counts = np.concatenate([part.counts for part in parts])
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("ranks", "positives", "items", "grades", "ahead", "tied")
+    }
+    return Hits(starts=np.concatenate(([0], np.cumsum(counts))), **columns)

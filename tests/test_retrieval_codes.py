@@ -1,0 +1,133 @@
+"""Hash codes against naive twins: every form of codes and labels, tie rules, radii, depths, blocks."""
+
+from __future__ import annotations
+
+import naive_retrieval as naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from detmap.errors import InputError, OptionError
+from detmap.retrieval import evaluate_codes
+
+
+def made(seed, queries=4, items=40, bits=5, labels=3):
+    rng = np.random.default_rng(seed)
+    return (
+        rng.integers(0, 2, (queries, bits)),
+        rng.integers(0, 2, (items, bits)),
+        (rng.random((queries, labels)) < 0.4).astype(int),
+        (rng.random((items, labels)) < 0.3).astype(int),
+    )
+
+
+@given(st.integers(0, 2**32), st.sampled_from([1, 5, 64, 70, 130]), st.sampled_from(["index", "reversed"]))
+@settings(max_examples=80, deadline=None)
+def test_equals_twin(seed, bits, ties):
+    query, gallery, query_labels, gallery_labels = data = made(seed, bits=bits)
+    metrics = ["AP", "AP@7", "AP(positives)@7", "AP(smaller)@7", "P@7", "P(radius=1)", "R(radius=1)"]
+    try:
+        result = evaluate_codes(*data, metrics=metrics, ties=ties)
+    except InputError:
+        assert not (query_labels @ gallery_labels.T).any()
+        return
+    distances = (query[:, None] != gallery[None]).sum(axis=2)
+    radius_precision = []
+    for q, row in enumerate(distances):
+        relevant = query_labels[q] @ gallery_labels.T > 0
+        positives = int(relevant.sum())
+        flags = [int(relevant[i]) for i in naive.order_by_distance(row, ties=ties)]
+        near = row <= 1
+        if not positives:
+            continue
+        wanted = [
+            naive.step_ap(flags, positives, None, "hits"),
+            naive.step_ap(flags, positives, 7, "hits") or 0,
+            naive.step_ap(flags, positives, 7),
+            naive.step_ap(flags, positives, 7, "smaller"),
+            sum(flags[:7]) / 7,
+            (near & relevant).sum() / max(near.sum(), 1),
+            (near & relevant).sum() / positives,
+        ]
+        got = [result.per_query[name][q] for name in metrics]
+        assert got == pytest.approx([float(w) for w in wanted], abs=1e-14)
+        radius_precision.append(wanted[5])
+    assert result.radius_precision[1] == pytest.approx(np.mean(radius_precision), abs=1e-14)
+    assert result.radius_recall[-1] == pytest.approx(1.0, abs=1e-15)
+
+
+def test_every_form_of_codes_and_labels_is_the_same():
+    query, gallery, _, _ = made(1, queries=6, bits=70)
+    rng = np.random.default_rng(1)
+    names = (rng.integers(0, 4, 6), rng.integers(0, 4, 40))
+    wanted = dict(evaluate_codes(query, gallery, *names))
+
+    def packed(codes):
+        bits = np.zeros((len(codes), 128), np.uint8)
+        bits[:, :70] = codes
+        return np.packbits(bits, axis=1).view(np.uint64)
+
+    one_hot = [np.eye(4, dtype=bool)[ids] for ids in names]
+    text = [np.array(["label " + str(i) for i in ids]) for ids in names]
+    for forms in (
+        (2.0 * query - 1, (2 * gallery - 1).astype(np.int8), *names),
+        (query == 1, gallery == 1, *one_hot),
+        (packed(query), packed(gallery), *text),
+        (query.astype(np.float32).tolist(), gallery, *names),
+    ):
+        assert dict(evaluate_codes(*forms)) == wanted
+
+
+def test_blocks_and_threads_change_nothing(monkeypatch):
+    data = made(2, queries=30, items=200, bits=6)
+    names = (np.arange(30) % 4, np.arange(200) % 4)
+    for labels in (data[2:], names):
+        wanted = evaluate_codes(*data[:2], *labels)
+        for cores in (1, 3):
+            monkeypatch.setattr("detmap.parallel.cores", lambda n=cores: n)
+            monkeypatch.setattr("detmap.retrieval.codes._BLOCK_ITEMS", 300)
+            again = evaluate_codes(*data[:2], *labels)
+            assert dict(again) == dict(wanted)
+            assert np.array_equal(again.per_query["AP"], wanted.per_query["AP"], equal_nan=True)
+            monkeypatch.undo()
+
+
+def test_a_depth_keeps_what_the_metrics_read():
+    data = made(3, queries=5, items=300, bits=4)
+    whole = evaluate_codes(*data, metrics=["AP@9", "P@9", "R@9", "mINP"])
+    top = evaluate_codes(*data, metrics=["AP@9", "P@9", "R@9"])
+    for name in top.per_query:
+        assert np.array_equal(top.per_query[name], whole.per_query[name])
+    assert top.hits.ranks.size < whole.hits.ranks.size
+    for ties in ("best", "worst", "expected", "reversed"):
+        a = evaluate_codes(*data, metrics=["AP@9", "RR"], ties=ties)
+        b = evaluate_codes(*data, metrics=["AP@9"], ties=ties)
+        assert np.array_equal(a.per_query["AP@9"], b.per_query["AP@9"])
+        assert a.tie_band_at(9) == b.tie_band_at(9)
+
+
+@pytest.mark.parametrize(
+    ("codes", "message"),
+    [
+        ([[0, 1], [1, 1]], "0 and 1 where the other side has -1 and 1"),
+        ([[0.5, 1]], "all of -1 and 1"),
+        ([[1, -1, 1]], "3 bits where the queries have 2"),
+        (np.zeros((2, 1), np.uint64), "bits where the queries"),
+        ([1, 1], "expected a matrix"),
+    ],
+)
+def test_bad_codes(codes, message):
+    with pytest.raises(InputError, match=message):
+        evaluate_codes([[1, -1]], codes, [1], [1] * len(codes))
+
+
+def test_bad_labels_and_options():
+    with pytest.raises(InputError, match="nothing in common"):
+        evaluate_codes([[1, -1]], [[1, -1]], [1], [2])
+    with pytest.raises(InputError, match="another shape"):
+        evaluate_codes([[1, -1]], [[1, -1]], [1], [[1, 0]])
+    with pytest.raises(InputError, match="expected labels of 1 items"):
+        evaluate_codes([[1, -1]], [[1, -1]], [1, 2], [1])
+    with pytest.raises(OptionError, match="k must be"):
+        evaluate_codes([[1, -1]], [[1, -1]], [1], [1], k=0)

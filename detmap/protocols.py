@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -80,7 +79,7 @@ class Protocol:
                 "iou_thresholds": tuple(map(float, self.iou_thresholds)),
                 "recall_thresholds": tuple(map(float, self.recall_thresholds)),
                 "area_ranges": tuple((str(name), float(low), float(high)) for name, low, high in self.area_ranges),
-                "max_dets": tuple(operator.index(m) if not isinstance(m, bool) else 0 for m in self.max_dets),
+                "max_dets": tuple(self.max_dets),
                 "ignore": tuple(self.ignore),
             }
         except (TypeError, ValueError) as error:
@@ -101,8 +100,10 @@ class Protocol:
                 raise OptionError(f"an area range cannot be called {name!r}: caps give metrics such names")
         if len({name for name, _, _ in self.area_ranges}) != len(self.area_ranges):
             raise OptionError("two area ranges have one name")
-        if not self.max_dets or not all(1 <= m <= UNLIMITED for m in self.max_dets):
+        integers = all(isinstance(m, int | np.integer) and not isinstance(m, bool) for m in self.max_dets)
+        if not self.max_dets or not integers or not all(1 <= m <= UNLIMITED for m in self.max_dets):
             raise OptionError(f"max_dets must be positive integers up to {UNLIMITED}, not {list(self.max_dets)!r}")
+        object.__setattr__(self, "max_dets", tuple(map(int, self.max_dets)))
         if not math.isfinite(self.epsilon):
             raise OptionError(f"epsilon must be a finite number, not {self.epsilon!r}")
         if list(self.max_dets) != sorted(set(self.max_dets)):

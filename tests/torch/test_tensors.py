@@ -73,7 +73,9 @@ def test_low_precision(dtype):
     boxes = torch.tensor([[1.5, 2.25, 30.0, 40.0]], dtype=dtype)
     low, plain = Evaluator(), Evaluator()
     scores, labels = torch.tensor([0.3], dtype=dtype), torch.tensor([1])
-    low.update({"boxes": boxes, "scores": scores, "labels": labels}, {"boxes": boxes, "labels": labels}, torch.tensor(3))
+    low.update(
+        {"boxes": boxes, "scores": scores, "labels": labels}, {"boxes": boxes, "labels": labels}, torch.tensor(3)
+    )
     wide = boxes.double().numpy()
     plain.update({"boxes": wide, "scores": scores.double().tolist(), "labels": [1]}, {"boxes": wide, "labels": [1]}, 3)
     assert low.to_bytes() == plain.to_bytes()
@@ -82,7 +84,9 @@ def test_low_precision(dtype):
 def test_tensors_are_copied():
     boxes, labels = torch.tensor([[0.0, 0, 5, 5]]), torch.tensor([1])
     evaluator = Evaluator()
-    evaluator.update({"boxes": boxes, "scores": torch.tensor([0.5]), "labels": labels}, {"boxes": boxes, "labels": labels})
+    evaluator.update(
+        {"boxes": boxes, "scores": torch.tensor([0.5]), "labels": labels}, {"boxes": boxes, "labels": labels}
+    )
     boxes.zero_()
     labels.zero_()
     result = evaluator.compute()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from detmap.protocols import PRESETS, Protocol
     from detmap.pycocotools.patch import Patch, patch_pycocotools
     from detmap.retrieval import average_precision_score
+    from detmap.statistics import compare
     from detmap.tables import Detections, GroundTruth
     from detmap.tally import Tally
 
@@ -33,6 +34,7 @@ _HOMES = {
     "retrieval": ("average_precision_score",),
     "protocols": ("PRESETS", "Protocol"),
     "pycocotools.patch": ("Patch", "patch_pycocotools"),
+    "statistics": ("compare",),
     "tables": ("Detections", "GroundTruth"),
     "tally": ("Tally",),
 }
@@ -47,6 +49,7 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "PRESETS",
     "Tally",
     "DetectionResult",
+    "compare",
     "Evaluator",
     "patch_pycocotools",
     "Patch",

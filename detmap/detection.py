@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -517,6 +518,36 @@ class DetectionResult(Result):
             Where category or threshold were not evaluated.
         """
         return self._curve(self._category(category), self._threshold(iou))
+
+    def plot(
+        self, path: str | os.PathLike[str] | None = None, *, categories: Sequence[Any] | None = None, iou: float = 0.5
+    ) -> Any:
+        """Draw precision against recall, raw and interpolated, of some categories (all with ground truth by default).
+
+        Parameters
+        ----------
+        path : path, optional
+            Write the picture there, as .svg or .png.
+        categories : sequence of int or str, optional
+            Their ids or names.
+        iou : float
+            One of the thresholds.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from detmap import plots
+
+        names = dict(self.categories)
+        chosen = [c for c, _ in self.categories] if categories is None else list(categories)
+        lines = []
+        for category in chosen:
+            curve = self.curve(category, iou)
+            if curve.recall.size and not np.isnan(curve.recall).any():
+                label = str(names.get(category, category))
+                lines.append(plots.Line(label, curve.recall, curve.precision, curve.interpolated))
+        return plots.precision_recall(lines, path=path, title=f"Precision and recall at IoU {iou:g}")
 
     def counts(self, iou: float = 0.5, score: float = -np.inf) -> Counts:
         """Return TP, FP and FN per category, of the detections with at least that score.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,15 +25,27 @@ def cores() -> int:
 
 
 def thread_count(threads: int | None) -> int:
-    """Return how many threads to work with: `threads`, or one per processor; 1 inside a worker of this module."""
+    """Return how many threads to work with: `threads`, or one per processor; inside a worker at most its share."""
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1):
         raise OptionError(f"threads must be a positive integer or None, not {threads!r}")
+    limit: int | None = getattr(_inside, "limit", None)
     # More threads than a few per processor only cost their making.
-    return 1 if getattr(_inside, "worker", False) else min(int(threads or cores()), 8 * cores())
+    return min(int(threads or limit or cores()), limit or 8 * cores())
 
 
-def _enter_worker() -> None:
-    _inside.worker = True
+def _enter_worker(limit: int = 1) -> None:
+    _inside.limit = limit
+
+
+@contextmanager
+def limited(threads: int) -> Iterator[None]:
+    """Let what runs in this thread meanwhile use so many threads at most: its process shares the machine with others."""
+    before = getattr(_inside, "limit", None)
+    _inside.limit = threads
+    try:
+        yield
+    finally:
+        _inside.limit = before
 
 
 def run(task: Callable[[int, int], T], blocks: Sequence[tuple[int, int]], threads: int | None = None) -> list[T]:
@@ -52,6 +65,13 @@ def run(task: Callable[[int, int], T], blocks: Sequence[tuple[int, int]], thread
         return [task(begin, end) for begin, end in blocks]
     with ThreadPoolExecutor(workers, "detmap", _enter_worker) as pool:
         return list(pool.map(lambda block: task(*block), blocks))
+
+
+def executor(tasks: int, threads: int | None = None) -> ThreadPoolExecutor:
+    """Return a pool for a number of large tasks, which use `threads` in all, each its share."""
+    total = thread_count(threads)
+    workers = max(1, min(total, tasks))
+    return ThreadPoolExecutor(workers, "detmap", _enter_worker, (total // workers,))
 
 
 def split(costs: ArrayLike, limit: float) -> list[tuple[int, int]]:

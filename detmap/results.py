@@ -49,11 +49,7 @@ class Result(Mapping[str, float]):
 
     def to_frame(self) -> Any:
         """Return `rows` as a pandas data frame (extra ``frames``)."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingDependencyError("pandas", "frames", "to_frame()") from None
-        return pd.DataFrame(self.rows())
+        return to_frame(self.rows())
 
 
 def without_nan(value: Any) -> Any:
@@ -130,3 +126,12 @@ def _csv_cell(value: Any) -> Any:
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return "'" + value  # a spreadsheet would run it as a formula
     return value
+
+
+def to_frame(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Return rows as a pandas data frame (extra ``frames``)."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingDependencyError("pandas", "frames", "to_frame()") from None
+    return pd.DataFrame(rows)

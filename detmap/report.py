@@ -1,0 +1,88 @@
+"""The leaderboard as a page and as Markdown: made of rows, whatever they say is text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+from detmap.errors import MissingDependencyError
+from detmap.results import cell, printable, to_markdown, without_nan
+
+
+def markdown(rows: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]], rank_by: str) -> str:
+    """Return the leaderboard as Markdown: a table of the models, and one of those that could not be scored."""
+    failed = f"\n## Not scored\n\n{to_markdown(errors)}\n" if errors else ""
+    return f"# Leaderboard by {printable(rank_by)}\n\n{to_markdown(rows)}\n{failed}"
+
+
+def html(
+    rows: Sequence[Mapping[str, Any]],
+    errors: Sequence[Mapping[str, Any]],
+    rank_by: str,
+    models: Sequence[str],
+    categories: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+) -> str:
+    """Return the leaderboard as one page that asks for nothing else (extra ``report``).
+
+    Its columns sort, and the AP per category of any two models can be set beside each other.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        A row per model, best first, all with the same columns; undefined numbers are NaN.
+    errors : sequence of mapping
+        ``model`` and ``error`` of those that could not be scored.
+    rank_by : str
+        The column that the rows are sorted by.
+    models, categories : sequence of str
+        What `values` is of.
+    values : sequence of sequence of float or None
+        ``values[i][k]`` is the AP of model *i* on category *k*.
+
+    Raises
+    ------
+    MissingDependencyError
+        Without jinja2.
+    """
+    try:
+        import jinja2
+        import markupsafe
+    except ImportError:
+        raise MissingDependencyError("jinja2", "report", "leaderboard.html") from None
+    files = resources.files("detmap") / "templates"
+    script = (files / "leaderboard.js").read_text("utf-8")
+    # The only script that may run is ours, whatever a name manages to put into the page.
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    header = list(rows[0]) if rows else []
+    text = {name for name in header if name != "rank" and any(isinstance(row[name], str) for row in rows)}
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    return environment.from_string((files / "leaderboard.html").read_text("utf-8")).render(
+        rank_by=rank_by,
+        columns=[{"name": printable(name), "text": name in text} for name in header],
+        rows=[[_cell(name, row[name], rank_by, name in text) for name in header] for row in rows],
+        errors=[[printable(str(row[name])) for name in ("model", "error")] for row in errors],
+        grouped="group" in header,
+        data={
+            "models": [printable(name) for name in models],
+            "categories": [printable(name) for name in categories],
+            "values": without_nan(values),
+        },
+        script=markupsafe.Markup(script),
+        script_hash=f"sha256-{digest}",
+    )
+
+
+def _cell(name: str, value: Any, rank_by: str, text: bool) -> dict[str, str]:
+    styles = [style for style, use in (("text", text), ("ranked", name == rank_by)) if use]
+    exact = without_nan(value)
+    shown = printable(cell(value))
+    return {
+        "shown": shown,
+        "value": "" if exact is None else printable(str(exact)),
+        "title": shown if text and len(shown) > 40 else "",
+        "style": " ".join(styles),
+    }

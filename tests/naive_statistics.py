@@ -1,0 +1,91 @@
+"""Naive twins of the statistics: images really duplicated, quantiles and corrections by the book. No import of detmap."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import naive
+import numpy as np
+
+UNDEFINED = math.nan
+
+
+def duplicated(dataset, results, counts):
+    """The data set in which image `i` of the ascending ids occurs `counts[i]` times; copies are neighbours in id order."""
+    ids = sorted(item["id"] for item in dataset["images"])
+    copies = {
+        image: [1 + 1000 * place + copy for copy in range(count)]
+        for place, (image, count) in enumerate(zip(ids, counts, strict=True))
+    }
+
+    def spread(records):
+        return [{**row, "image_id": new} for row in records for new in copies.get(row["image_id"], ())]
+
+    images = [{**item, "id": new} for item in dataset["images"] for new in copies[item["id"]]]
+    return {**dataset, "images": images, "annotations": spread(dataset["annotations"])}, spread(results)
+
+
+def coco_aps(dataset, results, params):
+    """AP, AP50, AP75 and the AP of every category at the largest cap over the first area range; NaN where undefined."""
+    done = naive.coco_evaluate(
+        [item["id"] for item in dataset["images"]],
+        sorted(item["id"] for item in dataset["categories"]),
+        dataset["annotations"],
+        results,
+        **params,
+    )
+    precision = done["precision"][:, :, :, 0, -1]
+    thresholds = naive.IOU_THRESHOLDS if params.get("iou_thresholds") is None else params["iou_thresholds"]
+
+    def mean(values):
+        values = values[values > -1]
+        return float(np.mean(values)) if values.size else UNDEFINED
+
+    at = [precision[[t for t, iou in enumerate(thresholds) if iou == wanted]] for wanted in (0.5, 0.75)]
+    return [mean(precision), *map(mean, at), *(mean(precision[:, :, k]) for k in range(precision.shape[2]))]
+
+
+def bca_interval(estimate, replicates, jackknife, level):
+    """Efron's BCa interval of one metric, quantiles interpolated linearly."""
+    from scipy.stats import norm
+
+    below = sum((value < estimate) + (value == estimate) / 2 for value in replicates) / len(replicates)
+    bias = norm.ppf(below)
+    mean = sum(jackknife) / len(jackknife)
+    cubes, squares = sum((mean - v) ** 3 for v in jackknife), sum((mean - v) ** 2 for v in jackknife)
+    acceleration = cubes / (6 * squares**1.5)
+    ends = []
+    for tail in ((1 - level) / 2, (1 + level) / 2):
+        z = bias + norm.ppf(tail)
+        ends.append(quantile(replicates, norm.cdf(bias + z / (1 - acceleration * z))))
+    return ends
+
+
+def quantile(values, at):
+    """Linear interpolation between the order statistics."""
+    ordered = sorted(values)
+    place = at * (len(ordered) - 1)
+    low = min(math.floor(place), len(ordered) - 2)
+    return ordered[low] + (place - low) * (ordered[low + 1] - ordered[low])
+
+
+def holm(p_values):
+    """Adjusted p-values: the smallest alpha at which the stepwise procedure rejects each, by trying every step."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted = [0.0] * len(p_values)
+    for step, i in enumerate(order):
+        needed = [(len(order) - earlier) * p_values[order[earlier]] for earlier in range(step + 1)]
+        adjusted[i] = min(1.0, max(needed))
+    return adjusted
+
+
+def randomisation_p(first, second):
+    """Share of all assignments of the two values of each query whose mean difference is at least as large."""
+    observed = abs(sum(b - a for a, b in zip(first, second, strict=True)))
+    extreme = total = 0
+    for swaps in itertools.product((False, True), repeat=len(first)):
+        pairs = [(b, a) if swap else (a, b) for swap, a, b in zip(swaps, first, second, strict=True)]
+        total += 1
+        extreme += abs(sum(b - a for a, b in pairs)) >= observed
+    return extreme / total

@@ -46,7 +46,8 @@ def run(capsys, *arguments):
 def test_trec(capsys, files):
     code, out, _ = run(capsys, "trec", files / "qrels", files / "run", "--metrics", "map,ndcg@10,P_5")
     assert code == 0
-    assert re.search(r"^mAP +0\.6667 +trec: step AP / all relevant, ties docid", out, re.M)
+    assert "trec: step AP / all relevant, ties docid" in out
+    assert re.search(r"^mAP +0\.6667 +trec$", out, re.M)
     assert "nDCG@10" in out
     code, out, _ = run(
         capsys, "trec", files / "qrels", files / "run", "--metrics", "map", "--per-query", "--format", "csv"
@@ -70,7 +71,7 @@ def test_trec_several_runs(capsys, files):
 def test_reid_and_hashing(capsys, files):
     code, out, _ = run(capsys, "reid", files / "reid.npz", "--plot", files / "cmc.png")
     assert code == 0
-    assert re.search(r"^CMC@1 +0\.\d{4} +reid: ", out, re.M)
+    assert re.search(r"^CMC@1 +0\.\d{4} +reid$", out, re.M)
     assert (files / "cmc.png").read_bytes()[:4] == b"\x89PNG"
     code, out, _ = run(
         capsys, "reid", files / "features.npz", "--metric", "cosine", "--metrics", "mAP", "--ties", "worst"

@@ -280,7 +280,8 @@ def either_way(monkeypatch, qrels, run, *options):
         monkeypatch.setattr(trec, "_WORTH_SCANNING", least)
         try:
             result = evaluate_run(qrels, run, NAMES, *options)
-            found.append((result.query_ids.tolist(), {name: result.per_query[name].tobytes() for name in NAMES}))
+            columns = {name: result.per_query[name].tobytes() for name in NAMES}
+            found.append((result.query_ids.tolist(), columns, result.queries))
         except InputError as error:
             found.append(str(error))
     return found
@@ -347,9 +348,10 @@ def test_junk_in_files_is_the_same_error_either_way(qrels_junk, run_junk, messag
 
 
 def test_files_without_lines_and_without_utf8(monkeypatch):
-    one, other = either_way(monkeypatch, b"a 0 x 1\n", b"# nothing\n" * 3)
-    assert one == other
-    assert "run: holds no lines" in one
+    for qrels, run, name in ((b"a 0 x 1\n", b"# nothing\n" * 3, "run"), (b"\n" * 20, b"a Q0 x 1 1 n\n", "qrels")):
+        one, other = either_way(monkeypatch, qrels, run)
+        assert one == other
+        assert f"{name}: holds no lines" in one
     one, other = either_way(monkeypatch, b"caf\xe9 0 \xff 1\n", b"caf\xe9 Q0 \xff 1 2 n\ncaf\xe9 Q0 \xfe 1 3 n\n")
     assert one == other
     assert one[0] == ["caf\\xe9"]

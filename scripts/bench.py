@@ -309,7 +309,8 @@ def rankings(name: str, options: Options) -> list[Line]:
         return []
     rows = getattr(bench_retrieval, name)()
     return [
-        Line(row["benchmark"], {OURS: row["ours (s)"], "the peer of the title": row["peer (s)"]}, "seconds") for row in rows
+        Line(row["benchmark"], {OURS: row["ours (s)"], "the peer of the title": row["peer (s)"]}, "seconds")
+        for row in rows
     ]
 
 

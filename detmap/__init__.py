@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from detmap.formats.coco import read_coco, read_coco_results
     from detmap.formats.voc import read_voc, read_voc_results
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
-    from detmap.protocols import Protocol
+    from detmap.protocols import PRESETS, Protocol
     from detmap.pycocotools.patch import Patch, patch_pycocotools
     from detmap.retrieval import average_precision_score
     from detmap.statistics import compare
@@ -32,7 +32,7 @@ _HOMES = {
     "formats.voc": ("read_voc", "read_voc_results"),
     "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
     "retrieval": ("average_precision_score",),
-    "protocols": ("Protocol",),
+    "protocols": ("PRESETS", "Protocol"),
     "pycocotools.patch": ("Patch", "patch_pycocotools"),
     "statistics": ("compare",),
     "tables": ("Detections", "GroundTruth"),
@@ -46,6 +46,7 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "GroundTruth",
     "Detections",
     "Protocol",
+    "PRESETS",
     "Tally",
     "DetectionResult",
     "compare",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import math
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +20,8 @@ from detmap.errors import DetmapError, OptionError, shorten
 if TYPE_CHECKING:
     from detmap.detection import DetectionResult
     from detmap.protocols import Protocol
+    from detmap.retrieval import RankingResult
     from detmap.statistics import Bootstrap
-
-_SLOW = 20_000_000  # bytes of input from which on a command takes long enough to say what it does
 
 _EPILOG = """\
 examples:
@@ -49,15 +50,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(options, "run"):
         parser.print_help()
         return 2
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character gets its name
+            stream.reconfigure(errors="backslashreplace")
     try:
         code: int | None = options.run(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except DetmapError as error:
         _say(f"error: {error}")
         return 2
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        _say(f"error: cannot write the output: {error.strerror or error}")
+        return 2
     except MemoryError:
         _say("error: out of memory")
         return 2
@@ -77,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_eval(commands)
     _add_batch(commands)
     _add_compare(commands)
+    _add_rankings(commands)
     return parser
 
 
@@ -201,6 +210,7 @@ def add_output_options(parser: argparse.ArgumentParser, *, rows: str, what: str)
     output = _add_format(parser)
     output.add_argument(rows, dest="rows", action="store_true", help=f"show {what} too")
     output.add_argument("--out", metavar="FILE", help="write everything as JSON")
+    output.add_argument("--plot", metavar="FILE", help="draw the curves, as .svg or .png (extra: plots)")
 
 
 def _protocol(options: argparse.Namespace) -> Protocol:
@@ -233,7 +243,7 @@ def _eval(options: argparse.Namespace) -> None:
     protocol = _protocol(options)
     if options.scheduler and not options.sharded:
         raise OptionError("--scheduler goes with --sharded")
-    with _stages(options, options.ground_truth, options.detections) as stage, _executor(options) as executor:
+    with _stages(options) as stage, _executor(options) as executor:
         stage("reading the ground truth")
         from detmap.formats.files import read_detections, read_ground_truth
 
@@ -275,6 +285,8 @@ def _eval(options: argparse.Namespace) -> None:
         _write(options.out, (_result_json(result, made, options) + "\n").encode())
     if options.arrays:
         _write_arrays(options.arrays, result)
+    if options.plot:
+        result.plot(options.plot)
     title = (
         f"{protocol.name}: {found:,} detections, {len(ground_truth):,} objects, "
         f"{ground_truth.images.values.size:,} images, {len(ground_truth.category_names):,} categories"
@@ -282,7 +294,7 @@ def _eval(options: argparse.Namespace) -> None:
     show(result, options, title, made)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _executor(options: argparse.Namespace) -> Iterator[Any]:
     if not options.scheduler:
         yield None
@@ -321,7 +333,7 @@ def _batch(options: argparse.Namespace) -> int:
                 executor=executor,
                 threads=options.threads,
             )
-            with closing(outcomes):
+            with contextlib.closing(outcomes):
                 for outcome in outcomes:
                     done.append(outcome)
                     advance()
@@ -341,10 +353,10 @@ def _batch(options: argparse.Namespace) -> int:
     return 3 if failed else 0
 
 
-@contextmanager
+@contextlib.contextmanager
 def _progress(options: argparse.Namespace, total: int) -> Iterator[Callable[[], None]]:
     """Give a function to call after each file; on a terminal there is a bar with the rate and the time left."""
-    if options.quiet or not sys.stderr.isatty():
+    if options.quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda: None
         return
     from rich.console import Console
@@ -415,18 +427,216 @@ def _compare(options: argparse.Namespace) -> None:
         print(f"\nno category changed significantly (at {alpha:.2g}, after Holm's correction)")
 
 
+def _add_rankings(commands: Any) -> None:
+    trec = commands.add_parser(
+        "trec",
+        help="score runs against judgements",
+        description="Score TREC runs against judgements, as trec_eval does.",
+    )
+    trec.set_defaults(run=_trec)
+    trec.add_argument("qrels", metavar="QRELS", help="lines of query, 0, document, grade (.gz too)")
+    trec.add_argument(
+        "runs", metavar="RUN", nargs="+", help="lines of query, Q0, document, rank, score, name (.gz too)"
+    )
+    _add_convention(trec, "trec")
+    trec.add_argument("--level", type=int, default=1, metavar="N", help="lowest grade that is relevant (default: 1)")
+    trec.add_argument("--depth", type=int, metavar="N", help="ranks that are looked at")
+    trec.add_argument("--complete", action="store_true", help="count judged queries that the run lacks as zero")
+    trec.add_argument(
+        "--judged-only", action="store_true", help="take documents without a judgement out of the ranking"
+    )
+    reid = commands.add_parser(
+        "reid",
+        help="score re-identification",
+        description="Score the rankings of a gallery. The file holds distances, or query_features and gallery_features; "
+        "query_ids and gallery_ids; and query_cameras and gallery_cameras, if the cameras count.",
+    )
+    reid.set_defaults(run=_reid)
+    reid.add_argument("file", metavar="FILE.npz")
+    reid.add_argument("--metric", choices=("euclidean", "sqeuclidean", "cosine", "dot"), default="euclidean")
+    _add_convention(reid, "reid")
+    hashing = commands.add_parser(
+        "hashing",
+        help="score binary codes",
+        description="Score rankings by Hamming distance. The file holds query_codes, gallery_codes, query_labels and "
+        "gallery_labels.",
+    )
+    hashing.set_defaults(run=_hashing)
+    hashing.add_argument("file", metavar="FILE.npz")
+    hashing.add_argument("--k", type=int, metavar="N", help="depth of the metrics")
+    _add_convention(hashing, "hits_topk")
+    for parser in (trec, reid, hashing):
+        add_output_options(parser, rows="--per-query", what="a row per query")
+    listing = commands.add_parser("conventions", help="list the conventions of rankings, their formulas and users")
+    listing.set_defaults(run=_conventions)
+    listing.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
+
+
+def _add_convention(parser: argparse.ArgumentParser, default: str) -> None:
+    rules = parser.add_argument_group("rules")
+    rules.add_argument("--metrics", metavar="LIST", help="map,ndcg@10,recall@100: detmap's or trec_eval's names")
+    rules.add_argument(
+        "--convention", default=default, metavar="NAME", help=f"see detmap conventions; default: {default}"
+    )
+    rules.add_argument("--ties", metavar="RULE", help="index, reversed, docid, collapsed, expected, best or worst")
+    rules.add_argument("--empty", metavar="RULE", help="queries without relevant items: skip, zero, one, nan or error")
+
+
+def _rules(options: argparse.Namespace) -> dict[str, Any]:
+    metrics = None if options.metrics is None else [m.strip() for m in options.metrics.split(",") if m.strip()]
+    return {"metrics": metrics, "convention": options.convention, "ties": options.ties, "empty": options.empty}
+
+
+def _trec(options: argparse.Namespace) -> None:
+    from detmap.retrieval import evaluate_run
+
+    given = {**_rules(options), "level": options.level, "depth": options.depth, "judged_only": options.judged_only}
+    if options.complete:
+        given["missing"] = "zero"
+    results = {path: evaluate_run(options.qrels, path, **given) for path in options.runs}
+    if len(results) == 1:
+        _finish(next(iter(results.values())), options, options.runs[0])
+        return
+    _finish_several(results, options)
+
+
+def _finish_several(results: dict[str, Any], options: argparse.Namespace) -> None:
+    """Show several runs side by side, and each by itself where a row per query is asked for."""
+    from detmap import results as tables
+
+    first = next(iter(results.values()))
+    everything = json.dumps(
+        {path: tables.without_nan(result.to_dict()) for path, result in results.items()}, indent=2, ensure_ascii=False
+    )
+    if options.out:
+        _write(options.out, (everything + "\n").encode())
+    if options.plot:
+        from detmap import plots
+
+        plots.precision_recall([result.line(path) for path, result in results.items()], path=options.plot)
+    if options.format == "json":
+        print(everything)
+        return
+    rows = [{"metric": name, **{path: result[name] for path, result in results.items()}} for name in first]
+    if options.rows:
+        rows = [{"run": path, **row} for path, result in results.items() for row in result.rows()]
+    printer = {"csv": tables.to_csv, "markdown": tables.to_markdown, "table": tables.to_text}[options.format]
+    if options.format == "table":
+        print(first.convention.describe() + "\n")
+    print(printer(rows).rstrip("\n"))
+
+
+def _finish(result: Any, options: argparse.Namespace, name: str) -> None:
+    if options.out:
+        _write(options.out, (result.to_json() + "\n").encode())
+    if options.plot:
+        result.plot(options.plot)
+    show(result, options, f"{name}: {result.describe()}")
+
+
+def _arrays(path: str, *names: tuple[str, ...]) -> dict[str, Any]:
+    """Read arrays of an .npz file: of each tuple of names the first that is there, under its first name."""
+    import zipfile
+    import zlib
+
+    import numpy as np
+
+    from detmap.errors import InputError
+
+    try:
+        with open(path, "rb") as raw:
+            if raw.read(2) != b"PK":
+                raise InputError("is no .npz file", source=path, remedy="save with numpy.savez")
+        with np.load(path, allow_pickle=False) as file:
+            found = {}
+            for spellings in names:
+                name = next((n for n in spellings if n in file.files), None)
+                if name is not None:
+                    found[spellings[0]] = file[name]
+            return found
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", source=path) from None
+    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
+        if isinstance(error, InputError):
+            raise
+        what = "holds pickled objects, which are not loaded" if "Object arrays" in str(error) else "is damaged"
+        raise InputError(what, source=path, remedy="save arrays of numbers or strings with numpy.savez") from None
+
+
+def _need(arrays: dict[str, Any], path: str, *names: str) -> list[Any]:
+    from detmap.errors import InputError
+
+    for name in names:
+        if name not in arrays:
+            there = ", ".join(arrays) or "none of the arrays that this command reads"
+            raise InputError(f"has no array {name}", source=path, remedy=f"there is {there}")
+    return [arrays[name] for name in names]
+
+
+def _reid(options: argparse.Namespace) -> None:
+    from detmap.retrieval import evaluate_distances, evaluate_features
+
+    arrays = _arrays(
+        options.file,
+        ("distances", "distmat"),
+        ("query_features",),
+        ("gallery_features",),
+        ("query_ids", "q_pids"),
+        ("gallery_ids", "g_pids"),
+        ("query_cameras", "q_camids"),
+        ("gallery_cameras", "g_camids"),
+    )
+    labels = [*_need(arrays, options.file, "query_ids", "gallery_ids")]
+    labels += [arrays.get("query_cameras"), arrays.get("gallery_cameras")]
+    if "query_features" in arrays:
+        both = _need(arrays, options.file, "query_features", "gallery_features")
+        result = evaluate_features(*both, *labels, metric=options.metric, **_rules(options))
+    else:
+        result = evaluate_distances(*_need(arrays, options.file, "distances"), *labels, **_rules(options))
+    _finish(result, options, options.file)
+
+
+def _hashing(options: argparse.Namespace) -> None:
+    from detmap.retrieval import evaluate_codes
+
+    names = ("query_codes", "gallery_codes", "query_labels", "gallery_labels")
+    query, gallery, ours, theirs = _need(_arrays(options.file, *((n,) for n in names)), options.file, *names)
+    _finish(evaluate_codes(query, gallery, ours, theirs, options.k, **_rules(options)), options, options.file)
+
+
+def _conventions(options: argparse.Namespace) -> None:
+    from detmap import results
+    from detmap.retrieval import CONVENTIONS
+
+    rows = [
+        {"convention": c.name, "AP": c.formula, "decides": c.describe().partition(": ")[2], "used by": c.users}
+        for c in CONVENTIONS.values()
+    ]
+    if options.format == "table":  # a paragraph each: four columns of prose fit no terminal
+        for row in rows:
+            print(
+                f"{row['convention']}\n  AP       {row['AP']}\n  decides  {row['decides']}\n  used by  {row['used by']}"
+            )
+        return
+    if options.format == "json":
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    print({"csv": results.to_csv, "markdown": results.to_markdown}[options.format](rows).rstrip("\n"))
+
+
 def _area_ranges(given: list[str] | None) -> dict[str, tuple[float, float]] | None:
     if given is None:
         return None
-    ranges = {}
+    ranges: dict[str, tuple[float, float]] = {}
     for text in given:
         try:
             name, low, high = text.rsplit(":", 2)
-            ranges[name] = (float(low), float(high))
+            limits = (float(low), float(high))
         except ValueError:
             raise OptionError(f"--area-range must be NAME:LO:HI, not {shorten(text)}") from None
-        if not name:
-            raise OptionError(f"--area-range {shorten(text)} has no name")
+        if not name or name in ranges:
+            raise OptionError(f"--area-range {shorten(text)} has {'a name given before' if name else 'no name'}")
+        ranges[name] = limits
     # The first range is the whole: what a user adds should not change AP.
     return ranges if next(iter(ranges)) == "all" else {"all": (0.0, 1e10), **ranges}
 
@@ -438,29 +648,48 @@ def _caps(given: str | None) -> list[int] | None:
         raise OptionError(f"--max-dets must be integers with commas between, not {shorten(given)}") from None
 
 
-@contextmanager
-def _stages(options: argparse.Namespace, *paths: str) -> Iterator[Any]:
-    """Give a function that says on a terminal what is being done, where the input is large enough to wait for."""
-    size = sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
-    if options.quiet or size < _SLOW or not sys.stderr.isatty():
+@contextlib.contextmanager
+def _stages(options: argparse.Namespace) -> Iterator[Any]:
+    """Give a function that says on a terminal what is being done, once a second has passed."""
+    on_terminal = sys.stderr is not None and sys.stderr.isatty()
+    if options.quiet or not on_terminal or not hasattr(signal, "setitimer"):
         yield lambda text: None
         return
-    from rich.console import Console
+    now, shown = [""], contextlib.ExitStack()
+    statuses: list[Any] = []
 
-    with Console(stderr=True).status("") as status:
-        yield lambda text: status.update(f"{text} ({size / 1e6:.0f} MB in all)")
+    def show_from_now_on(*_: object) -> None:
+        from rich.console import Console
+
+        statuses.append(shown.enter_context(Console(stderr=True).status(now[0])))
+
+    def stage(text: str) -> None:
+        now[0] = text
+        for status in statuses:
+            status.update(text)
+
+    before = signal.signal(signal.SIGALRM, show_from_now_on)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    try:
+        with shown:
+            yield stage
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
-def show(result: DetectionResult, options: argparse.Namespace, title: str, made: Bootstrap | None = None) -> None:
-    """Print a result, and the intervals of its bootstrap, in the format that was asked for."""
-    summary, per_class = result.summary(), result.class_summary() if options.rows else []
+def show(
+    result: DetectionResult | RankingResult, options: argparse.Namespace, title: str, made: Bootstrap | None = None
+) -> None:
+    """Print a result, and the intervals of its bootstrap (of detections), in the format that was asked for."""
+    summary, per_class = result.summary(), _details(result) if options.rows else []
     rows = result.rows() if options.rows else [{"metric": name, "value": value} for name, value in result.items()]
     if made is not None:
         ends = made.interval(options.confidence).tolist()
         of_metric = dict(zip(made.metrics, ends, strict=False))
         of_class = ends[len(made.metrics) :]
-        if result.protocol.per_class_metrics:
-            of_metric |= {f"AP_{name}": pair for (_, name), pair in zip(result.categories, of_class, strict=True)}
+        if "mAP" in of_metric:
+            of_metric |= {f"AP_{name}": pair for (_, name), pair in zip(made.categories, of_class, strict=True)}
         of_name = [of_metric.get(name, [math.nan] * 2) for name in result]
         summary = _with_intervals(summary, of_name, "value")
         per_class = _with_intervals(per_class, of_class, "AP") if per_class else []
@@ -469,7 +698,7 @@ def show(result: DetectionResult, options: argparse.Namespace, title: str, made:
     _print(tables, options, title, None, rows, lambda: _result_json(result, made, options))
 
 
-def _result_json(result: DetectionResult, made: Bootstrap | None, options: argparse.Namespace) -> str:
+def _result_json(result: DetectionResult | RankingResult, made: Bootstrap | None, options: argparse.Namespace) -> str:
     from detmap.results import without_nan
 
     if made is None:
@@ -508,10 +737,16 @@ def _print(
         print(results.to_csv(rows), end="")
     elif options.format == "markdown":
         print("\n\n".join(map(results.to_markdown, tables)))
-    elif sys.stdout.isatty():
+    elif sys.stdout is not None and sys.stdout.isatty():
         _print_rich(tables, title)
     else:
         print("\n\n".join([title, *map(results.to_text, tables)]))
+
+
+def _details(result: Any) -> list[dict[str, Any]]:
+    """Return the rows of the second table: categories, or queries."""
+    rows: list[dict[str, Any]] = getattr(result, "class_summary", result.rows)()
+    return rows
 
 
 def _print_rich(tables: list[list[dict[str, Any]]], title: str) -> None:
@@ -545,8 +780,6 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _write_arrays(path: str, result: DetectionResult) -> None:
-    import io
-
     import numpy as np
 
     file = io.BytesIO()
@@ -555,4 +788,6 @@ def _write_arrays(path: str, result: DetectionResult) -> None:
 
 
 def _say(text: str) -> None:
+    if sys.stderr is None:  # closed by whoever started us
+        return
     print(f"detmap: {text}", file=sys.stderr, flush=True)

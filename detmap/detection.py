@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import parallel
-from detmap.errors import OptionError
+from detmap.errors import InputError, OptionError
 from detmap.hits import Curve, Interpolation
 from detmap.kernels import matching, overlap, readonly, sorting
 from detmap.protocols import UNLIMITED, AreaRanges, Protocol, resolve
@@ -151,7 +153,8 @@ def match(
 ) -> Tally:
     """Match detections with ground truth and return the tally, which merges with those of other images.
 
-    Parameters are those of `evaluate`; ``DetectionResult(tally)`` makes the metrics.
+    Parameters are those of `evaluate`, whose decisions come as a `Protocol` here; ``DetectionResult(tally)`` makes the
+    metrics.
     """
     check_pair(ground_truth, detections)
     detections = detections.on_images_of(ground_truth)
@@ -178,7 +181,14 @@ def _match(
     det_image = _translate(detections.images, ground_truth.images.values)
     det_category = _translate(detections.categories, ground_truth.categories.values)
     notices["unknown_category"] = int((det_category < 0).sum())
-    notices["no_detections"] = int(not len(detections))
+    if len(detections) and notices["unknown_category"] == len(detections):
+        ours, theirs = ground_truth.categories.values, detections.categories.values
+        if ours.size and ours.dtype.kind != theirs.dtype.kind:
+            raise InputError(
+                f"category ids such as {theirs[0].item()!r} never match the ground truth's, such as {ours[0].item()!r}",
+                source=detections.source,
+                remedy="write both as integers, or both as strings",
+            )
     if image_ids is not None:
         det_image = image_of[det_image]
     if category_ids is not None:
@@ -277,8 +287,9 @@ def _match_cells(
     count, words = detections.order.size, word_count(protocol)
     given = np.array(protocol.iou_thresholds)
     # pycocotools takes the lower of the threshold and 1 - 1e-10; x > t is x >= the next number after t.
-    bounds = np.nextafter(given, np.inf) if protocol.strict else given
-    thresholds = readonly(np.minimum(bounds, 1 - 1e-10) if protocol.matching == "best-free" else bounds, np.float64)
+    bounds = np.minimum(given, 1 - 1e-10) if protocol.matching == "best-free" else given
+    bounds = np.nextafter(given, np.inf) if protocol.strict else bounds
+    thresholds = readonly(bounds, np.float64)
     ranges = readonly([(low, high) for _, low, high in protocol.area_ranges], np.float64)
     hit, ignored = np.empty((count, words), np.uint64), np.empty((count, words), np.uint64)
 
@@ -368,7 +379,8 @@ class DetectionResult(Result):
     def notices(self) -> Mapping[str, int]:
         """What was unusual in the input, counted; `detmap.tables.NOTICES` says it in words."""
         empty = int((self.tally.positives[:, 0] == 0).sum())
-        return {**self.tally.notices, **({"empty_categories": empty} if empty else {})}
+        own = {"no_detections": int(not len(self.tally)), "empty_categories": empty}
+        return {**self.tally.notices, **{code: count for code, count in own.items() if count}}
 
     def _accumulate(self, threads: int | None) -> None:
         protocol = self.protocol
@@ -413,16 +425,23 @@ class DetectionResult(Result):
         else:
             values = self.average_precision[:, None, :, area, cap]
         if iou is not None:
-            values = values[np.array(self.protocol.iou_thresholds) == iou]
+            t = self._find_threshold(iou)
+            values = values[:0] if t is None else values[t : t + 1]
         if category is not None:
             values = values[..., category]
         defined = values[~np.isnan(values)]
         return float(np.mean(defined)) if defined.size else float("nan")
 
+    def _find_threshold(self, iou: float) -> int | None:
+        """Return which threshold is `iou`, but for the rounding of one that was computed; None if there is none."""
+        distance = np.abs(np.array(self.protocol.iou_thresholds) - iou)
+        nearest = int(np.argmin(distance))
+        return nearest if distance[nearest] < 1e-9 else None
+
     def _threshold(self, iou: float) -> int:
-        for t, value in enumerate(self.protocol.iou_thresholds):
-            if abs(value - iou) < 1e-9:
-                return t
+        found = self._find_threshold(iou)
+        if found is not None:
+            return found
         raise OptionError(
             f"IoU {iou} was not evaluated; these were: {', '.join(map(str, self.protocol.iou_thresholds))}"
         )
@@ -452,7 +471,7 @@ class DetectionResult(Result):
             for t in range(len(thresholds))
         ]
         count = np.diff(starts)
-        f1_at = self._threshold(0.5) if 0.5 in thresholds else 0
+        f1_at = self._find_threshold(0.5) or 0
         return [
             {
                 "category_id": key,
@@ -500,6 +519,36 @@ class DetectionResult(Result):
         """
         return self._curve(self._category(category), self._threshold(iou))
 
+    def plot(
+        self, path: str | os.PathLike[str] | None = None, *, categories: Sequence[Any] | None = None, iou: float = 0.5
+    ) -> Any:
+        """Draw precision against recall, raw and interpolated, of some categories (all with ground truth by default).
+
+        Parameters
+        ----------
+        path : path, optional
+            Write the picture there, as .svg or .png.
+        categories : sequence of int or str, optional
+            Their ids or names.
+        iou : float
+            One of the thresholds.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from detmap import plots
+
+        names = dict(self.categories)
+        chosen = [c for c, _ in self.categories] if categories is None else list(categories)
+        lines = []
+        for category in chosen:
+            curve = self.curve(category, iou)
+            if curve.recall.size and not np.isnan(curve.recall).any():
+                label = str(names.get(category, category))
+                lines.append(plots.Line(label, curve.recall, curve.precision, curve.interpolated))
+        return plots.precision_recall(lines, path=path, title=f"Precision and recall at IoU {iou:g}")
+
     def counts(self, iou: float = 0.5, score: float = -np.inf) -> Counts:
         """Return TP, FP and FN per category, of the detections with at least that score.
 
@@ -526,15 +575,15 @@ class DetectionResult(Result):
     def summary(self) -> list[dict[str, Any]]:
         """Return a row per metric with what it is a mean over, for a table that a person reads."""
         protocol, rows = self.protocol, []
-        ious = [f"{iou:.2f}".rstrip("0").ljust(3, "0") for iou in protocol.iou_thresholds]
-        every = ious[0] if len(ious) == 1 else f"{ious[0]}:{ious[-1]}"
+        low, high = (f"{round(end(protocol.iou_thresholds), 9):g}" for end in (min, max))
+        every = low if low == high else f"{low}:{high}"
         for name, (kind, iou, area, cap, category) in _metric_table(protocol, self.categories):
             most = protocol.max_dets[cap]
             row = {
                 "metric": name if category is None else self.categories[category][1],
                 "value": self[name],
                 "mean of": {"AP": "precision", "AR": "recall"}[kind],
-                "IoU": every if iou is None else f"{iou:.2f}",
+                "IoU": every if iou is None else f"{iou:g}",
                 "area": protocol.area_ranges[area][0],
                 "max detections": "all" if most == UNLIMITED else str(most),
             }
@@ -543,7 +592,7 @@ class DetectionResult(Result):
 
     def class_summary(self) -> list[dict[str, Any]]:
         """Return a row per category for a table that a person reads; `rows` has everything."""
-        t = self._threshold(0.5) if 0.5 in self.protocol.iou_thresholds else 0
+        t = self._find_threshold(0.5) or 0
         iou = f"{100 * self.protocol.iou_thresholds[t]:.3g}"
         rows = []
         for record in self.per_category:
@@ -565,7 +614,7 @@ class DetectionResult(Result):
             row = {name: value for name, value in record.items() if not isinstance(value, list | dict)}
             for name, short in (("true_positives", "TP"), ("false_positives", "FP"), ("false_negatives", "FN")):
                 for iou, value in zip(self.protocol.iou_thresholds, record[name], strict=True):
-                    row[f"{short}@{iou:.4g}"] = value
+                    row[f"{short}@{round(iou, 9):g}"] = value
             row.update({"best_f1" if name == "f1" else f"best_f1_{name}": v for name, v in record["best_f1"].items()})
             flat.append(row)
         return flat
@@ -575,7 +624,7 @@ class DetectionResult(Result):
         return {
             "protocol": self.protocol.to_dict(),
             "metrics": dict(self),
-            "per_category": self.per_category,
+            "per_category": copy.deepcopy(self.per_category),
             "notices": dict(self.notices),
         }
 
@@ -602,7 +651,11 @@ def _metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -
     areas = [(f"_{name}" if a else "", a) for a, (name, _, _) in enumerate(protocol.area_ranges)]
     if protocol.per_class_metrics:
         table: list[tuple[str, _Row]] = [(f"mAP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas]
-        return table + [(f"AP_{name}", ("AP", None, 0, last, k)) for k, (_, name) in enumerate(categories)]
+        names = [name for _, name in categories]
+        for k, (key, name) in enumerate(categories):
+            own = name if names.count(name) == 1 else f"{name}_{key}"  # two ids may share a name
+            table.append((f"AP_{own}", ("AP", None, 0, last, k)))
+        return table
     caps = [(f"AR_{cap}" if cap < UNLIMITED else "AR", m) for m, cap in enumerate(protocol.max_dets)]
     return [
         ("AP", ("AP", None, 0, last, None)),

@@ -104,3 +104,7 @@ class MissingDependencyError(DetmapError, ImportError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}: pip install 'detmap[{extra}]'")
+        self._given = package, extra, purpose
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
+        return type(self), self._given

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import parallel
 from detmap.errors import InputError, OptionError
-from detmap.kernels import curves, readonly
+from detmap.kernels import Frozen, curves, readonly
 
 Interpolation = Literal["step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point"]
 
@@ -46,7 +46,7 @@ TIE_RULES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Hits:
+class Hits(Frozen):
     """Ranks of the hits of many rankings, and the numbers of positives.
 
     A ranking is a query of a retrieval system, or a class of a detector at one IoU threshold, area range and cap. Nothing
@@ -88,6 +88,20 @@ class Hits:
             object.__setattr__(self, name, readonly(getattr(self, name), np.int64))
         for name in ("scores", "first_scores"):
             object.__setattr__(self, name, readonly(getattr(self, name), np.float64))
+        rankings, hits = self.positives.size, self.ranks.size
+        starts = self.starts
+        if starts.size != rankings + 1 or starts[0] != 0 or starts[-1] != hits or (starts[1:] < starts[:-1]).any():
+            raise InputError("must ascend from 0 to the number of hits", source="hits", field="starts")
+        per_hit = ("scores", "grades", "ahead", "tied")
+        for name, sizes in {
+            "items": (rankings,),
+            "first_scores": (0, rankings),
+            **dict.fromkeys(per_hit, (0, hits)),
+        }.items():
+            if getattr(self, name).size not in sizes:
+                raise InputError(
+                    f"{getattr(self, name).size} values where {sizes[-1]} belong", source="hits", field=name
+                )
 
     @classmethod
     def from_ranks(
@@ -111,8 +125,8 @@ class Hits:
 
         Examples
         --------
-        >>> Hits.from_ranks([[1, 4, 5]], [3]).average_precision().tolist()
-        [0.7]
+        >>> Hits.from_ranks([[1, 4]], [2]).average_precision().tolist()
+        [0.75]
         """
         lists = [_integers(r, f"ranking {i}") for i, r in enumerate(ranks)]
         counts = np.array([r.size for r in lists], dtype=np.int64)
@@ -273,6 +287,8 @@ class Hits:
             has shape (0, r) where the hits carry no scores.
         """
         recalls = readonly(grid, np.float64)
+        if np.isnan(recalls).any():
+            raise OptionError("NaN is no recall")
         precision = np.empty((len(self), recalls.size))
         scores = np.empty((len(self) if self.first_scores.size else 0, recalls.size))
         self.interpolate_into(recalls, epsilon, precision, scores, threads)
@@ -376,8 +392,8 @@ def average_precision(
 
     Examples
     --------
-    >>> average_precision([1, 0, 0, 1, 1])
-    0.7
+    >>> average_precision([1, 0, 0, 1])
+    0.75
     """
     flags, _, found = _order(relevance, scores, positives)
     ranks = np.flatnonzero(flags) + 1

@@ -26,10 +26,12 @@ def cores() -> int:
 
 def thread_count(threads: int | None) -> int:
     """Return how many threads to work with: `threads`, or one per processor; inside a worker at most its share."""
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1):
         raise OptionError(f"threads must be a positive integer or None, not {threads!r}")
     limit: int | None = getattr(_inside, "limit", None)
-    return min(threads or limit, limit) if limit else threads or cores()
+    if limit:
+        return min(int(threads or limit), limit)
+    return min(int(threads or cores()), 8 * cores())  # more than a few per processor only cost their making
 
 
 def _enter_worker(limit: int = 1) -> None:

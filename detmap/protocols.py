@@ -74,6 +74,18 @@ class Protocol:
     per_class_metrics: bool = False
 
     def __post_init__(self) -> None:
+        try:
+            plain: dict[str, tuple[Any, ...]] = {
+                "iou_thresholds": tuple(map(float, self.iou_thresholds)),
+                "recall_thresholds": tuple(map(float, self.recall_thresholds)),
+                "area_ranges": tuple((str(name), float(low), float(high)) for name, low, high in self.area_ranges),
+                "max_dets": tuple(self.max_dets),
+                "ignore": tuple(self.ignore),
+            }
+        except (TypeError, ValueError) as error:
+            raise OptionError(f"cannot read the protocol: {error}") from None
+        for field, numbers in plain.items():
+            object.__setattr__(self, field, numbers)
         for name, values in (("iou_thresholds", self.iou_thresholds), ("recall_thresholds", self.recall_thresholds)):
             if not values or not all(math.isfinite(value) for value in values):
                 raise OptionError(f"{name} must be one or more finite numbers, not {values!r}")
@@ -84,12 +96,16 @@ class Protocol:
         for name, low, high in self.area_ranges:
             if not low <= high:
                 raise OptionError(f"area range {name!r} must be low:high with low <= high, not {low}:{high}")
+            if not name or name.isdigit():
+                raise OptionError(f"an area range cannot be called {name!r}: caps give metrics such names")
         if len({name for name, _, _ in self.area_ranges}) != len(self.area_ranges):
             raise OptionError("two area ranges have one name")
-        if not self.max_dets or any(
-            isinstance(m, bool) or not isinstance(m, int | np.integer) or m < 1 for m in self.max_dets
-        ):
-            raise OptionError(f"max_dets must be positive integers, not {list(self.max_dets)!r}")
+        integers = all(isinstance(m, int | np.integer) and not isinstance(m, bool) for m in self.max_dets)
+        if not self.max_dets or not integers or not all(1 <= m <= UNLIMITED for m in self.max_dets):
+            raise OptionError(f"max_dets must be positive integers up to {UNLIMITED}, not {list(self.max_dets)!r}")
+        object.__setattr__(self, "max_dets", tuple(map(int, self.max_dets)))
+        if not math.isfinite(self.epsilon):
+            raise OptionError(f"epsilon must be a finite number, not {self.epsilon!r}")
         if list(self.max_dets) != sorted(set(self.max_dets)):
             raise OptionError("max_dets must ascend without repeats")
         choices: tuple[tuple[str, object, tuple[str, ...]], ...] = (
@@ -149,9 +165,11 @@ def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
     OptionError
         Where the text is neither.
     """
-    if isinstance(spec, int | float):
+    if isinstance(spec, int | float | np.integer | np.floating):
         return (float(spec),)
     if not isinstance(spec, str):
+        if isinstance(spec, bytes):
+            raise OptionError(f"thresholds must be numbers or text, not {spec!r}")
         return tuple(float(value) for value in spec)
     try:
         if ":" not in spec:
@@ -194,6 +212,8 @@ def resolve(
     OptionError
         For an unknown name or a value that cannot be.
     """
+    if not isinstance(protocol, str | Protocol):
+        raise OptionError(f"protocol must be a name or a Protocol, not {type(protocol).__name__}")
     if isinstance(protocol, str):
         if protocol not in PRESETS:
             raise OptionError(f"unknown protocol {protocol!r}; one of: {', '.join(PRESETS)}")
@@ -207,7 +227,7 @@ def resolve(
         if area_ranges is not None:
             changes["area_ranges"] = tuple((str(k), float(low), float(high)) for k, (low, high) in area_ranges.items())
         if max_dets is not None:
-            caps = [max_dets] if isinstance(max_dets, int) else list(max_dets)
+            caps = [max_dets] if isinstance(max_dets, int | np.integer) else list(max_dets)
             changes["max_dets"] = tuple(sorted({UNLIMITED if cap is None else cap for cap in caps}))
     except (TypeError, ValueError, AttributeError) as error:
         if isinstance(error, OptionError):

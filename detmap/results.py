@@ -32,6 +32,9 @@ class Result(Mapping[str, float]):
     def __len__(self) -> int:
         return len(self._metrics)
 
+    __eq__ = object.__eq__  # two results are compared by what is asked of them: NaN is no equal of NaN
+    __hash__ = object.__hash__
+
     def rows(self) -> list[dict[str, Any]]:
         """Return a flat record per category or query."""
         raise NotImplementedError
@@ -42,7 +45,7 @@ class Result(Mapping[str, float]):
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return `to_dict` as JSON; undefined values become ``null``."""
-        return json.dumps(without_nan(self.to_dict()), indent=indent, allow_nan=False, ensure_ascii=False)
+        return json.dumps(without_nan(self.to_dict()), indent=indent, allow_nan=False)
 
     def to_frame(self) -> Any:
         """Return `rows` as a pandas data frame (extra ``frames``)."""

@@ -342,8 +342,10 @@ class _Reweighted:
         defined = np.ascontiguousarray(values[~np.isnan(per_category)].transpose(1, 2, 0))
         selections = [defined]
         if not protocol.per_class_metrics:
-            thresholds = np.array(protocol.iou_thresholds)
-            selections += [defined[thresholds == iou] for iou in (0.5, 0.75)]
+            for iou in (0.5, 0.75):
+                distance = np.abs(np.array(protocol.iou_thresholds) - iou)
+                nearest = int(np.argmin(distance))
+                selections.append(defined[nearest : nearest + 1] if distance[nearest] < 1e-9 else defined[:0])
         head = [float(np.mean(part.ravel())) if part.size else float("nan") for part in selections]
         return [*head, *map(float, per_category)]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import InputError
-from detmap.kernels import readonly
+from detmap.kernels import Frozen, readonly
 
 BoxFormat = Literal["xywh", "xyxy", "cxcywh"]
 
@@ -19,7 +19,7 @@ NOTICES = {
     "missing_iscrowd": "{n} annotations without iscrowd: taken as 0",
     "duplicate_annotation_ids": "{n} annotations repeat an id: each counts as an object of its own",
     "zero_id": "{n} annotations with id 0: matched like any other (pycocotools takes their match for a miss)",
-    "zero_sized_boxes": "{n} boxes without area: they overlap nothing",
+    "zero_sized_boxes": "{n} boxes of no width or height",
     "unknown_image": "{n} detections on images that the ground truth does not have: dropped",
     "unknown_category": "{n} detections of categories that the ground truth does not have: not scored",
     "no_detections": "no detections at all: every recall is 0",
@@ -57,16 +57,21 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
         place = np.empty(ascending.size, np.int32)
         place[ascending] = np.arange(ascending.size)
         return Ids(readonly(ids.values[ascending], ids.values.dtype), readonly(place[ids.codes], np.int32))
-    values = np.asarray(ids)
+    if isinstance(ids, list | tuple):
+        kinds = {str if isinstance(value, str) else bool if isinstance(value, bool) else int for value in ids}
+        if len(kinds) > 1 or bool in kinds:
+            raise _mixed_ids(source, field)
+        if str in kinds and any("\0" in value for value in ids):
+            raise InputError("an id holds a null character", source=source, field=field)
+    try:
+        values = np.asarray(ids)
+        values = values.astype(str) if values.dtype.kind == "T" else values
+    except ValueError:
+        raise _mixed_ids(source, field) from None
     if values.size == 0 and values.ndim == 1:
         return Ids(readonly((), np.int64), readonly((), np.int32))
-    if values.ndim != 1 or values.dtype.kind not in "iuUT":
-        raise InputError(
-            "ids must be a flat sequence, all integers or all strings",
-            source=source,
-            field=field,
-            remedy="give every image and category one id of one type",
-        )
+    if values.ndim != 1 or values.dtype.kind not in "iuU":
+        raise _mixed_ids(source, field)
     if values.dtype.kind == "u" and values.max() > np.iinfo(np.int64).max:
         raise InputError("an id is beyond 64 bits", source=source, field=field, value=int(values.max()))
     if values.dtype.kind in "iu":
@@ -82,6 +87,22 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
     return Ids(readonly(distinct, distinct.dtype), readonly(index.reshape(-1), np.int32))
 
 
+def coded(strings: Sequence[str]) -> Ids:
+    """Return the distinct strings and each one's code: an array of them all would be as wide as the widest."""
+    places: dict[str, int] = {}
+    codes = [places.setdefault(value, len(places)) for value in strings]
+    return Ids(np.array(list(places), str), np.array(codes, np.int32))
+
+
+def _mixed_ids(source: str, field: str) -> InputError:
+    return InputError(
+        "ids must be a flat sequence, all integers or all strings",
+        source=source,
+        field=field,
+        remedy="give every image and category one id of one type",
+    )
+
+
 def locate(ids: NDArray[Any], within: NDArray[Any]) -> NDArray[np.int64]:
     """Return the position of each of `ids` in the ascending array `within`, -1 where it is not there."""
     if not within.size or not ids.size or (ids.dtype.kind == "i") != (within.dtype.kind == "i"):
@@ -95,12 +116,18 @@ def _column(values: ArrayLike, dtype: Any, count: int, source: str, name: str, t
         column = readonly(values, dtype)
     except (TypeError, ValueError, OverflowError):
         raise InputError("expected numbers in a regular array", source=source, field=name) from None
+    if isinstance(values, np.ndarray) and values.flags.writeable and np.may_share_memory(values, column):
+        column = readonly(column.copy(), dtype)  # the caller may go on to use the array for something else
     if column.size == 0 and count == 0:
         column = readonly(np.empty((0, *tail)), dtype)
     if column.shape != (count, *tail):
         expected = " x ".join(str(n) for n in (count, *tail))
         raise InputError(f"shape {column.shape} where {expected} was expected", source=source, field=name)
     return column
+
+
+#: Coordinates beyond this have areas beyond what a float holds.
+_FARTHEST = 1e150
 
 
 def _first(bad: NDArray[np.bool_]) -> int:
@@ -112,10 +139,10 @@ def _boxes(boxes: ArrayLike, box_format: BoxFormat, count: int, source: str) -> 
     if box_format not in ("xywh", "xyxy", "cxcywh"):
         raise InputError("unknown box_format; one of xywh, xyxy, cxcywh", source=source, value=box_format)
     column = _column(boxes, np.float64, count, source, "boxes", (4,))
-    bad = ~np.isfinite(column).all(axis=1)
+    bad = ~(np.abs(column) <= _FARTHEST).all(axis=1)
     if bad.any():
         raise InputError(
-            "a box must be four finite numbers",
+            "a box must be four finite numbers" + ("" if np.isnan(column[bad]).any() else f" of at most {_FARTHEST:g}"),
             source=source,
             record=_first(bad),
             field="bbox",
@@ -148,7 +175,7 @@ def _zero_sized(boxes: NDArray[np.float64], sizes: bool) -> int:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GroundTruth:
+class GroundTruth(Frozen):
     """The objects to be found: one row per object, in the order in which they were given.
 
     Build one with `from_arrays`, `detmap.read_coco` or `detmap.read_voc`. Arrays are read-only.
@@ -273,7 +300,7 @@ class GroundTruth:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Detections:
+class Detections(Frozen):
     """What a detector says it found: one row per detection, in the order in which they were given.
 
     Build one with `from_arrays`, `detmap.read_coco_results` or `detmap.read_voc_results`. Arrays are read-only.
@@ -465,6 +492,8 @@ def select(ids: Sequence[Any] | ArrayLike, known: NDArray[Any], what: str) -> ND
     InputError
         Where one of them is not known.
     """
+    if not isinstance(ids, np.ndarray | Ids):
+        ids = list(ids)  # type: ignore[arg-type]  # sets and iterators too
     wanted = index_ids(ids, source="evaluate", field=what).values
     place = locate(wanted, known)
     if (place < 0).any():

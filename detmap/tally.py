@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from detmap import parallel
 from detmap.errors import DetmapError, StateError
 from detmap.hits import Hits
-from detmap.kernels import matching, readonly, sorting
+from detmap.kernels import Frozen, matching, readonly, sorting
 from detmap.protocols import Protocol
 from detmap.tables import locate
 
@@ -38,7 +38,7 @@ _MOST_PRECISIONS = 2**30
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Tally:
+class Tally(Frozen):
     """What happened to every detection, and how many positives there were to find. Frozen.
 
     Laws, with ``==`` for "the same bits in every array made from it" and `e` for `empty`:
@@ -47,7 +47,8 @@ class Tally:
     * ``a.merge(b) == b.merge(a)``;
     * however the images are split, the merged tallies of the parts equal the tally of the whole.
 
-    They hold because ties are broken by keys that are stored (image and rank within it, or file order), never by position.
+    They hold because ties are broken by keys that are stored (image and rank within it, or position in the file and then
+    those), never by the order of merging. For the third under ``ties="file"`` the parts must be of one file, or table.
 
     Attributes
     ----------
@@ -175,11 +176,13 @@ class Tally:
         if self.ranked:
             return self
         order = np.arange(len(self), dtype=np.int32)
-        if self.protocol.ties == "file":
-            order = np.argsort(self.order, kind="stable").astype(np.int32)
-        elif not grouped:
+        if not grouped:
             # Within an image the rows of a category stand by rank already, in every tally there is.
             order = _group(self.image, order, self.image_ids.size)[0]
+        if (
+            self.protocol.ties == "file"
+        ):  # two files may use one position: then images decide, as where ties go by image
+            order = order[np.argsort(self.order[order], kind="stable")]
         order, starts = _group(self.category, order, len(self.categories))
         blocks = parallel.split(np.diff(starts), max(len(self) / 16, 1.0))
         parallel.run(lambda a, b: sorting.sort_groups(self.scores, starts, a, b, order), blocks, threads)

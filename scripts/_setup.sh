@@ -7,7 +7,11 @@
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 _is_new_enough() {
-    "$1" -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1
+    "$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1
+}
+
+_has_pip() {  # an environment whose making was interrupted has none
+    "$1" -m pip --version >/dev/null 2>&1
 }
 
 _find_python() {
@@ -18,7 +22,7 @@ _find_python() {
             return
         fi
     done
-    echo "No Python 3.10 or newer was found (tried python3, python3.13 … python3.10); install one, or set PYTHON." >&2
+    echo "No Python 3.10 or newer was found with venv and pip (tried python3, python3.13 … python3.10); install one, or set PYTHON." >&2
     return 1
 }
 
@@ -28,11 +32,14 @@ setup_environment() {
     environment="${VIRTUAL_ENV:-}"
     if [ -z "$environment" ]; then
         environment="$PWD/.venv"
-        if ! _is_new_enough "$environment/bin/python"; then
+        if ! _is_new_enough "$environment/bin/python" || ! _has_pip "$environment/bin/python"; then
             base="$(_find_python)"
             echo "Making .venv with $("$base" --version)" >&2
             "$base" -m venv --clear "$environment"
         fi
+    elif ! _has_pip "$environment/bin/python"; then
+        echo "The active environment $environment has no Python with pip; deactivate it, or make it anew." >&2
+        return 1
     fi
     PYTHON="$environment/bin/python"
     wanted="$PWD ${1:-} $(git hash-object pyproject.toml)"

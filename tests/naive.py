@@ -389,6 +389,17 @@ def all_point_ap(ranks, positives, epsilon=0):
     return _total(envelope_at_hits(ranks, epsilon)) / positives if positives else math.nan
 
 
+def trapezoid_hits_ap(ranks, positives, epsilon=0):
+    """The known mistake of taking the precision at the hit before, 1 before the first. NaN without positives."""
+    if not positives:
+        return math.nan
+    before, terms = 1, []
+    for precision in precisions_at_hits(ranks, epsilon):
+        terms.append((precision + before) / 2)
+        before = precision
+    return _total(terms) / positives
+
+
 def trapezoid_ap(ranks, positives, epsilon=0):
     """Sum over hits of the mean of the precision there and at the rank before, divided once by the positives.
 

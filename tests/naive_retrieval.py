@@ -223,3 +223,18 @@ def err(gains, highest, k=None):
 
 def rbp(gains, p, highest=1):
     return sum((1 - p) * max(g, 0) / highest * p ** (rank - 1) for rank, g in enumerate(gains, 1))
+
+
+def roc_rates(distances, query_ids, gallery_ids, query_cameras, gallery_cameras, rates):
+    """fast-reid's evaluate_roc, over scikit-learn's curve."""
+    from sklearn.metrics import roc_curve
+
+    match, other = [], []
+    for q, row in enumerate(distances):
+        for i, distance in enumerate(row):
+            if gallery_ids[i] != query_ids[q]:
+                other.append(distance)
+            elif gallery_cameras[i] != query_cameras[q]:
+                match.append(distance)
+    fpr, tpr, _ = roc_curve(np.repeat([0, 1], [len(match), len(other)]), np.array(match + other))
+    return [tpr[np.argmin(np.abs(fpr - rate))] for rate in rates]

@@ -11,7 +11,7 @@ from workloads import NO_PARAMS, REAL_DATA
 
 import detmap
 
-AREA_NAMES = ("all", "small", "medium", "large", *map(str, range(4, 16)))
+AREA_NAMES = ("all", "small", "medium", "large", *(f"area{n}" for n in range(4, 16)))
 METRICS = (
     *("AP", "AP50", "AP75", "AP_small", "AP_medium", "AP_large"),
     *("AR_1", "AR_10", "AR_100", "AR_small", "AR_medium", "AR_large"),

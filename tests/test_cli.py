@@ -226,3 +226,31 @@ def test_module_and_face():
     assert all(getattr(detmap, name) is not None for name in detmap.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = detmap.nothing
+
+
+@pytest.mark.parametrize("form", ["table", "json", "markdown"])
+def test_a_terminal_without_the_characters(form, tmp_path):
+    document = json.loads(Path(TRUTH).read_text())
+    document["categories"][0]["name"] = "bär"
+    document["categories"].append({"id": 999, "name": "nothing"})
+    path = tmp_path / "gt.json"
+    path.write_text(json.dumps(document))
+    done = subprocess.run(
+        [sys.executable, "-m", "detmap", "eval", str(path), FOUND, "--per-class", "--format", form],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    if form == "json":
+        assert json.loads(done.stdout)["per_category"][0]["category"] == "bär"
+
+
+def test_a_full_disk_is_one_line():
+    command = f"{sys.executable} -m detmap eval {TRUTH} {FOUND} >/dev/full"
+    done = subprocess.run(
+        command, shell=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
+    assert "cannot write the output" in done.stderr
+    assert "Traceback" not in done.stderr

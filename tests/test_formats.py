@@ -183,13 +183,13 @@ REFUSED_RESULTS = {
     "record 1, field 'image_id': must be an integer or a string (got True)": broken(lambda r: r.update(image_id=True)),
     "record 1, field 'image_id': ids must be all integers or all strings": broken(lambda r: r.update(image_id="1")),
     "record 1, field 'image_id': is beyond 64 bits": broken(lambda r: r.update(image_id=2**70)),
-    "is longer than 1024 characters": broken(lambda r: r.update(image_id="x" * 5000)).replace(
+    "an id must have at most 256 characters": broken(lambda r: r.update(image_id="x" * 5000)).replace(
         b'"image_id": 1,', b'"image_id": "1",'
     ),
     "nested too deeply": b"[" * 200_000 + b"]" * 200_000,
-    "NaN and Infinity are not JSON": broken(lambda r: r.update(other=float("nan"))),
+    "NaN, Infinity and text that is not UTF-8 are not JSON": broken(lambda r: r.update(other=float("nan"))),
     "damaged gzip data": gzip.compress(encoded([RECORD]))[:10] + b"garbage, not deflate",
-    "cut short": gzip.compress(encoded([RECORD]))[:-12],
+    "damaged gzip data: Compressed file ended": gzip.compress(encoded([RECORD]))[:-12],
 }
 
 
@@ -331,6 +331,30 @@ def test_voc_sources(tmp_path):
     assert 0 < len(kept) < len(found)
 
 
+def test_what_a_folder_must_not_hold_twice():
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name in ("train/1.xml", "._1.xml", "val/1.xml"):
+            info = tarfile.TarInfo(name)
+            info.size = len(XML)
+            tar.addfile(info, io.BytesIO(XML.encode()))
+    with pytest.raises(InputError, match=r"two files of one name: 'train/1\.xml' and 'val/1\.xml'"):
+        detmap.read_voc(packed.getvalue())
+    line = "a .5 1 2 3 4"
+    with pytest.raises(InputError, match="is a second file for class cat, after comp3_det_test_cat"):
+        detmap.read_voc_results({"comp3_det_test_cat.txt": line, "comp4_det_val_cat.txt": line})
+
+
+def test_a_byte_order_mark_is_no_harm():
+    assert len(detmap.read_coco_results(b"\xef\xbb\xbf" + encoded([RECORD]))) == 1
+
+
+@pytest.mark.parametrize("ids", [["1", 2], [True, 2], ["a", "a\0"], [[1], [2, 3]], [1.5, 2]])
+def test_ids_that_are_not_of_one_kind(ids):
+    with pytest.raises(InputError):
+        detmap.Detections.from_arrays(image_ids=ids, category_ids=[1, 1], boxes=[[0, 0, 1, 1]] * 2, scores=[1, 1])
+
+
 def test_voc_objects_and_their_parts():
     truth = detmap.read_voc({"a.xml": XML})
     assert truth.boxes.tolist() == [[1, 2, 3, 5]]
@@ -347,7 +371,10 @@ REFUSED_XML = {
     "object 0, field 'name': is missing": XML.replace("<name>cat</name>", ""),
     "the far corner lies before the near one": XML.replace("<xmax>3<", "<xmax>0<"),
     "field 'difficult': must be 0 or 1 (got 'yes')": XML.replace("<difficult>1<", "<difficult>yes<"),
-    "nested too deeply": "<a>" * 100 + "</a>" * 100,
+    "nested too deeply": "<annotation>" * 100 + "</annotation>" * 100,
+    "field 'html': is not a VOC annotation": "<html></html>",
+    "is not valid XML: 'hex' is not a text encoding": '<?xml version="1.0" encoding="hex"?><annotation/>',
+    "field 'name': is longer than 256 characters": XML.replace(">cat<", ">" + "c" * 300 + "<"),
 }
 
 
@@ -364,7 +391,7 @@ REFUSED_LINES = {
     "line 1, field 'score': must be a finite number (got b'nan')": "a nan 1 2 3 4\n",
     "line 3, field 'xmin': must be a finite number (got b'x')": "a .5 1 2 3 4\n\na .5 x 2 3 4",
     "line 1: the far corner lies before the near one": "a .5 5 2 3 4",
-    "line 1: has a field of absurd length": "a" * 10_000 + " .5 1 2 3 4",
+    "line 1: has a field of absurd length or content": "a" * 10_000 + " .5 1 2 3 4",
 }
 
 

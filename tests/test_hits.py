@@ -47,6 +47,7 @@ def test_worked_example(relevance, positives, interpolation, exact):
         "step": naive.step_ap,
         "all-point": naive.all_point_ap,
         "trapezoid": naive.trapezoid_ap,
+        "trapezoid-hits": naive.trapezoid_hits_ap,
         "11-point": lambda r, p: naive.n_point_ap(r, p, GRIDS["11-point"].tolist()),
     }[interpolation](ranks, positives)
     assert twin == exact
@@ -104,6 +105,7 @@ TWINS = {
     "11-point": naive.voc_ap_11,
     "101-point": lambda ranks, positives: naive.n_point_ap(ranks, positives, naive.RECALL_THRESHOLDS),
     "trapezoid": naive.trapezoid_ap,
+    "trapezoid-hits": naive.trapezoid_hits_ap,
 }
 
 
@@ -216,7 +218,9 @@ def test_rankings_that_cannot_be(arguments, more, says):
 
 
 def test_an_unknown_interpolation():
-    with pytest.raises(detmap.OptionError, match="one of: step, all-point, trapezoid, 11-point, 101-point"):
+    with pytest.raises(
+        detmap.OptionError, match="one of: step, all-point, trapezoid, trapezoid-hits, 11-point, 101-point"
+    ):
         detmap.average_precision([1], interpolation="12-point")
 
 

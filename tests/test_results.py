@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 from pathlib import Path
 
 import naive
@@ -154,3 +155,58 @@ def test_text_forms():
     assert results.without_nan({"a": [np.float64("inf"), np.int64(3), np.array([1.5, np.nan])]}) == {
         "a": [None, 3, [1.5, None]]
     }
+
+
+def test_what_the_caller_does_to_an_array_later_changes_nothing():
+    boxes, scores = np.array([[0.0, 0, 5, 5]]), np.array([0.5])
+    found = detmap.Detections.from_arrays(image_ids=[1], category_ids=[1], boxes=boxes, scores=scores)
+    boxes[:], scores[:] = np.nan, np.nan
+    assert found.boxes.tolist() == [[0, 0, 5, 5]]
+    assert found.scores.tolist() == [0.5]
+
+
+def test_pickles_are_read_only_and_equal(tables, result):
+    truth, found, tally = pickle.loads(pickle.dumps((*tables, result.tally)))
+    for column in (truth.boxes, truth.images.codes, found.scores, tally.hit, detmap.Hits.from_ranks([[1]]).ranks):
+        assert not column.flags.writeable
+    assert dict(detmap.evaluate(truth, found)) == dict(result) == dict(detmap.DetectionResult(tally))
+    error = pickle.loads(pickle.dumps(MissingDependencyError("a", "b", "c")))
+    assert str(error) == "c needs a: pip install 'detmap[b]'"
+
+
+def test_names_never_collide(tables):
+    with pytest.raises(OptionError, match="an area range cannot be called '10'"):
+        detmap.evaluate(*tables, area_ranges={"all": (0, 1e10), "10": (0, 100)})
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=[1, 1], category_ids=[1, 2], boxes=[[0, 0, 9, 9]] * 2, category_names={1: "cat", 2: "cat"}
+    )
+    found = detmap.Detections.from_arrays(image_ids=[1], category_ids=[1], boxes=[[0, 0, 9, 9]], scores=[1])
+    result = detmap.evaluate(truth, found, "voc2012")
+    assert dict(result) == {"mAP": 0.5, "AP_cat_1": 1.0, "AP_cat_2": 0.0}
+
+
+def test_a_computed_threshold_is_found(tables):
+    result = detmap.evaluate(*tables, iou_thresholds="0.05:0.95:0.05")
+    assert 0.5 not in result.protocol.iou_thresholds
+    assert result.AP50 == detmap.evaluate(*tables).AP50
+
+
+def test_categories_of_another_kind_are_refused(tables):
+    truth, found = tables
+    words = detmap.Detections.from_arrays(
+        image_ids=found.images.values[found.images.codes],
+        category_ids=found.categories.codes.astype(str),
+        boxes=found.boxes,
+        scores=found.scores,
+    )
+    with pytest.raises(InputError, match="category ids such as '0' never match the ground truth's, such as 1"):
+        detmap.evaluate(truth, words)
+
+
+def test_hits_are_checked():
+    with pytest.raises(InputError, match="'starts': must ascend"):
+        detmap.Hits(np.array([0, 10**7]), np.array([1]), np.array([10**7]), np.array([1]))
+    with pytest.raises(InputError, match="'items': 2 values where 1 belong"):
+        detmap.Hits(np.array([0, 1]), np.array([1]), np.array([1]), np.array([1, 2]))
+    with pytest.raises(OptionError, match="NaN is no recall"):
+        detmap.Hits.from_ranks([[1]]).interpolate([math.nan])

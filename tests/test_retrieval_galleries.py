@@ -123,6 +123,22 @@ def test_cuhk03_draws_are_seeded_and_tend_to_the_expectation():
     assert not np.array_equal(drawn, exact)
 
 
+@given(galleries(most_queries=4, most_items=14, levels=9, people=3))
+@settings(max_examples=200, deadline=None)
+def test_true_positive_rates_equal_fast_reid(data):
+    pytest.importorskip("sklearn")
+    rates = [0.0, 0.1, 0.25, 0.5, 0.9, 1.0]
+    names = [f"TPR@FPR={rate:g}" for rate in rates]
+    result = evaluated(evaluate_distances, *data, metrics=["mAP", *names])
+    other = (data[1][:, None] != data[2]).any()
+    if result is None or not other:
+        return
+    assert [result[name] for name in names] == pytest.approx(naive.roc_rates(*data, rates), abs=1e-15)
+    assert "mAP" in result
+    with pytest.raises(OptionError, match="rate must be"):
+        evaluate_distances(*data, metrics=["TPR@FPR=2"])
+
+
 TIE_METRICS = ["AP", "AP(trapezoid)", "AP@3", "P@2", "R@3", "RR", "RR@2", "nDCG@4", "CMC@2", "INP"]
 
 

@@ -453,3 +453,17 @@ def test_every_pair_of_parts():
         )
         one, other = (detmap.match(truth, found, image_ids=part) for part in parts)
         assert_same_tally(one.merge(other), whole)
+
+
+def test_tallies_of_separate_files_merge_the_same_either_way():
+    """Positions in two files coincide: then the image decides."""
+    tallies = []
+    for image, corner in ((1, 0.0), (2, 50.0)):
+        truth = detmap.GroundTruth.from_arrays(image_ids=[image], category_ids=["cat"], boxes=[[0, 0, 9, 9]])
+        found = detmap.Detections.from_arrays(
+            image_ids=[image], category_ids=["cat"], boxes=[[corner, 0, 9, 9]], scores=[0.5]
+        )
+        tallies.append(detmap.match(truth, found, "voc2012"))
+    one, other = tallies
+    assert_same_tally(one.merge(other), other.merge(one))
+    assert detmap.DetectionResult(one.merge(other))["mAP"] == 0.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import mmap
 import os
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from detmap.errors import InputError
+from detmap.errors import InputError, shorten
 from detmap.formats._scan import map_file
 
 Buffer = bytes | mmap.mmap
@@ -30,24 +31,16 @@ def inflate(data: Buffer, source: str) -> bytes:
         Where the data is damaged or grows beyond the bounds.
     """
     limit = max(_LEAST_LIMIT, _FACTOR * len(data))
-    out, rest = io.BytesIO(), bytes(data)
     try:
-        while rest:
-            member = zlib.decompressobj(wbits=31)
-            while not member.eof:
-                piece = member.decompress(rest, 1 << 24)
-                rest = member.unconsumed_tail
-                out.write(piece)
-                if out.tell() > limit:
-                    raise InputError(
-                        f"grows beyond {limit >> 20} MiB when decompressed", source=source, remedy="decompress it first"
-                    )
-                if not piece and not rest and not member.eof:
-                    raise InputError("the compressed data is cut short", source=source, remedy="copy the file again")
-            rest = member.unused_data.lstrip(b"\0")
-    except zlib.error as error:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            out = file.read(limit + 1)
+    except (EOFError, OSError, zlib.error) as error:
         raise InputError(f"damaged gzip data: {error}", source=source, remedy="copy the file again") from None
-    return out.getvalue()
+    if len(out) > limit:
+        raise InputError(
+            f"grows beyond {limit >> 20} MiB when decompressed", source=source, remedy="decompress it first"
+        )
+    return out
 
 
 def read_bytes(source: Source, name: str) -> tuple[Buffer, str]:
@@ -67,6 +60,8 @@ def read_bytes(source: Source, name: str) -> tuple[Buffer, str]:
             data = map_file(path)
         except OSError as error:
             raise unreadable(path, error) from None
+        except ValueError as error:  # a path with a null character in it
+            raise InputError(f"cannot be read: {error}", source=name) from None
     elif isinstance(source, bytes):
         data = source
     elif isinstance(source, bytearray | memoryview):
@@ -102,7 +97,7 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
     Parameters
     ----------
     source : path, bytes, file object, or mapping of str to bytes or str
-        A folder, a tar archive (compressed or not), or the files themselves by name.
+        A folder, a tar archive (``.tar``, ``.tar.gz``), or the files themselves by name.
 
     Raises
     ------
@@ -121,12 +116,25 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
         if isinstance(source, str | os.PathLike) and os.path.isdir(source):
             name = os.fspath(source)
             for file in sorted(Path(source).glob(f"*{suffix}")):
+                if file.name.startswith("._") or not file.is_file():  # what macOS leaves beside files
+                    continue
                 yield file.name, file.read_bytes(), str(file)
                 count += 1
         else:
             data, name = read_bytes(source, name)
             with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-                inside = {Path(m.name).name: m for m in archive if m.isreg() and m.name.endswith(suffix)}
+                inside: dict[str, tarfile.TarInfo] = {}
+                for member in archive:
+                    key = Path(member.name).name
+                    if not member.isreg() or not key.endswith(suffix) or key.startswith("._"):
+                        continue
+                    if key in inside:
+                        raise InputError(
+                            f"holds two files of one name: {shorten(inside[key].name)} and {shorten(member.name)}",
+                            source=name,
+                            remedy="pack one folder only",
+                        )
+                    inside[key] = member
                 if any(member.issparse() for member in inside.values()):
                     raise InputError("holds sparse files", source=name, remedy="unpack it first")
                 for key in sorted(inside):

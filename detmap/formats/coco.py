@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from detmap.errors import InputError
 from detmap.formats._scan import Strings, scan_ground_truth, scan_results
 from detmap.formats._source import Buffer, Source, read_bytes
-from detmap.tables import Detections, GroundTruth, Ids
+from detmap.tables import Detections, GroundTruth, Ids, coded
 
 Id = int | str
 
-_LONGEST_ID = 1024
+_LONGEST_ID = 256
 _WORTH_SCANNING = 1 << 20  # bytes; below it, loading the scanner takes longer than all else
 
 
@@ -42,7 +42,7 @@ class _Annotation(msgspec.Struct, gc=False):
     bbox: tuple[float, float, float, float]
     area: float
     id: Id | None = None
-    iscrowd: int | bool | None = None
+    iscrowd: int | float | bool | None = None
     ignore: int | float | bool | None = None
 
 
@@ -204,8 +204,13 @@ def _complete(column: NDArray[np.float64] | None) -> bool:
 
 
 def _short(*columns: Any) -> bool:
-    """Return whether no id is longer than is taken."""
-    return all(len(value) <= _LONGEST_ID for ids in columns if isinstance(ids, Strings) for value in ids.values)
+    """Return whether every id is one that is taken."""
+    return all(
+        len(value) <= _LONGEST_ID and "\0" not in value
+        for ids in columns
+        if isinstance(ids, Strings)
+        for value in ids.values
+    )
 
 
 def _result_columns(records: list[_Result], name: str) -> dict[str, Any]:
@@ -242,6 +247,8 @@ def _parse(
     data: Buffer, name: str, decode: Callable[[Buffer], Any], check: Callable[[Any, str], Any], lines: bool = False
 ) -> Any:
     """Decode `data`, or raise the error that says what is wrong with it."""
+    if data[:3] == b"\xef\xbb\xbf":  # the mark that some programs write before UTF-8
+        data = data[3:]
     try:
         return decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
@@ -256,16 +263,25 @@ def _parse(
         raise InputError(problem, source=name, remedy="is it the right file, and complete?") from None
     check(document, name)
     # Every field that is read is in order: what remains is NaN or Infinity somewhere else, which is not JSON.
-    raise InputError(f"is not valid JSON: {reason}", source=name, remedy="NaN and Infinity are not JSON")
+    raise InputError(
+        f"is not valid JSON: {reason}", source=name, remedy="NaN, Infinity and text that is not UTF-8 are not JSON"
+    )
 
 
-def _ids(values: list[Any], source: str, kind: str, field: str) -> NDArray[Any]:
+def _ids(values: list[Any], source: str, kind: str, field: str) -> NDArray[Any] | Ids:
     """Return ids as one integer or string column."""
     kinds = set(map(type, values))
     if kinds == {str}:
-        if max(map(len, values)) > _LONGEST_ID:
-            raise InputError(f"an id is longer than {_LONGEST_ID} characters", source=source, field=field)
-        return np.array(values)
+        for record, value in enumerate(values):
+            if len(value) > _LONGEST_ID or "\0" in value:
+                raise InputError(
+                    f"an id must have at most {_LONGEST_ID} characters, none of them null",
+                    source=source,
+                    record=f"{kind} {record}",
+                    field=field,
+                    value=value,
+                )
+        return coded(values)
     if len(kinds) > 1:
         first = type(values[0])
         record = next(i for i, value in enumerate(values) if type(value) is not first)

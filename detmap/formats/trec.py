@@ -74,7 +74,8 @@ def _fields(
     source: Source, kind: str, least: int, most: int | None, wanted: int
 ) -> tuple[NDArray[np.bytes_], NDArray[np.bytes_], list[bytes], list[int], str]:
     """Return queries, documents, the texts of field `wanted`, the line numbers, and the name of the file."""
-    data, name = read_bytes(source, kind)
+    content, name = read_bytes(source, kind)
+    data = bytes(content)
     if b"\0" in data:
         raise InputError("holds a zero byte: not a text file", source=name)
     queries, documents, texts, lines = [], [], [], []

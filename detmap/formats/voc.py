@@ -13,12 +13,13 @@ import numpy as np
 
 from detmap.errors import InputError
 from detmap.formats._source import Source, members, name_of, read_bytes
-from detmap.tables import Detections, GroundTruth
+from detmap.tables import Detections, GroundTruth, coded
 
 _DEEPEST = 64  # elements within elements
 _LONGEST = 256  # characters of a field: columns are as wide as their widest
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
-_RESULTS = re.compile(r"comp\d+_det_[^_]+_(?P<name>.+)\.txt$")
+_RESULTS = re.compile(r"comp\d+_det_[^_]+_(?P<name>.+)\.txt")
+_FIELDS = {"name", "difficult", *(f"bndbox/{corner}" for corner in _CORNERS)}
 
 Folder = Source | Mapping[str, bytes | str]
 
@@ -29,7 +30,7 @@ def read_voc(annotations: Folder, image_set: str | PathLike[str] | Iterable[str]
     Parameters
     ----------
     annotations : path, bytes, file object, or mapping of file name to XML
-        The folder ``Annotations`` of one XML file per image, a tar archive of it (compressed or not), or its
+        The folder ``Annotations`` of one XML file per image, a tar archive of it (``.tar``, ``.tar.gz``), or its
         files. An image's id is its file's name without ``.xml``.
     image_set : path or iterable of str, optional
         The images to read: a file of ``ImageSets/Main`` (its first column), or the ids. All by default.
@@ -66,8 +67,8 @@ def read_voc(annotations: Folder, image_set: str | PathLike[str] | Iterable[str]
         )
     corners = np.array(boxes, np.float64).reshape(-1, 4)
     return GroundTruth.from_arrays(
-        image_ids=np.array(image_ids, str),
-        category_ids=np.array(names, str),
+        image_ids=coded(image_ids),
+        category_ids=coded(names),
         boxes=corners,
         box_format="xyxy",
         areas=(corners[:, 2] - corners[:, 0] + 1) * (corners[:, 3] - corners[:, 1] + 1),
@@ -105,6 +106,10 @@ def _objects(data: bytes, source: str) -> list[tuple[str, list[float], bool]]:
         text.clear()
         if len(path) > _DEEPEST:
             raise InputError("nested too deeply", source=source)
+        if path[0] != "annotation":
+            raise InputError(
+                "is not a VOC annotation", source=source, field=path[0], remedy="its root must be annotation"
+            )
         if path == ["annotation", "object"]:
             fields.clear()
 
@@ -112,8 +117,8 @@ def _objects(data: bytes, source: str) -> list[tuple[str, list[float], bool]]:
         if path[:2] == ["annotation", "object"]:
             if len(path) == 2:
                 found.append(_object(fields, source, len(found)))
-            else:
-                fields.setdefault("/".join(path[2:]), "".join(text).strip())
+            elif len(path) <= 4 and (field := "/".join(path[2:])) in _FIELDS:
+                fields.setdefault(field, "".join(text).strip())
         path.pop()
         text.clear()
 
@@ -123,7 +128,9 @@ def _objects(data: bytes, source: str) -> list[tuple[str, list[float], bool]]:
     parser.CharacterDataHandler = text.append
     try:
         parser.Parse(data, True)
-    except expat.ExpatError as error:
+    except InputError:
+        raise
+    except (expat.ExpatError, LookupError, ValueError) as error:  # the latter two: encodings that are none
         raise InputError(f"is not valid XML: {error}", source=source, remedy="is the file complete?") from None
     return found
 
@@ -132,6 +139,10 @@ def _object(fields: Mapping[str, str], source: str, record: int) -> tuple[str, l
     corners = []
     if not fields.get("name"):
         raise InputError("is missing", source=source, record=f"object {record}", field="name")
+    if len(fields["name"]) > _LONGEST:
+        raise InputError(
+            f"is longer than {_LONGEST} characters", source=source, record=f"object {record}", field="name"
+        )
     for corner in _CORNERS:
         value = fields.get(f"bndbox/{corner}")
         if value is None:
@@ -153,7 +164,7 @@ def _object(fields: Mapping[str, str], source: str, record: int) -> tuple[str, l
 
 def _number(text: str | bytes, source: str, record: str, field: str) -> float:
     try:
-        value = float(text)
+        value = float(text) if not set(text) & {"_", ord("_")} else float("nan")  # float() takes 1_000
     except ValueError:
         value = float("nan")
     if not np.isfinite(value):
@@ -169,7 +180,7 @@ def read_voc_results(
     Parameters
     ----------
     results : path, bytes, file object, or mapping of file name to text
-        The folder of ``comp4_det_test_{class}.txt``, a tar archive of it (compressed or not), or its files;
+        The folder of ``comp4_det_test_{class}.txt``, a tar archive of it (``.tar``, ``.tar.gz``), or its files;
         each line holds image id, score, xmin, ymin, xmax, ymax.
     ground_truth, unknown_images
         As in `detmap.read_coco_results`.
@@ -184,31 +195,46 @@ def read_voc_results(
     InputError
         Where a name or a line is not of that form.
     """
-    ids, names, numbers = [], [], []
+    ids: list[str] = []
+    names: list[str] = []
+    numbers = []
+    files: dict[str, str] = {}
     for file, data, place in members(results, ".txt", "results"):
-        match = _RESULTS.search(file)
+        match = _RESULTS.fullmatch(file)
         if not match:
             raise InputError(
                 "the file's name does not say its class", source=place, remedy="call it comp4_det_test_{class}.txt"
             )
+        if match["name"] in files:
+            raise InputError(
+                f"is a second file for class {match['name']}, after {files[match['name']]}",
+                source=place,
+                remedy="keep the results of one competition and image set in the folder",
+            )
+        files[match["name"]] = file
         lines = [line.split() for line in data.splitlines()]
         rows = [line for line in lines if line]
         try:
             if max((len(part) for row in rows for part in row), default=0) > _LONGEST:
                 raise ValueError
             column = np.array([row[1:] for row in rows], np.bytes_).reshape(len(rows), 5).astype(np.float64)
-            ids.append(np.array([row[0].decode() for row in rows], str))
-            bad = not np.isfinite(column).all() or (column[:, 3:] < column[:, 1:3]).any()
+            ids += [row[0].decode() for row in rows]
+            bad = (
+                b"\0" in data
+                or not np.isfinite(column).all()
+                or (column[:, 3:] < column[:, 1:3]).any()
+                or b"_" in b"".join(part for row in rows for part in row[1:])
+            )
         except ValueError:
             bad = True
         if bad:
             raise _bad_line(lines, place)
         numbers.append(column)
-        names.append(np.full(len(rows), match["name"]))
+        names += [match["name"]] * len(rows)
     table = np.concatenate(numbers)
     detections = Detections.from_arrays(
-        image_ids=np.concatenate(ids),
-        category_ids=np.concatenate(names),
+        image_ids=coded(ids),
+        category_ids=coded(names),
         boxes=table[:, 1:],
         scores=table[:, 0],
         box_format="xyxy",
@@ -219,8 +245,8 @@ def read_voc_results(
 
 def _bad_line(lines: list[list[bytes]], source: str) -> InputError:
     for number, line in enumerate(lines, 1):
-        if any(len(part) > _LONGEST for part in line):
-            return InputError("has a field of absurd length", source=source, record=f"line {number}")
+        if any(len(part) > _LONGEST or b"\0" in part for part in line):
+            return InputError("has a field of absurd length or content", source=source, record=f"line {number}")
         if line and len(line) != 6:
             return InputError(
                 f"has {len(line)} fields where 6 are expected",

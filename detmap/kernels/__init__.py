@@ -37,6 +37,21 @@ def compiled_before(function: Callable[..., Any]) -> bool:
     return any(Path(stats.cache_path).glob(name))
 
 
+def _freeze(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return readonly(value, value.dtype)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(_freeze, value))
+    return value
+
+
+class Frozen:
+    """A class of read-only columns, which leave a pickle read-only again: for others a kernel would be compiled anew."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({name: _freeze(value) for name, value in state.items()})
+
+
 def readonly(array: Any, dtype: DTypeLike) -> NDArray[Any]:
     """Return `array` as a read-only C-contiguous view (or copy, where needed) of `dtype`.
 

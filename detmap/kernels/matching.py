@@ -62,6 +62,43 @@ def mark_misses(areas: Array, ranges: Array, thresholds: int, begin: int, end: i
 
 
 @kernel
+def _worse(candidates: Candidates, a: int, b: int) -> Any:
+    """Return whether candidate `a` overlaps less than `b`; of equals the earlier ground truth is the worse."""
+    return candidates.iou[a] < candidates.iou[b] or (
+        candidates.iou[a] == candidates.iou[b] and candidates.ground_truth[a] < candidates.ground_truth[b]
+    )
+
+
+@kernel
+def _rise(candidates: Candidates, first: int, count: int, rising: Array) -> None:
+    """Write a detection's candidates from the worst to the best: a handful by insertion, many by a heap."""
+    if count <= 32:
+        for i in range(count):
+            j = i
+            while j > 0 and _worse(candidates, first + i, rising[j - 1]):
+                rising[j] = rising[j - 1]
+                j -= 1
+            rising[j] = first + i
+        return
+    for i in range(count):
+        rising[i] = first + i
+    for end in range(2 * count - 1, 0, -1):
+        if end >= count:  # first make a heap, from the last parent up
+            root, size = end - count, count
+        else:  # then move its best behind it
+            rising[0], rising[end] = rising[end], rising[0]
+            root, size = 0, end
+        while 2 * root + 1 < size:
+            child = 2 * root + 1
+            if child + 1 < size and _worse(candidates, rising[child], rising[child + 1]):
+                child += 1
+            if not _worse(candidates, rising[root], rising[child]):
+                break
+            rising[root], rising[child] = rising[child], rising[root]
+            root = child
+
+
+@kernel
 def match(
     cells: Cells,
     candidates: Candidates,
@@ -115,16 +152,13 @@ def match(
             if only_best:
                 rising[0] = first
                 for i in range(first + 1, last):
-                    if candidates.iou[i] > candidates.iou[rising[0]]:
+                    best = candidates.iou[rising[0]]
+                    earlier = candidates.ground_truth[i] < candidates.ground_truth[rising[0]]
+                    if candidates.iou[i] > best or (candidates.iou[i] == best and earlier):
                         rising[0] = i
                 count = 1
             else:
-                for i in range(first, last):
-                    j = i - first
-                    while j > 0 and candidates.iou[rising[j - 1]] > candidates.iou[i]:
-                        rising[j] = rising[j - 1]
-                        j -= 1
-                    rising[j] = i
+                _rise(candidates, first, count, rising)
             for w in range(words):
                 done, passed = np.uint64(0), np.uint64(0)
                 for real in (True, False):

@@ -41,8 +41,8 @@ class Boxes(NamedTuple):
 class Candidates(NamedTuple):
     """The ground truth that may match, for the detections of a block of cells, one after the other.
 
-    Detection *r* of the block has ``ground_truth[first[r]:last[r]]``, ascending positions within its cell, and their
-    overlaps ``iou[first[r]:last[r]]``.
+    Detection *r* of the block has ``ground_truth[first[r]:last[r]]``, positions within its cell in no particular order, and
+    their overlaps ``iou[first[r]:last[r]]``.
     """
 
     first: Array
@@ -179,11 +179,7 @@ def box_candidates(
                     value = inter / (area if crowd[ground_truth.order[start + name]] else area + right[g, 4] - inter)
                 if not value >= lowest:  # nor is it where areas vanished and 0 / 0 came out
                     continue
-                j = used  # candidates of a detection stand in the order of the ground truth, which the sweep loses
-                while j > first[d] and found[j - 1] > name:
-                    found[j], iou[j] = found[j - 1], iou[j - 1]
-                    j -= 1
-                found[j], iou[j] = name, value
+                found[used], iou[used] = name, value
                 used += 1
             last[d] = used
         row += count

@@ -520,3 +520,35 @@ def rank_samples(positive: Array, negative: Array, out_ahead: Array, out_tied: A
             out_tied[i] = stop - j + upto - below
         j = stop
         upto = below
+
+
+@kernel
+def tally_intervals(
+    values: Array,
+    rows: Array,
+    first_row: int,
+    junk_starts: Array,
+    junk: Array,
+    steps: Array,
+    begin: int,
+    end: int,
+    between: Array,
+    equal: Array,
+) -> None:
+    """Count the distances of queries ``[begin, end)`` in the intervals of ascending `steps`, junk left out.
+
+    Adds to ``between[g]`` those below ``steps[g]`` and above the step before (the last element: above all), and to
+    ``equal[g]`` those equal to it. Rows and junk as in `rank_relevant`.
+    """
+    for q in range(begin, end):
+        row = values[rows[q - first_row] : rows[q - first_row + 1]]
+        for i in range(row.size + junk_starts[q + 1] - junk_starts[q]):
+            one = 1
+            at = i
+            if i >= row.size:
+                one, at = -1, junk[junk_starts[q] + i - row.size]
+            g = _place(steps, steps.size, row[at])
+            if g < steps.size and steps[g] == row[at]:
+                equal[g] += one
+            else:
+                between[g] += one

@@ -396,6 +396,8 @@ def scan_records(
     row = state[ROW]
     ever = state[EVER]
     always = state[ALWAYS]
+    integers = state[INTEGERS]
+    strings = state[STRINGS]
     doubtful = state[DOUBTS]
     status = FAILED
     while True:
@@ -499,11 +501,11 @@ def scan_records(
                             i = -1
                             break
                         words[at] = np.uint64(begin << LENGTH_BITS | i - 1 - begin)
-                        state[STRINGS] |= bit
+                        strings |= bit
                     else:
                         value, i = _integer(data, i, powers)
                         words[at] = np.uint64(value)
-                        state[INTEGERS] |= bit
+                        integers |= bit
                 elif kind == FLAG:
                     c = _byte(data, i)
                     word0 = _load(data, i)
@@ -565,6 +567,8 @@ def scan_records(
     state[ROW] = row
     state[EVER] = ever
     state[ALWAYS] = always
+    state[INTEGERS] = integers
+    state[STRINGS] = strings
     state[DOUBTS] = doubtful
 
 

@@ -243,8 +243,7 @@ class COCO:
                 extend = _extend_keypoints
             if extend is not None:
                 dataset["categories"] = copy.deepcopy(self.dataset["categories"])
-            if extend is _extend_box and images is not None:
-                waiting = {list} == {type(ann["bbox"]) for ann in anns}
+            waiting = extend is _extend_box and images is not None
             if extend is not None and not waiting:
                 for number, ann in enumerate(anns, 1):
                     extend(number, ann)
@@ -389,7 +388,7 @@ def _index_of(ids: list[Any]) -> Ids | None:
     if not (kinds <= {int, np.int32, np.int64} or kinds == {str}):
         return None
     try:
-        return index_ids(ids, source="results", field="image_id")
+        return index_ids(np.array(ids, None if kinds == {str} else np.int64), source="results", field="image_id")
     except (InputError, OverflowError):
         return None
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import DetmapError
 from detmap.kernels import readonly
 from detmap.kernels.assignment import assign
 from detmap.pycocotools import fast
@@ -144,10 +143,10 @@ class COCOeval:
     def _evaluate_whole(self) -> bool:
         if self.params.iouType != _BOX or not self._whole():
             return False
-        frozen = copy.deepcopy(self.params)
+        frozen = copy.deepcopy(self.params, {id(identity): identity for identity in self.params.imgIds})
         try:
             snapshot = fast.take(self.params, self.cocoGt, self.cocoDt, frozen)
-        except (fast.UnusualError, DetmapError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
+        except fast.UNUSUAL:
             return False  # the faithful path has the answer, or raises what pycocotools does
         for name in _INSIDE:
             self.__dict__.pop(name, None)
@@ -342,8 +341,10 @@ def _cell(p: Any, cells: Any, image: Any, category: Any) -> list[Any]:
 
 
 def _best_first(dts: list[Any], cap: Any) -> list[Any]:
-    order = np.argsort([-d["score"] for d in dts], kind="mergesort")
-    return [dts[i] for i in order[0:cap]]
+    scores = [-d["score"] for d in dts]
+    if len(scores) < 2:
+        return dts[0:cap]
+    return [dts[i] for i in np.array(scores).argsort(kind="stable")[0:cap].tolist()]
 
 
 def _cell_ious(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
@@ -407,58 +408,50 @@ def _evaluate_cell(
         return [None] * len(area_ranges)
     found = _best_first(dt, cap)
     T, D, G = len(p.iouThrs), len(found), len(gt)
+    overlaps: Any = ious[image, category] if G and D else ()
+    detection_ids, scores = [d["id"] for d in found], [d["score"] for d in found]
+    if len(overlaps):
+        if len(overlaps) < D:
+            raise IndexError(f"overlaps of {len(overlaps)} detections where there are {D}")
+        crowd = np.array([int(g["iscrowd"]) for g in gt], np.bool_)
+        keeps = readonly([_above_zero(identity) for identity in detection_ids], np.bool_)
+        thresholds = readonly(p.iouThrs, np.float64)
     out = []
     for area_range in area_ranges:
         low, high = area_range[0], area_range[1]
         for g in gt:
             g["_ignore"] = 1 if g["ignore"] or g["area"] < low or g["area"] > high else 0
-        order = np.argsort([g["_ignore"] for g in gt], kind="mergesort")
+        order = sorted(range(G), key=lambda i: gt[i]["_ignore"])
         truth = [gt[i] for i in order]
         ignored = np.array([g["_ignore"] for g in truth])
-        overlaps = ious[image, category]
         matched, taken = np.zeros((T, D)), np.zeros((T, G))
-        skipped = np.zeros((T, D), np.bool_)
+        outside = np.array([d["area"] < low or d["area"] > high for d in found], np.bool_)
         if len(overlaps):
-            crowd = [int(g["iscrowd"]) for g in truth]
-            chosen, taker = _assign(overlaps[:, order][:D], ignored, crowd, found, p.iouThrs)
+            chosen, taker = np.empty((T, D), np.int64), np.empty((T, G), np.int64)
+            sorted_overlaps = readonly(overlaps[:, order][:D], np.float64)
+            skip, free = readonly(ignored, np.bool_), readonly(crowd[order], np.bool_)
+            assign(sorted_overlaps, skip, free, keeps, thresholds, chosen, taker)
             _write_ids(matched, chosen, truth)
             _write_ids(taken, taker, found)
-            if G:
-                skipped = (chosen >= 0) & (ignored[chosen] == 1)
-        outside = np.array([d["area"] < low or d["area"] > high for d in found], np.bool_)
+            ignore = ((chosen >= 0) & skip[chosen]) | ((matched == 0) & outside)
+        else:
+            ignore = np.repeat(outside[None], T, axis=0)
         out.append(
             {
                 "image_id": image,
                 "category_id": category,
                 "aRng": area_range,
                 "maxDet": cap,
-                "dtIds": [d["id"] for d in found],
+                "dtIds": detection_ids.copy(),
                 "gtIds": [g["id"] for g in truth],
                 "dtMatches": matched,
                 "gtMatches": taken,
-                "dtScores": [d["score"] for d in found],
+                "dtScores": scores.copy(),
                 "gtIgnore": ignored,
-                "dtIgnore": skipped | ((matched == 0) & outside),
+                "dtIgnore": ignore,
             }
         )
     return out
-
-
-def _assign(overlaps: Any, ignored: Any, crowd: Any, found: list[Any], thresholds: Any) -> tuple[Any, Any]:
-    """Return which ground truth each detection takes, shape (T, d), and who took each, shape (T, g); or -1."""
-    if len(overlaps) < len(found):
-        raise IndexError(f"overlaps of {len(overlaps)} detections where there are {len(found)}")
-    chosen, taker = np.empty((len(thresholds), len(found)), np.int64), np.empty((len(thresholds), len(crowd)), np.int64)
-    assign(
-        readonly(overlaps, np.float64),
-        readonly(ignored, np.bool_),
-        readonly(crowd, np.bool_),
-        readonly([_above_zero(d["id"]) for d in found], np.bool_),
-        readonly(thresholds, np.float64),
-        chosen,
-        taker,
-    )
-    return chosen, taker
 
 
 def _above_zero(identity: Any) -> bool:
@@ -494,28 +487,38 @@ def _accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.floa
         for a, area in enumerate(area_places):
             first = (category * areas + area) * images
             held = [cell for cell in (cells[first + i] for i in image_places) if cell is not None]
-            if not held:
+            positives = sum(int(np.count_nonzero(cell["gtIgnore"] == 0)) for cell in held)
+            if not positives:
                 continue
-            positives = np.count_nonzero(np.concatenate([cell["gtIgnore"] for cell in held]) == 0)
-            if positives == 0:
-                continue
+            longest = max(len(cell["dtScores"]) for cell in held)
+            made: dict[Any, Any] = {}  # one for all caps that cut nothing off
             for m, cap in enumerate(caps):
-                found = np.concatenate([cell["dtScores"][0:cap] for cell in held])
-                order = np.argsort(-found, kind="mergesort")
-                found = found[order]
-                hit = np.concatenate([cell["dtMatches"][:, 0:cap] for cell in held], axis=1)[:, order] != 0
-                skip = np.concatenate([cell["dtIgnore"][:, 0:cap] for cell in held], axis=1)[:, order]
-                counted = np.logical_not(skip)
-                true = np.cumsum(hit & counted, axis=1).astype(np.float64)
-                false = np.cumsum(~hit & counted, axis=1).astype(np.float64)
-                for t in range(len(true)):
-                    recalls = true[t] / positives
-                    recall[t, k, a, m] = recalls[-1] if recalls.size else 0
-                    envelope = true[t] / (false[t] + true[t] + np.spacing(1))
-                    envelope = np.maximum.accumulate(envelope[::-1])[::-1]
-                    places = np.searchsorted(recalls, p.recThrs, side="left")
-                    reached = int(np.argmax(places == recalls.size)) if (places == recalls.size).any() else R
-                    precision[t, :, k, a, m] = scores[t, :, k, a, m] = 0
-                    precision[t, :reached, k, a, m] = envelope[places[:reached]]
-                    scores[t, :reached, k, a, m] = found[places[:reached]]
+                cut = cap if cap < longest else None
+                if cut not in made:
+                    made[cut] = _curves(held, cut, positives, p.recThrs)
+                own = made[cut]
+                T = len(own[0])
+                recall[np.arange(T), k, a, m] = own[0]
+                precision[np.arange(T), :, k, a, m] = own[1]
+                scores[np.arange(T), :, k, a, m] = own[2]
     return {"precision": precision, "recall": recall, "scores": scores}
+
+
+def _curves(cells: list[Any], cap: Any, positives: int, grid: Any) -> tuple[Any, Any, Any]:
+    """Return the recall (T,), and precision and scores (T, R) of one ranking over cells."""
+    found = np.concatenate([cell["dtScores"][0:cap] for cell in cells])
+    order = np.argsort(-found, kind="stable")
+    found = found[order]
+    hit = np.concatenate([cell["dtMatches"][:, 0:cap] for cell in cells], axis=1)[:, order] != 0
+    counted = np.logical_not(np.concatenate([cell["dtIgnore"][:, 0:cap] for cell in cells], axis=1)[:, order])
+    true = np.cumsum(hit & counted, axis=1).astype(np.float64)
+    false = np.cumsum(~hit & counted, axis=1).astype(np.float64)
+    recalls = true / positives
+    envelopes = np.maximum.accumulate((true / (false + true + np.spacing(1)))[:, ::-1], axis=1)[:, ::-1]
+    precision, scores = np.zeros((len(true), len(grid))), np.zeros((len(true), len(grid)))
+    for t in range(len(true)):
+        places = np.searchsorted(recalls[t], grid, side="left")
+        reached = int(np.argmax(places == found.size)) if (places == found.size).any() else len(grid)
+        precision[t, :reached] = envelopes[t, places[:reached]]
+        scores[t, :reached] = found[places[:reached]]
+    return recalls[:, -1] if found.size else np.zeros(len(true)), precision, scores

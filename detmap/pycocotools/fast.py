@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection import DetectionResult, match
-from detmap.errors import OptionError
+from detmap.errors import DetmapError, OptionError
 from detmap.kernels import readonly
 from detmap.protocols import COCO as PRESET
 from detmap.pycocotools.coco import COCO, Results
 from detmap.tables import Detections, GroundTruth, Ids, index_ids, locate
 from detmap.tally import Tally
 
-_CHUNK = 2048  # records that stay in the processor's cache while their fields are read one after the other
+_CHUNK = 512  # records that stay in the processor's cache while their fields are read one after the other
 
 
 class UnusualError(Exception):
     """Ids, numbers or params with which only the faithful path gives pycocotools' answer."""
+
+
+#: What `take` raises for such, and for records that pycocotools refuses in its own way.
+UNUSUAL = (
+    UnusualError, DetmapError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, struct.error
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,8 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
 
     Raises
     ------
-    UnusualError
-        See there. Other exceptions come from records that pycocotools refuses in its own way.
+    One of `UNUSUAL`
+        Where only the faithful path has the answer.
     """
     if p.useCats not in (0, 1):
         raise UnusualError
@@ -84,7 +90,7 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
         PRESET,
         name="pycocotools",
         iou_thresholds=_floats(p.iouThrs),
-        area_ranges=tuple((str(a), float(low), float(high)) for a, (low, high) in enumerate(p.areaRng)),
+        area_ranges=tuple((f"range {a}", float(low), float(high)) for a, (low, high) in enumerate(p.areaRng)),
         max_dets=tuple(p.maxDets),
         use_categories=bool(p.useCats),
     )
@@ -92,54 +98,45 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
     if not images.size or not categories.size or np.unique(categories).size < categories.size:
         raise UnusualError
     filters = {"imgIds": p.imgIds, "catIds": p.catIds} if p.useCats else {"imgIds": p.imgIds}
-    cells = set(p.imgIds), set(p.catIds)
 
     def dts() -> list[Any]:
         records: list[Any] = coco_dt.loadAnns(coco_dt.getAnnIds(**filters))
         return records
 
-    def visited(records: list[Any]) -> list[Any]:
-        return [r for r in records if r["image_id"] in cells[0] and r["category_id"] in cells[1]]
-
     gts = coco_gt.loadAnns(coco_gt.getAnnIds(**filters))
-    sought = visited(gts)
-    results: Results | None = coco_dt.__dict__.get("_results") if type(coco_dt) is COCO else None
-    records = visited(dts()) if results is None else results.records
-    truth, found = _Columns.read(sought, scored=False), _Columns.read(records, results.images if results else None)
+    sought, truth = _Columns.read(gts, scored=False).visited(gts, images, categories)
     crowd, areas = np.array([g["iscrowd"] for g in sought] or [0]), _numbers([g["area"] for g in sought])
     if crowd.dtype.kind not in "bi" or ((crowd != 0) & (crowd != 1)).any() or not _ids([g["id"] for g in sought]).all():
         raise UnusualError
-    if results is None:
-        own = _numbers([d["area"] for d in records])
-        if (_ids([d["id"] for d in records]) <= 0).any() or (own != found.boxes[:, 2] * found.boxes[:, 3]).any():
+    results: Results | None = coco_dt.__dict__.get("_results") if type(coco_dt) is COCO else None
+    if results is not None:
+        found = _Columns.read(results.records, results.images).visited((), images, categories)[1]
+    else:
+        records = dts()
+        seen, found = _Columns.read(records).visited(records, images, categories)
+        own = _numbers([d["area"] for d in seen])
+        if (_ids([d["id"] for d in seen]) <= 0).any() or (own != found.boxes[:, 2] * found.boxes[:, 3]).any():
             raise UnusualError
-    truth_image, truth_category = _places(truth.images, images), _places(truth.categories, categories)
-    image, category = _places(found.images, images), _places(found.categories, categories)
-    kept = (image >= 0) & (category >= 0)
-    if not kept.all():
-        image, category = image[kept], category[kept]
-        found = replace(found, boxes=found.boxes[kept], scores=found.scores[kept])
     if not (found.plain() and truth.plain()):
         raise UnusualError
 
-    codes = readonly(np.arange(categories.size), np.int64)
     tally = match(
         GroundTruth(
-            images=Ids(images, readonly(truth_image, np.int32)),
-            categories=Ids(codes, readonly(truth_category, np.int32)),
+            images=truth.images,
+            categories=truth.categories,
             category_names=tuple(map(str, p.catIds)),
-            boxes=readonly(truth.boxes, np.float64),
+            boxes=truth.boxes,
             box_sizes=True,
             areas=readonly(areas, np.float64),
             crowd=readonly(crowd[: areas.size], np.bool_),
             difficult=readonly(np.zeros(areas.size), np.bool_),
         ),
         Detections(
-            images=Ids(images, readonly(image, np.int32)),
-            categories=Ids(codes, readonly(category, np.int32)),
-            boxes=readonly(found.boxes, np.float64),
+            images=found.images,
+            categories=found.categories,
+            boxes=found.boxes,
             box_sizes=True,
-            scores=readonly(found.scores, np.float64),
+            scores=found.scores,
         ),
         protocol,
     )
@@ -153,7 +150,7 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
 
 @dataclass(frozen=True)
 class _Columns:
-    """The fields of records: ids as they are, boxes (n, 4) and scores (n,) or (0,) as float64."""
+    """The fields of records: ids, boxes (n, 4) and scores (n,) or (0,) as float64."""
 
     images: Ids
     categories: Ids
@@ -175,27 +172,46 @@ class _Columns:
             if scored:
                 scores[rows] = _numbers([record["score"] for record in chunk])
             listed = [record["bbox"] for record in chunk]
-            if set(map(type, listed)) != {list} or set(map(len, listed)) != {4}:
+            if set(map(type, listed)) != {list}:
                 raise UnusualError
-            flat = list(chain.from_iterable(listed))
+            x, y, width, height = zip(*listed, strict=True)
+            packed = struct.pack(f"{4 * len(chunk)}d", *x, *y, *width, *height)
+            boxes[rows] = np.frombuffer(packed).reshape(4, -1).T
             # pycocotools multiplies width and height as they come: in single precision if that is what they are
-            kinds = set(map(type, flat[2::4])) | set(map(type, flat[3::4]))
-            boxes[rows] = _numbers(flat).reshape(-1, 4)
+            kinds = set(map(type, width)) | set(map(type, height))
             if scored and not kinds <= {float, int, np.float64}:
                 raise UnusualError
             if int in kinds and not (np.abs(boxes[rows, 2:]) < 2**26).all():
                 raise UnusualError  # a product of integers that floats would round
         return cls(images or _indexed(image_ids), _indexed(category_ids), boxes, scores)
 
+    def visited(
+        self, records: Sequence[Any], images: NDArray[Any], categories: NDArray[Any]
+    ) -> tuple[Sequence[Any], _Columns]:
+        """Return what lies on these images and is of these categories, with their places for ids."""
+        image, category = _places(self.images, images), _places(self.categories, categories)
+        boxes, scores = self.boxes, self.scores
+        kept = (image >= 0) & (category >= 0)
+        if not kept.all():
+            image, category, boxes = image[kept], category[kept], boxes[kept]
+            scores = scores[kept] if scores.size else scores
+            records = [record for record, keep in zip(records, kept, strict=False) if keep]
+        return records, _Columns(
+            Ids(images, readonly(image, np.int32)),
+            Ids(readonly(np.arange(categories.size), np.int64), readonly(category, np.int32)),
+            readonly(boxes, np.float64),
+            readonly(scores, np.float64),
+        )
+
     def plain(self) -> bool:
         """Return whether these are proper boxes, whose areas neither vanish nor overflow, with scores that can be ranked."""
         sizes = self.boxes[:, 2:]
         areas = sizes[:, 0] * sizes[:, 1]
         return bool(
-            np.isfinite(self.boxes).all()
-            and (sizes >= 0).all()
-            and (areas < 1e300).all()
-            and (areas[sizes.all(axis=1)] > 0).all()
+            np.isfinite(self.boxes.sum())
+            and sizes.min(initial=0) >= 0
+            and areas.max(initial=0) < 1e300
+            and not sizes[areas == 0].all(axis=1).any()
             and not np.isnan(self.scores).any()
         )
 

@@ -51,7 +51,7 @@ class Patch:
             if not isinstance(module, ModuleType) or module_name.split(".")[0] == "detmap":
                 continue
             for name, value in list(vars(module).items()):
-                if isinstance(value, type) and id(value) in instead:
+                if id(value) in instead:
                     self._old.append((module, name, value))
                     setattr(module, name, instead[id(value)])
                     replaced.append(f"{module_name}.{name}")

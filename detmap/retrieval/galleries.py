@@ -249,18 +249,29 @@ def _rank(rows: Rows, gallery: Gallery, convention: Convention, begin: int, end:
 SHOTS = {"cuhk03": ranking.DRAW, "cuhk03_exact": ranking.EXPECT, "sysu": ranking.MERGE}
 
 
+Blocks = Sequence[tuple[int, int]]
+
+
 def _score(
-    blocks: Iterator[tuple[Ranked, int]], gallery: Gallery, metrics: Any, convention: Convention
+    cuts: Blocks, rows_of: Callable[[int, int], Rows], gallery: Gallery, metrics: Any, convention: Convention, seed: int
 ) -> RankingResult:
-    requests = parse_all(REID_METRICS if metrics is None else metrics, convention)
-    if metrics is None and convention.ties == "expected":
-        requests = [r for r in requests if r.metric.expected]
+    """Rank and score block by block; ``rows_of(begin, end)(a, b)`` are the distances of queries ``[a, b)``."""
+    names = [metrics] if isinstance(metrics, str) else list(REID_METRICS if metrics is None else metrics)
+    rates = {name: _rate(name) for name in names if _is_rate(name)}
+    requests = parse_all([name for name in names if name not in rates], convention)
     total = 0
+    matched: list[NDArray[np.float64]] = []
 
     def ranked() -> Iterator[Ranked]:
         nonlocal total
-        for block, junk in blocks:
+        for begin, end in cuts:
+            rows = rows_of(begin, end)
+            block, junk = _rank(rows, gallery, convention, begin, end, seed)
             total += junk
+            if rates:
+                starts, relevant, _, _ = gallery.lists(begin, end)
+                owner = np.repeat(np.arange(end - begin), np.diff(starts))
+                matched.append(np.asarray(rows(begin, end)[owner, relevant], dtype=np.float64))
             yield block
 
     reason = "the identities of queries and gallery have nothing in common"
@@ -270,7 +281,71 @@ def _score(
             reason = "all matches share the query's camera, which makes them junk; are the cameras right?"
     result = score(ranked(), np.arange(gallery.queries), requests, convention, reason=reason)
     result.junk = total
+    if rates:
+        found = _true_positive_rates(cuts, rows_of, gallery, np.concatenate(matched), list(rates.values()))
+        result.add({f"TPR@FPR={rate:g}": value for rate, value in zip(rates.values(), found, strict=True)})
     return result
+
+
+def _is_rate(name: Any) -> bool:
+    return isinstance(name, str) and name.replace(" ", "").upper().startswith("TPR@FPR=")
+
+
+def _rate(name: str) -> float:
+    try:
+        rate = float(name.partition("=")[2])
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate <= 1:
+        raise OptionError(f"{name!r}: the rate must be from 0 to 1, as in TPR@FPR=0.001")
+    return rate
+
+
+def _true_positive_rates(
+    cuts: Blocks,
+    rows_of: Callable[[int, int], Rows],
+    gallery: Gallery,
+    matched: NDArray[np.float64],
+    wanted: list[float],
+) -> list[float]:
+    """Return fast-reid's TPR at given FPRs, over all pairs that are not junk.
+
+    A pair is called different at distance *t* or more: TPR is the share of the pairs of different identity that are, FPR
+    that of the matching pairs. The point of scikit-learn's ``roc_curve`` whose FPR is nearest is taken, the first of equally
+    near ones; that curve leaves out points between two equal steps.
+    """
+    steps, matches = np.unique(matched, return_counts=True)
+    between, equal = np.zeros(steps.size + 1, np.int64), np.zeros(steps.size, np.int64)
+    read = readonly(steps, np.float64)
+    for begin, end in cuts:
+        rows = rows_of(begin, end)
+        _, _, junk_starts, junk = gallery.lists(begin, end)
+
+        def task(
+            a: int, b: int, rows: Rows = rows, begin: int = begin, starts: Any = junk_starts, junk: Any = junk
+        ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+            counts = np.zeros(steps.size + 1, np.int64), np.zeros(steps.size, np.int64)
+            block = readonly(rows(begin + a, begin + b), np.float64)
+            width = readonly(np.arange(b - a + 1) * gallery.items, np.int64)
+            ranking.tally_intervals(block.ravel(), width, a, starts, junk, read, a, b, *counts)
+            return counts
+
+        for part in parallel.run(task, parallel.even(end - begin, None)):
+            between += part[0]
+            equal += part[1]
+    different = equal - matches
+    # From the largest distance down: the matching pairs, and the others, at each step and between it and the next.
+    p, n = matches[::-1], different[::-1]
+    gap = between[::-1]
+    false_rate = np.cumsum(p) / max(int(matches.sum()), 1)
+    true_count = np.cumsum(gap[:-1] + n)
+    dropped = np.zeros(p.size, np.bool_)
+    dropped[:-1] = (gap[1:-1] == 0) & (p[:-1] == p[1:]) & (n[:-1] == n[1:])
+    dropped[:1] &= gap[0] > 0  # the first point of all stays, and so does the last
+    rates = np.concatenate(([0.0], false_rate[~dropped]))
+    counts = np.concatenate(([0], true_count[~dropped]))
+    total = int(between.sum() + different.sum())
+    return [float(counts[np.argmin(np.abs(rates - x))] / total) if total else float("nan") for x in wanted]
 
 
 def evaluate_distances(
@@ -299,7 +374,8 @@ def evaluate_distances(
     query_cameras, gallery_cameras : array_like of int or str, shapes (q,), (g,), optional
         An item with the query's identity and camera is junk: it is taken out of the ranking.
     metrics : sequence of str, optional
-        Names of the metric table; mAP (step and trapezoid), mINP and CMC by default.
+        Names of the metric table, and ``TPR@FPR=0.001`` (fast-reid's, over all pairs); mAP (step and trapezoid), mINP and
+        CMC by default.
     convention : str or Convention
         See ``detmap conventions``. The single decisions (``ties=``, ``empty=``, ``normalizer=``, ``interpolation=``,
         ``cmc=`` ...) can be given besides.
@@ -332,8 +408,7 @@ def evaluate_distances(
         queries, items, query_ids, gallery_ids, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
     )
     cuts = parallel.split(gallery.last - gallery.first + 1, _BLOCK_ITEMS)
-    blocks = (_rank(lambda a, b: matrix[a:b], gallery, decided, begin, end, seed) for begin, end in cuts)
-    return _score(blocks, gallery, metrics, decided)
+    return _score(cuts, lambda begin, end: lambda a, b: matrix[a:b], gallery, metrics, decided, seed)
 
 
 def evaluate_features(
@@ -395,8 +470,7 @@ def evaluate_features(
     cuts = [(begin, min(begin + height, queries)) for begin in range(0, queries, height)]
     if len(cuts) > 1 and cuts[-1][1] - cuts[-1][0] == 1:  # BLAS rounds a single row in another way
         cuts[-2:] = [(cuts[-2][0], cuts[-1][1])]
-    blocks = (_rank(block(begin, end), relation, decided, begin, end, seed) for begin, end in cuts)
-    return _score(blocks, relation, metrics, decided)
+    return _score(cuts, block, relation, metrics, decided, seed)
 
 
 def _features(values: ArrayLike, source: str) -> NDArray[Any]:
@@ -426,19 +500,18 @@ def _distances(
     out: NDArray[Any] = np.empty((len(ours), len(gallery)), kind)
     own = np.einsum("ij,ij->i", ours, ours)
     if metric == "cosine":
-        ours = ours / np.sqrt(np.where(own > 0, own, 1))[:, None]
+        ours = ours / -np.sqrt(np.where(own > 0, own, 1))[:, None]
+    else:  # scaling by a power of two rounds nothing
+        ours = ours * (-1 if metric == "dot" else -2)
     for low in range(0, len(gallery), _TILE):
         tile: NDArray[Any] = np.asarray(gallery[low : low + _TILE], dtype=kind)
         part = out[:, low : low + _TILE]
         np.matmul(ours, tile.T, out=part)
         inside = squares[low : low + _TILE]
-        if metric == "dot":
-            np.negative(part, out=part)
-        elif metric == "cosine":
-            part /= -np.sqrt(np.where(inside > 0, inside, 1))
+        if metric == "cosine":
+            part /= np.sqrt(np.where(inside > 0, inside, 1))
             part += 1
-        else:
-            part *= -2
+        elif metric != "dot":
             part += own[:, None]
             part += inside
     return out

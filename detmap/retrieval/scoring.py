@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from detmap import plots
 from detmap.errors import InputError, OptionError
 from detmap.hits import Curve, Hits
 from detmap.kernels import curves
@@ -85,9 +87,17 @@ class RankingResult(Result):
     def __str__(self) -> str:
         width = max(map(len, self._metrics), default=0)
         lines = [f"{name:<{width}}  {value:.4f}" for name, value in self._metrics.items()]
+        return "\n".join([*lines, f"[{self.describe()}]"])
+
+    def describe(self) -> str:
+        """Return in one line what was decided and how many queries there were."""
         counts = ", ".join(f"{count} {kind}" for kind, count in self.queries.items() if count or kind == "scored")
         junk = f"; {self.junk} junk items left out" if self.junk else ""
-        return "\n".join([*lines, f"[{self.convention.describe()}; queries: {counts}{junk}]"])
+        return f"{self.convention.describe()}; queries: {counts}{junk}"
+
+    def add(self, metrics: Mapping[str, float]) -> None:
+        """Take up numbers that are not means over queries; for the entry that makes the result."""
+        self._metrics.update(metrics)
 
     def _kept(self) -> Hits:
         if self.hits is None:
@@ -166,17 +176,39 @@ class RankingResult(Result):
             "per_query": self.rows(),
         }
 
-    def plot(self, path: str | None = None, *, kind: str = "auto") -> Any:
-        """Draw the precision-recall curve (``kind="pr"``) or CMC (``"cmc"``; the default where it was evaluated)."""
-        from detmap import plots
+    def line(self, label: str | None = None) -> plots.Line:
+        """Return the mean interpolated curve to draw, beside those of other results."""
+        recalls = np.linspace(0, 1, 101)
+        return plots.Line(label or self.convention.name, recalls, None, self.interpolated_precision(recalls))
 
-        if kind == "cmc" or (kind == "auto" and self.cmc is not None):
+    def plot(
+        self, path: str | os.PathLike[str] | None = None, *, kind: str = "auto", queries: Sequence[int] | None = None
+    ) -> Any:
+        """Draw CMC (``kind="cmc"``; the default where it was evaluated) or precision against recall (``"pr"``).
+
+        Parameters
+        ----------
+        path : path, optional
+            Write the picture there, as .svg or .png.
+        queries : sequence of int, optional
+            Draw the curves of these queries (places in `query_ids`), raw and interpolated, instead of the mean.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        if kind not in ("auto", "cmc", "pr"):
+            raise OptionError(f"kind must be auto, cmc or pr, not {kind!r}")
+        if kind == "cmc" or (kind == "auto" and queries is None and self.cmc is not None):
             if self.cmc is None:
                 raise OptionError("CMC was not evaluated")
             return plots.cmc({self.convention.name: self.cmc}, path=path)
-        recalls = np.linspace(0, 1, 101)
-        curve = plots.Line(self.convention.name, recalls, None, self.interpolated_precision(recalls))
-        return plots.precision_recall([curve], path=path)
+        if queries is None:
+            return plots.precision_recall([self.line()], path=path)
+        found = [(str(self.query_ids[q]), self.curve(q)) for q in queries]
+        return plots.precision_recall(
+            [plots.Line(name, c.recall, c.precision, c.interpolated) for name, c in found], path=path
+        )
 
 
 class _ByName(Mapping[str, NDArray[np.float64]]):

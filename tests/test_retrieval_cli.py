@@ -1,0 +1,163 @@
+"""The commands for rankings, and the pictures."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import detmap
+from detmap import cli
+from detmap.errors import OptionError
+from detmap.retrieval import CONVENTIONS, evaluate_distances, evaluate_rankings, evaluate_run
+
+QRELS = "1 0 a 1\n1 0 b 0\n2 0 c 2\n2 0 d 1\n"
+RUN = "1 Q0 b 1 0.9 x\n1 Q0 a 2 0.8 x\n2 Q0 c 1 5 x\n2 Q0 z 2 4 x\n2 Q0 d 3 3 x\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "qrels").write_text(QRELS)
+    (tmp_path / "run").write_text(RUN)
+    (tmp_path / "other").write_text(RUN.replace("0.9", "0.7"))
+    rng = np.random.default_rng(0)
+    labels = {"query_ids": np.arange(4), "gallery_ids": np.arange(20) % 5}
+    cameras = {"query_cameras": np.zeros(4, int), "gallery_cameras": rng.integers(0, 2, 20)}
+    np.savez(tmp_path / "reid.npz", distances=rng.random((4, 20)), **labels, **cameras)
+    features = {"query_features": rng.random((4, 3)), "gallery_features": rng.random((20, 3))}
+    np.savez(tmp_path / "features.npz", **features, **labels)
+    codes = {"query_codes": rng.integers(0, 2, (4, 8)), "gallery_codes": rng.integers(0, 2, (20, 8))}
+    np.savez(tmp_path / "codes.npz", **codes, query_labels=labels["query_ids"], gallery_labels=labels["gallery_ids"])
+    np.savez(tmp_path / "pickled.npz", distances=np.array([{}], dtype=object), **labels)
+    np.savez(tmp_path / "few.npz", distances=rng.random((4, 20)))
+    return tmp_path
+
+
+def run(capsys, *arguments):
+    code = cli.main([str(a) for a in arguments])
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+def test_trec(capsys, files):
+    code, out, _ = run(capsys, "trec", files / "qrels", files / "run", "--metrics", "map,ndcg@10,P_5")
+    assert code == 0
+    assert re.search(r"^mAP +0\.6667 +trec: step AP / all relevant, ties docid", out, re.M)
+    assert "nDCG@10" in out
+    code, out, _ = run(
+        capsys, "trec", files / "qrels", files / "run", "--metrics", "map", "--per-query", "--format", "csv"
+    )
+    assert out == "query,AP\n1,0.5\n2,0.8333333333333333\n"
+    code, out, _ = run(capsys, "trec", files / "qrels", files / "run", "--format", "json", "--out", files / "all.json")
+    assert json.loads(out) == json.loads((files / "all.json").read_text())
+    assert json.loads(out)["queries"]["scored"] == 2
+
+
+def test_trec_several_runs(capsys, files):
+    paths = [str(files / "run"), str(files / "other")]
+    code, out, _ = run(capsys, "trec", files / "qrels", *paths, "--metrics", "map", "--format", "json")
+    assert [json.loads(out)[p]["metrics"]["mAP"] for p in paths] == [2 / 3, 11 / 12]
+    code, out, _ = run(capsys, "trec", files / "qrels", *paths, "--metrics", "map", "--format", "markdown")
+    assert (code, "0.6667 | 0.9167" in out) == (0, True)
+    code, out, _ = run(capsys, "trec", files / "qrels", *paths, "--metrics", "map", "--plot", files / "two.svg")
+    assert (code, (files / "two.svg").read_text().count("<svg")) == (0, 1)
+
+
+def test_reid_and_hashing(capsys, files):
+    code, out, _ = run(capsys, "reid", files / "reid.npz", "--plot", files / "cmc.png")
+    assert code == 0
+    assert re.search(r"^CMC@1 +0\.\d{4} +reid: ", out, re.M)
+    assert (files / "cmc.png").read_bytes()[:4] == b"\x89PNG"
+    code, out, _ = run(
+        capsys, "reid", files / "features.npz", "--metric", "cosine", "--metrics", "mAP", "--ties", "worst"
+    )
+    assert (code, "ties worst" in out) == (0, True)
+    code, out, _ = run(capsys, "hashing", files / "codes.npz", "--k", "5", "--per-query")
+    assert (code, "mAP@5" in out, out.count("\n") > 8) == (0, True, True)
+
+
+def test_conventions_are_all_listed(capsys):
+    for form in ("table", "json", "csv", "markdown"):
+        code, out, _ = run(capsys, "conventions", "--format", form)
+        assert code == 0
+        assert all(name in out for name in CONVENTIONS)
+    assert {"trec", "trec10", "ranx", "beir", "msmarco", "kaggle", "torchmetrics"} <= set(CONVENTIONS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trec", "nothing", "run"], "no such file"),
+        (["trec", "qrels", "qrels"], r"qrels:1: 4 fields where 6 belong"),
+        (["trec", "qrels", "run", "--metrics", "mapp"], "unknown metric 'mapp'"),
+        (["trec", "qrels", "run", "--convention", "x"], "unknown convention"),
+        (["reid", "pickled.npz"], "pickled objects"),
+        (["reid", "run"], "no .npz file"),
+        (["reid", "few.npz"], "has no array query_ids"),
+        (["reid", "reid.npz", "--plot", "x.pdf"], "as .svg or .png"),
+        (["hashing", "reid.npz"], "has no array query_codes"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(capsys, files, arguments, message, monkeypatch):
+    monkeypatch.chdir(files)
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(rf"detmap: error: .*{message}.*\n", err)
+
+
+def test_plots_hold_what_they_draw(tmp_path):
+    result = evaluate_run({"a": {"x": 1, "y": 1}}, {"a": {"x": 2.0, "n": 1.0, "y": 0.5}}, "map")
+    figure = result.plot(kind="pr", queries=[0])
+    raw, envelope = figure.axes[0].lines
+    assert raw.get_ydata().tolist() == [1, 0.5, 2 / 3]
+    assert envelope.get_ydata().tolist() == [1, 1, 2 / 3, 2 / 3]
+    assert len(figure.axes[0].collections) == 1  # the shaded area
+    mean = result.plot(tmp_path / "mean.svg")
+    assert mean.axes[0].lines[0].get_ydata()[-1] == 2 / 3
+    first = (tmp_path / "mean.svg").read_bytes()
+    result.plot(tmp_path / "mean.svg")
+    assert (tmp_path / "mean.svg").read_bytes() == first
+    reid = evaluate_distances(np.arange(6.0).reshape(1, 6), [1], [0, 1, 1, 2, 3, 4])
+    assert reid.plot().axes[0].lines[0].get_ydata().tolist() == [0, 1, 1, 1, 1, 1]
+    with pytest.raises(OptionError, match="CMC was not evaluated"):
+        result.plot(kind="cmc")
+
+
+def test_labels_fit_and_many_lines_are_drawn(tmp_path):
+    from detmap import plots
+
+    recall = np.linspace(0, 1, 5)
+    name = "a very long name of a category with $math$ and\nlines " * 4
+    lines = [plots.Line(f"{i} {name}", recall, 1 - recall / (i + 1), None) for i in range(20)]
+    figure = plots.precision_recall(lines, path=tmp_path / "many.png")
+    (legend,) = figure.legends
+    assert len(legend.get_texts()) == plots.NAMED
+    figure.canvas.draw()
+    box, inside = legend.get_window_extent(), figure.axes[0].get_window_extent()
+    assert inside.x1 < box.x0
+    assert inside.width > 200
+    assert box.x1 <= figure.bbox.x1
+    assert box.y0 >= figure.bbox.y0
+    styles = {(line.get_color(), line.get_linestyle()) for line in figure.axes[0].lines[: plots.NAMED]}
+    assert len(styles) == plots.NAMED
+    with pytest.raises(OptionError, match="no curve"):
+        plots.precision_recall([])
+
+
+def test_detection_draws_the_same_way(tmp_path):
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=[1, 1], category_ids=[1, 1], boxes=[[0, 0, 9, 9], [20, 0, 9, 9]], box_format="xywh"
+    )
+    found = detmap.Detections.from_arrays(
+        image_ids=[1, 1], category_ids=[1, 1], boxes=[[0, 0, 9, 9], [50, 0, 9, 9]], scores=[0.9, 0.8], box_format="xywh"
+    )
+    figure = detmap.evaluate(truth, found).plot(tmp_path / "pr.svg")
+    assert figure.axes[0].lines[0].get_ydata().tolist() == [1 / (1 + np.spacing(1)), 0.5]
+    assert (tmp_path / "pr.svg").exists()
+
+
+def test_text_stays_one_line_for_hostile_ids():
+    result = evaluate_rankings([[1]], metrics="mAP")
+    assert "\x1b" not in str(result)

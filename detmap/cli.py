@@ -445,6 +445,16 @@ def _add_rankings(commands: Any) -> None:
     trec.add_argument(
         "--judged-only", action="store_true", help="take documents without a judgement out of the ranking"
     )
+    trec.add_argument(
+        "--compare",
+        nargs="?",
+        const="",
+        metavar="METRIC",
+        help="test every pair of runs query by query, by AP or this metric: t, Wilcoxon, randomisation, bootstrap",
+    )
+    trec.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="what the draws of --compare follow from; default: 0"
+    )
     reid = commands.add_parser(
         "reid",
         help="score re-identification",
@@ -494,20 +504,55 @@ def _trec(options: argparse.Namespace) -> None:
     if options.complete:
         given["missing"] = "zero"
     results = {path: evaluate_run(options.qrels, path, **given) for path in options.runs}
-    if len(results) == 1:
+    if len(results) == 1 and options.compare is None:
         _finish(next(iter(results.values())), options, options.runs[0])
         return
-    _finish_several(results, options)
+    _finish_several(results, options, None if options.compare is None else _compared(results, options))
 
 
-def _finish_several(results: dict[str, Any], options: argparse.Namespace) -> None:
-    """Show several runs side by side, and each by itself where a row per query is asked for."""
+def _compared(results: dict[str, RankingResult], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return a row per pair of runs: the difference, its interval over queries, and p-values after Holm's correction."""
+    import numpy as np
+
+    from detmap.statistics import compare_queries
+    from detmap.tables import locate
+
+    first = next(iter(results.values())).per_query
+    metric = options.compare or ("AP" if "AP" in first else next(iter(first)))
+    if any(metric not in result.per_query for result in results.values()):
+        raise OptionError(f"--compare {shorten(metric)}: no value per query; ask for it with --metrics")
+    queries = np.unique(np.concatenate([result.query_ids for result in results.values()]))
+    columns = {}
+    for path, result in results.items():
+        columns[path] = np.full(queries.size, np.nan)  # a query that only one of two has is no pair
+        columns[path][locate(result.query_ids, queries)] = result.per_query[metric]
+    return [
+        {
+            "from": row.first,
+            "to": row.second,
+            "metric": metric,
+            "queries": row.queries,
+            "difference": row.difference,
+            "low": row.low,
+            "high": row.high,
+            **{f"p {name}": p for name, p in row.p.items()},
+            **{f"{name} (Holm)": p for name, p in row.adjusted.items()},
+        }
+        for row in compare_queries(columns, seed=options.seed)
+    ]
+
+
+def _finish_several(
+    results: dict[str, Any], options: argparse.Namespace, compared: list[dict[str, Any]] | None = None
+) -> None:
+    """Show several runs side by side, each by itself where a row per query is asked for, and how they compare."""
     from detmap import results as tables
 
     first = next(iter(results.values()))
-    everything = json.dumps(
-        {path: tables.without_nan(result.to_dict()) for path, result in results.items()}, indent=2, ensure_ascii=False
-    )
+    document = {path: tables.without_nan(result.to_dict()) for path, result in results.items()}
+    if compared is not None:
+        document = {"runs": document, "comparisons": tables.without_nan(compared)}
+    everything = json.dumps(document, indent=2, ensure_ascii=False)
     if options.out:
         _write(options.out, (everything + "\n").encode())
     if options.plot:
@@ -524,6 +569,8 @@ def _finish_several(results: dict[str, Any], options: argparse.Namespace) -> Non
     if options.format == "table":
         print(first.convention.describe() + "\n")
     print(printer(rows).rstrip("\n"))
+    if compared:
+        print("\n" + printer(compared).rstrip("\n"))
 
 
 def _finish(result: Any, options: argparse.Namespace, name: str) -> None:

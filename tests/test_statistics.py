@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import naive
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from support import bits, detections_of, evaluate, examples, ground_truth_of, same_bits, tables_of_arrays
 
 import detmap
-from detmap import statistics
+import detmap.retrieval
+from detmap import cli, statistics
 from detmap.kernels import resampling
 
 scipy_stats = pytest.importorskip("scipy.stats", reason="the reference for tests of significance")
@@ -454,3 +456,33 @@ def test_to_dict(models):
     assert document["intervals"]["AP"] == made.interval()[0].tolist()
     assert [*document["intervals"].values(), *document["per_category"]] == made.interval().tolist()
     assert bits(made.estimate[:3]).tolist() == bits([models["one"][n] for n in ("AP", "AP50", "AP75")]).tolist()
+
+
+def test_runs_compared_on_the_command_line(tmp_path, capsys):
+    rng = np.random.default_rng(5)
+    (tmp_path / "qrels").write_text("".join(f"q{q} 0 d{d} 1\n" for q in range(30) for d in range(0, 20, 4)))
+    columns = {}
+    for name, noise in (("a", 0.1), ("b", 0.1), ("c", 3.0)):
+        lines = [
+            f"q{q} Q0 d{d} 1 {(d % 4 == 0) + rng.normal(0, 0.5 + noise):.6f} x\n"
+            for q in range(30 - (name == "b"))
+            for d in range(20)
+        ]
+        (tmp_path / name).write_text("".join(lines))
+        result = detmap.retrieval.evaluate_run(str(tmp_path / "qrels"), str(tmp_path / name))
+        values = dict(zip(result.query_ids.tolist(), result.per_query["AP"].tolist(), strict=True))
+        columns[str(tmp_path / name)] = [values.get(query, math.nan) for query in sorted(f"q{q}" for q in range(30))]
+    expected = statistics.compare_queries(columns, seed=4)
+    arguments = ["trec", str(tmp_path / "qrels"), *columns, "--compare", "--seed", "4"]
+    assert cli.main([*arguments, "--format", "json"]) == 0
+    made = json.loads(capsys.readouterr().out)["comparisons"]
+    assert [row["queries"] for row in made] == [29, 30, 29]
+    for row, one in zip(made, expected, strict=True):
+        assert (row["difference"], row["low"], row["high"]) == (one.difference, one.low, one.high)
+        assert {name: row[f"{name} (Holm)"] for name in statistics.TESTS} == one.adjusted
+    assert made[0]["t (Holm)"] > 0.05 > made[1]["t (Holm)"]
+    assert cli.main(arguments) == 0
+    assert "wilcoxon (Holm)" in capsys.readouterr().out
+    assert cli.main([*arguments, "--metrics", "P@5"]) == 0
+    assert "P@5" in capsys.readouterr().out
+    assert cli.main([*arguments[:-3], "--compare", "nDCG@3"]) == 2

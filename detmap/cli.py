@@ -83,9 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"detmap {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     _add_eval(commands)
+    _add_rankings(commands)
     _add_batch(commands)
     _add_compare(commands)
-    _add_rankings(commands)
     return parser
 
 
@@ -402,7 +402,7 @@ def _compare(options: argparse.Namespace) -> None:
     if options.out:
         from detmap.results import without_nan
 
-        _write(options.out, (json.dumps(without_nan(document), indent=2, ensure_ascii=False) + "\n").encode())
+        _write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
     alpha = 1 - made.level
     rows = [one._asdict() for one in (*made.differences, *made.categories)]
     shown = [
@@ -725,10 +725,8 @@ def _stages(options: argparse.Namespace) -> Iterator[Any]:
         signal.signal(signal.SIGALRM, before)
 
 
-def show(
-    result: DetectionResult | RankingResult, options: argparse.Namespace, title: str, made: Bootstrap | None = None
-) -> None:
-    """Print a result, and the intervals of its bootstrap (of detections), in the format that was asked for."""
+def show(result: Any, options: argparse.Namespace, title: str, made: Bootstrap | None = None) -> None:
+    """Print a result, and the intervals of its bootstrap, in the format that was asked for."""
     summary, per_class = result.summary(), _details(result) if options.rows else []
     rows = result.rows() if options.rows else [{"metric": name, "value": value} for name, value in result.items()]
     if made is not None:
@@ -745,13 +743,13 @@ def show(
     _print(tables, options, title, None, rows, lambda: _result_json(result, made, options))
 
 
-def _result_json(result: DetectionResult | RankingResult, made: Bootstrap | None, options: argparse.Namespace) -> str:
+def _result_json(result: Any, made: Bootstrap | None, options: argparse.Namespace) -> str:
     from detmap.results import without_nan
 
     if made is None:
-        return result.to_json()
+        return str(result.to_json())
     document = {**result.to_dict(), "bootstrap": made.to_dict(options.confidence)}
-    return json.dumps(without_nan(document), indent=2, allow_nan=False, ensure_ascii=False)
+    return json.dumps(without_nan(document), indent=2, allow_nan=False)
 
 
 def _with_intervals(rows: list[dict[str, Any]], ends: Sequence[Sequence[float]], after: str) -> list[dict[str, Any]]:
@@ -779,7 +777,7 @@ def _print(
 
     tables = [table for table in tables if table]
     if options.format == "json":
-        print(as_json() if as_json else json.dumps(results.without_nan(document), indent=2, ensure_ascii=False))
+        print(as_json() if as_json else json.dumps(results.without_nan(document), indent=2))
     elif options.format == "csv":
         print(results.to_csv(rows), end="")
     elif options.format == "markdown":

@@ -29,9 +29,8 @@ def thread_count(threads: int | None) -> int:
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1):
         raise OptionError(f"threads must be a positive integer or None, not {threads!r}")
     limit: int | None = getattr(_inside, "limit", None)
-    if limit:
-        return min(int(threads or limit), limit)
-    return min(int(threads or cores()), 8 * cores())  # more than a few per processor only cost their making
+    # More threads than a few per processor only cost their making.
+    return min(int(threads or limit or cores()), limit or 8 * cores())
 
 
 def _enter_worker(limit: int = 1) -> None:

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import numpy as np
@@ -625,7 +626,7 @@ def test_what_was_sent_compiles_nothing_anew(files, truth):
 
 class Broken(concurrent.futures.Executor):
     def submit(self, *arguments):
-        raise concurrent.futures.process.BrokenProcessPool("gone")
+        raise BrokenProcessPool("gone")
 
 
 def test_an_executor_that_breaks(files, truth):

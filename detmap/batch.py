@@ -411,16 +411,19 @@ class _Options:
 
 
 def _score(
-    ground_truth: GroundTruth, path: str, options: _Options, truth: str, known: frozenset[str]
+    ground_truth: GroundTruth, path: str, options: _Options, truth: str | None, known: frozenset[str]
 ) -> tuple[str, dict[str, Any] | None]:
-    """Return the key of a file, and its document unless that key is known already."""
-    content = _content(path)
-    key = options.key(truth, content)
-    if key in known:
-        return key, None
+    """Return the key of a file (where the fingerprint of the ground truth is given), and its document unless it is known."""
+    identity, key = {}, ""
+    if truth is not None:
+        content = _content(path)
+        key = options.key(truth, content)
+        if key in known:
+            return key, None
+        identity = {"key": key, "content": f"sha256:{content}"}
     detections = files.read_detections(path, ground_truth, options.unknown_images)
     result = DetectionResult(match(ground_truth, detections, options.protocol))
-    document = {"key": key, "content": f"sha256:{content}", **result.to_dict()}
+    document = {**identity, **result.to_dict()}
     if options.replicates:
         made = bootstrap(result, options.replicates, options.seed, bca=options.bca)
         head = len(made.metrics)
@@ -500,7 +503,7 @@ def _score_all(
     threads: int | None,
 ) -> Generator[FileResult, None, None]:
     names = _file_names([entry.name for entry in entries])
-    fingerprint = _fingerprint(truth)
+    fingerprint = None if folder is None else _fingerprint(truth)
     arguments = [(entry.path, options, fingerprint, frozenset(done)) for entry in entries]
     with closing(_dispatch(executor, threads, truth, _score, arguments)) as outcomes:
         for i, outcome in outcomes:

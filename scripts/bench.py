@@ -33,7 +33,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "scripts")]
 
 OURS = "detmap"
 FAST = ("hotcoco", "ultrafast-pycocotools")
@@ -301,6 +301,18 @@ def fixture(title: str, options: Options, *, empty_cache: bool, repeats: int) ->
 
 
 #: What is measured, in the order of the table.
+def rankings(name: str, options: Options) -> list[Line]:
+    """Retrieval, against what the title names; see bench_retrieval.py, which can be run by itself."""
+    import bench_retrieval
+
+    if options.quick:
+        return []
+    rows = getattr(bench_retrieval, name)()
+    return [
+        Line(row["benchmark"], {OURS: row["ours (s)"], "the peer of the title": row["peer (s)"]}, "seconds") for row in rows
+    ]
+
+
 ROWS = [
     Row(
         "coco80",
@@ -335,6 +347,7 @@ ROWS = [
             once=FAST,
         ),
     ),
+    *(Row(name, partial(rankings, name)) for name in ("distances", "features", "runs", "codes", "samples")),
     Row("cold", partial(fixture, "`detmap eval` on the fixture, first run ever", empty_cache=True, repeats=3)),
     Row("warm", partial(fixture, "`detmap eval` on the fixture, any later run", empty_cache=False, repeats=7)),
 ]
@@ -344,7 +357,9 @@ ROWS = [
 
 def table(lines: list[Line], peers: tuple[str, ...]) -> str:
     """The lines as Markdown, with the machine and the versions below."""
-    programs = [OURS, *(peer for peer in peers if any(peer in line.values for line in lines))]
+    measured = list(dict.fromkeys(program for line in lines for program in line.values))
+    programs = [OURS, *(p for p in (*peers, *measured) if p in measured and p != OURS)]
+    programs = list(dict.fromkeys(programs))
     rows = [["", *programs], ["---", *["---:"] * len(programs)]]
     for line in lines:
         cells = [line.title]
@@ -357,7 +372,7 @@ def table(lines: list[Line], peers: tuple[str, ...]) -> str:
                 text if program == OURS else f"{text} ({ratio:.1f}×)" if ratio < 100 else f"{text} ({ratio:,.0f}×)"
             )
         rows.append(cells)
-    versions = ", ".join(f"{name} {version(name)}" for name in (*programs[1:], "numpy", "numba"))
+    versions = ", ".join(f"{name} {version(name)}" for name in (*programs[1:], "numpy", "numba") if version(name))
     machine = f"{processor()}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}, {versions}"
     return "\n".join(["| " + " | ".join(row) + " |" for row in rows] + ["", f"Measured on {machine}."])
 

@@ -399,7 +399,7 @@ def test_bad_options():
         ({"metrics": ["CMC"]}, "needs a depth"),
         ({"metrics": ["bpref"]}, "needs judgements"),
         ({"metrics": ["ERR"], "ties": "expected"}, "no closed form"),
-        ({"metrics": ["AP(11-point)"], "ties": "expected"}, "step and trapezoid"),
+        ({"metrics": ["AP(11-point)"], "ties": "expected"}, "AP by step, trapezoid, not by"),
     ]:
         with pytest.raises(OptionError, match=message):
             evaluate_distances(*args, **change)

@@ -198,9 +198,11 @@ def average_precision(ranked: Ranked, request: Request) -> Values:
     else:
         depth = np.full(len(hits), np.iinfo(np.int64).max, np.int64)
     positives = np.minimum(hits.positives, depth) if divisor == "smaller" else hits.positives
-    if convention.ties in ("expected", "collapsed") and hits.tied.size:
-        if rule not in ("step", "trapezoid"):
-            raise OptionError(f"ties={convention.ties!r} is defined for step and trapezoid AP, not {rule!r}")
+    known = ("step", "trapezoid") if ranked.expected else tuple(r for r in INTERPOLATIONS if r != "trapezoid-hits")
+    if convention.ties in ("expected", "collapsed") and rule not in known:
+        raise OptionError(f"ties={convention.ties!r} is defined for AP by {', '.join(known)}, not by {rule!r}")
+    # An envelope reads collapsed ranks rightly: the last hit of a tied group has the largest precision of the group.
+    if convention.ties in ("expected", "collapsed") and rule in ("step", "trapezoid") and hits.tied.size:
         out = np.empty(len(hits))
         trapezoid = rule == "trapezoid"
         if convention.ties == "expected":

@@ -141,9 +141,9 @@ def _table(data: Any, kind: str) -> Table:
     listed = [name.decode("utf-8", "surrogatepass") if isinstance(name, bytes) else name for name in first.tolist()]
     if len(set(listed)) < len(listed):  # a query's lines are not all together: group them, in their order
         place = {name: i for i, name in enumerate(dict.fromkeys(listed))}
-        codes = readonly(np.repeat([place[name] for name in listed], np.diff(starts)), np.int64)
-        order, starts = np.empty(names.size, np.int64), np.empty(len(place) + 1, np.int64)
-        group_by(codes, readonly(np.arange(names.size), np.int64), order, starts)
+        codes = readonly(np.repeat([place[name] for name in listed], np.diff(starts)), np.int32)
+        order, starts = np.empty(names.size, np.int32), np.empty(len(place) + 1, np.int64)
+        group_by(codes, readonly(np.arange(names.size), np.int32), order, starts)
         listed, items, numbers = list(place), items[order], numbers[order]
     return Table(listed, starts, items, numbers)
 

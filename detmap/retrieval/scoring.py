@@ -153,9 +153,15 @@ class RankingResult(Result):
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return a record per metric, each with the convention beside it."""
-        decided = self.convention.describe()
-        return [{"metric": name, "value": value, "convention": decided} for name, value in self.items()]
+        """Return a record per metric, each with the name of its convention beside it; `describe` says what that decides."""
+        return [
+            {
+                "metric": name,
+                "value": int(value) if name.startswith("num_") and value.is_integer() else value,
+                "convention": self.convention.name,
+            }
+            for name, value in self.items()
+        ]
 
     def curve(self, query: int) -> Curve:
         """Return precision and recall at every rank of the query at that place of `query_ids`."""

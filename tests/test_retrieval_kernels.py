@@ -1,0 +1,70 @@
+"""One compiled signature for every kernel of rankings, however they are reached; ranx on data where it is right."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from detmap.kernels import curves, ranking, sorting
+from detmap.retrieval import (
+    average_precision_score,
+    evaluate_codes,
+    evaluate_distances,
+    evaluate_features,
+    evaluate_rankings,
+    evaluate_run,
+)
+
+
+@pytest.mark.compiled
+def test_one_signature_each():
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 3, 6), rng.integers(0, 3, 30), np.zeros(6, int), rng.integers(0, 2, 30)
+    distances = rng.integers(0, 9, (6, 30))
+    names = ["AP", "AP@3", "AP(11-point)", "nDCG@3", "RR", "INP", "P@3", "CMC@1"]
+    for ties in ("index", "reversed", "collapsed", "best", "worst"):
+        evaluate_distances(distances.astype(np.float32), *ids, ties=ties, metrics=[*names, "ERR", "RBP", "iprec@0.5"])
+        assert evaluate_distances(distances, *ids, ties=ties, metrics=names).tie_band
+    plain = [name for name in names if name != "AP(11-point)"]
+    evaluate_distances(distances, *ids, ties="expected", metrics=plain)
+    for variant in ("allshots", "cuhk03", "cuhk03_exact", "sysu"):
+        evaluate_distances(distances, *ids, cmc=variant, metrics=["CMC@1", "TPR@FPR=0.1"])
+    evaluate_features(rng.random((6, 4)), rng.random((30, 4)).astype(np.float16), *ids)
+    for labels in (ids[:2], (np.eye(3)[ids[0]], np.eye(3)[ids[1]])):
+        evaluate_codes(rng.integers(0, 2, (6, 70)), rng.integers(0, 2, (30, 70)), *labels, k=3)
+    evaluate_rankings([[1, 0, 2], [0, 1]], metrics=["bpref", "infAP", "judged@2", "ERR", "11pt"])
+    qrels = {1: {3: 1, 4: 0, 5: 2}, 2: {3: 1}}
+    evaluate_run(qrels, {1: {3: 1.0, 4: 1.0, 6: 1.0}, 2: {9: 1.0}})
+    evaluate_run(([1, 2, 1], [3, 4, 5], [1, 1, 1]), ([1, 2, 1], ["3", "4", "5"], [1, 1, 1]))
+    average_precision_score([0, 1, 1], [0.1, 0.2, 0.2], sample_weight=[1, 2, 3])
+    average_precision_score([0, 1, 1], np.float32([0.1, 0.2, 0.2]))
+    kernels = {
+        f"{module.__name__}.{name}": value
+        for module in (ranking, curves, sorting)
+        for name, value in vars(module).items()
+        if hasattr(value, "signatures")
+    }
+    called = {name: len(k.signatures) for name, k in kernels.items() if not name.rpartition(".")[2].startswith("_")}
+    others = [name for name in called if ".sorting." in name and not called[name]]  # those of detection
+    assert {name: count for name, count in called.items() if count != 1 and name not in others} == {}
+
+
+def test_ranx_agrees_where_it_is_right():
+    ranx = pytest.importorskip("ranx")
+    rng = np.random.default_rng(1)
+    qrels = {f"q{q:02}": {f"d{d}": int(g) for d, g in enumerate(rng.integers(0, 4, 12)) if g} for q in range(12)}
+    # distinct scores: its dict path turns ties around; the same order of queries: it pairs them by position
+    run = {q: {f"d{d}": float(s) for d, s in enumerate(rng.permutation(30))} for q in qrels}
+    pairs = {
+        "map": "AP", "map@5": "AP@5", "mrr": "RR", "precision@5": "P@5", "recall@5": "R@5", "ndcg@5": "nDCG@5",
+        "ndcg_burges@5": "nDCG(exp)@5", "r-precision": "R-prec", "hit_rate@5": "success@5", "f1@5": "F1@5",
+        "rbp.95": "RBP(p=0.95)",
+    }  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its kernels
+        theirs = ranx.evaluate(ranx.Qrels(qrels), ranx.Run(run), list(pairs), return_mean=False)
+    ours = evaluate_run(qrels, run, list(pairs.values()), "ranx")
+    for name, key in pairs.items():
+        assert np.allclose(np.asarray(theirs[name]), ours.per_query[key], rtol=0, atol=1e-13), name

@@ -316,6 +316,9 @@ def _batch(options: argparse.Namespace) -> int:
     entries = batch.find(options.predictions)
     ground_truth = read_ground_truth(options.ground_truth, options.image_set)
     _warn_of_compiling(options)
+    known = batch.metric_names(ground_truth, protocol)
+    if options.rank_by is not None and options.rank_by not in known:
+        raise OptionError(f"cannot rank by {shorten(options.rank_by)}; one of: {', '.join(known[:30])}")
     done: list[batch.FileResult] = []
     try:
         with _executor(options) as executor, _progress(options, len(entries)) as advance:
@@ -343,7 +346,7 @@ def _batch(options: argparse.Namespace) -> int:
                             break
     finally:  # what is done is shown and kept, also where the rest was interrupted
         board = batch.Leaderboard(done, options.rank_by)
-        missing = board.write(options.out) if options.out else []
+        missing = board.write(options.out) if options.out and done else []
     if not options.quiet:
         for sentence in missing:
             _say(f"note: {sentence}")

@@ -557,19 +557,22 @@ def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> di
     Insert and absorb: H.-P. Piepho, An algorithm for a letter-based representation of all-pairwise comparisons (2004).
     """
     place = {name: i for i, name in enumerate(models)}
-    groups = [frozenset(range(len(models)))] if models else []
+    groups = [(1 << len(models)) - 1] if models else []  # sets of models as bits
     for first, second in apart:
-        split: list[frozenset[int]] = []
+        one, other = 1 << place[first], 1 << place[second]
+        whole = [group for group in groups if not (group & one and group & other)]
         for group in groups:
-            both = place[first] in group and place[second] in group
-            split += [group - {place[first]}, group - {place[second]}] if both else [group]
-        groups = [
-            one for i, one in enumerate(split) if not any(one < other for other in split) and one not in split[:i]
-        ]
-    groups.sort(key=sorted)
+            if group & one and group & other:
+                # Pieces of different groups may be in each other; one that is within another says nothing new.
+                for piece in (group & ~one, group & ~other):
+                    if not any(piece & kept == piece for kept in whole):
+                        whole = [kept for kept in whole if kept & piece != kept] + [piece]
+        groups = whole
+    groups.sort(key=lambda group: [i for i in range(len(models)) if group >> i & 1])
     letters = [_letter(i) for i in range(len(groups))]
     return {
-        name: "".join(x for x, group in zip(letters, groups, strict=True) if i in group) for name, i in place.items()
+        name: "".join(x for x, group in zip(letters, groups, strict=True) if group >> i & 1)
+        for name, i in place.items()
     }
 
 

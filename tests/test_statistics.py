@@ -350,6 +350,15 @@ def test_groups_share_a_letter_exactly_where_not_apart(count, data):
         assert ((a, b) in apart) == (not set(letters[a]) & set(letters[b]))
 
 
+def test_groups_of_many_models():
+    names = [f"m{i:03d}" for i in range(150)]
+    apart = [(a, b) for i, a in enumerate(names) for b in names[i + 20 :]]
+    letters = statistics.group_letters(names, apart)
+    assert letters["m000"] == "a"
+    assert letters["m149"] == statistics._letter(130)
+    assert all(letters.values())
+
+
 def test_letters():
     assert [statistics._letter(i) for i in (0, 25, 26, 27, 701, 702)] == ["a", "z", "aa", "ab", "zz", "aaa"]
 

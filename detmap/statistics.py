@@ -552,28 +552,30 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return letters for every model: two that are `apart` share none, any other two share one at least.
 
-    Notes
-    -----
-    Insert and absorb: H.-P. Piepho, An algorithm for a letter-based representation of all-pairwise comparisons (2004).
+    A letter is a largest set of models none of which are apart; sets are taken until every pair is in one. (The fewest sets
+    take exponential time; of models on a line, which these nearly are, this finds them.)
     """
     place = {name: i for i, name in enumerate(models)}
-    groups = [(1 << len(models)) - 1] if models else []  # sets of models as bits
+    size = len(models)
+    alike = [(1 << size) - 1] * size  # sets of models as bits
     for first, second in apart:
-        one, other = 1 << place[first], 1 << place[second]
-        whole = [group for group in groups if not (group & one and group & other)]
-        for group in groups:
-            if group & one and group & other:
-                # Pieces of different groups may be in each other; one that is within another says nothing new.
-                for piece in (group & ~one, group & ~other):
-                    if not any(piece & kept == piece for kept in whole):
-                        whole = [kept for kept in whole if kept & piece != kept] + [piece]
-        groups = whole
-    groups.sort(key=lambda group: [i for i in range(len(models)) if group >> i & 1])
-    letters = [_letter(i) for i in range(len(groups))]
-    return {
-        name: "".join(x for x, group in zip(letters, groups, strict=True) if group >> i & 1)
-        for name, i in place.items()
-    }
+        alike[place[first]] &= ~(1 << place[second])
+        alike[place[second]] &= ~(1 << place[first])
+    together = [0] * size  # who is in a set with whom already
+    groups = []
+    for i in range(size):
+        while missing := (alike[i] & ~together[i]) >> i << i:
+            members = 1 << i | 1 << (missing.bit_length() - 1)  # as far along the line as it goes
+            fits = alike[i] & alike[missing.bit_length() - 1]
+            for k in range(size):
+                if fits >> k & 1:
+                    members |= 1 << k
+                    fits &= alike[k]
+            groups.append(members)
+            for k in range(size):
+                if members >> k & 1:
+                    together[k] |= members
+    return {name: "".join(_letter(g) for g, group in enumerate(groups) if group >> i & 1) for name, i in place.items()}
 
 
 def _letter(index: int) -> str:

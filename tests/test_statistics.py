@@ -271,8 +271,8 @@ def models():
 
 
 def test_compare_draws_the_same_images_for_all(models):
-    made = detmap.compare(models, 200, 1)
-    one, two = (statistics.bootstrap(models[name], 200, 1) for name in ("one", "two"))
+    made = detmap.compare(models, 60, 1)
+    one, two = (statistics.bootstrap(models[name], 60, 1) for name in ("one", "two"))
     found = next(d for d in made.differences if {d.first, d.second} == {"one", "two"})
     sign = 1 if found.second == "two" else -1
     values = sign * (two.replicates[:, 0] - one.replicates[:, 0])
@@ -284,7 +284,7 @@ def test_compare_draws_the_same_images_for_all(models):
 
 
 def test_compare_tells_apart_what_differs(models):
-    made = detmap.compare(models, 200, 1)
+    made = detmap.compare(models, 60, 1)
     assert [d.second for d in made.differences][1:] == ["bad", "bad"]
     assert made.groups["bad"] == "b"
     assert made.groups["one"] == made.groups["two"] == "a"
@@ -467,6 +467,7 @@ def test_to_dict(models):
     assert bits(made.estimate[:3]).tolist() == bits([models["one"][n] for n in ("AP", "AP50", "AP75")]).tolist()
 
 
+@pytest.mark.compiled
 def test_runs_compared_on_the_command_line(tmp_path, capsys):
     rng = np.random.default_rng(5)
     (tmp_path / "qrels").write_text("".join(f"q{q} 0 d{d} 1\n" for q in range(30) for d in range(0, 20, 4)))

@@ -21,7 +21,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -37,7 +37,7 @@ from detmap.kernels import readonly
 from detmap.protocols import Protocol, resolve
 from detmap.results import Result, without_nan
 from detmap.statistics import Bootstrap, Comparison, bootstrap
-from detmap.tables import NOTICES, Detections, GroundTruth, Ids, locate
+from detmap.tables import NOTICES, Detections, GroundTruth, locate
 from detmap.tally import Tally
 
 T = TypeVar("T")
@@ -229,7 +229,7 @@ def _on_worker(
     """
     with _lock:
         if ground_truth is not None and key not in _kept:
-            _kept[key] = _frozen(ground_truth)
+            _kept[key] = ground_truth
             while len(_kept) > _KEPT:
                 _kept.popitem(last=False)
         kept = _kept.get(key)
@@ -239,16 +239,6 @@ def _on_worker(
         return None
     with parallel.limited(threads):
         return (task(kept, *arguments),)
-
-
-def _frozen(ground_truth: GroundTruth) -> GroundTruth:
-    """Return it with read-only columns, which arrays are no more once they were sent."""
-    columns = {name: getattr(ground_truth, name) for name in ("boxes", "areas", "crowd", "difficult")}
-    changes: dict[str, Any] = {name: readonly(column, column.dtype) for name, column in columns.items()}
-    for name in ("images", "categories"):
-        ids = getattr(ground_truth, name)
-        changes[name] = Ids(readonly(ids.values, ids.values.dtype), readonly(ids.codes, np.int32))
-    return replace(ground_truth, **changes)
 
 
 def _width(executor: Executor) -> int:
@@ -266,18 +256,28 @@ def _dispatch(
     task: Callable[..., T],
     arguments: Sequence[tuple[Any, ...]],
 ) -> Generator[tuple[int, T | BaseException], None, None]:
-    """Yield index and outcome of ``task(ground_truth, *arguments[i])`` as they finish, a few ahead of the workers.
+    """Yield index and outcome of ``task(ground_truth, *arguments[i])`` as they finish; without an executor on threads."""
+    if executor is not None:
+        yield from _run(executor, threads or 1, ground_truth, task, arguments)
+        return
+    own = parallel.executor(len(arguments), threads)
+    try:
+        yield from _run(own, None, ground_truth, task, arguments)
+    finally:
+        own.shutdown(cancel_futures=True)
+
+
+def _run(
+    executor: Executor,
+    threads: int | None,
+    ground_truth: GroundTruth,
+    task: Callable[..., T],
+    arguments: Sequence[tuple[Any, ...]],
+) -> Generator[tuple[int, T | BaseException], None, None]:
+    """Keep an executor's workers busy, with a few tasks in waiting; `threads` for each task, unless it is known there.
 
     The first tasks carry the ground truth along; a worker that lacks it later says so and is sent it with the task again.
-    Without an executor there is a pool of threads.
     """
-    if executor is None:
-        own = parallel.executor(len(arguments), threads)
-        try:
-            yield from _dispatch(own, None, ground_truth, task, arguments)
-        finally:
-            own.shutdown(cancel_futures=True)
-        return
     width, local = _width(executor), isinstance(executor, ThreadPoolExecutor)
     key = "" if local else _fingerprint(ground_truth)
     waiting = deque((i, i < width) for i in range(len(arguments)))
@@ -287,10 +287,11 @@ def _dispatch(
             while waiting and len(pending) < 2 * width:
                 i, carries = waiting.popleft()
                 if local:
-                    pending[executor.submit(_in_thread, task, ground_truth, arguments[i])] = i
+                    future: Future[Any] = executor.submit(_in_thread, task, threads, ground_truth, arguments[i])
                 else:
                     sent = ground_truth if carries else None
-                    pending[executor.submit(_on_worker, task, key, sent, threads or 1, arguments[i])] = i
+                    future = executor.submit(_on_worker, task, key, sent, threads or 1, arguments[i])
+                pending[future] = i
             for future in wait(pending, return_when=FIRST_COMPLETED).done:
                 i = pending.pop(future)
                 error = CancelledError("the task was cancelled") if future.cancelled() else future.exception()
@@ -309,8 +310,11 @@ def _dispatch(
             future.cancel()
 
 
-def _in_thread(task: Callable[..., T], ground_truth: GroundTruth, arguments: tuple[Any, ...]) -> tuple[T]:
-    return (task(ground_truth, *arguments),)
+def _in_thread(
+    task: Callable[..., T], threads: int | None, ground_truth: GroundTruth, arguments: tuple[Any, ...]
+) -> tuple[T]:
+    with nullcontext() if threads is None else parallel.limited(threads):
+        return (task(ground_truth, *arguments),)
 
 
 @contextmanager
@@ -411,16 +415,19 @@ class _Options:
 
 
 def _score(
-    ground_truth: GroundTruth, path: str, options: _Options, truth: str, known: frozenset[str]
+    ground_truth: GroundTruth, path: str, options: _Options, truth: str | None, known: frozenset[str]
 ) -> tuple[str, dict[str, Any] | None]:
-    """Return the key of a file, and its document unless that key is known already."""
-    content = _content(path)
-    key = options.key(truth, content)
-    if key in known:
-        return key, None
+    """Return the key of a file (where the fingerprint of the ground truth is given), and its document unless it is known."""
+    identity, key = {}, ""
+    if truth is not None:
+        content = _content(path)
+        key = options.key(truth, content)
+        if key in known:
+            return key, None
+        identity = {"key": key, "content": f"sha256:{content}"}
     detections = files.read_detections(path, ground_truth, options.unknown_images)
     result = DetectionResult(match(ground_truth, detections, options.protocol))
-    document = {"key": key, "content": f"sha256:{content}", **result.to_dict()}
+    document = {**identity, **result.to_dict()}
     if options.replicates:
         made = bootstrap(result, options.replicates, options.seed, bca=options.bca)
         head = len(made.metrics)
@@ -500,7 +507,7 @@ def _score_all(
     threads: int | None,
 ) -> Generator[FileResult, None, None]:
     names = _file_names([entry.name for entry in entries])
-    fingerprint = _fingerprint(truth)
+    fingerprint = None if folder is None else _fingerprint(truth)
     arguments = [(entry.path, options, fingerprint, frozenset(done)) for entry in entries]
     with closing(_dispatch(executor, threads, truth, _score, arguments)) as outcomes:
         for i, outcome in outcomes:
@@ -711,6 +718,13 @@ class Leaderboard:
         rows = [{k: (None if k == "rank" and v == "" else v) for k, v in row.items()} for row in self.rows()]
         pq.write_table(pa.Table.from_pylist(rows), buffer)
         return buffer.getvalue()
+
+
+def metric_names(ground_truth: GroundTruth, protocol: Protocol) -> list[str]:
+    """Return the metrics that a result will have, in order: what a leaderboard can be ranked by."""
+    pairs = zip(ground_truth.categories.values.tolist(), ground_truth.category_names, strict=True)
+    categories = tuple(pairs) if protocol.use_categories else ((None, "all"),)
+    return list(DetectionResult(Tally.empty(protocol, categories), threads=1))
 
 
 def _place(one: FileResult, metric: str) -> tuple[int, float]:

@@ -20,6 +20,7 @@ from detmap.errors import DetmapError, OptionError, shorten
 if TYPE_CHECKING:
     from detmap.detection import DetectionResult
     from detmap.protocols import Protocol
+    from detmap.retrieval import RankingResult
     from detmap.statistics import Bootstrap
 
 _EPILOG = """\
@@ -315,6 +316,9 @@ def _batch(options: argparse.Namespace) -> int:
     entries = batch.find(options.predictions)
     ground_truth = read_ground_truth(options.ground_truth, options.image_set)
     _warn_of_compiling(options)
+    known = batch.metric_names(ground_truth, protocol)
+    if options.rank_by is not None and options.rank_by not in known:
+        raise OptionError(f"cannot rank by {shorten(options.rank_by)}; one of: {', '.join(known[:30])}")
     done: list[batch.FileResult] = []
     try:
         with _executor(options) as executor, _progress(options, len(entries)) as advance:
@@ -342,7 +346,7 @@ def _batch(options: argparse.Namespace) -> int:
                             break
     finally:  # what is done is shown and kept, also where the rest was interrupted
         board = batch.Leaderboard(done, options.rank_by)
-        missing = board.write(options.out) if options.out else []
+        missing = board.write(options.out) if options.out and done else []
     if not options.quiet:
         for sentence in missing:
             _say(f"note: {sentence}")
@@ -444,6 +448,16 @@ def _add_rankings(commands: Any) -> None:
     trec.add_argument(
         "--judged-only", action="store_true", help="take documents without a judgement out of the ranking"
     )
+    trec.add_argument(
+        "--compare",
+        nargs="?",
+        const="",
+        metavar="METRIC",
+        help="test every pair of runs query by query, by AP or this metric: t, Wilcoxon, randomisation, bootstrap",
+    )
+    trec.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="what the draws of --compare follow from; default: 0"
+    )
     reid = commands.add_parser(
         "reid",
         help="score re-identification",
@@ -493,22 +507,55 @@ def _trec(options: argparse.Namespace) -> None:
     if options.complete:
         given["missing"] = "zero"
     results = {path: evaluate_run(options.qrels, path, **given) for path in options.runs}
-    if len(results) == 1:
+    if len(results) == 1 and options.compare is None:
         _finish(next(iter(results.values())), options, options.runs[0])
         return
-    _finish_several(results, options)
+    _finish_several(results, options, None if options.compare is None else _compared(results, options))
 
 
-def _finish_several(results: dict[str, Any], options: argparse.Namespace) -> None:
-    """Show several runs side by side, and each by itself where a row per query is asked for."""
-    import json
+def _compared(results: dict[str, RankingResult], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return a row per pair of runs: the difference, its interval over queries, and p-values after Holm's correction."""
+    import numpy as np
 
+    from detmap.statistics import compare_queries
+    from detmap.tables import locate
+
+    first = next(iter(results.values())).per_query
+    metric = options.compare or ("AP" if "AP" in first else next(iter(first)))
+    if any(metric not in result.per_query for result in results.values()):
+        raise OptionError(f"--compare {shorten(metric)}: no value per query; ask for it with --metrics")
+    queries = np.unique(np.concatenate([result.query_ids for result in results.values()]))
+    columns = {}
+    for path, result in results.items():
+        columns[path] = np.full(queries.size, np.nan)  # a query that only one of two has is no pair
+        columns[path][locate(result.query_ids, queries)] = result.per_query[metric]
+    return [
+        {
+            "from": row.first,
+            "to": row.second,
+            "metric": metric,
+            "queries": row.queries,
+            "difference": row.difference,
+            "low": row.low,
+            "high": row.high,
+            **{f"p {name}": p for name, p in row.p.items()},
+            **{f"{name} (Holm)": p for name, p in row.adjusted.items()},
+        }
+        for row in compare_queries(columns, seed=options.seed)
+    ]
+
+
+def _finish_several(
+    results: dict[str, Any], options: argparse.Namespace, compared: list[dict[str, Any]] | None = None
+) -> None:
+    """Show several runs side by side, each by itself where a row per query is asked for, and how they compare."""
     from detmap import results as tables
 
     first = next(iter(results.values()))
-    everything = json.dumps(
-        {path: tables.without_nan(result.to_dict()) for path, result in results.items()}, indent=2, ensure_ascii=False
-    )
+    document = {path: tables.without_nan(result.to_dict()) for path, result in results.items()}
+    if compared is not None:
+        document = {"runs": document, "comparisons": tables.without_nan(compared)}
+    everything = json.dumps(document, indent=2, ensure_ascii=False)
     if options.out:
         _write(options.out, (everything + "\n").encode())
     if options.plot:
@@ -525,6 +572,8 @@ def _finish_several(results: dict[str, Any], options: argparse.Namespace) -> Non
     if options.format == "table":
         print(first.convention.describe() + "\n")
     print(printer(rows).rstrip("\n"))
+    if compared:
+        print("\n" + printer(compared).rstrip("\n"))
 
 
 def _finish(result: Any, options: argparse.Namespace, name: str) -> None:
@@ -620,9 +669,7 @@ def _conventions(options: argparse.Namespace) -> None:
             )
         return
     if options.format == "json":
-        import json
-
-        print(json.dumps(rows, indent=2))
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     print({"csv": results.to_csv, "markdown": results.to_markdown}[options.format](rows).rstrip("\n"))
 
@@ -689,8 +736,8 @@ def show(result: Any, options: argparse.Namespace, title: str, made: Bootstrap |
         ends = made.interval(options.confidence).tolist()
         of_metric = dict(zip(made.metrics, ends, strict=False))
         of_class = ends[len(made.metrics) :]
-        if result.protocol.per_class_metrics:
-            of_metric |= {f"AP_{name}": pair for (_, name), pair in zip(result.categories, of_class, strict=True)}
+        if "mAP" in of_metric:
+            of_metric |= {f"AP_{name}": pair for (_, name), pair in zip(made.categories, of_class, strict=True)}
         of_name = [of_metric.get(name, [math.nan] * 2) for name in result]
         summary = _with_intervals(summary, of_name, "value")
         per_class = _with_intervals(per_class, of_class, "AP") if per_class else []

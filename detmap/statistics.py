@@ -342,8 +342,10 @@ class _Reweighted:
         defined = np.ascontiguousarray(values[~np.isnan(per_category)].transpose(1, 2, 0))
         selections = [defined]
         if not protocol.per_class_metrics:
-            thresholds = np.array(protocol.iou_thresholds)
-            selections += [defined[thresholds == iou] for iou in (0.5, 0.75)]
+            for iou in (0.5, 0.75):
+                distance = np.abs(np.array(protocol.iou_thresholds) - iou)
+                nearest = int(np.argmin(distance))
+                selections.append(defined[nearest : nearest + 1] if distance[nearest] < 1e-9 else defined[:0])
         head = [float(np.mean(part.ravel())) if part.size else float("nan") for part in selections]
         return [*head, *map(float, per_category)]
 
@@ -550,25 +552,30 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return letters for every model: two that are `apart` share none, any other two share one at least.
 
-    Notes
-    -----
-    Insert and absorb: H.-P. Piepho, An algorithm for a letter-based representation of all-pairwise comparisons (2004).
+    A letter is a largest set of models none of which are apart; sets are taken until every pair is in one. (The fewest sets
+    take exponential time; of models on a line, which these nearly are, this finds them.)
     """
     place = {name: i for i, name in enumerate(models)}
-    groups = [frozenset(range(len(models)))] if models else []
+    size = len(models)
+    alike = [(1 << size) - 1] * size  # sets of models as bits
     for first, second in apart:
-        split: list[frozenset[int]] = []
-        for group in groups:
-            both = place[first] in group and place[second] in group
-            split += [group - {place[first]}, group - {place[second]}] if both else [group]
-        groups = [
-            one for i, one in enumerate(split) if not any(one < other for other in split) and one not in split[:i]
-        ]
-    groups.sort(key=sorted)
-    letters = [_letter(i) for i in range(len(groups))]
-    return {
-        name: "".join(x for x, group in zip(letters, groups, strict=True) if i in group) for name, i in place.items()
-    }
+        alike[place[first]] &= ~(1 << place[second])
+        alike[place[second]] &= ~(1 << place[first])
+    together = [0] * size  # who is in a set with whom already
+    groups = []
+    for i in range(size):
+        while missing := (alike[i] & ~together[i]) >> i << i:
+            members = 1 << i | 1 << (missing.bit_length() - 1)  # as far along the line as it goes
+            fits = alike[i] & alike[missing.bit_length() - 1]
+            for k in range(size):
+                if fits >> k & 1:
+                    members |= 1 << k
+                    fits &= alike[k]
+            groups.append(members)
+            for k in range(size):
+                if members >> k & 1:
+                    together[k] |= members
+    return {name: "".join(_letter(g) for g, group in enumerate(groups) if group >> i & 1) for name, i in place.items()}
 
 
 def _letter(index: int) -> str:

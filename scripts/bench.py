@@ -74,6 +74,18 @@ class Detmap:
         value = dict(result)["AP"]
         return lambda: (value, 0)
 
+    def score_files(self, paths: list[str]) -> list[float]:
+        from detmap import batch
+
+        found = {one.entry.path: one["AP"] for one in batch.score(self.truth, paths)}
+        return [found[path] for path in paths]
+
+    def bootstrap(self, replicates: int) -> list[float]:
+        from detmap import statistics as stats
+
+        result = self.detmap.evaluate(self.truth, self.found)
+        return stats.bootstrap(result, replicates, 0).interval()[0].tolist()
+
 
 class Vernier:
     """vernier, which takes files whole and has no arrays to hand out."""
@@ -129,6 +141,16 @@ class Cocolike:
 
         return describe
 
+    def score_files(self, paths: list[str]) -> list[float]:
+        return [self.score_file(path) for path in paths]
+
+    def score_file(self, path: str) -> float:
+        evaluation = self.evaluator(self.truth, self.truth.loadRes(path), "bbox")
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+        return float(evaluation.stats[0])
+
 
 def program_of(package: str) -> Any:
     return Detmap() if package == OURS else Vernier() if package == "vernier" else Cocolike(package)
@@ -157,7 +179,7 @@ def peak_of(task: Callable[[], Callable[[], tuple[float, int]]]) -> dict[str, fl
 
 
 def work(package: str, folder: str) -> None:
-    """Answer commands, a line of JSON each: load, run, memory."""
+    """Answer commands, a line of JSON each: load, run, memory, score_files, bootstrap."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the peers print
     program = program_of(package)
@@ -176,6 +198,8 @@ def work(package: str, folder: str) -> None:
             answer = {"seconds": time.perf_counter() - start, "AP": describe()[0]}
         elif command == "memory":
             answer = peak_of(partial(program.run, options))
+        elif command in ("score_files", "bootstrap"):
+            answer = peak_of(lambda: partial(lambda values: (values[0], 0), getattr(program, command)(options)))  # noqa: B023
         print(json.dumps(answer), file=answers, flush=True)
 
 
@@ -389,6 +413,49 @@ def fixture(title: str, options: Options, *, empty_cache: bool, repeats: int) ->
     return [Line(title, {OURS: statistics.median(times)}, "seconds")]
 
 
+def many_files(title: str, files: int, options: Options) -> list[Line]:
+    """Read and score files one after the other against ground truth that is read once: `detmap.batch`, loops over peers."""
+    from workloads import to_coco
+
+    folder, arrays = options.folder / "batch", detector(5000, 100, 80, options.quick)
+    write_case(folder, arrays)
+    rng = np.random.default_rng(2)
+    paths = []
+    for i in range(3 if options.quick else files):
+        scores = np.round(np.clip(arrays["dt_scores"] + rng.normal(0, 0.01 * i, arrays["dt_scores"].size), 0, 1), 5)
+        paths.append(str(folder / f"{i}.json"))
+        noisy = {**arrays, "dt_scores": scores, "dt_boxes": np.round(arrays["dt_boxes"], 2)}
+        Path(paths[-1]).write_text(json.dumps(to_coco(noisy)[1]))
+    programs = [p for p in (OURS, *options.peers) if p in (OURS, *FAST)]
+    workers = [Worker(program, folder) for program in programs]
+    for worker in workers:
+        worker.ask("load")
+        worker.ask("score_files", paths[:1])
+    answers: dict[str, list[dict[str, float]]] = {program: [] for program in programs}
+    for _ in range(1 if options.quick else 3):
+        for worker in workers:
+            answers[worker.package].append(worker.ask("score_files", paths))
+            print(f"  {worker.package}: {answers[worker.package][-1]}", file=sys.stderr)
+    for worker in workers:
+        worker.close()
+    seconds = {program: statistics.median(a["seconds"] for a in given) for program, given in answers.items()}
+    added = {program: statistics.median(a["added"] for a in given) for program, given in answers.items()}
+    return [Line(title, seconds, "seconds"), Line("… memory added", added, "bytes")]
+
+
+def resampled(title: str, replicates: int, options: Options) -> list[Line]:
+    """Bootstrap replicates of AP and of every category, of what is loaded already."""
+    folder = options.folder / "bootstrap"
+    write_case(folder, detector(5000, 100, 80, options.quick))
+    worker = Worker(OURS, folder)
+    worker.ask("load")
+    worker.ask("bootstrap", 2)
+    times = [worker.ask("bootstrap", replicates)["seconds"] for _ in range(1 if options.quick else 3)]
+    worker.close()
+    print(f"  {[round(value, 2) for value in times]}", file=sys.stderr)
+    return [Line(title, {OURS: statistics.median(times)}, "seconds")]
+
+
 #: What is measured, in the order of the table.
 def rankings(name: str, options: Options) -> list[Line]:
     """Retrieval, against what the title names; see bench_retrieval.py, which can be run by itself."""
@@ -440,6 +507,8 @@ ROWS = [
     Row("files500k", partial(from_files, 5000, repeats=7)),
     Row("files2m", partial(from_files, 20_000, repeats=5)),
     *(Row(name, partial(rankings, name)) for name in ("distances", "features", "runs", "files", "codes", "samples")),
+    Row("batch", partial(many_files, "20 files × 500,000 detections, one ground truth", 20)),
+    Row("bootstrap", partial(resampled, "1,000 bootstrap replicates over 500,000 detections", 1000)),
     Row("cold", partial(fixture, "`detmap eval` on the fixture, first run ever", empty_cache=True, repeats=3)),
     Row("warm", partial(fixture, "`detmap eval` on the fixture, any later run", empty_cache=False, repeats=7)),
 ]

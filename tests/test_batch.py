@@ -585,7 +585,7 @@ class Forgetful(concurrent.futures.Executor):
     def submit(self, task, *arguments):
         import pickle
 
-        self.sent += arguments[2] is not None
+        self.sent += isinstance(arguments[2], detmap.GroundTruth)
         task, arguments = pickle.loads(pickle.dumps((task, arguments)))
         batch._kept, self.turn = self.workers[self.turn % 3], self.turn + 1
         future = concurrent.futures.Future()
@@ -632,6 +632,21 @@ class Broken(concurrent.futures.Executor):
 def test_an_executor_that_breaks(files, truth):
     with pytest.raises(detmap.DetmapError, match="workers are gone"):
         list(batch.score(truth, files, executor=Broken()))
+
+
+def test_a_pool_of_threads_of_the_callers(files, truth, monkeypatch):
+    seen, original = [], batch.files.read_detections
+
+    def look(*arguments):
+        seen.append(parallel.thread_count(None))
+        return original(*arguments)
+
+    monkeypatch.setattr(parallel, "cores", lambda: 8)
+    monkeypatch.setattr(batch.files, "read_detections", look)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        assert not any(one.error for one in batch.score(truth, files, executor=pool))
+        assert not any(one.error for one in batch.score(truth, files[:1], executor=pool, threads=3))
+    assert seen == [1] * 5 + [3]
 
 
 def test_threads_share_the_processors(monkeypatch):

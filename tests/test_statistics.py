@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import naive
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from support import bits, detections_of, evaluate, examples, ground_truth_of, same_bits, tables_of_arrays
 
 import detmap
-from detmap import statistics
+import detmap.retrieval
+from detmap import cli, statistics
 from detmap.kernels import resampling
 
 scipy_stats = pytest.importorskip("scipy.stats", reason="the reference for tests of significance")
@@ -269,8 +271,8 @@ def models():
 
 
 def test_compare_draws_the_same_images_for_all(models):
-    made = detmap.compare(models, 200, 1)
-    one, two = (statistics.bootstrap(models[name], 200, 1) for name in ("one", "two"))
+    made = detmap.compare(models, 60, 1)
+    one, two = (statistics.bootstrap(models[name], 60, 1) for name in ("one", "two"))
     found = next(d for d in made.differences if {d.first, d.second} == {"one", "two"})
     sign = 1 if found.second == "two" else -1
     values = sign * (two.replicates[:, 0] - one.replicates[:, 0])
@@ -282,7 +284,7 @@ def test_compare_draws_the_same_images_for_all(models):
 
 
 def test_compare_tells_apart_what_differs(models):
-    made = detmap.compare(models, 200, 1)
+    made = detmap.compare(models, 60, 1)
     assert [d.second for d in made.differences][1:] == ["bad", "bad"]
     assert made.groups["bad"] == "b"
     assert made.groups["one"] == made.groups["two"] == "a"
@@ -346,6 +348,15 @@ def test_groups_share_a_letter_exactly_where_not_apart(count, data):
     assert all(letters.values())
     for a, b in pairs:
         assert ((a, b) in apart) == (not set(letters[a]) & set(letters[b]))
+
+
+def test_groups_of_many_models():
+    names = [f"m{i:03d}" for i in range(150)]
+    apart = [(a, b) for i, a in enumerate(names) for b in names[i + 20 :]]
+    letters = statistics.group_letters(names, apart)
+    assert letters["m000"] == "a"
+    assert letters["m149"] == statistics._letter(130)
+    assert all(letters.values())
 
 
 def test_letters():
@@ -454,3 +465,34 @@ def test_to_dict(models):
     assert document["intervals"]["AP"] == made.interval()[0].tolist()
     assert [*document["intervals"].values(), *document["per_category"]] == made.interval().tolist()
     assert bits(made.estimate[:3]).tolist() == bits([models["one"][n] for n in ("AP", "AP50", "AP75")]).tolist()
+
+
+@pytest.mark.compiled
+def test_runs_compared_on_the_command_line(tmp_path, capsys):
+    rng = np.random.default_rng(5)
+    (tmp_path / "qrels").write_text("".join(f"q{q} 0 d{d} 1\n" for q in range(30) for d in range(0, 20, 4)))
+    columns = {}
+    for name, noise in (("a", 0.1), ("b", 0.1), ("c", 3.0)):
+        lines = [
+            f"q{q} Q0 d{d} 1 {(d % 4 == 0) + rng.normal(0, 0.5 + noise):.6f} x\n"
+            for q in range(30 - (name == "b"))
+            for d in range(20)
+        ]
+        (tmp_path / name).write_text("".join(lines))
+        result = detmap.retrieval.evaluate_run(str(tmp_path / "qrels"), str(tmp_path / name))
+        values = dict(zip(result.query_ids.tolist(), result.per_query["AP"].tolist(), strict=True))
+        columns[str(tmp_path / name)] = [values.get(query, math.nan) for query in sorted(f"q{q}" for q in range(30))]
+    expected = statistics.compare_queries(columns, seed=4)
+    arguments = ["trec", str(tmp_path / "qrels"), *columns, "--compare", "--seed", "4"]
+    assert cli.main([*arguments, "--format", "json"]) == 0
+    made = json.loads(capsys.readouterr().out)["comparisons"]
+    assert [row["queries"] for row in made] == [29, 30, 29]
+    for row, one in zip(made, expected, strict=True):
+        assert (row["difference"], row["low"], row["high"]) == (one.difference, one.low, one.high)
+        assert {name: row[f"{name} (Holm)"] for name in statistics.TESTS} == one.adjusted
+    assert made[0]["t (Holm)"] > 0.05 > made[1]["t (Holm)"]
+    assert cli.main(arguments) == 0
+    assert "wilcoxon (Holm)" in capsys.readouterr().out
+    assert cli.main([*arguments, "--metrics", "P@5"]) == 0
+    assert "P@5" in capsys.readouterr().out
+    assert cli.main([*arguments[:-3], "--compare", "nDCG@3"]) == 2

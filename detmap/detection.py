@@ -131,15 +131,19 @@ class _Side:
         lengths = self.lengths()
         if not lengths.size or lengths.max() <= cap:
             return _Side(readonly(order, np.int32), self.starts, self.image, self.category)
-        kept = self.ranks() < cap
+        kept = self.spread(threads)[2] < cap
         starts = np.concatenate(([0], np.cumsum(np.minimum(lengths, cap))))
         return _Side(readonly(order[kept], np.int32), readonly(starts, np.int64), self.image, self.category)
 
-    def ranks(self) -> NDArray[np.int32]:
-        """Return each position's place within its cell."""
-        ranks = np.arange(self.order.size, dtype=np.int32)
-        ranks -= np.repeat(self.starts[:-1].astype(np.int32), self.lengths())
-        return ranks
+    def spread(self, threads: int | None) -> list[NDArray[np.int32]]:
+        """Return each position's image, category and place within its cell."""
+        out = [np.empty(self.order.size, np.int32) for _ in range(3)]
+        parallel.run(
+            lambda begin, end: sorting.spread_runs(self.starts, self.image, self.category, begin, end, *out),
+            parallel.even(self.image.size, threads),
+            threads,
+        )
+        return [readonly(column, np.int32) for column in out]
 
 
 def match(
@@ -232,20 +236,20 @@ def _match(
         protocol,
         threads,
     )
-    lengths = found.lengths()
     ranges = np.array([(low, high) for _, low, high in protocol.area_ranges])
     outside = (
         objects.ignored[:, None] | (objects.areas[:, None] < ranges[:, 0]) | (objects.areas[:, None] > ranges[:, 1])
     )
     positives = np.add.reduceat(~outside, truth.starts[:-1], dtype=np.int32) if truth.order.size else outside
+    image, category, rank = found.spread(threads)
     names = dict(zip(ground_truth.categories.values.tolist(), ground_truth.category_names, strict=True))
     return Tally(
         protocol=protocol,
         categories=((None, "all"),) if merged else tuple((key, names[key]) for key in categories.tolist()),
         image_ids=images,
-        category=readonly(np.repeat(found.category, lengths), np.int32),
-        image=readonly(np.repeat(found.image, lengths), np.int32),
-        rank=readonly(found.ranks(), np.int32),
+        category=category,
+        image=image,
+        rank=rank,
         order=readonly(found.order if protocol.ties == "file" else (), np.int64),
         scores=readonly(detections.scores[found.order], np.float64),
         hit=hit,

@@ -119,6 +119,16 @@ def find_runs(starts: Array, keys: Array, order: Array, out_starts: Array, out_g
 
 
 @kernel
+def spread_runs(
+    starts: Array, group: Array, key: Array, begin: int, end: int, out_group: Array, out_key: Array, out_place: Array
+) -> None:
+    """Write for every position of runs ``[begin, end)`` the run's group and key, and its 0-based place within the run."""
+    for r in range(begin, end):
+        for i in range(starts[r], starts[r + 1]):
+            out_group[i], out_key[i], out_place[i] = group[r], key[r], i - starts[r]
+
+
+@kernel
 def join(
     left_group: Array, left_key: Array, right_group: Array, right_key: Array, out_left: Array, out_right: Array
 ) -> int:

@@ -371,6 +371,15 @@ class Evaluator:
         ------
         StateError
             As for `merge`.
+
+        Examples
+        --------
+        In every process of a job, whose sampler pads the last batch::
+
+            evaluator = Evaluator(duplicates="first")
+            for ids, images, targets in loader:
+                evaluator.update(model(images), targets, image_ids=ids)
+            result = evaluator.sync(torch.distributed.all_gather_object).compute()
         """
         if world_size is None:
             distributed = sys.modules.get("torch.distributed")

@@ -16,6 +16,12 @@ settings.register_profile("explore", settings.get_profile("ci"), derandomize=Fal
 settings.load_profile("interpreted" if numba.config.DISABLE_JIT else "ci")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if numba.config.DISABLE_JIT:  # integers wrap around and 0 / 0 is NaN in kernels; interpreted, numpy says so
+        for what in ("overflow", "invalid value", "divide by zero"):
+            config.addinivalue_line("filterwarnings", f"ignore:{what} encountered in scalar:RuntimeWarning")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     skips = {}
     if not REAL_DATA.is_dir():

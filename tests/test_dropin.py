@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pycocotools.coco
 import pytest
 from dropin import BOTH, OURS, REAL, assert_same, compare, load, outcome, set_params, shown
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from support import examples
 from workloads import coco_workloads, make_coco, tiny_coco_workloads
 
 from detmap.errors import MissingDependencyError
+from detmap.kernels import assignment
 
 # ----------------------------------------------------------------------------------------------------- equality of all
 
@@ -664,6 +666,8 @@ def test_data_set_methods(tmp_path):
         ("getAnnIds", [], [], [], False),
         ("getAnnIds", images, [], (0, 1e5), True),
         ("getAnnIds", [424242]),
+        ("getAnnIds", images, "class"),
+        ("getAnnIds", images, [categories]),
         ("getCatIds",),
         ("getCatIds", "class 1"),
         ("getCatIds", ["class 1", "class 8"], ["kind 0"]),
@@ -710,6 +714,33 @@ def test_results_from_an_array():
 def test_captions_are_results_too():
     results = [{"image_id": item["id"], "caption": "…"} for item in PLAIN[0]["images"][:2]]
     compare(lambda api: load(api, PLAIN[0]).loadRes(copy.deepcopy(results)).dataset)
+
+
+def test_download(tmp_path, monkeypatch):
+    fetched = []
+
+    def urlretrieve(url, path):
+        fetched.append(url)
+        with open(path, "w") as file:
+            file.write(url)
+
+    monkeypatch.setattr("urllib.request.urlretrieve", urlretrieve)
+    monkeypatch.setattr(pycocotools.coco, "urlretrieve", urlretrieve)
+    dataset = copy.deepcopy(PLAIN[0])
+    for item in dataset["images"]:
+        item["coco_url"] = f"http://example.org/{item['file_name']}"
+    names = [item["id"] for item in dataset["images"]]
+
+    def client(api):
+        folder = tmp_path / api.name
+        truth = load(api, dataset)
+        truth.download(str(folder), names[:2])
+        truth.download(str(folder))
+        every = list(fetched)
+        fetched.clear()
+        return every, sorted(path.name for path in folder.iterdir())
+
+    compare(client)
 
 
 def test_copies_of_waiting_results():
@@ -936,6 +967,13 @@ def test_params():
         compare(lambda api, kind=kind: vars(api.Params(kind)))
     compare(lambda api: vars(api.Params()))
     compare(lambda api: api.Params("circle"))
+
+
+@pytest.mark.compiled
+def test_kernels_have_one_signature():
+    for data in (PLAIN, QUIRKY):
+        evaluated(OURS, (*data, None))
+    assert [len(kernel.signatures) for kernel in (assignment.assign, assignment.box_ious)] == [1, 1]
 
 
 def test_comparison_notices_a_difference():

@@ -33,6 +33,19 @@ def test_the_python_example_runs_and_its_numbers_are_right():
     assert f"# {detmap.average_precision([1, 0, 1, 0, 0, 1, 0], interpolation='11-point')!r} (8/11)\n" in code
 
 
+def test_the_example_of_rankings():
+    code = re.search(r"## Rankings.*?```python\n(.*?)```", README, re.S).group(1)
+    names = {"detmap": detmap}
+    for line in code.splitlines():
+        statement, _, said = line.partition(" # ")
+        if "# " in line and not statement.startswith(("scored =", "run =")):
+            value = eval(statement, names)
+            shown = repr(value)[1:-1] if isinstance(value, tuple) else repr(value)
+            assert said.startswith(shown), line
+        else:
+            exec(statement, names)
+
+
 def test_commands_are_commands():
     commands = re.findall(r"^\$ detmap (\S+)", README, re.M)
     parser = cli._parser()

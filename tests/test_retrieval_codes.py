@@ -22,6 +22,7 @@ def made(seed, queries=4, items=40, bits=5, labels=3):
     )
 
 
+@pytest.mark.compiled  # wrap-around multiplication
 @given(st.integers(0, 2**32), st.sampled_from([1, 5, 64, 70, 130]), st.sampled_from(["index", "reversed"]))
 @settings(max_examples=80, deadline=None)
 def test_equals_twin(seed, bits, ties):
@@ -57,6 +58,7 @@ def test_equals_twin(seed, bits, ties):
     assert result.radius_recall[-1] == pytest.approx(1.0, abs=1e-15)
 
 
+@pytest.mark.compiled  # wrap-around multiplication
 def test_every_form_of_codes_and_labels_is_the_same():
     query, gallery, _, _ = made(1, queries=6, bits=70)
     rng = np.random.default_rng(1)

@@ -110,6 +110,7 @@ def test_cuhk03_worked_by_hand():
     assert result.cmc.tolist() == pytest.approx([float(v) for v in twin], abs=1e-15)
 
 
+@pytest.mark.compiled  # wrap-around multiplication
 def test_cuhk03_draws_are_seeded_and_tend_to_the_expectation():
     rng = np.random.default_rng(0)
     people, query_ids = np.repeat(np.arange(12), 5), np.arange(12).repeat(60)

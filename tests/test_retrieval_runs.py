@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import random
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from detmap.errors import InputError, OptionError
+from detmap.formats import trec
 from detmap.retrieval import evaluate_run
 
 TREC = Path(__file__).resolve().parents[2] / "shared" / "data" / "trec"
@@ -246,6 +249,120 @@ def test_bad_options():
             evaluate_run({"a": {"x": 1}}, {"a": {"x": 1.0}}, "map", **change)
     with pytest.raises(OptionError, match="is defined for ties='index' and 'docid'"):
         evaluate_run({"a": {"x": 1}}, {"a": {"x": 1.0}}, "bpref", ties="best")
+
+
+def generated_files(seed):
+    """A run and judgements as columns of text: ties, tabs, documents that begin alike, queries not together or missing."""
+    rng = random.Random(seed)
+    names = sorted({rng.choice(["D", "doc-00000000", "é", "zz"]) + str(rng.randrange(10**4)) for _ in range(60)})
+    judged = [(f"q{q}", d, str(rng.randrange(-1, 3))) for q in range(9) for d in rng.sample(names, 12)]
+    ranked = [
+        (f"q{q}", d, rng.choice(["1.5", "2", "2.0", "2.00000001", "-0", "0", "1e-3", "7.123456"]))
+        for q in range(2, 12)
+        for d in rng.sample(names, 30)
+    ]
+    rng.shuffle(judged)
+    rng.shuffle(ranked)
+    return judged, ranked
+
+
+def written(judged, ranked, junk=""):
+    blank = [" ", "\t", "  "]
+    qrels = "".join(f"{q}{blank[i % 3]}0 {d} {g}\n" for i, (q, d, g) in enumerate(judged))
+    run = "".join(f"{q} Q0 {d}{blank[i % 3]}{i} {s} name{' more' * (i % 2)}\n" for i, (q, d, s) in enumerate(ranked))
+    return "# judgements\n\n" + qrels + junk, "  # a 0 b 1 2 run\r\n \t\n" + run + junk
+
+
+def either_way(monkeypatch, qrels, run, *options):
+    """What evaluating files gives, as bytes of numbers or as an error, through the scanner and through the slow reader."""
+    found = []
+    for least in (0, 1 << 40):
+        monkeypatch.setattr(trec, "_WORTH_SCANNING", least)
+        try:
+            result = evaluate_run(qrels, run, NAMES, *options)
+            columns = {name: result.per_query[name].tobytes() for name in NAMES}
+            found.append((result.query_ids.tolist(), columns, result.queries))
+        except InputError as error:
+            found.append(str(error))
+    return found
+
+
+@pytest.mark.parametrize("convention", ["trec", "trec10", "beir", "msmarco"])
+@pytest.mark.parametrize("seed", range(5))
+def test_files_scanned_or_read_equal_arrays(seed, convention, tmp_path, monkeypatch):
+    judged, ranked = generated_files(seed)
+    qrels, run = written(judged, ranked)
+    (tmp_path / "qrels").write_text(qrels, newline="")
+    (tmp_path / "run").write_text(run, newline="")
+    (tmp_path / "run.gz").write_bytes(gzip.compress(run.encode()))
+    columns = [
+        (
+            *(np.array(c) for c in zip(*((q, d) for q, d, _ in rows), strict=True)),
+            np.array([float(v) for *_, v in rows]),
+        )
+        for rows in (judged, ranked)
+    ]
+    as_arrays = either_way(monkeypatch, *columns, convention)
+    assert len(as_arrays[0][0]) >= 7
+    scanned = []
+    for name in ("scan_qrels", "scan_run"):
+        scan = getattr(trec, name)
+        monkeypatch.setattr(trec, name, lambda data, scan=scan: scanned.append(scan(data)) or scanned[-1])
+    for form in ((tmp_path / "qrels", tmp_path / "run"), (str(tmp_path / "qrels"), tmp_path / "run.gz")):
+        assert either_way(monkeypatch, *form, convention) == as_arrays
+    assert len(scanned) == 4
+    assert all(columns is not None for columns in scanned)
+
+
+@pytest.mark.parametrize(
+    ("qrels_junk", "run_junk", "message"),
+    [
+        ("", "q5 Q0 D1 1 inf name\n", None),
+        ("", "q5 Q0 D1 1 1e999 name\n", None),
+        ("", "q5 Q0 D1 1 007.5 name\n", None),
+        ("", "q5 Q0\x0bD1 1 7 name\n", None),
+        ("q5 0 D1 +1\n", "", None),
+        ("", "q5 Q0 D1 1 nan name\n", r"run:303: a score must be a number"),
+        ("", "q5 Q0 D1 1 1_0 name\n", r"run:303: a score must be a number"),
+        ("", "q5 Q0 D1 1 7\n", r"run:303: 5 fields where 6 belong"),
+        ("", "q5 Q0 D1 1 7 name\0\n", r"run: holds a zero byte"),
+        ("q5 0 D1\n", "", r"qrels:111: 3 fields where 4 belong"),
+        ("q5 0 D1 1 1\n", "", r"qrels:111: 5 fields where 4 belong"),
+        ("q5 0 D1 1.5\n", "", r"qrels:111: a grade must be an integer"),
+        ("q5 0 D1 9223372036854775808\n", "", r"qrels:111: a grade must be an integer"),
+        ("q5 0 D1 1\nq5 0 D1 2\n", "", "document 'D1' is judged twice"),
+        ("", "q5 Q0 D1 1 7 name\nq5 Q0 D1 1 7 name\n", "document 'D1' is there twice"),
+    ],
+)
+def test_junk_in_files_is_the_same_error_either_way(qrels_junk, run_junk, message, tmp_path, monkeypatch):
+    qrels, run = written(*generated_files(0))
+    assert "D1 " not in qrels + run
+    (tmp_path / "qrels").write_text(qrels + qrels_junk, newline="")
+    (tmp_path / "run").write_text(run + run_junk, newline="")
+    one, other = either_way(monkeypatch, tmp_path / "qrels", tmp_path / "run")
+    assert one == other
+    if message is None:
+        assert len(one[0]) == 7
+    else:
+        assert re.search(message, one)
+
+
+def test_files_without_lines_and_without_utf8(monkeypatch):
+    for qrels, run, name in ((b"a 0 x 1\n", b"# nothing\n" * 3, "run"), (b"\n" * 20, b"a Q0 x 1 1 n\n", "qrels")):
+        one, other = either_way(monkeypatch, qrels, run)
+        assert one == other
+        assert f"{name}: holds no lines" in one
+    one, other = either_way(monkeypatch, b"caf\xe9 0 \xff 1\n", b"caf\xe9 Q0 \xff 1 2 n\ncaf\xe9 Q0 \xfe 1 3 n\n")
+    assert one == other
+    assert one[0] == ["caf\\xe9"]
+
+
+def test_large_files_are_scanned(tmp_path, monkeypatch):
+    line = b"q Q0 D%07d 1 %d.5 name\n"
+    (tmp_path / "run").write_bytes(b"".join(line % (i, i) for i in range(1 << 16)))
+    monkeypatch.setattr(trec, "_fields", None)
+    assert (tmp_path / "run").stat().st_size >= 1 << 20
+    assert evaluate_run({"q": {"D0065534": 1}}, tmp_path / "run", "MRR")["MRR"] == 0.5
 
 
 def expected_output(name):

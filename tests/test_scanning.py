@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from detmap.formats import _scan
-from detmap.kernels import scanning
+from detmap.kernels import readonly, scanning
 
 RESULT = (
     b'{"image_id": 42, "category_id": 18, "bbox": [258.1499938964844, 41.290000915527344, 0, -2.5e1],'
@@ -900,18 +900,6 @@ def test_any_lines(data: bytes, block: int, threads: int) -> None:
         check_qrels(data, threads)
 
 
-def ranked(data: bytes) -> dict[bytes, list[int]]:
-    """Rank the rows of a run naively, query by query in the order of their first appearance."""
-    rows = naive.run(data)
-    assert rows is not None
-    queries: dict[bytes, list[int]] = {}
-    for row, (query, _, _) in enumerate(rows):
-        queries.setdefault(query, []).append(row)
-    for members in queries.values():
-        members.sort(key=lambda row: (rows[row][2], rows[row][1]), reverse=True)
-    return queries
-
-
 def random_run(
     count: int, queries: int, documents: int, scores: int, seed: int, contiguous: bool
 ) -> tuple[bytes, bytes]:
@@ -928,52 +916,74 @@ def random_run(
     return run, b"\n".join(b"%d 0 %b %d" % (query, name, generator.randrange(3)) for query, name in judged)
 
 
+def grouped(columns: _scan.RunColumns | _scan.QrelsColumns, queries: list[bytes]) -> tuple[Any, Any, Any]:
+    """Return the rows query by query, the words that locate their documents, and where each of `queries` starts."""
+    codes = np.array([queries.index(query) for query in query_ids(columns)], np.int64)
+    rows = np.argsort(codes, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(queries)))])
+    return rows, readonly(columns.document[rows], np.uint64), readonly(starts, np.int64)
+
+
+def found_strings(own: Any, starts: Any, others: Any, other_starts: Any, step: int) -> tuple[list[int], list[int]]:
+    """Call the kernel for `step` groups at a time."""
+    found = np.full(len(others[1]), -2, np.int64)
+    with np.errstate(over="ignore"):
+        repeated = [
+            scanning.find_strings(
+                *own, starts, *others, other_starts, k, min(k + step, len(starts) - 1), np.uint64(step), found
+            )
+            for k in range(0, len(starts) - 1, step)
+        ]
+    return found.tolist(), repeated
+
+
 @pytest.mark.parametrize("contiguous", [True, False])
 @pytest.mark.parametrize("scores", [1, 5, 10**6])
 @pytest.mark.parametrize("count", [1, 2, 60, 600, 5000])
-def test_ranked_and_judged(count: int, scores: int, contiguous: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_are_found_and_ranked(
+    count: int, scores: int, contiguous: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     count = min(count, 200) if UNCOMPILED else count
     run_data, qrels_data = random_run(count, 7, 2 * count, scores, count, contiguous)
     run, qrels = check_run(run_data), check_qrels(qrels_data)
     assert run is not None
     assert qrels is not None
-    rows, bounds = _scan.rank_run(run, run.score, 1)
-    assert [rows[begin:end].tolist() for begin, end in bounds.tolist()] == list(ranked(run_data).values())
-    table = {row[:2]: place for place, row in enumerate(naive.qrels(qrels_data) or [])}
-    judgements = _scan.judge_run(run, qrels, 1)
-    assert judgements.row.tolist() == [table.get(row[:2], -1) for row in naive.run(run_data) or []]
-    assert (judgements.repeated, judgements.repeated_judgement) == (-1, -1)
+    queries = list(dict.fromkeys([*run.queries, *qrels.queries]))
+    rows, words, starts = grouped(run, queries)
+    judged_rows, judged_words, judged_starts = grouped(qrels, queries)
+
+    ranked = np.arange(len(rows), dtype=np.int32)
+    score = readonly(run.score[rows], np.float64)
+    for query in range(len(queries)):
+        scanning.rank_rows(run.data, words, score, starts, query, query + 1, ranked)
+    ids = document_ids(run)
+    naively = sorted(range(len(rows)), key=lambda k: (score[k], ids[rows[k]]), reverse=True)
+    group = np.repeat(np.arange(len(queries)), np.diff(starts))
+    assert ranked.tolist() == sorted(naively, key=lambda k: group[k])
+
+    place: dict[tuple[int, bytes], int] = {}
+    for k, row in enumerate(rows.tolist()):
+        place[int(group[k]), ids[row]] = k - int(starts[group[k]])
+    judged_ids, judged_group = document_ids(qrels), np.repeat(np.arange(len(queries)), np.diff(judged_starts))
+    wanted = [
+        place.get((int(query), judged_ids[row]), -1) for query, row in zip(judged_group, judged_rows, strict=True)
+    ]
+    for step in (1, 3, len(queries)):
+        found, repeated = found_strings((run.data, words), starts, (qrels.data, judged_words), judged_starts, step)
+        assert found == wanted
+        assert set(repeated) == {-1}
     monkeypatch.setattr(_scan, "BLOCK", 64)
     for threads in (1, 2, 3):
         assert same(_scan.scan_run(run_data, threads), run)
-        assert same(_scan.rank_run(run, run.score, threads), (rows, bounds))
-        assert same(tuple(_scan.judge_run(run, qrels, threads)), tuple(judgements))
 
 
 def test_repeated_documents_are_found() -> None:
-    run, twice = (
-        _scan.scan_run(b"q 0 a 0 1 t\np 0 a 0 1 t\nq 0 b 0 1 t\n"),
-        _scan.scan_run(b"q 0 a 0 1 t\np 0 a 0 1 t\nq 0 a 0 2 t\n"),
-    )
-    qrels, again = _scan.scan_qrels(b"q 0 a 1\nx 0 a 1\n"), _scan.scan_qrels(b"q 0 a 1\nx 0 c 1\nx 0 c 2\n")
+    run = _scan.scan_run(b"q 0 a 0 1 t\np 0 a 0 1 t\nq 0 b 0 1 t\nx 0 d 0 1 t\nx 0 c 0 1 t\nx 0 d 0 1 t\n")
     assert run is not None
-    assert twice is not None
-    assert qrels is not None
-    assert again is not None
-    assert _scan.judge_run(run, qrels, 1).row.tolist() == [0, -1, -1]
-    assert _scan.judge_run(run, qrels, 1)[1:] == (-1, -1)
-    assert _scan.judge_run(twice, qrels, 1)[1:] == (2, -1)
-    assert _scan.judge_run(run, again, 2)[1:] == (-1, 2)
-
-
-def test_empty_runs_are_ranked_and_judged() -> None:
-    run, qrels, full = _scan.scan_run(b""), _scan.scan_qrels(b"\n"), _scan.scan_run(RUN)
-    assert run is not None
-    assert qrels is not None
-    assert full is not None
-    assert _scan.judge_run(run, qrels, 2).row.tolist() == []
-    assert _scan.judge_run(full, qrels, 2).row.tolist() == [-1] * 4
-    assert _scan.rank_run(run, run.score, 2)[0].tolist() == []
+    _, words, starts = grouped(run, run.queries)
+    none = readonly([], np.uint64), readonly(np.zeros(4), np.int64)
+    assert found_strings((run.data, words), starts, (run.data, none[0]), none[1], 3) == ([], [5])
+    assert found_strings((run.data, words), starts, (run.data, none[0]), none[1], 1) == ([], [-1, -1, 5])
 
 
 # Kernels -------------------------------------------------------------------------------------------------------------
@@ -982,7 +992,7 @@ def test_empty_runs_are_ranked_and_judged() -> None:
 @pytest.mark.compiled
 @pytest.mark.skipif(UNCOMPILED, reason="kernels are not compiled")
 def test_one_signature_per_kernel() -> None:
-    for name in ("skip_value", "scan_records", "scan_lines", "factorise", "match_strings", "rank_rows"):
+    for name in ("skip_value", "scan_records", "scan_lines", "factorise", "find_strings", "rank_rows"):
         kernel = getattr(scanning, name)
         assert len(kernel.signatures) <= 1, name
 

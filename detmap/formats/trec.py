@@ -2,28 +2,91 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError
-from detmap.formats._source import Source, read_bytes
+from detmap.formats._scan import scan_qrels, scan_run
+from detmap.formats._source import Buffer, Source, read_bytes
+from detmap.kernels import readonly
+from detmap.kernels.scanning import LENGTH_BITS
+
+_WORTH_SCANNING = 1 << 20  # bytes; below it, loading the scanner takes longer than all else
 
 
-class Lines(NamedTuple):
-    """The columns of a file of judgements or of a run.
+@dataclass(frozen=True)
+class Texts:
+    """Strings of bytes that lie in a buffer: in a file, or end to end.
 
     Attributes
     ----------
-    queries, documents : ndarray of bytes, shape (n,)
-        Ids, in the order of the file.
+    data : ndarray of uint8, shape (bytes,)
+        The buffer, at least eight bytes.
+    words : ndarray of uint64, shape (n,)
+        Where each string lies: its first byte's position, shifted left by `LENGTH_BITS`, plus its length.
+    """
+
+    data: NDArray[np.uint8]
+    words: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, ids: NDArray[Any] | Sequence[bytes]) -> Texts:
+        """Locate ids: of a list, of an array of bytes, or the eight bytes of each integer of an array of int64.
+
+        Raises
+        ------
+        InputError
+            Where an id is too long to be located.
+        """
+        lengths: NDArray[np.int64]
+        if isinstance(ids, np.ndarray):
+            data = np.ascontiguousarray(ids).view(np.uint8)
+            width = ids.dtype.itemsize
+            lengths = np.char.str_len(ids) if ids.dtype.kind == "S" else np.full(ids.size, width, np.int64)
+            begins = np.arange(ids.size) * width
+        else:
+            data = np.frombuffer(b"".join(ids), np.uint8)
+            lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+            begins = np.cumsum(lengths) - lengths
+        if lengths.size and int(lengths.max()) >> LENGTH_BITS:
+            raise InputError(f"an id has more than {(1 << LENGTH_BITS) - 1} bytes", source="ids")
+        if data.size < 8:
+            data = np.concatenate((data, np.zeros(8, np.uint8)))
+        return cls(readonly(data, np.uint8), readonly(begins << LENGTH_BITS | lengths, np.uint64))
+
+    def __getitem__(self, rows: NDArray[Any]) -> Texts:
+        """Return some of the strings."""
+        return Texts(self.data, readonly(self.words[rows], np.uint64))
+
+    def tolist(self) -> list[bytes]:
+        """Return the strings as bytes."""
+        begins = (self.words >> np.uint64(LENGTH_BITS)).tolist()
+        lengths = (self.words & np.uint64((1 << LENGTH_BITS) - 1)).tolist()
+        return [self.data[a : a + n].tobytes() for a, n in zip(begins, lengths, strict=True)]
+
+
+class Lines(NamedTuple):
+    """The columns of a file of judgements or of a run, in the order of the file.
+
+    Attributes
+    ----------
+    codes : ndarray of int32, shape (n,)
+        The query of each line: its place in `queries`.
+    queries : list of bytes
+        The ids of the queries in the order of their first appearance.
+    documents : Texts
+        The ids of the documents.
     values : ndarray, shape (n,)
         Grades (int64) of judgements, scores (float64) of a run.
     """
 
-    queries: NDArray[np.bytes_]
-    documents: NDArray[np.bytes_]
+    codes: NDArray[np.int32]
+    queries: list[bytes]
+    documents: Texts
     values: NDArray[np.int64] | NDArray[np.float64]
 
 
@@ -37,14 +100,18 @@ def read_qrels(source: Source) -> Lines:
     InputError
         For a line that cannot be read, with the file and the line.
     """
-    queries, documents, texts, lines, name = _fields(source, "qrels", 4, 4, 3)
+    data, name = read_bytes(source, "qrels")
+    found = scan_qrels(data) if len(data) >= _WORTH_SCANNING else None
+    if found is not None and found.queries:
+        return Lines(found.query, found.queries, Texts(found.data, found.document), found.relevance)
+    lines, texts, numbers = _fields(data, name, "qrels", 4, 4, 3)
     grades = np.empty(len(texts), np.int64)
     for i, text in enumerate(texts):
         try:
             grades[i] = int(text) if b"_" not in text else int("")
         except (ValueError, OverflowError):
-            raise InputError("a grade must be an integer", source=f"{name}:{lines[i]}", value=text) from None
-    return Lines(queries, documents, grades)
+            raise InputError("a grade must be an integer", source=f"{name}:{numbers[i]}", value=text) from None
+    return lines._replace(values=grades)
 
 
 def read_run(source: Source) -> Lines:
@@ -58,7 +125,11 @@ def read_run(source: Source) -> Lines:
     InputError
         For a line that cannot be read, with the file and the line.
     """
-    queries, documents, texts, lines, name = _fields(source, "run", 6, None, 4)
+    data, name = read_bytes(source, "run")
+    found = scan_run(data) if len(data) >= _WORTH_SCANNING else None
+    if found is not None and found.queries:
+        return Lines(found.query, found.queries, Texts(found.data, found.document), found.score)
+    lines, texts, numbers = _fields(data, name, "run", 6, None, 4)
     scores = np.empty(len(texts), np.float64)
     for i, text in enumerate(texts):
         try:
@@ -66,32 +137,33 @@ def read_run(source: Source) -> Lines:
         except ValueError:
             scores[i] = np.nan
         if scores[i] != scores[i]:
-            raise InputError("a score must be a number", source=f"{name}:{lines[i]}", value=text)
-    return Lines(queries, documents, scores)
+            raise InputError("a score must be a number", source=f"{name}:{numbers[i]}", value=text)
+    return lines._replace(values=scores)
 
 
 def _fields(
-    source: Source, kind: str, least: int, most: int | None, wanted: int
-) -> tuple[NDArray[np.bytes_], NDArray[np.bytes_], list[bytes], list[int], str]:
-    """Return queries, documents, the texts of field `wanted`, the line numbers, and the name of the file."""
-    content, name = read_bytes(source, kind)
+    content: Buffer, name: str, kind: str, least: int, most: int | None, wanted: int
+) -> tuple[Lines, list[bytes], list[int]]:
+    """Return the lines, without values as yet; the texts of field `wanted`; and the line numbers."""
     data = bytes(content)
     if b"\0" in data:
         raise InputError("holds a zero byte: not a text file", source=name)
-    queries, documents, texts, lines = [], [], [], []
+    codes, documents, texts, lines = [], [], [], []
+    queries: dict[bytes, int] = {}
     for number, line in enumerate(data.split(b"\n"), 1):
         fields = line.split(None, least)
-        if not fields or line[:1] == b"#":
+        if not fields or fields[0][:1] == b"#":
             continue
         if len(fields) < least or (most is not None and len(fields) > most):
             shape = "query, 0, document, grade" if kind == "qrels" else "query, Q0, document, rank, score, name"
             raise InputError(
                 f"{len(fields)} fields where {least} belong", source=f"{name}:{number}", value=line, remedy=f"{shape}"
             )
-        queries.append(fields[0])
+        codes.append(queries.setdefault(fields[0], len(queries)))
         documents.append(fields[2])
         texts.append(fields[wanted])
         lines.append(number)
     if not texts:
         raise InputError("holds no lines", source=name)
-    return np.array(queries), np.array(documents), texts, lines, name
+    columns = Lines(np.array(codes, np.int32), list(queries), Texts.of(documents), np.empty(0))
+    return columns, texts, lines

@@ -1,4 +1,4 @@
-"""Bytes -> columns: strict JSON records and TREC lines, read once, eight bytes at a time.
+"""Bytes -> columns: strict JSON records and TREC lines, read once, eight bytes at a time; and the strings that lie in them.
 
 Nothing here raises about a document. A kernel stops with a status where it meets something that it does not understand,
 and its caller hands the document to a parser that explains. What it does accept is valid to the letter: RFC 8259
@@ -584,7 +584,8 @@ def _hash(data: Any, word: Any, seed: Any) -> Any:
             part &= ALL >> np.uint64(64 - 8 * (length - k))
         value = (value ^ part) * MIXER
         value ^= value >> U32
-    return value
+    value *= MIXER  # strings that differ in their last bytes differ in few bits as yet
+    return value ^ value >> U32
 
 
 @kernel
@@ -777,73 +778,68 @@ def factorise(data: Any, words: Any, seed: Any, codes: Any, firsts: Any) -> int:
 
 
 @kernel
-def match_strings(
+def find_strings(
     data: Any,
     words: Any,
-    rows: Any,
-    bounds: Any,
-    others: Any,
-    other_words: Any,
-    other_rows: Any,
-    other_bounds: Any,
+    starts: Any,
+    wanted_data: Any,
+    wanted: Any,
+    wanted_starts: Any,
     begin: int,
     stop: int,
     seed: Any,
-    matches: Any,
-) -> Any:
-    """Find, group by group, the strings of one document that equal a string of another document.
+    found: Any,
+) -> int:
+    """Find, group by group, strings of one buffer among the strings of another, which repeats none within a group.
 
     Parameters
     ----------
-    data, others : (n,) uint8
-        The documents, at least eight bytes each.
-    words, other_words : (n,) uint64
-        Their strings: position and length.
-    rows, other_rows : (n,) int32
-        The rows, group by group.
-    bounds, other_bounds : (groups, 2) int64
-        Where in `rows` and in `other_rows` each group begins and ends.
+    data, wanted_data : (n,) uint8
+        The buffers, at least eight bytes each.
+    words, wanted : (n,) uint64
+        The strings that are searched, and those that are sought: position and length.
+    starts, wanted_starts : (groups + 1,) int64
+        Where in `words` and in `wanted` each group starts, and the last one ends.
     begin, stop : int
         The groups to work on.
     seed : uint64
         Seed of the hash; the outcome does not depend on it.
-    matches : (n,) int32
-        Out: for each row of `words` that has one, the row of `other_words` with the same string in the same group (the
-        last of several).
+    found : (n,) int64
+        Out: for each element of `wanted` its place among the strings of its group, -1 where it is not there.
 
     Returns
     -------
     int
-        -1, or the first row of `words` whose string its group had before; from that group on nothing is matched.
+        -1, or the first row of `words` whose string its group had before; from that group on nothing is sought.
     """
     table = np.empty(1 << 6, np.int32)
     hashes = np.empty(1 << 6, np.uint64)
     for group in range(begin, stop):
+        first, end = starts[group], starts[group + 1]
         size = 1 << 6
-        while size < 2 * (bounds[group, 1] - bounds[group, 0]):
+        while size < 2 * (end - first):
             size *= 2
         if size > len(table):
             table = np.empty(size, np.int32)
             hashes = np.empty(size, np.uint64)
         for slot in range(size):
             table[slot] = -1
-        for k in range(bounds[group, 0], bounds[group, 1]):
-            row = rows[k]
+        for row in range(first, end):
             value = _hash(data, words[row], seed)
             slot = np.int64(value >> U24) & (size - 1)
             while table[slot] >= 0:
-                if hashes[slot] == value and _same(data, words[row], data, words[table[slot]]):
+                if hashes[slot] == value and _same(data, words[row], data, words[first + table[slot]]):
                     return row
                 slot = (slot + 1) & (size - 1)
-            table[slot] = row
+            table[slot] = row - first
             hashes[slot] = value
-        for k in range(other_bounds[group, 0], other_bounds[group, 1]):
-            other = other_rows[k]
-            value = _hash(others, other_words[other], seed)
+        for k in range(wanted_starts[group], wanted_starts[group + 1]):
+            value = _hash(wanted_data, wanted[k], seed)
             slot = np.int64(value >> U24) & (size - 1)
+            found[k] = -1
             while table[slot] >= 0:
-                if hashes[slot] == value and _same(others, other_words[other], data, words[table[slot]]):
-                    matches[table[slot]] = other
+                if hashes[slot] == value and _same(wanted_data, wanted[k], data, words[first + table[slot]]):
+                    found[k] = table[slot]
                     break
                 slot = (slot + 1) & (size - 1)
     return -1
@@ -867,19 +863,19 @@ def _ahead(data: Any, score: float, word: Any, other_score: float, other_word: A
 
 
 @kernel
-def rank_rows(data: Any, words: Any, scores: Any, bounds: Any, begin: int, stop: int, rows: Any) -> None:
+def rank_rows(data: Any, words: Any, scores: Any, starts: Any, begin: int, stop: int, rows: Any) -> None:
     """Order the rows of each group by descending score, rows of equal score by descending string, as bytes.
 
     Parameters
     ----------
     data : (n,) uint8
-        The document, at least eight bytes.
+        The buffer, at least eight bytes.
     words : (n,) uint64
         The strings: position and length.
     scores : (n,) float64
         The scores, none of them NaN.
-    bounds : (groups, 2) int64
-        Where in `rows` each group begins and ends.
+    starts : (groups + 1,) int64
+        Where in `rows` each group starts, and the last one ends.
     begin, stop : int
         The groups to work on.
     rows : (n,) int32
@@ -887,10 +883,10 @@ def rank_rows(data: Any, words: Any, scores: Any, bounds: Any, begin: int, stop:
     """
     longest = 0
     for group in range(begin, stop):
-        longest = max(longest, bounds[group, 1] - bounds[group, 0])
+        longest = max(longest, starts[group + 1] - starts[group])
     spare = np.empty(longest, np.int32)
     for group in range(begin, stop):
-        first, end = bounds[group, 0], bounds[group, 1]
+        first, end = starts[group], starts[group + 1]
         width = 1
         while width < end - first:  # merge neighbours; most runs come in order, and then nothing moves
             for left in range(first, end - width, 2 * width):

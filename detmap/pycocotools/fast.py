@@ -14,7 +14,7 @@ from detmap.detection import DetectionResult, match
 from detmap.errors import DetmapError, OptionError
 from detmap.kernels import readonly
 from detmap.protocols import COCO as PRESET
-from detmap.pycocotools.coco import COCO, Results
+from detmap.pycocotools.coco import COCO, Results, integers
 from detmap.tables import Detections, GroundTruth, Ids, index_ids, locate
 from detmap.tally import Tally
 
@@ -178,11 +178,8 @@ class _Columns:
             packed = struct.pack(f"{4 * len(chunk)}d", *x, *y, *width, *height)
             boxes[rows] = np.frombuffer(packed).reshape(4, -1).T
             # pycocotools multiplies width and height as they come: in single precision if that is what they are
-            kinds = set(map(type, width)) | set(map(type, height))
-            if scored and not kinds <= {float, int, np.float64}:
+            if scored and not (_python_numbers(width) and _python_numbers(height)):
                 raise UnusualError
-            if int in kinds and not (np.abs(boxes[rows, 2:]) < 2**26).all():
-                raise UnusualError  # a product of integers that floats would round
         return cls(images or _indexed(image_ids), _indexed(category_ids), boxes, scores)
 
     def visited(
@@ -204,13 +201,13 @@ class _Columns:
         )
 
     def plain(self) -> bool:
-        """Return whether these are proper boxes, whose areas neither vanish nor overflow, with scores that can be ranked."""
+        """Return whether these are proper boxes, whose areas neither vanish nor are huge, with scores that can be ranked."""
         sizes = self.boxes[:, 2:]
         areas = sizes[:, 0] * sizes[:, 1]
         return bool(
             np.isfinite(self.boxes.sum())
             and sizes.min(initial=0) >= 0
-            and areas.max(initial=0) < 1e300
+            and areas.max(initial=0) < 2**53  # else a product of integers may be more exact
             and not sizes[areas == 0].all(axis=1).any()
             and not np.isnan(self.scores).any()
         )
@@ -222,16 +219,26 @@ def _floats(values: Any) -> tuple[float, ...]:
 
 def _ids(values: list[Any]) -> NDArray[Any]:
     """Return ids as an array, where they are all integers or all strings."""
-    array = np.array(values, None if values else np.int64)
-    if array.ndim != 1 or not (
-        array.dtype.kind == "i" or (array.dtype.kind == "U" and set(map(type, values)) == {str})
-    ):
-        raise UnusualError
-    return array
+    try:
+        return integers(values)
+    except struct.error:
+        if set(map(type, values)) != {str}:
+            raise
+        return np.array(values)
+
+
+def _python_numbers(values: Sequence[Any]) -> bool:
+    """Return whether these are Python's own floats and integers, or numpy's of the same precision.
+
+    A sum tells faster than a look at every type: it is a float only where every number is one of Python's.
+    """
+    return type(sum(values)) is float or set(map(type, values)) <= {float, int, np.float64}
 
 
 def _numbers(values: list[Any]) -> NDArray[np.float64]:
     """Return numbers as float64, where that changes none of them."""
+    if type(sum(values)) is float:
+        return np.frombuffer(struct.pack(f"{len(values)}d", *values))
     array = np.array(values)
     if array.dtype.kind == "i" and (np.abs(array) < 2**53).all():
         return array.astype(np.float64)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from detmap import parallel
 from detmap.errors import InputError, OptionError
-from detmap.formats.trec import read_qrels, read_run
+from detmap.formats.trec import Texts, read_qrels, read_run
 from detmap.hits import Hits
-from detmap.kernels import ranking, readonly
+from detmap.kernels import ranking, readonly, scanning
 from detmap.kernels.sorting import group_by
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.metrics import Ranked, parse_all
@@ -34,6 +34,9 @@ _VALUE = {
 }
 
 
+Documents = list[Any] | NDArray[np.int64] | Texts
+
+
 @dataclass(frozen=True)
 class Table:
     """Lines of judgements or of a run, grouped by query.
@@ -44,16 +47,41 @@ class Table:
         The queries, each once, in order of appearance.
     starts : ndarray of int64, shape (q + 1,)
         The lines of query *i* are ``starts[i]:starts[i + 1]``.
-    documents : sequence
-        Each line's document: an array of integers or bytes, or a list of any keys.
+    documents : list, ndarray of int64, or Texts
+        Each line's document. In a list, of any keys, those of a query are distinct.
     values : ndarray of float64 or int64
         Scores or grades.
     """
 
     queries: list[Any]
     starts: NDArray[np.int64]
-    documents: Any
+    documents: Documents
     values: NDArray[Any]
+
+    def take(self, which: list[int]) -> Table:
+        """Return some of the queries (-1: one without lines), in their order."""
+        if which == list(range(len(self.queries))):
+            return self
+        starts, lines = _lines_of(self.starts, np.array(which, dtype=np.int64))
+        queries = [self.queries[i] if i >= 0 else None for i in which]
+        return Table(queries, starts, _pick(self.documents, lines), self.values[lines])
+
+    def without(self, out: NDArray[np.bool_]) -> Table:
+        """Return the table without some of its lines."""
+        stay = np.flatnonzero(~out)
+        starts = np.searchsorted(stay, self.starts).astype(np.int64)
+        return Table(self.queries, starts, _pick(self.documents, stay), self.values[stay])
+
+
+def _lines_of(starts: NDArray[np.int64], which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the lines of some groups (-1: none), one group after the other, and where each starts in that list."""
+    sizes = np.where(which >= 0, starts[which + 1] - starts[which], 0)
+    new = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    return new, np.arange(new[-1]) + np.repeat(starts[which] - new[:-1], sizes)
+
+
+def _pick(documents: Documents, lines: NDArray[np.int64]) -> Documents:
+    return [documents[i] for i in lines.tolist()] if isinstance(documents, list) else documents[lines]
 
 
 def _is_source(data: Any) -> bool:
@@ -61,10 +89,7 @@ def _is_source(data: Any) -> bool:
 
 
 def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
-    """Return the three columns of anything but a dict of dicts."""
-    if _is_source(data):
-        lines = read_qrels(data) if kind == "qrels" else read_run(data)
-        return lines.queries, lines.documents, lines.values
+    """Return the three columns of anything but a dict of dicts or a file."""
     if isinstance(data, Mapping) or hasattr(data, "columns"):
         names = list(data.columns) if hasattr(data, "columns") else list(data)
         found = []
@@ -83,13 +108,13 @@ def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
     )
 
 
-def _ids(values: Any, source: str) -> NDArray[Any]:
-    """Return ids as an array of int64 or of bytes (UTF-8, whose order is that of strcmp)."""
+def _ids(values: Any, source: str) -> NDArray[Any] | list[bytes]:
+    """Return ids as an array of int64, or as bytes (UTF-8, whose order is that of strcmp), in an array or a list."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise InputError("expected a flat column", source=source)
     if array.dtype.kind in "iu":
-        return array.astype(np.int64)
+        return array.astype(np.int64, copy=False)
     if array.dtype.kind == "S":
         return array
     if array.dtype.kind not in "UOT":
@@ -97,7 +122,27 @@ def _ids(values: Any, source: str) -> NDArray[Any]:
     texts = [v if isinstance(v, bytes) else str(v).encode("utf-8", "surrogatepass") for v in array.tolist()]
     if any(b"\0" in t for t in texts):
         raise InputError("an id holds a zero byte", source=source)
-    return np.array(texts, dtype="S") if texts else np.empty(0, "S1")
+    return texts
+
+
+def _documents(values: Any, source: str) -> NDArray[np.int64] | Texts:
+    """Return a column of documents, integers or strings."""
+    ids = _ids(values, source)
+    return ids if isinstance(ids, np.ndarray) and ids.dtype.kind == "i" else Texts.of(ids)
+
+
+def _texts(documents: Documents) -> Texts:
+    """Return documents as strings, integers in decimal."""
+    found = _documents(documents, "documents") if isinstance(documents, list) else documents
+    return found if isinstance(found, Texts) else Texts.of(found.astype("S"))
+
+
+def _decoded(name: bytes) -> str:
+    """Return the text of an id, printable also where it is not UTF-8."""
+    try:
+        return name.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return name.decode("utf-8", "backslashreplace")
 
 
 def _numbers(values: Any, kind: str, count: int) -> NDArray[Any]:
@@ -128,17 +173,25 @@ def _table(data: Any, kind: str) -> Table:
         except (TypeError, ValueError):
             raise InputError("expected a number for each document", source=kind) from None
         return Table(list(data), starts, documents, _numbers(values, kind, int(starts[-1])))
-    queries, documents, values = _columns(data, kind)
-    names, items = _ids(queries, f"{kind} queries"), _ids(documents, f"{kind} documents")
-    if names.size == 0:
-        raise InputError("is empty", source=kind)
-    if items.size != names.size:
-        raise InputError(f"{items.size} documents for {names.size} queries", source=kind)
-    numbers = _numbers(values, kind, names.size)
-    cuts = np.flatnonzero(names[1:] != names[:-1]) + 1
-    first = names[np.concatenate(([0], cuts))]
-    starts = np.concatenate(([0], cuts, [names.size])).astype(np.int64)
-    listed = [name.decode("utf-8", "surrogatepass") if isinstance(name, bytes) else name for name in first.tolist()]
+    items: NDArray[np.int64] | Texts
+    if _is_source(data):
+        lines = read_qrels(data) if kind == "qrels" else read_run(data)
+        names, items, numbers = lines.codes, lines.documents, lines.values
+    else:
+        queries, documents, values = _columns(data, kind)
+        ids, items = _ids(queries, f"{kind} queries"), _documents(documents, f"{kind} documents")
+        names = np.array(ids, dtype="S") if isinstance(ids, list) and ids else np.asarray(ids)
+        if names.size == 0:
+            raise InputError("is empty", source=kind)
+        count = items.words.size if isinstance(items, Texts) else items.size
+        if count != names.size:
+            raise InputError(f"{count} documents for {names.size} queries", source=kind)
+        numbers = _numbers(values, kind, names.size)
+    starts = np.concatenate(([0], np.flatnonzero(names[1:] != names[:-1]) + 1, [names.size])).astype(np.int64)
+    first = names[starts[:-1]].tolist()
+    if _is_source(data):
+        first = [lines.queries[code] for code in first]
+    listed = [_decoded(name) if isinstance(name, bytes) else name for name in first]
     if len(set(listed)) < len(listed):  # a query's lines are not all together: group them, in their order
         place = {name: i for i, name in enumerate(dict.fromkeys(listed))}
         codes = readonly(np.repeat([place[name] for name in listed], np.diff(starts)), np.int32)
@@ -146,22 +199,6 @@ def _table(data: Any, kind: str) -> Table:
         group_by(codes, readonly(np.arange(names.size), np.int32), order, starts)
         listed, items, numbers = list(place), items[order], numbers[order]
     return Table(listed, starts, items, numbers)
-
-
-def _words(documents: NDArray[Any], width: int) -> NDArray[np.uint64]:
-    """Return ids as rows of unsigned words whose order is that of the ids: bytes, or decimal strings of integers."""
-    if documents.dtype.kind in "iu":
-        return readonly(documents.view(np.uint64)[:, None], np.uint64)
-    padded = documents.astype(f"S{max(width, 1)}")
-    return readonly(padded.view(np.uint8).reshape(len(padded), -1).view(">u8"), np.uint64)
-
-
-def _same_kind(*columns: Any) -> list[NDArray[Any]]:
-    """Return the ids of several tables as arrays of one kind: all integers, or all bytes."""
-    arrays = [_ids(c, "documents") if not isinstance(c, np.ndarray) else c for c in columns]
-    if len({a.dtype.kind for a in arrays}) > 1:
-        arrays = [a.astype("S") if a.dtype.kind in "iu" else a for a in arrays]
-    return arrays
 
 
 def evaluate_run(
@@ -225,8 +262,12 @@ def evaluate_run(
             remedy=f"the judgements' queries are like {judged.queries[0]!r}",
         )
     kept = [i for i, at in enumerate(theirs) if at >= 0 or decided.missing == "zero"]
-    block = _rank(judged, ranked, kept, [theirs[i] for i in kept], decided, int(level), depth, judged_only)
-    names = np.array([judged.queries[i] for i in kept])
+    if not isinstance(judged.documents, list):
+        none = _pick(judged.documents, np.empty(0, np.int64))
+        _check(judged, _find(judged.documents, judged.starts, none, np.zeros_like(judged.starts))[1], "qrels", "judged")
+    judged, ranked = judged.take(kept), ranked.take([theirs[i] for i in kept])
+    block = _rank(judged, ranked, decided, int(level), depth, judged_only)
+    names = np.array(judged.queries)
     return score(
         [block[0]],
         names,
@@ -239,127 +280,93 @@ def evaluate_run(
     )
 
 
-def _take(table: Table, which: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return starts and lines of some of the queries (-1: one without lines), in their order."""
-    at = np.array(which, dtype=np.int64)
-    sizes = np.where(at >= 0, table.starts[at + 1] - table.starts[at], 0)
-    starts = np.concatenate(([0], np.cumsum(sizes)))
-    lines = np.arange(starts[-1]) + np.repeat(table.starts[at] - starts[:-1], sizes)
-    return starts, lines
-
-
 def _find(
-    judged: Table, lines: NDArray[np.int64], starts: NDArray[np.int64], ranked: Table, theirs: list[int]
-) -> tuple[NDArray[np.int64], Any, Any]:
-    """Return for each judged line its line among its query's ranked ones (-1: not ranked), and both tables' documents."""
-    if isinstance(ranked.documents, list):
-        found = np.full(lines.size, -1, np.int64)
-        wanted = judged.documents if isinstance(judged.documents, list) else judged.documents.tolist()
-        if not isinstance(judged.documents, list) and judged.documents.dtype.kind == "S":
-            wanted = [d.decode("utf-8", "surrogatepass") for d in wanted]
-        for q, at in enumerate(theirs):
-            if at < 0:
-                continue
-            place = {d: i for i, d in enumerate(ranked.documents[ranked.starts[at] : ranked.starts[at + 1]])}
-            for j in range(starts[q], starts[q + 1]):
-                found[j] = place.get(wanted[lines[j]], -1)
-        return found, ranked.documents, wanted
-    ours, docs = _same_kind(judged.documents, ranked.documents)
-    width = -(-max(ours.dtype.itemsize, docs.dtype.itemsize) // 8) * 8
-    rows, run_lines = _take(ranked, theirs)
-    whole = theirs == list(range(len(ranked.queries)))
-    words = _words(docs if whole else docs[run_lines], width)
-    wanted_words = _words(ours[lines], width)
-    found = np.full(lines.size, -1, np.int64)
-    rows, starts = readonly(rows, np.int64), readonly(starts, np.int64)
-    for repeated in parallel.run(
-        lambda b, e: ranking.find_judged(words, rows, wanted_words, starts, b, e, found),
-        parallel.even(len(theirs), None),
-    ):
-        if repeated >= 0:
-            q = int(np.searchsorted(rows, repeated, side="right")) - 1
-            raise InputError(
-                f"document {_text(docs[run_lines[repeated]])} is there twice",
-                source="run",
-                record=f"query {ranked.queries[theirs[q]]}",
+    documents: Documents, starts: NDArray[np.int64], wanted: Documents, wanted_starts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], int]:
+    """Find, query by query, documents among documents.
+
+    Returns
+    -------
+    found : ndarray of int64
+        For each document that is wanted its place among those of its query, -1 where it is not there.
+    repeated : int
+        The first of `documents` that its query had before, -1 where none is; where one is, not all are found.
+    """
+    if isinstance(documents, list):
+        names = wanted if isinstance(wanted, list) else wanted.tolist()
+        names = [_decoded(name) if isinstance(name, bytes) and isinstance(wanted, Texts) else name for name in names]
+        places: list[int] = []
+        for q in range(starts.size - 1):
+            place = {d: i for i, d in enumerate(documents[starts[q] : starts[q + 1]])}
+            places += [place.get(name, -1) for name in names[wanted_starts[q] : wanted_starts[q + 1]]]
+        return np.array(places, np.int64), -1
+    sought = _documents(wanted, "documents") if isinstance(wanted, list) else wanted
+    if isinstance(documents, Texts) or isinstance(sought, Texts):
+        own, others = _texts(documents), _texts(sought)
+    else:
+        own, others = Texts.of(documents), Texts.of(sought)
+    starts, wanted_starts = readonly(starts, np.int64), readonly(wanted_starts, np.int64)
+    found = np.empty(others.words.size, np.int64)
+    seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
+
+    def find(begin: int, end: int) -> int:
+        with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
+            return int(
+                scanning.find_strings(
+                    own.data, own.words, starts, others.data, others.words, wanted_starts, begin, end, seed, found
+                )
             )
-    return found, docs, ours
+
+    repeated = parallel.run(find, parallel.even(starts.size - 1, None))
+    return found, next((row for row in repeated if row >= 0), -1)
 
 
-def _text(document: Any) -> str:
-    return repr(document.decode("utf-8", "replace") if isinstance(document, bytes) else document)
-
-
-def _check_judged(judged: Table) -> None:
-    """Refuse judgements with a document twice."""
-    documents = judged.documents if isinstance(judged.documents, list) else judged.documents.tolist()
-    for q, query in enumerate(judged.queries):
-        part = documents[judged.starts[q] : judged.starts[q + 1]]
-        if len(set(part)) < len(part):
-            seen: set[Any] = set()
-            twice = next(d for d in part if d in seen or seen.add(d))  # type: ignore[func-returns-value]
-            raise InputError(f"document {_text(twice)} is judged twice", source="qrels", record=f"query {query}")
+def _check(table: Table, repeated: int, source: str, what: str) -> None:
+    """Refuse a document that is repeated."""
+    if repeated >= 0:
+        document = _pick(table.documents, np.array([repeated]))
+        text = document.tolist()[0] if not isinstance(document, list) else document[0]
+        query = table.queries[int(np.searchsorted(table.starts, repeated, side="right")) - 1]
+        text = repr(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
+        raise InputError(f"document {text} is {what} twice", source=source, record=f"query {query}")
 
 
 def _rank(
     judged: Table,
     ranked: Table,
-    kept: list[int],
-    theirs: list[int],
     convention: Convention,
     level: int,
     depth: int | None,
     judged_only: bool,
 ) -> tuple[Ranked, int]:
-    """Rank the judged documents of the queries; return them and the number of lines taken out."""
-    _check_judged(judged)
-    starts, lines = _take(judged, kept)
-    grades = judged.values[lines]
-    found, docs, _ = _find(judged, lines, starts, ranked, theirs)
-    rows, run_lines = _take(ranked, theirs)
-    scores = ranked.values[run_lines]
-    if convention.order == "given":
-        values = (np.arange(run_lines.size) - np.repeat(rows[:-1], np.diff(rows))).astype(np.float64)
-    else:
-        with np.errstate(over="ignore"):  # what is too large for single precision becomes infinite, as in C
-            values = -(scores.astype(np.float32) if convention.single else scores).astype(np.float64)
-    owner = np.repeat(np.arange(len(kept)), np.diff(starts))
+    """Rank the judged documents of tables with the same queries; return them and the number of lines taken out."""
+    count = len(judged.queries)
+    starts, grades = judged.starts, judged.values
+    found, repeated = _find(ranked.documents, ranked.starts, judged.documents, starts)
+    _check(ranked, repeated, "run", "there")
+    owner = np.repeat(np.arange(count), np.diff(starts))
     # Which judged documents were ranked, by query and then by line: the order that the kernel asks for.
     got = np.flatnonzero(found >= 0)
-    got = got[np.argsort(rows[owner[got]] + found[got], kind="stable")]
-    relevant, whose, gains = found[got], owner[got], grades[got]
-    out = np.zeros(run_lines.size, np.bool_)
+    lines = ranked.starts[owner[got]] + found[got]
+    order = np.argsort(lines, kind="stable")
+    lines, whose, gains = lines[order], owner[got][order], grades[got][order]
+    out = np.zeros(ranked.values.size, np.bool_)
     if convention.positive_scores:
-        out |= scores <= 0
+        out |= ranked.values <= 0
     if convention.drop_same_id:
-        out |= _named_as_query(ranked, theirs, docs, rows, run_lines)
+        out |= _named_as_query(ranked)
     removed = int(out.sum())
     if judged_only:
         out |= True
-        out[(rows[whose] + relevant)[gains >= 0]] &= False
+        out[lines[gains >= 0]] = False
     if out.any():  # take the lines out, and with them the judged documents on them
-        stay = ~out[rows[whose] + relevant]
-        number = np.concatenate(([0], np.cumsum(~out)))
-        relevant, whose, gains = (number[rows[whose] + relevant] - number[rows[whose]])[stay], whose[stay], gains[stay]
-        rows, run_lines, values = number[rows], run_lines[~out], values[~out]
-    hit_starts = readonly(np.concatenate(([0], np.cumsum(np.bincount(whose, minlength=len(kept))))), np.int64)
-    relevant, values, rows = readonly(relevant, np.int64), readonly(values, np.float64), readonly(rows, np.int64)
-    ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
-    items = np.empty(len(kept), np.int64)
-    none_starts, none = readonly(np.zeros(len(kept) + 1), np.int64), readonly((), np.int64)
-    cuts = parallel.even(len(kept), None)
-    parallel.run(
-        lambda b, e: ranking.rank_relevant(
-            values, rows[b : e + 1], b, hit_starts, relevant, none_starts, none, b, e, ranks, ahead, tied, which, items
-        ),
-        cuts,
-    )
-    if convention.ties == "docid" and (tied > 1).any():
-        _by_document(docs, run_lines, values, rows, hit_starts, relevant, which, ahead, tied, ranks)
-        order = np.lexsort((ranks, whose))
-        ranks, ahead, tied, which = ranks[order], ahead[order], tied[order], which[order]
+        stay = ~out[lines]
+        ranked, lines, whose, gains = ranked.without(out), lines[stay], whose[stay], gains[stay]
+        lines -= np.cumsum(out)[lines]
+    hit_starts = np.concatenate(([0], np.cumsum(np.bincount(whose, minlength=count)))).astype(np.int64)
+    ranks, ahead, tied, which, items = _places(ranked, lines - ranked.starts[whose], hit_starts, convention)
     grade = gains[which]
-    positives = np.bincount(owner[grades >= level], minlength=len(kept))
+    positives = np.bincount(owner[grades >= level], minlength=count)
     pool = Hits(hit_starts, ranks, np.diff(starts), items, grades=grade, ahead=ahead, tied=tied)
     if depth is not None:
         pool = replace(pool.cut(depth, pool.positives), items=np.minimum(items, depth))
@@ -370,8 +377,8 @@ def _rank(
             pool.select(pool.grades >= level, positives),
             convention,
             pool=pool,
-            negatives=np.bincount(owner[(grades >= 0) & (grades < level)], minlength=len(kept)),
-            ideal_starts=np.concatenate(([0], np.cumsum(np.bincount(owner[ideal], minlength=len(kept))))),
+            negatives=np.bincount(owner[(grades >= 0) & (grades < level)], minlength=count),
+            ideal_starts=np.concatenate(([0], np.cumsum(np.bincount(owner[ideal], minlength=count)))),
             ideal=grades[ideal],
             level=level,
             highest=int(grades.max(initial=0)),
@@ -380,59 +387,85 @@ def _rank(
     )
 
 
-def _named_as_query(
-    ranked: Table, theirs: list[int], docs: Any, rows: NDArray[np.int64], run_lines: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Return which lines' documents have the name of their query."""
-    out = np.zeros(run_lines.size, np.bool_)
-    for q, at in enumerate(theirs):
-        if at < 0:
-            continue
-        part = docs[ranked.starts[at] : ranked.starts[at + 1]]
-        name = ranked.queries[at]
-        if isinstance(part, list):
-            out[rows[q] : rows[q + 1]] = [str(d) == str(name) for d in part]
-        elif part.dtype.kind == "S":
-            out[rows[q] : rows[q + 1]] = part == str(name).encode("utf-8", "surrogatepass")
-        else:
-            out[rows[q] : rows[q + 1]] = part.astype("S") == str(name).encode()
-    return out
+def _places(
+    ranked: Table, relevant: NDArray[np.int64], hit_starts: NDArray[np.int64], convention: Convention
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Rank lines of a run among those of their query.
 
+    Parameters
+    ----------
+    ranked : Table
+        The run.
+    relevant : ndarray of int64, shape (h,)
+        Lines, counted from their query's first one, ascending within a query.
+    hit_starts : ndarray of int64, shape (q + 1,)
+        Those of query *i* are ``relevant[hit_starts[i]:hit_starts[i + 1]]``.
+    convention : Convention
+        Says what orders a run, and what orders ties.
 
-def _by_document(
-    docs: Any,
-    run_lines: NDArray[np.int64],
-    values: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    relevant: NDArray[np.int64],
-    which: NDArray[np.int64],
-    ahead: NDArray[np.int64],
-    tied: NDArray[np.int64],
-    ranks: NDArray[np.int64],
-) -> None:
-    """Put tied documents in descending order of their ids, query by query, where there are ties."""
-    owner = np.repeat(np.arange(starts.size - 1), np.diff(starts))
-    for q in np.unique(owner[tied > 1]).tolist():
-        lines = run_lines[rows[q] : rows[q + 1]]
-        names = _ids([docs[i] for i in lines.tolist()], "run") if isinstance(docs, list) else docs[lines]
-        if names.dtype.kind in "iu":
-            names = names.astype("S")
-        words = _words(names, -(-names.dtype.itemsize // 8) * 8)
-        here, hits = slice(rows[q], rows[q + 1]), slice(starts[q], starts[q + 1])
-        part = np.empty(starts[q + 1] - starts[q], np.int64)
-        part[:] = ranks[hits]
-        ranking.order_by_document(
-            values[here],
-            readonly([0, lines.size], np.int64),
-            words,
-            readonly([0, part.size], np.int64),
-            relevant[hits],
-            readonly(which[hits] - starts[q], np.int64),
-            readonly(ahead[hits], np.int64),
-            readonly(tied[hits], np.int64),
-            0,
-            1,
-            part,
+    Returns
+    -------
+    ranks, ahead, tied, which : ndarray of int64, shape (h,)
+        By query and rank: the rank; how many lines of the query have a better score, and how many the same one; and the
+        element of `relevant`.
+    items : ndarray of int64, shape (q,)
+        How many lines were ranked.
+    """
+    queries = hit_starts.size - 1
+    ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
+    items = np.empty(queries, np.int64)
+    hit_starts, relevant = readonly(hit_starts, np.int64), readonly(relevant, np.int64)
+    none_starts, none = readonly(np.zeros(queries + 1), np.int64), readonly((), np.int64)
+
+    def rank(begin: int, end: int) -> None:
+        first = ranked.starts[begin]
+        rows = readonly(ranked.starts[begin : end + 1] - first, np.int64)
+        scores = ranked.values[first : ranked.starts[end]]
+        if convention.order == "given":
+            scores = np.repeat(rows[:-1], np.diff(rows)) - np.arange(scores.size)
+        elif convention.single:
+            with np.errstate(over="ignore"):  # what is too large for single precision becomes infinite, as in C
+                scores = scores.astype(np.float32)
+        values = readonly(-scores, np.float64)
+        ranking.rank_relevant(
+            values, rows, begin, hit_starts, relevant, none_starts, none, begin, end, ranks, ahead, tied, which, items
         )
-        ranks[hits] = part
+        hits = slice(hit_starts[begin], hit_starts[end])
+        if convention.ties != "docid" or not np.any(tied[hits] > 1):
+            return
+        # Order all lines of the queries in which a hit is tied, by score and then by document.
+        owner = np.repeat(np.arange(end - begin), np.diff(hit_starts[begin : end + 1]))
+        some = np.unique(owner[tied[hits] > 1])
+        starts, lines = _lines_of(rows, some)
+        names = _texts(_pick(ranked.documents, first + lines))
+        order = np.arange(lines.size, dtype=np.int32)
+        with np.errstate(over="ignore"):
+            tied_scores = readonly(-values[lines], np.float64)
+            starts = readonly(starts, np.int64)
+            scanning.rank_rows(names.data, names.words, tied_scores, starts, 0, some.size, order)
+        place = np.empty(lines.size, np.int64)
+        place[order] = np.arange(lines.size)
+        mine = np.flatnonzero(np.isin(owner, some))
+        group = np.searchsorted(some, owner[mine])
+        mine += hits.start
+        ranks[mine] = place[starts[group] + relevant[which[mine]]] - starts[group] + 1
+        by_rank = np.lexsort((ranks[hits], owner))
+        for column in (ranks, ahead, tied, which):
+            column[hits] = column[hits][by_rank]
+
+    parallel.run(rank, parallel.even(queries, None))
+    return ranks, ahead, tied, which, items
+
+
+def _named_as_query(ranked: Table) -> NDArray[np.bool_]:
+    """Return which lines' documents have the name of their query."""
+    out = np.zeros(ranked.values.size, np.bool_)
+    names = ["" if query is None else str(query) for query in ranked.queries]
+    if isinstance(ranked.documents, list):
+        for q, name in enumerate(names):
+            lines = slice(ranked.starts[q], ranked.starts[q + 1])
+            out[lines] = [str(d) == name for d in ranked.documents[lines]]
+    else:
+        found, _ = _find(_texts(ranked.documents), ranked.starts, _texts(names), np.arange(len(names) + 1))
+        out[(ranked.starts[:-1] + found)[found >= 0]] = True
+    return out

@@ -9,6 +9,7 @@ from test_tensors import WORKLOAD, pairs
 from detmap import Evaluator, patch_pycocotools
 
 pytest.importorskip("torchmetrics")
+pytest.importorskip("torchvision")
 from torchmetrics.detection import MeanAveragePrecision
 
 

@@ -17,6 +17,7 @@ import argparse
 import ctypes
 import gc
 import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
@@ -29,6 +30,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +66,14 @@ class Detmap:
         arrays = (result.precision, result.scores, result.recall, result.average_precision)
         return lambda: (result["AP"], sum(array.nbytes for array in arrays))
 
+    def from_files(self, folder: Path) -> Callable[[], tuple[float, int]]:
+        import detmap
+
+        truth = detmap.read_coco(folder / "ground_truth.json")
+        result = detmap.evaluate(truth, detmap.read_coco_results(folder / "detections.json", truth))
+        value = dict(result)["AP"]
+        return lambda: (value, 0)
+
     def score_files(self, paths: list[str]) -> list[float]:
         from detmap import batch
 
@@ -77,13 +87,24 @@ class Detmap:
         return stats.bootstrap(result, replicates, 0).interval()[0].tolist()
 
 
+class Vernier:
+    """vernier, which takes files whole and has no arrays to hand out."""
+
+    def from_files(self, folder: Path) -> Callable[[], tuple[float, int]]:
+        from vernier.instance import Evaluator
+
+        files = [(folder / f"{name}.json").read_bytes() for name in ("ground_truth", "detections")]
+        value = Evaluator(parity_mode="strict").evaluate(*files).stats[0]
+        return lambda: (value, 0)
+
+
 class Cocolike:
     """Any of those that look like pycocotools."""
 
     def __init__(self, package: str) -> None:
         self.package = package
 
-    def load(self, folder: Path) -> None:
+    def load(self, folder: Path, results: str = "detections.npy") -> None:
         if self.package == "hotcoco":
             from hotcoco import COCO, COCOeval
         elif self.package == "ultrafast-pycocotools":
@@ -96,10 +117,19 @@ class Cocolike:
             from pycocotools.cocoeval import COCOeval
         self.evaluator = COCOeval
         self.truth = COCO(str(folder / "ground_truth.json"))
-        self.found = self.truth.loadRes(np.load(folder / "detections.npy"))
+        file = folder / results
+        self.found = self.truth.loadRes(np.load(file) if file.suffix == ".npy" else str(file))
+
+    def from_files(self, folder: Path) -> Callable[[], tuple[float, int]]:
+        self.load(folder, "detections.json")
+        describe = self.run([1, 10, 100])
+        self.evaluation.summarize()
+        value = describe()[0]
+        del self.truth, self.found, self.evaluation
+        return lambda: (value, 0)
 
     def run(self, max_dets: list[int]) -> Callable[[], tuple[float, int]]:
-        evaluation = self.evaluator(self.truth, self.found, "bbox")
+        evaluation = self.evaluation = self.evaluator(self.truth, self.found, "bbox")
         evaluation.params.maxDets = max_dets
         evaluation.evaluate()
         evaluation.accumulate()
@@ -120,6 +150,10 @@ class Cocolike:
         evaluation.accumulate()
         evaluation.summarize()
         return float(evaluation.stats[0])
+
+
+def program_of(package: str) -> Any:
+    return Detmap() if package == OURS else Vernier() if package == "vernier" else Cocolike(package)
 
 
 def memory(name: str) -> int:
@@ -148,7 +182,7 @@ def work(package: str, folder: str) -> None:
     """Answer commands, a line of JSON each: load, run, memory, score_files, bootstrap."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the peers print
-    program = Detmap() if package == OURS else Cocolike(package)
+    program = program_of(package)
     for line in sys.stdin:
         command, options = json.loads(line)
         answer: dict[str, float] = {}
@@ -158,6 +192,9 @@ def work(package: str, folder: str) -> None:
             answer = {"seconds": time.perf_counter() - start}
         elif command == "run":
             describe = program.run(options)
+            answer = {"seconds": time.perf_counter() - start, "AP": describe()[0]}
+        elif command == "files":
+            describe = program.from_files(Path(folder))
             answer = {"seconds": time.perf_counter() - start, "AP": describe()[0]}
         elif command == "memory":
             answer = peak_of(partial(program.run, options))
@@ -295,6 +332,58 @@ def in_memory(
     ]
 
 
+def write_files(folder: Path, images: int, quick: bool) -> tuple[Path, str]:
+    """Write a workload as two files of JSON; return their folder and what they are."""
+    from workloads import detector_like, to_coco
+
+    dataset, results = to_coco(detector_like(images // (50 if quick else 1), 100, 80, seed=1))
+    folder.mkdir()
+    (folder / "ground_truth.json").write_text(json.dumps(dataset))
+    (folder / "detections.json").write_text(json.dumps(results))
+    size = (folder / "detections.json").stat().st_size
+    return folder, f"{len(results):,} detections, {size / 1e6:.0f} MB"
+
+
+def from_files(images: int, options: Options, *, repeats: int) -> list[Line]:
+    """From files to the twelve numbers, in warm processes; then as whole processes, whose peak memory is all there is."""
+    folder, title = write_files(options.folder / f"files{images}", images, options.quick)
+    programs = [OURS, *(p for p in (*FAST, "vernier") if p == "vernier" or p in options.peers)]
+    programs = [p for p in programs if p == OURS or importlib.util.find_spec(p.replace("-", "_"))]
+    workers = [Worker(program, folder) for program in programs]
+    answers: dict[str, list[dict[str, float]]] = {program: [] for program in programs}
+    for turn in range(1 + (2 if options.quick else repeats)):
+        for worker in workers:
+            answer = worker.ask("files")
+            if turn:
+                answers[worker.package].append(answer)
+    for worker in workers:
+        worker.close()
+    seconds = {p: statistics.median(a["seconds"] for a in rows) for p, rows in answers.items()}
+    values = [rows[0]["AP"] for rows in answers.values()]
+    note = f"AP {values[0]:.6f}, all agree within {max(values) - min(values):.1g}"
+
+    whole: dict[str, list[tuple[float, float]]] = {program: [] for program in programs}
+    for turn in range(1 + (2 if options.quick else repeats)):
+        for program in programs:
+            if program == OURS:
+                command = ["-m", "detmap", "eval", str(folder / "ground_truth.json"), str(folder / "detections.json")]
+            else:
+                command = [__file__, "--whole", program, str(folder)]
+            start = time.perf_counter()
+            process = subprocess.Popen([sys.executable, *command], cwd=ROOT, stdout=subprocess.DEVNULL)
+            usage = os.wait4(process.pid, 0)[2]
+            process.returncode = 0
+            if turn:
+                whole[program].append((time.perf_counter() - start, usage.ru_maxrss * 1024))
+    for program in programs:
+        print(f"  {program}: {seconds[program]:.3f} s, whole {whole[program]}", file=sys.stderr)
+    return [
+        Line(f"{title}: from files to the numbers", seconds, "seconds", [note]),
+        Line("… a whole process", {p: statistics.median(t for t, _ in rows) for p, rows in whole.items()}, "seconds"),
+        Line("… its peak memory", {p: statistics.median(m for _, m in rows) for p, rows in whole.items()}, "bytes"),
+    ]
+
+
 def detector(images: int, detections: int, categories: int, quick: bool) -> dict[str, np.ndarray]:
     from workloads import detector_like
 
@@ -415,7 +504,9 @@ ROWS = [
             once=FAST,
         ),
     ),
-    *(Row(name, partial(rankings, name)) for name in ("distances", "features", "runs", "codes", "samples")),
+    Row("files500k", partial(from_files, 5000, repeats=7)),
+    Row("files2m", partial(from_files, 20_000, repeats=5)),
+    *(Row(name, partial(rankings, name)) for name in ("distances", "features", "runs", "files", "codes", "samples")),
     Row("batch", partial(many_files, "20 files × 500,000 detections, one ground truth", 20)),
     Row("bootstrap", partial(resampled, "1,000 bootstrap replicates over 500,000 detections", 1000)),
     Row("cold", partial(fixture, "`detmap eval` on the fixture, first run ever", empty_cache=True, repeats=3)),
@@ -476,10 +567,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help=f"of {', '.join(row.name for row in ROWS)}")
     parser.add_argument("--all", action="store_true", help="the peers that take minutes too")
     parser.add_argument("--write", action="store_true", help="put the table into README.md")
+    parser.add_argument("--whole", nargs=2, metavar=("PROGRAM", "FOLDER"), help=argparse.SUPPRESS)
     parser.add_argument("--worker", nargs=2, metavar=("PROGRAM", "FOLDER"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         work(*arguments.worker)
+        return
+    if arguments.whole:
+        program_of(arguments.whole[0]).from_files(Path(arguments.whole[1]))
         return
     rows = [row for row in ROWS if not arguments.only or any(row.name.startswith(name) for name in arguments.only)]
     if not rows:
@@ -494,7 +589,7 @@ def main() -> None:
         for row in rows:
             print(row.name, file=sys.stderr)
             lines += row.measure(Options(arguments.quick, arguments.all, peers, Path(folder)))
-    text = table(lines, peers)
+    text = table(lines, (*peers, *(["vernier"] if version("vernier") else [])))
     if arguments.quick:
         print("Small inputs: these figures say only that everything runs.\n")
     print(text)

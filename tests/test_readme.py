@@ -1,5 +1,6 @@
 """Every output that the README shows is what the program prints."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -35,15 +36,17 @@ def test_the_python_example_runs_and_its_numbers_are_right():
 
 def test_the_example_of_rankings():
     code = re.search(r"## Rankings.*?```python\n(.*?)```", README, re.S).group(1)
-    names = {"detmap": detmap}
-    for line in code.splitlines():
-        statement, _, said = line.partition(" # ")
-        if "# " in line and not statement.startswith(("scored =", "run =")):
-            value = eval(statement, names)
-            shown = repr(value)[1:-1] if isinstance(value, tuple) else repr(value)
-            assert said.startswith(shown), line
-        else:
-            exec(statement, names)
+    names, lines = {"detmap": detmap}, code.splitlines()
+    shown = 0
+    for node in ast.parse(code).body:
+        part = ast.unparse(node)
+        if not isinstance(node, ast.Expr):
+            exec(part, names)
+            continue
+        value, said = eval(part, names), lines[node.end_lineno - 1].partition("# ")[2]
+        assert said.startswith(repr(value)[1:-1] if isinstance(value, tuple) else repr(value)), part
+        shown += 1
+    assert shown == 3
 
 
 def test_commands_are_commands():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
-from detmap.errors import OptionError
+from detmap.errors import OptionError, shorten
 from detmap.hits import INTERPOLATIONS, TIE_RULES, Interpolation, TieRule
 
 Normalizer = Literal["positives", "hits", "smaller"]
@@ -88,6 +88,8 @@ class Convention:
             if getattr(self, name) not in values:
                 options = ", ".join(repr(v) for v in values)
                 raise OptionError(f"{name} must be one of {options}, not {getattr(self, name)!r}")
+        if self.digits is not None and (isinstance(self.digits, bool) or not isinstance(self.digits, int)):
+            raise OptionError(f"digits must be an integer or None, not {shorten(self.digits)}")
 
     def describe(self) -> str:
         """Return the decisions in one line, to stand beside a number."""

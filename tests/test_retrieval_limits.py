@@ -17,6 +17,7 @@ from detmap.retrieval import (
     evaluate_features,
     evaluate_landmarks,
     evaluate_rankings,
+    evaluate_run,
     global_average_precision,
 )
 
@@ -236,3 +237,73 @@ def test_results_can_be_copied_and_sent():
 def test_ids_as_pandas_keeps_them():
     ids = np.array(["b", "a"], dtype=object)
     assert evaluate_distances([[0.0, 1]], np.array(["a"], object), ids)["mAP"] == 0.5
+
+
+def test_many_positives_are_no_memory():
+    result = evaluate_rankings([[1, 0]], positives=2**62, metrics=["R@2", "AP"])
+    assert result["R@2"] == 2.0**-62
+    for metric in ("nDCG", "RBP"):
+        with pytest.raises(InputError, match="leave out nDCG"):
+            evaluate_rankings([[1, 0]], positives=2**62, metrics=[metric])
+
+
+def test_ids_of_queries_as_an_array():
+    assert evaluate_rankings([[1, 2], [2, 1]], query_ids=np.array([1, 1]))["mAP"] == 0.75
+    with pytest.raises(InputError, match="query_ids: 1 for 2 rankings"):
+        evaluate_rankings([[1, 2], [2, 1]], query_ids=np.array([1]))
+    for options in ({"query_ids": 5}, {"relevant": [5]}, {"relevant": [[[1]]]}, {"positives": [[1], [1, 2]]}):
+        with pytest.raises(InputError):
+            evaluate_rankings([[1, 2]], **options)
+    for rankings in (5, [[[1], [1, 2]]]):
+        with pytest.raises(InputError):
+            evaluate_rankings(rankings)
+
+
+def test_grades_have_32_bits():
+    for grade in (2**40, -(2**40)):
+        with pytest.raises(InputError, match="a grade must be"):
+            evaluate_rankings([[grade, 0, 1]])
+        with pytest.raises(InputError, match="a grade must be"):
+            evaluate_run({"q": {"d": grade}}, {"q": {"d": 1.0}})
+        with pytest.raises(InputError, match="a grade must be"):
+            evaluate_run(b"q 0 d %d\n" % grade, b"q Q0 d 1 1.0 x\n")
+
+
+def test_runs_with_integers_beyond_int64_and_bounds():
+    big = np.array([2**63, 2**63 + 1], np.uint64)
+    with pytest.raises(InputError, match="beyond the range of int64"):
+        evaluate_run(([1, 1], big, [1, 0]), ([1, 1], big, [0.5, 0.7]))
+    for options in ({"level": 2**70}, {"depth": 2**70}):
+        with pytest.raises(OptionError, match="2 \\*\\* "):
+            evaluate_run({"q": {"d": 1}}, {"q": {"d": 1.0}}, **options)
+
+
+@pytest.mark.parametrize("scanned", [False, True])
+def test_long_ids_are_refused_by_line_and_a_mark_is_skipped(monkeypatch, scanned):
+    if scanned:
+        monkeypatch.setattr("detmap.formats.trec._WORTH_SCANNING", 0)
+    qrels = b"\xef\xbb\xbfq 0 d 1\nq 0 e 0\n"
+    run = b"\xef\xbb\xbfq Q0 d 1 1.0 x\n"
+    assert evaluate_run(qrels, run)["mAP"] == 1.0
+    with pytest.raises(InputError, match="run:2: an id has more than 1024 bytes"):
+        evaluate_run(qrels, run + b"q Q0 " + b"e" * 1025 + b" 2 0.5 x\n")
+    with pytest.raises(InputError, match="qrels:3: an id has more than 1024 bytes"):
+        evaluate_run(qrels + b"p" * 1025 + b" 0 d 1\n", run)
+    with pytest.raises(InputError, match="an id has more than 1024 bytes"):
+        evaluate_run(([1], ["d"], [1]), ([1, 1], ["d", "e" * 1025], [1.0, 2.0]))
+
+
+def test_options_of_a_metric_come_in_any_order():
+    data = ([[0.0, 1]], [1], [2, 1])
+    assert evaluate_distances(*data, metrics=["AP(step,hits)"])["AP(hits,step)"] == 0.5
+    with pytest.raises(OptionError, match="unknown metric"):
+        evaluate_rankings(R, metrics=["set_map"])
+
+
+def test_hostile_query_ids_are_escaped_in_errors():
+    name = "\x1b[31mq\n" + "x" * 10_000
+    with pytest.raises(InputError) as caught:
+        evaluate_run({name: {"d": 0}}, {name: {"d": 1.0}}, empty="error")
+    text = str(caught.value)
+    assert text.isprintable()
+    assert len(text) < 300

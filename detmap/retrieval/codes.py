@@ -14,7 +14,7 @@ from detmap.hits import Hits
 from detmap.kernels import ranking, readonly
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.metrics import Ranked, parse_all
-from detmap.retrieval.scoring import KEPT_HITS, RankingResult, int64, score, table
+from detmap.retrieval.scoring import KEPT_HITS, RankingResult, flat, int64, score, table
 
 #: Relevant items that a block of queries may bring.
 _BLOCK_ITEMS = 1 << 21
@@ -73,7 +73,13 @@ def _labels(
     query: ArrayLike, gallery: ArrayLike, queries: int, items: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], bool]:
     """Return both sides' labels as rows of words, and whether an item may have several (a bit each)."""
-    ours, theirs = table(query, "query_labels"), table(gallery, "gallery_labels")
+    ours, theirs = (
+        array if array.ndim != 1 else flat(array, name)
+        for array, name in (
+            (table(query, "query_labels"), "query_labels"),
+            (table(gallery, "gallery_labels"), "gallery_labels"),
+        )
+    )
     for name, array, count in (("query_labels", ours, queries), ("gallery_labels", theirs, items)):
         if array.ndim not in (1, 2) or len(array) != count:
             raise InputError(f"expected labels of {count} items", source=name, value=array.shape)

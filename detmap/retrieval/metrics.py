@@ -647,7 +647,7 @@ def parse(name: str) -> Request:
         metric = _BY_ALIAS.get(found[1].lower()) if found else None
         if found and metric:
             given = found[2] or found[4]
-            options = tuple(o.strip() for o in given.split(",")) if given else ()
+            options = tuple(sorted(o.strip() for o in given.split(","))) if given else ()
             depth = found[3]
     if metric is None:
         known = ", ".join(m.mean_name or m.name for m in METRICS)

@@ -46,6 +46,13 @@ def int64(array: NDArray[Any], source: str) -> NDArray[np.int64]:
     return array.astype(np.int64, copy=False)
 
 
+def graded(array: NDArray[Any], source: str) -> NDArray[np.int64]:
+    """Return grades as int64, or refuse those beyond 32 bits."""
+    if array.size and not (float(array.min()) >= -(2.0**31) and float(array.max()) <= 2.0**31):
+        raise InputError("a grade must be from -2 ** 31 to 2 ** 31", source=source)
+    return array.astype(np.int64)
+
+
 class RankingResult(Result):
     """Means over queries by metric name, read-only.
 

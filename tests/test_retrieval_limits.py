@@ -307,3 +307,13 @@ def test_hostile_query_ids_are_escaped_in_errors():
     text = str(caught.value)
     assert text.isprintable()
     assert len(text) < 300
+
+
+def test_only_what_an_entry_does_stands_beside_its_numbers():
+    assert "missing queries zero" not in evaluate_rankings(R, convention="kaggle").describe()
+    assert "order as given" not in evaluate_rankings(R, convention="kaggle").describe()
+    assert "single precision" not in evaluate_distances([[0.0, 1]], [1], [1, 2], convention="trec").describe()
+    assert "missing queries zero" in evaluate_run({"q": {"d": 1}}, {"q": {"d": 1.0}}, convention="kaggle").describe()
+    for choice in ({"missing": "zero"}, {"order": "given"}, {"single": True}, {"drop_same_id": True}):
+        with pytest.raises(OptionError, match="is for runs"):
+            evaluate_rankings(R, **choice)

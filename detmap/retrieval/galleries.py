@@ -106,7 +106,8 @@ class Gallery:
         if self.hiding is not None:
             some = begin + np.flatnonzero(self.hiding[begin:end])
             junk.append(np.add.outer(some * np.int64(self.items), self.hidden).ravel())
-        codes = np.unique(np.concatenate(junk))
+        codes = np.sort(np.concatenate(junk), kind="stable")  # made of few ascending runs, which this kind merges
+        codes = codes[np.append(True, codes[1:] != codes[:-1])[: codes.size]]
         keep = np.ones(relevant.size, np.bool_)
         if codes.size:
             keep = codes[np.minimum(np.searchsorted(codes, relevant), codes.size - 1)] != relevant

@@ -245,7 +245,7 @@ def evaluate_run(
     InputError
         For NaN scores, a document ranked or judged twice, unreadable lines, or no query in common.
     """
-    decided = convention_of(convention, choices)
+    decided = convention_of(convention, choices, run=True)
     requests = parse_all(RUN_METRICS if metrics is None else metrics, decided)
     if isinstance(level, bool) or not isinstance(level, int | np.integer):
         raise OptionError(f"level must be an integer, not {level!r}")

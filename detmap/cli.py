@@ -566,6 +566,10 @@ def _finish_several(
         print(everything)
         return
     rows = [{"metric": name, **{path: result[name] for path, result in results.items()}} for name in first]
+    rows += [
+        {"metric": f"queries {kind}", **{path: result.queries[kind] for path, result in results.items()}}
+        for kind in ("scored", "empty", "missing", "extra")
+    ]
     if options.rows:
         rows = [{"run": path, **row} for path, result in results.items() for row in result.rows()]
     printer = {"csv": tables.to_csv, "markdown": tables.to_markdown, "table": tables.to_text}[options.format]
@@ -584,8 +588,13 @@ def _finish(result: Any, options: argparse.Namespace, name: str) -> None:
     show(result, options, f"{name}: {result.describe()}")
 
 
+#: Bytes that compression may have saved in an .npz file.
+_INFLATED = 1 << 32
+
+
 def _arrays(path: str, *names: tuple[str, ...]) -> dict[str, Any]:
     """Read arrays of an .npz file: of each tuple of names the first that is there, under its first name."""
+    import lzma
     import zipfile
     import zlib
 
@@ -597,6 +606,9 @@ def _arrays(path: str, *names: tuple[str, ...]) -> dict[str, Any]:
         with open(path, "rb") as raw:
             if raw.read(2) != b"PK":
                 raise InputError("is no .npz file", source=path, remedy="save with numpy.savez")
+        with zipfile.ZipFile(path) as archive:
+            if sum(member.file_size for member in archive.infolist()) > os.path.getsize(path) + _INFLATED:
+                raise InputError("inflates beyond all measure", source=path, remedy="save it with numpy.savez")
         with np.load(path, allow_pickle=False) as file:
             found = {}
             for spellings in names:
@@ -606,7 +618,7 @@ def _arrays(path: str, *names: tuple[str, ...]) -> dict[str, Any]:
             return found
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", source=path) from None
-    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
+    except (ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, KeyError) as error:
         if isinstance(error, InputError):
             raise
         what = "holds pickled objects, which are not loaded" if "Object arrays" in str(error) else "is damaged"

@@ -68,7 +68,7 @@ class InputError(DetmapError, ValueError):
         place = [shorten(source, 200)[1:-1]] if source else []
         inside = []
         if record is not None:
-            inside.append(f"record {record}" if isinstance(record, int) else record)
+            inside.append(f"record {record}" if isinstance(record, int) else shorten(record, 200)[1:-1])
         if field is not None:
             inside.append(f"field {shorten(field)}")
         if inside:

@@ -216,10 +216,12 @@ class Hits(Frozen):
         """
         if rule not in TIE_RULES:
             raise OptionError(f"unknown tie rule {rule!r}; one of: {', '.join(TIE_RULES)}")
-        if TIE_RULES[rule] == curves.KEEP or not self.ranks.size:
+        if rule in ("index", "docid") or not self.ranks.size:
             return self
         if not self.tied.size:
             raise OptionError(f"ties={rule!r} needs scores: the tied items of a ranking as it stands are not known")
+        if TIE_RULES[rule] == curves.KEEP:
+            return self
         ranks, grades = np.empty_like(self.ranks), np.empty(self.ranks.size, np.int64)
         given = self.grades if self.grades.size else readonly(np.ones(self.ranks.size), np.int64)
         curves.break_ties(self.starts, self.ranks, self.ahead, self.tied, given, TIE_RULES[rule], ranks, grades)

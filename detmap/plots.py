@@ -57,7 +57,8 @@ def _figure(title: str) -> tuple[Any, Any]:
 def _plain(text: str, width: int) -> str:
     """Return a label on a few short lines, without control characters."""
     clean = "".join(c if c.isprintable() else " " for c in text)
-    return "\n".join(textwrap.wrap(clean, width, max_lines=3, placeholder=" …", break_on_hyphens=False))
+    wrapped = "\n".join(textwrap.wrap(clean, width, max_lines=3, placeholder=" …", break_on_hyphens=False))
+    return f" {wrapped}" if wrapped.startswith("_") else wrapped  # matplotlib's legend leaves out names like _x
 
 
 def _legend(figure: Any, axes: Any) -> None:

@@ -110,6 +110,60 @@ def test_bad_input_is_one_line_and_code_2(capsys, files, arguments, message, mon
     assert re.fullmatch(rf"detmap: error: .*{message}.*\n", err)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trec", "qrels", "run", "--metrics", ","], "no metric is named"),
+        (["trec", "qrels", "run", "--metrics", "map@9223372036854775807"], "at most 2"),
+        (["trec", "qrels", "run", "--metrics", "RBP(p=1..2)"], "holds no number"),
+        (["trec", "qrels", "run", "--level", "9" * 30], "level must be"),
+        (["trec", "qrels", "run", "--depth", "9" * 30], "depth must be"),
+        (["hashing", "codes.npz", "--k", "9" * 30], "depth must be"),
+        (["reid", "encrypted.npz"], "is damaged"),
+        (["reid", "unknown.npz"], "is damaged"),
+        (["reid", "bomb.npz"], "inflates beyond all measure"),
+    ],
+)
+def test_hostile_input_is_one_line_and_code_2(capsys, files, arguments, message, monkeypatch):
+    monkeypatch.chdir(files)
+    good = bytearray((files / "reid.npz").read_bytes())
+    for name, offset, value in (("encrypted", 6, b"\x01"), ("unknown", 8, b"\x63")):
+        data, at = good.copy(), -1
+        while (at := data.find(b"PK\x03\x04", at + 1)) >= 0:
+            data[at + offset : at + offset + 1] = value
+        while (at := data.find(b"PK\x01\x02", at + 1)) >= 0:
+            data[at + offset + 2 : at + offset + 3] = value
+        (files / f"{name}.npz").write_bytes(data)
+    at = good.find(b"PK\x01\x02")
+    monkeypatch.setattr(cli, "_INFLATED", -len(good))
+    if "bomb" not in str(arguments):
+        monkeypatch.undo()
+        monkeypatch.chdir(files)
+    (files / "bomb.npz").write_bytes(good)
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(rf"detmap: error: .*{message}.*\n", err)
+
+
+def test_ids_in_latin_1_and_counts_of_queries(capsys, files):
+    for name, text in (("q", QRELS), ("r", RUN)):
+        (files / name).write_bytes(text.encode().replace(b"2 ", "é ".encode("latin-1")))
+    for form in ("table", "csv", "json", "markdown"):
+        code, out, err = run(capsys, "trec", files / "q", files / "r", "--per-query", "--format", form)
+        assert (code, err) == (0, "")
+    (files / "short").write_text(RUN.splitlines()[0] + "\n9 Q0 x 1 1 x\n")
+    code, out, _ = run(capsys, "trec", files / "qrels", files / "run", files / "short", "--format", "csv")
+    assert (code, "queries missing,0,1" in out, "queries extra,0,1" in out) == (0, True, True)
+
+
+def test_a_name_that_begins_with_an_underscore_is_in_the_legend():
+    from detmap import plots
+
+    recall = np.linspace(0, 1, 5)
+    figure = plots.precision_recall([plots.Line("_private", recall, recall), plots.Line("open", recall, recall)])
+    assert [text.get_text().strip() for text in figure.legends[0].get_texts()] == ["_private", "open"]
+
+
 def test_plots_hold_what_they_draw(tmp_path):
     result = evaluate_run({"a": {"x": 1, "y": 1}}, {"a": {"x": 2.0, "n": 1.0, "y": 0.5}}, "map")
     figure = result.plot(kind="pr", queries=[0])

@@ -95,13 +95,25 @@ def test_blocks_and_threads_change_nothing(monkeypatch):
             monkeypatch.undo()
 
 
-def test_a_depth_keeps_what_the_metrics_read():
+def test_a_depth_keeps_what_the_metrics_read(monkeypatch):
     data = made(3, queries=5, items=300, bits=4)
     whole = evaluate_codes(*data, metrics=["AP@9", "P@9", "R@9", "mINP"])
+    assert evaluate_codes(*data, metrics=["AP@9"]).tie_band == whole.tie_band
+    monkeypatch.setattr("detmap.retrieval.codes.KEPT_HITS", 0)
     top = evaluate_codes(*data, metrics=["AP@9", "P@9", "R@9"])
     for name in top.per_query:
         assert np.array_equal(top.per_query[name], whole.per_query[name])
-    assert top.hits.ranks.size < whole.hits.ranks.size
+    assert top.hits is None  # what lies beyond the depth was not written
+    with pytest.raises(OptionError, match="kept for evaluations"):
+        _ = top.tie_band
+    names = ["mP@9", "iprec@0.5", "P@9", "AP@9"]
+    cut = evaluate_codes(*data, metrics=names)
+    monkeypatch.undo()
+    assert dict(cut) == dict(evaluate_codes(*data, metrics=names))
+    full = evaluate_codes(*data, metrics=["CMC@9"]).cmc
+    monkeypatch.setattr("detmap.retrieval.codes.KEPT_HITS", 0)
+    assert np.array_equal(evaluate_codes(*data, metrics=["CMC@9"]).cmc, full[:9])
+    monkeypatch.undo()
     for ties in ("best", "worst", "expected", "reversed"):
         a = evaluate_codes(*data, metrics=["AP@9", "RR"], ties=ties)
         b = evaluate_codes(*data, metrics=["AP@9"], ties=ties)

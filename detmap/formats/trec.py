@@ -15,6 +15,9 @@ from detmap.formats._source import Buffer, Source, read_bytes
 from detmap.kernels import readonly
 from detmap.kernels.scanning import LENGTH_BITS
 
+#: Longer ids are refused: no corpus has them, and some columns are as wide as their longest element.
+LONGEST_ID = 1024
+
 _WORTH_SCANNING = 1 << 20  # bytes; below it, loading the scanner takes longer than all else
 
 
@@ -100,9 +103,9 @@ def read_qrels(source: Source) -> Lines:
     InputError
         For a line that cannot be read, with the file and the line.
     """
-    data, name = read_bytes(source, "qrels")
+    data, name = _text(source, "qrels")
     found = scan_qrels(data) if len(data) >= _WORTH_SCANNING else None
-    if found is not None and found.queries:
+    if found is not None and found.queries and _short(found.queries, found.document):
         return Lines(found.query, found.queries, Texts(found.data, found.document), found.relevance)
     lines, texts, numbers = _fields(data, name, "qrels", 4, 4, 3)
     grades = np.empty(len(texts), np.int64)
@@ -125,9 +128,9 @@ def read_run(source: Source) -> Lines:
     InputError
         For a line that cannot be read, with the file and the line.
     """
-    data, name = read_bytes(source, "run")
+    data, name = _text(source, "run")
     found = scan_run(data) if len(data) >= _WORTH_SCANNING else None
-    if found is not None and found.queries:
+    if found is not None and found.queries and _short(found.queries, found.document):
         return Lines(found.query, found.queries, Texts(found.data, found.document), found.score)
     lines, texts, numbers = _fields(data, name, "run", 6, None, 4)
     scores = np.empty(len(texts), np.float64)
@@ -139,6 +142,18 @@ def read_run(source: Source) -> Lines:
         if scores[i] != scores[i]:
             raise InputError("a score must be a number", source=f"{name}:{numbers[i]}", value=text)
     return lines._replace(values=scores)
+
+
+def _text(source: Source, kind: str) -> tuple[Buffer, str]:
+    """Return a file's bytes without a byte order mark, and its name."""
+    data, name = read_bytes(source, kind)
+    return (data[3:] if data[:3] == b"\xef\xbb\xbf" else data), name
+
+
+def _short(queries: list[bytes], documents: NDArray[np.uint64]) -> bool:
+    """Return whether no id is too long; where one is, reading line by line finds its place."""
+    longest = int((documents & np.uint64((1 << LENGTH_BITS) - 1)).max(initial=0))
+    return max(longest, max(map(len, queries))) <= LONGEST_ID
 
 
 def _fields(
@@ -159,6 +174,8 @@ def _fields(
             raise InputError(
                 f"{len(fields)} fields where {least} belong", source=f"{name}:{number}", value=line, remedy=f"{shape}"
             )
+        if max(len(fields[0]), len(fields[2])) > LONGEST_ID:
+            raise InputError(f"an id has more than {LONGEST_ID} bytes", source=f"{name}:{number}", value=line)
         codes.append(queries.setdefault(fields[0], len(queries)))
         documents.append(fields[2])
         texts.append(fields[wanted])

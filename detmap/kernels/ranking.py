@@ -254,7 +254,8 @@ def shots(
                         if row[i] < row[match] or (row[i] == row[match] and i < match):
                             rank += 1
                 for r in range(rank, k):
-                    out[q, r] += 1.0 / draws
+                    out[q, r] += 1.0
+            out[q] /= draws
         else:
             for t in range(first, stop):
                 match = relevant[t]

@@ -14,15 +14,21 @@ from detmap.hits import Hits
 from detmap.kernels import ranking, readonly
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.metrics import Ranked, parse_all
-from detmap.retrieval.scoring import RankingResult, score
+from detmap.retrieval.scoring import KEPT_HITS, RankingResult, flat, int64, score, table
 
 #: Relevant items that a block of queries may bring.
 _BLOCK_ITEMS = 1 << 21
 
+#: Metrics that at a depth read nothing of the hits beyond it.
+_SHALLOW = ("AP", "P", "R", "R_cap", "F1", "RR", "success", "CMC", "nDCG", "DCG", "ERR", "RBP")
+
+#: Longer codes are refused: a distance is a 16-bit number, and there is a counter for each.
+_MOST_BITS = 65535
+
 
 def _pack(codes: ArrayLike, source: str) -> tuple[NDArray[np.uint64], int, str]:
     """Return codes as rows of words, the number of bits, and what they were: packed, signs or bits."""
-    array = np.asarray(codes)
+    array = table(codes, source)
     if array.ndim != 2 or array.dtype.kind not in "fiub" or 0 in array.shape:
         raise InputError(
             "expected a matrix of codes, a row per item", source=source, value=f"{array.ndim}-d {array.dtype}"
@@ -58,6 +64,8 @@ def _both(query: ArrayLike, gallery: ArrayLike) -> tuple[NDArray[np.uint64], NDA
                 raise InputError("0 and 1 where the other side has -1 and 1", source=name)
     elif "packed" in both and len(both) > 1:
         raise InputError("one side is packed and the other is not", source="gallery_codes")
+    if bits > _MOST_BITS:
+        raise InputError(f"codes of at most {_MOST_BITS} bits can be ranked", source="query_codes", value=bits)
     return ours, theirs, bits
 
 
@@ -65,7 +73,13 @@ def _labels(
     query: ArrayLike, gallery: ArrayLike, queries: int, items: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], bool]:
     """Return both sides' labels as rows of words, and whether an item may have several (a bit each)."""
-    ours, theirs = np.asarray(query), np.asarray(gallery)
+    ours, theirs = (
+        array if array.ndim != 1 else flat(array, name)
+        for array, name in (
+            (table(query, "query_labels"), "query_labels"),
+            (table(gallery, "gallery_labels"), "gallery_labels"),
+        )
+    )
     for name, array, count in (("query_labels", ours, queries), ("gallery_labels", theirs, items)):
         if array.ndim not in (1, 2) or len(array) != count:
             raise InputError(f"expected labels of {count} items", source=name, value=array.shape)
@@ -82,7 +96,8 @@ def _labels(
     if ours.dtype.kind in "US":
         _, numbers = np.unique(np.concatenate((ours, theirs)), return_inverse=True)
         ours, theirs = numbers[:queries], numbers[queries:]
-    words = [readonly(array.astype(np.int64).view(np.uint64)[:, None], np.uint64) for array in (ours, theirs)]
+    pair = (int64(ours, "query_labels"), int64(theirs, "gallery_labels"))
+    words = [readonly(array.view(np.uint64)[:, None], np.uint64) for array in pair]
     return words[0], words[1], False
 
 
@@ -108,7 +123,7 @@ def evaluate_codes(
     k : int, optional
         The depth of the metrics that are evaluated where none are named.
     metrics : sequence of str, optional
-        By default mAP and P (at `k`, if given), and precision and recall within radius 2.
+        By default mAP, P and R at `k`, or without one mAP and mINP; and P and R within radius 2 unless ties="expected".
     convention : str or Convention
         By default ``hits_topk``: AP at k over the hits up to k. See ``detmap conventions``.
 
@@ -130,7 +145,8 @@ def evaluate_codes(
         if decided.ties != "expected":
             metrics = [*metrics, "P(radius=2)", "R(radius=2)"]
     requests = parse_all(metrics, decided)
-    depth = max((r.cut for r in requests if not any(o.startswith("radius") for o in r.options)), default=1)
+    read = [r for r in requests if not any(o.startswith("radius") for o in r.options)]
+    depth = max((r.cut for r in read), default=1)
     ours, theirs, bits = _both(query_codes, gallery_codes)
     wanted, labels, several = _labels(query_labels, gallery_labels, len(ours), len(theirs))
     codes, names = readonly(theirs.ravel(), np.uint64), readonly(labels.ravel(), np.uint64)
@@ -143,12 +159,20 @@ def evaluate_codes(
         known, sizes = np.unique(names, return_counts=True)
         at = np.minimum(np.searchsorted(known, wanted[:, 0]), known.size - 1)
         positives[:] = np.where(known[at] == wanted[:, 0], sizes[at], 0)
+    # Hits beyond the metrics' depth are written where they can be kept with the result, or are needed.
+    shallow = decided.cmc == "market" and all(r.metric.name in _SHALLOW for r in read)
+    complete = not shallow or int(positives.sum()) <= KEPT_HITS
+    if complete:
+        depth = np.iinfo(np.int64).max
     blocks = (
         _rank(codes, ours[b:e], names, wanted[b:e], several, positives[b:e], depth, bits, len(theirs), decided)
-        for b, e in parallel.split(positives + 1, _BLOCK_ITEMS)
+        for b, e in parallel.split(positives + bits + 1, _BLOCK_ITEMS)
     )
     reason = "the labels of queries and gallery have nothing in common"
-    return score(blocks, np.arange(len(ours)), requests, decided, reason=reason)
+    result = score(blocks, np.arange(len(ours)), requests, decided, reason=reason, complete=complete)
+    if not complete and result.cmc is not None:
+        result.cmc = result.cmc[:depth]
+    return result
 
 
 def _rank(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
-from detmap.errors import OptionError
+from detmap.errors import OptionError, shorten
 from detmap.hits import INTERPOLATIONS, TIE_RULES, Interpolation, TieRule
 
 Normalizer = Literal["positives", "hits", "smaller"]
@@ -88,6 +88,8 @@ class Convention:
             if getattr(self, name) not in values:
                 options = ", ".join(repr(v) for v in values)
                 raise OptionError(f"{name} must be one of {options}, not {getattr(self, name)!r}")
+        if self.digits is not None and (isinstance(self.digits, bool) or not isinstance(self.digits, int)):
+            raise OptionError(f"digits must be an integer or None, not {shorten(self.digits)}")
 
     def describe(self) -> str:
         """Return the decisions in one line, to stand beside a number."""
@@ -277,8 +279,14 @@ CONVENTIONS = {
 }
 
 
-def convention_of(convention: str | Convention, choices: dict[str, Any]) -> Convention:
+#: Decisions about the lines of a run, which other entries do not take.
+_OF_RUNS = ("missing", "order", "single", "positive_scores", "drop_same_id")
+
+
+def convention_of(convention: str | Convention, choices: dict[str, Any], *, run: bool = False) -> Convention:
     """Return the convention of that name, or as given, with the decisions in `choices` that are not None replaced.
+
+    What is decided about the lines of a run is left out of it for entries that take none, and refused among their choices.
 
     Raises
     ------
@@ -292,9 +300,14 @@ def convention_of(convention: str | Convention, choices: dict[str, Any]) -> Conv
     elif not isinstance(convention, Convention):
         raise OptionError(f"convention must be a name or a Convention, not {type(convention).__name__}")
     changed = {name: value for name, value in choices.items() if value is not None}
-    known = {f.name for f in fields(Convention)} - {"name", "formula", "users"}
+    known = {f.name for f in fields(Convention)} - {"name", "formula", "users", *(() if run else _OF_RUNS)}
+    if not run:
+        unset: dict[str, Any] = {f.name: f.default for f in fields(Convention) if f.name in _OF_RUNS}
+        convention = replace(convention, **unset)
     for name in changed:
         if name not in known:
+            if name in _OF_RUNS:
+                raise OptionError(f"{name} is for runs: evaluate_run")
             raise OptionError(f"unknown option {name!r}; a convention decides: {', '.join(sorted(known))}")
     changed = {name: value for name, value in changed.items() if getattr(convention, name) != value}
     if not changed:

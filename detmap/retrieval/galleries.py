@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import parallel
-from detmap.errors import InputError, OptionError
+from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import Hits
 from detmap.kernels import ranking, readonly
 from detmap.retrieval.conventions import Convention, convention_of
-from detmap.retrieval.metrics import Ranked, parse_all
-from detmap.retrieval.scoring import RankingResult, score
+from detmap.retrieval.metrics import Ranked, listed, parse_all, parse_rate
+from detmap.retrieval.scoring import RankingResult, flat, int64, score, table
 
 DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
 
@@ -46,34 +46,49 @@ class Gallery:
     Attributes
     ----------
     queries, items : int
-        How many of each.
+        How many of each; items that are junk to every query are not among them.
+    columns : ndarray of int64, or None
+        The place of each item in the gallery that was given; None where they are all there.
+    dropped : int
+        How many items are junk to every query.
     first, last : ndarray of int64, shape (queries,)
         The candidates of query *q*, the items with its identity, are ``members[first[q]:last[q]]``.
     members : ndarray of int64
         Items by identity, ascending within each.
     query_cameras, gallery_cameras : ndarray of int64, or None
         A candidate seen by the query's camera is junk.
-    everywhere : ndarray of bool, shape (items,)
-        Items that are junk to every query.
     ignored : sequence of ndarray of int64, or None
         Further junk per query.
-    hidden : (int, int) or None
-        Items of the second camera are junk to queries of the first, and camera and identity are not (SYSU-MM01).
+    hiding : ndarray of bool, shape (queries,), or None
+        Queries to which the items `hidden` are junk; camera and identity are then not (SYSU-MM01).
+    hidden : ndarray of int64
+        Those items.
     people : ndarray of int64, shape (items,)
         The identity of each item as a dense number, for the CMC variants that need it.
     """
 
     queries: int
     items: int
+    columns: NDArray[np.int64] | None
+    dropped: int
     first: NDArray[np.int64]
     last: NDArray[np.int64]
     members: NDArray[np.int64]
     query_cameras: NDArray[np.int64] | None
     gallery_cameras: NDArray[np.int64] | None
-    everywhere: NDArray[np.bool_]
     ignored: Sequence[NDArray[np.int64]] | None
-    hidden: tuple[int, int] | None
+    hiding: NDArray[np.bool_] | None
+    hidden: NDArray[np.int64]
     people: NDArray[np.int64]
+
+    def parts(self, begin: int, end: int, width: int) -> list[tuple[int, int]]:
+        """Cut queries ``[begin, end)`` into blocks whose candidates, junk and results of `width` fit into memory."""
+        costs = self.last[begin:end] - self.first[begin:end] + 1 + width
+        if self.ignored is not None:
+            costs += np.fromiter((row.size for row in self.ignored[begin:end]), np.int64, end - begin)
+        if self.hiding is not None:
+            costs += self.hiding[begin:end] * self.hidden.size
+        return [(begin + a, begin + b) for a, b in parallel.split(costs, _BLOCK_ITEMS)]
 
     def lists(self, begin: int, end: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return starts and items of the relevant, and starts and items of the junk, of queries ``[begin, end)``."""
@@ -82,23 +97,20 @@ class Gallery:
         place = np.arange(starts[-1]) - np.repeat(starts[:-1] - self.first[begin:end], sizes)
         items = self.members[place]
         rows = np.repeat(np.arange(begin, end), sizes)
-        junk = self.everywhere[items]
-        if self.query_cameras is not None and self.gallery_cameras is not None and self.hidden is None:
-            junk = junk | (self.query_cameras[rows] == self.gallery_cameras[items])
-        junk_rows, junk_items = [rows[junk]], [items[junk]]
-        everywhere = np.flatnonzero(self.everywhere)
-        for q in range(begin, end) if everywhere.size or self.ignored is not None or self.hidden else ():
-            more = [everywhere]
-            if self.ignored is not None:
-                more.append(self.ignored[q])
-            if self.hidden and self.query_cameras is not None and self.query_cameras[q] == self.hidden[0]:
-                more.append(np.flatnonzero(self.gallery_cameras == self.hidden[1]))
-            row = np.unique(np.concatenate(more))
-            junk_items.append(row)
-            junk_rows.append(np.full(row.size, q))
-        codes = np.unique(np.concatenate(junk_rows) * np.int64(self.items) + np.concatenate(junk_items))
         relevant = rows * np.int64(self.items) + items
-        keep = ~np.isin(relevant, codes) if codes.size else np.ones(relevant.size, np.bool_)
+        junk = [np.empty(0, np.int64)]
+        if self.query_cameras is not None and self.gallery_cameras is not None and self.hiding is None:
+            junk.append(relevant[self.query_cameras[rows] == self.gallery_cameras[items]])
+        if self.ignored is not None:
+            junk += [self.ignored[q] + q * np.int64(self.items) for q in range(begin, end)]
+        if self.hiding is not None:
+            some = begin + np.flatnonzero(self.hiding[begin:end])
+            junk.append(np.add.outer(some * np.int64(self.items), self.hidden).ravel())
+        codes = np.sort(np.concatenate(junk), kind="stable")  # made of few ascending runs, which this kind merges
+        codes = codes[np.append(True, codes[1:] != codes[:-1])[: codes.size]]
+        keep = np.ones(relevant.size, np.bool_)
+        if codes.size:
+            keep = codes[np.minimum(np.searchsorted(codes, relevant), codes.size - 1)] != relevant
         return (
             readonly(
                 np.concatenate(([0], np.cumsum(np.bincount(rows[keep] - begin, minlength=end - begin)))), np.int64
@@ -110,22 +122,26 @@ class Gallery:
 
 
 def _labels(values: ArrayLike, count: int | None, name: str) -> NDArray[Any]:
-    array = np.asarray(values)
-    if array.ndim != 1 or array.dtype.kind not in "iubUS":
+    array = flat(values, name)
+    if array.dtype.kind not in "iubUS":
         raise InputError("expected a flat array of integers or strings", source=name, value=array.dtype.name)
     if count is not None and array.size != count:
         raise InputError(f"{array.size} values for {count} rows", source=name)
-    return array
+    return int64(array, name) if array.dtype.kind in "iub" else array
 
 
-def _cameras(query: ArrayLike | None, gallery: ArrayLike | None, queries: int, items: int) -> tuple[Any, Any]:
+def _cameras(
+    query: ArrayLike | None, gallery: ArrayLike | None, queries: int, items: int, numbered: bool
+) -> tuple[Any, Any]:
     if (query is None) != (gallery is None):
         raise InputError("give the cameras of both the queries and the gallery, or neither", source="cameras")
     if query is None or gallery is None:
         return None, None
     pair = (_labels(query, queries, "query_cameras"), _labels(gallery, items, "gallery_cameras"))
     if all(a.dtype.kind in "iub" for a in pair):
-        return pair[0].astype(np.int64), pair[1].astype(np.int64)
+        return pair
+    if numbered:
+        raise InputError("sysu knows its cameras by number", source="cameras", remedy="give cameras as integers")
     _, codes = np.unique(np.concatenate(pair), return_inverse=True)
     return codes[:queries], codes[queries:]
 
@@ -137,7 +153,7 @@ def _gallery(
     gallery_ids: ArrayLike,
     query_cameras: ArrayLike | None,
     gallery_cameras: ArrayLike | None,
-    junk_id: int | None,
+    junk_id: int | str | None,
     ignore: Sequence[ArrayLike] | None,
     self_match: ArrayLike | bool | None,
     convention: Convention,
@@ -145,14 +161,22 @@ def _gallery(
     names, theirs = _labels(query_ids, queries, "query_ids"), _labels(gallery_ids, items, "gallery_ids")
     if (names.dtype.kind in "US") != (theirs.dtype.kind in "US"):
         raise InputError("query_ids and gallery_ids must both be integers or both be strings", source="gallery_ids")
-    order = np.argsort(theirs, kind="stable")
-    ordered = theirs[order]
+    if not items:
+        raise InputError("is empty", source="gallery_ids")
     _, people = np.unique(theirs, return_inverse=True)
     everywhere = np.zeros(items, np.bool_)
-    if junk_id is not None and theirs.dtype.kind in "iub":
-        everywhere = theirs == junk_id
+    if junk_id is not None:
+        named = isinstance(junk_id, str)
+        if isinstance(junk_id, bool) or not isinstance(junk_id, str | int | np.integer):
+            raise OptionError(f"junk_id must be an identity or None, not {shorten(junk_id)}")
+        if named and theirs.dtype.kind != "U":
+            raise OptionError("junk_id is a string and gallery_ids are not")
+        if named or theirs.dtype.kind in "iub":
+            everywhere = theirs == junk_id
     ignored: list[NDArray[np.int64]] | None = None
     if ignore is not None:
+        if not isinstance(ignore, Sequence | np.ndarray):
+            raise InputError("expected a list of item numbers per query", source="ignore")
         if len(ignore) != queries:
             raise InputError(f"{len(ignore)} lists for {queries} queries", source="ignore")
         ignored = [_indices(row, items, f"ignore[{q}]") for q, row in enumerate(ignore)]
@@ -162,28 +186,41 @@ def _gallery(
             raise InputError(f"expected {queries} item numbers", source="self_match")
         selves = [_indices([i] if i >= 0 else [], items, "self_match") for i in own]
         ignored = selves if ignored is None else [np.concatenate(pair) for pair in zip(ignored, selves, strict=True)]
-    cameras = _cameras(query_cameras, gallery_cameras, queries, items)
-    hidden = _HIDDEN if convention.cmc == "sysu" and cameras[0] is not None else None
+    sysu = convention.cmc == "sysu"
+    cameras = _cameras(query_cameras, gallery_cameras, queries, items, sysu)
+    columns = None
+    dropped = int(everywhere.sum())
+    if dropped:  # once, not query by query: galleries hold thousands of distractors
+        columns = np.flatnonzero(~everywhere)
+        theirs, people = theirs[columns], people[columns]
+        cameras = cameras[0], None if cameras[1] is None else cameras[1][columns]
+        place = np.cumsum(~everywhere) - 1
+        ignored = None if ignored is None else [place[row[~everywhere[row]]] for row in ignored]
+    order = np.argsort(theirs, kind="stable")
+    ordered = theirs[order]
+    hides = sysu and cameras[0] is not None
     return Gallery(
         queries,
-        items,
+        theirs.size,
+        columns,
+        dropped,
         np.searchsorted(ordered, names, side="left"),
         np.searchsorted(ordered, names, side="right"),
         order,
         cameras[0],
         cameras[1],
-        everywhere,
         ignored,
-        hidden,
+        cameras[0] == _HIDDEN[0] if hides else None,
+        np.flatnonzero(cameras[1] == _HIDDEN[1]) if hides else np.empty(0, np.int64),
         people,
     )
 
 
 def _indices(values: ArrayLike, items: int, source: str) -> NDArray[np.int64]:
-    array = np.asarray(values)
+    array = flat(values, source)
     if array.size == 0:
         return np.empty(0, np.int64)
-    if array.ndim != 1 or array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= items:
+    if array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= items:
         raise InputError(f"expected item numbers from 0 to {items - 1}", source=source)
     return np.unique(array).astype(np.int64)
 
@@ -191,15 +228,20 @@ def _indices(values: ArrayLike, items: int, source: str) -> NDArray[np.int64]:
 Rows = Callable[[int, int], NDArray[Any]]
 
 
-def _rank(rows: Rows, gallery: Gallery, convention: Convention, begin: int, end: int, seed: int) -> tuple[Ranked, int]:
-    """Rank queries ``[begin, end)``, whose distances are ``rows(a, b)``; return them and the number of junk pairs."""
+def _rank(
+    rows: Rows, gallery: Gallery, convention: Convention, begin: int, end: int, width: int, seed: int
+) -> tuple[Ranked, int]:
+    """Rank queries ``[begin, end)``, whose distances are ``rows(a, b)``; return them and the number of junk pairs.
+
+    CMC of the variants that draw or merge identities is evaluated up to rank `width`.
+    """
     starts, relevant, junk_starts, junk = gallery.lists(begin, end)
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(end - begin, np.int64)
     shots: NDArray[np.float64] | None = None
     variant = SHOTS.get(convention.cmc, -1)
     if variant >= 0:
-        shots = np.empty((end - begin, min(SHOT_RANKS, gallery.items)))
+        shots = np.empty((end - begin, width))
         people = readonly(gallery.people, np.int64)
         own = readonly(
             [
@@ -215,10 +257,10 @@ def _rank(rows: Rows, gallery: Gallery, convention: Convention, begin: int, end:
         for low in range(a, b, step):
             high = min(low + step, b)
             block = readonly(rows(begin + low, begin + high), np.float64)
-            width = readonly(np.arange(high - low + 1) * gallery.items, np.int64)
+            edges = readonly(np.arange(high - low + 1) * gallery.items, np.int64)
             bad = ranking.rank_relevant(
                 block.ravel(),
-                width,
+                edges,
                 low,
                 starts,
                 relevant,
@@ -252,29 +294,44 @@ SHOTS = {"cuhk03": ranking.DRAW, "cuhk03_exact": ranking.EXPECT, "sysu": ranking
 Blocks = Sequence[tuple[int, int]]
 
 
+def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
+    """Return the rows without the items that are junk to every query."""
+    return rows if columns is None else lambda a, b: np.take(rows(a, b), columns, axis=1)
+
+
 def _score(
     cuts: Blocks, rows_of: Callable[[int, int], Rows], gallery: Gallery, metrics: Any, convention: Convention, seed: int
 ) -> RankingResult:
     """Rank and score block by block; ``rows_of(begin, end)(a, b)`` are the distances of queries ``[a, b)``."""
-    names = [metrics] if isinstance(metrics, str) else list(REID_METRICS if metrics is None else metrics)
-    rates = {name: _rate(name) for name in names if _is_rate(name)}
-    requests = parse_all([name for name in names if name not in rates], convention)
-    total = 0
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 1 << 63:
+        raise OptionError(f"seed must be an integer from 0 to 2 ** 63 - 1, not {shorten(seed)}")
+    names = listed(REID_METRICS if metrics is None else metrics)
+    rates = {name: rate for name in names if (rate := parse_rate(name)) is not None}
+    others = [name for name in names if name not in rates]
+    requests = parse_all(others, convention) if others else []
+    width = 0
+    if convention.cmc in SHOTS:
+        width = min(max([SHOT_RANKS, *(r.cut for r in requests if r.metric.name == "CMC")]), gallery.items)
+    total = gallery.queries * gallery.dropped
     matched: list[NDArray[np.float64]] = []
 
     def ranked() -> Iterator[Ranked]:
         nonlocal total
-        for begin, end in cuts:
-            rows = rows_of(begin, end)
-            block, junk = _rank(rows, gallery, convention, begin, end, seed)
-            total += junk
-            if rates:
-                starts, relevant, _, _ = gallery.lists(begin, end)
-                owner = np.repeat(np.arange(end - begin), np.diff(starts))
-                matched.append(np.asarray(rows(begin, end)[owner, relevant], dtype=np.float64))
-            yield block
+        for low, high in cuts:
+            rows = _columns(rows_of(low, high), gallery.columns)
+            for begin, end in gallery.parts(low, high, width):
+                block, junk = _rank(rows, gallery, convention, begin, end, width, seed)
+                total += junk
+                if rates:
+                    starts, relevant, _, _ = gallery.lists(begin, end)
+                    for q in range(begin, end):
+                        mine = relevant[starts[q - begin] : starts[q - begin + 1]]
+                        matched.append(np.asarray(rows(q, q + 1)[0, mine], dtype=np.float64))
+                yield block
 
     reason = "the identities of queries and gallery have nothing in common"
+    if gallery.dropped:
+        reason += f" ({gallery.dropped} items of junk_id aside)"
     if bool(np.any(gallery.last > gallery.first)):
         reason = "all matches are junk"
         if gallery.query_cameras is not None:
@@ -285,20 +342,6 @@ def _score(
         found = _true_positive_rates(cuts, rows_of, gallery, np.concatenate(matched), list(rates.values()))
         result.add({f"TPR@FPR={rate:g}": value for rate, value in zip(rates.values(), found, strict=True)})
     return result
-
-
-def _is_rate(name: Any) -> bool:
-    return isinstance(name, str) and name.replace(" ", "").upper().startswith("TPR@FPR=")
-
-
-def _rate(name: str) -> float:
-    try:
-        rate = float(name.partition("=")[2])
-    except ValueError:
-        rate = -1.0
-    if not 0 <= rate <= 1:
-        raise OptionError(f"{name!r}: the rate must be from 0 to 1, as in TPR@FPR=0.001")
-    return rate
 
 
 def _true_positive_rates(
@@ -317,8 +360,13 @@ def _true_positive_rates(
     steps, matches = np.unique(matched, return_counts=True)
     between, equal = np.zeros(steps.size + 1, np.int64), np.zeros(steps.size, np.int64)
     read = readonly(steps, np.float64)
-    for begin, end in cuts:
-        rows = rows_of(begin, end)
+    blocks = (
+        (rows, begin, end)
+        for low, high in cuts
+        for rows in (_columns(rows_of(low, high), gallery.columns),)
+        for begin, end in gallery.parts(low, high, 0)
+    )
+    for rows, begin, end in blocks:
         _, _, junk_starts, junk = gallery.lists(begin, end)
 
         def task(
@@ -379,7 +427,7 @@ def evaluate_distances(
     convention : str or Convention
         See ``detmap conventions``. The single decisions (``ties=``, ``empty=``, ``normalizer=``, ``interpolation=``,
         ``cmc=`` ...) can be given besides.
-    junk_id : int or None
+    junk_id : int, str or None
         Items of this identity are junk to every query.
     ignore : sequence of array_like of int, optional
         Per query the items that are junk to it.
@@ -399,7 +447,7 @@ def evaluate_distances(
     OptionError
         For unknown metrics, conventions and decisions.
     """
-    matrix: Any = distances if isinstance(distances, np.ndarray) else np.asarray(distances)
+    matrix: Any = distances if isinstance(distances, np.ndarray) else table(distances, "distances")
     if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
         raise InputError("expected a matrix of numbers", source="distances", value=f"{matrix.ndim}-d {matrix.dtype}")
     decided = convention_of(convention, choices)
@@ -407,8 +455,7 @@ def evaluate_distances(
     gallery = _gallery(
         queries, items, query_ids, gallery_ids, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
     )
-    cuts = parallel.split(gallery.last - gallery.first + 1, _BLOCK_ITEMS)
-    return _score(cuts, lambda begin, end: lambda a, b: matrix[a:b], gallery, metrics, decided, seed)
+    return _score([(0, queries)], lambda begin, end: lambda a, b: matrix[a:b], gallery, metrics, decided, seed)
 
 
 def evaluate_features(
@@ -458,7 +505,8 @@ def evaluate_features(
     relation = _gallery(
         queries, items, query_ids, gallery_ids, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
     )
-    kind = np.float64 if np.float64 in (ours.dtype, theirs.dtype) else np.float32
+    single = all(side.dtype.kind == "f" and side.dtype.itemsize <= 4 for side in (ours, theirs))
+    kind = np.float32 if single else np.float64
     squares = _squares(theirs, kind, "gallery")
     _squares(ours, kind, "query")
 
@@ -474,7 +522,7 @@ def evaluate_features(
 
 
 def _features(values: ArrayLike, source: str) -> NDArray[Any]:
-    array: NDArray[Any] = values if isinstance(values, np.ndarray) else np.asarray(values)
+    array: NDArray[Any] = values if isinstance(values, np.ndarray) else table(values, source)
     if array.ndim != 2 or array.dtype.kind not in "fiu":
         raise InputError("expected a matrix of numbers", source=source, value=f"{array.ndim}-d {array.dtype}")
     return array
@@ -538,11 +586,30 @@ def evaluate_landmarks(
     -------
     dict of str to RankingResult
         ``easy``: the easy items are relevant and the hard ones junk; ``medium``: both are relevant; ``hard``: the hard
-        ones are relevant and the easy ones junk. Items marked junk always are.
+        ones are relevant and the easy ones junk. Items marked junk always are. A set-up in which no query has a relevant
+        item is left out.
+
+    Raises
+    ------
+    InputError
+        For negative or repeated items in a column, other names or values in the ground truth, or no query with an item.
     """
-    matrix = np.asarray(ranks)
+    matrix = table(ranks, "ranks")
     if matrix.ndim != 2 or matrix.dtype.kind not in "iu" or matrix.shape[1] != len(ground_truth):
         raise InputError(f"expected a column of item numbers for each of {len(ground_truth)} queries", source="ranks")
+    if not len(ground_truth):
+        raise InputError("there are no queries", source="ground_truth")
+    matrix = int64(matrix, "ranks")
+    for q in range(matrix.shape[1]):
+        column = np.sort(matrix[:, q])
+        if column.size and column[0] < 0:
+            raise InputError("a negative item number", source="ranks", record=f"query {q}", value=int(column[0]))
+        twice = np.flatnonzero(column[1:] == column[:-1])
+        if twice.size:
+            raise InputError(
+                "an item is ranked twice", source="ranks", record=f"query {q}", value=int(column[twice[0]])
+            )
+    marks = [_marks(truth, q) for q, truth in enumerate(ground_truth)]
     decided = convention_of(convention, choices)
     requests = parse_all(metrics, decided)
     plan = {"easy": (("easy",), ("junk", "hard")), "medium": (("easy", "hard"), ("junk",))}
@@ -550,29 +617,42 @@ def evaluate_landmarks(
     results = {}
     for name, (good, bad) in plan.items():
         starts, places, found, items, removed = [0], [], [], [], 0
-        for q, truth in enumerate(ground_truth):
+        for q, truth in enumerate(marks):
+            wanted, out = (np.unique(np.concatenate([truth[mark] for mark in names])) for names in (good, bad))
+            if np.isin(wanted, out).any():
+                raise InputError("an item is both relevant and junk", source="ground_truth", record=f"query {q}")
             column = matrix[:, q]
-            size = int(column.max(initial=-1)) + 1
-            state = np.zeros(max(size, 1), np.int8)
-            wanted = _items(truth, good)
-            state[_items(truth, bad)[_items(truth, bad) < size]] = 2
-            if np.isin(wanted, _items(truth, bad)).any():
-                raise InputError("an item is both relevant and junk", source="ground_truth", record=q)
-            state[wanted[wanted < size]] = 1
-            marks = state[column]
-            rank = np.cumsum(marks != 2)
-            places.append(rank[marks == 1])
+            junk = np.isin(column, out)
+            rank = np.cumsum(~junk)
+            places.append(rank[np.isin(column, wanted)])
             starts.append(starts[-1] + places[-1].size)
             found.append(wanted.size)
             items.append(int(rank[-1]) if rank.size else 0)
-            removed += int((marks == 2).sum())
+            removed += int(junk.sum())
         hits = Hits(np.array(starts), np.concatenate(places), np.array(found), np.array(items))
-        results[name] = score([Ranked(hits, decided)], np.arange(len(ground_truth)), requests, decided, junk=removed)
+        if sum(found):
+            numbers = np.arange(len(marks))
+            results[name] = score([Ranked(hits, decided)], numbers, requests, decided, junk=removed)
+    if not results:
+        raise InputError("no query has an easy or a hard item", source="ground_truth")
     return results
 
 
-def _items(truth: dict[str, ArrayLike], names: tuple[str, ...]) -> NDArray[np.int64]:
-    return np.unique(np.concatenate([np.asarray(truth.get(name, ()), dtype=np.int64).ravel() for name in names]))
+def _marks(truth: Any, query: int) -> dict[str, NDArray[np.int64]]:
+    """Return the item numbers of each mark of a query's ground truth."""
+    record = f"query {query}"
+    if not isinstance(truth, Mapping):
+        raise InputError("expected a dict of easy, hard and junk", source="ground_truth", record=record)
+    unknown = [name for name in truth if name not in ("easy", "hard", "junk", "bbx")]
+    if unknown:  # revisitop's files hold the query's box besides
+        raise InputError("is none of easy, hard, junk", source="ground_truth", record=record, value=unknown[0])
+    found = {}
+    for name in ("easy", "hard", "junk"):
+        array = flat(truth.get(name, ()), "ground_truth")
+        if array.size and (array.dtype.kind not in "iu" or array.min() < 0):
+            raise InputError("expected item numbers", source="ground_truth", record=record, field=name)
+        found[name] = int64(array, "ground_truth") if array.size else np.empty(0, np.int64)
+    return found
 
 
 def multi_query(

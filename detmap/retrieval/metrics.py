@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap import parallel
-from detmap.errors import OptionError
+from detmap.errors import InputError, OptionError
 from detmap.hits import INTERPOLATIONS, Hits
 from detmap.kernels import curves, readonly
 from detmap.retrieval.conventions import Convention, Normalizer
@@ -96,7 +96,9 @@ class Request:
 
     def _decorate(self, name: str) -> str:
         options = f"({','.join(self.options)})" if self.options else ""
-        depth = "" if self.depth is None else f"@{self.depth:g}"
+        depth = ""
+        if self.depth is not None:
+            depth = f"@{int(self.depth)}" if self.depth.is_integer() else f"@{self.depth!r}"
         return f"{name}{options}{depth}"
 
     @property
@@ -120,7 +122,10 @@ class Request:
             found = re.fullmatch(rf"{name}=([0-9.]+)", option)
             if not found:
                 raise OptionError(f"{self.metric.name} takes the option {name}=number, not {option!r}")
-            default = float(found[1])
+            try:
+                default = float(found[1])
+            except ValueError:
+                raise OptionError(f"{self.metric.name}: {option!r} holds no number") from None
         return default
 
     def flag(self, name: str) -> bool:
@@ -332,6 +337,8 @@ def _cmc(ranked: Ranked, request: Request) -> Values:
         return _ratio(inside[hits.starts[1:]] - inside[hits.starts[:-1]], hits.counts)
     if ranked.shots is None:
         raise OptionError(f"CMC {ranked.convention.cmc} needs distances to galleries with identities")
+    if ranked.convention.ties not in ("index", "docid"):
+        raise OptionError(f"CMC {ranked.convention.cmc} is defined for ties='index', not {ranked.convention.ties!r}")
     return np.asarray(ranked.shots[:, min(request.cut, ranked.shots.shape[1]) - 1])
 
 
@@ -356,7 +363,15 @@ def _ideal(ranked: Ranked) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     return readonly(starts, np.int64), readonly(ranks, np.int64), grades
 
 
+#: The highest grade whose exponential gains can be added without overflow.
+_HIGHEST_POWER = 1000
+
+
 def _gains(grades: NDArray[Any], exponential: bool) -> NDArray[Any]:
+    if exponential and grades.size and grades.max() > _HIGHEST_POWER:
+        raise InputError(
+            f"exponential gains are for grades up to {_HIGHEST_POWER}", source="grades", value=grades.max()
+        )
     return readonly(np.exp2(grades) - 1 if exponential else grades, np.float64)
 
 
@@ -380,7 +395,10 @@ def _ndcg(ranked: Ranked, request: Request) -> Values:
 def _expected_reciprocal_rank(ranked: Ranked, request: Request) -> Values:
     hits = ranked.gained
     grades = hits.grades if hits.grades.size else np.ones(hits.ranks.size)
-    highest = request.number("max", float(max(ranked.highest, 1)))
+    least = max(ranked.highest, 1)
+    highest = request.number("max", float(least))
+    if not least <= highest <= _HIGHEST_POWER:
+        raise OptionError(f"ERR: max must be from {least}, the highest grade, to {_HIGHEST_POWER}, not {highest:g}")
     stops = readonly((np.exp2(grades) - 1) / np.exp2(highest), np.float64)
     out = np.empty(len(hits))
     curves.cascade(hits.starts, hits.ranks, stops, request.cut, out)
@@ -397,6 +415,8 @@ def _rank_biased(ranked: Ranked, request: Request) -> Values:
         grades = grades / np.repeat(highest, hits.counts)
     out = np.empty(len(hits))
     p = request.number("p", 0.9)
+    if not 0 < p < 1:
+        raise OptionError(f"RBP: p must be above 0 and below 1, not {p:g}")
     curves.persistent(hits.starts, hits.ranks, readonly(grades, np.float64), p, request.cut, out)
     return out
 
@@ -455,7 +475,7 @@ METRICS = (
         average_precision,
         "average precision, as the convention has it; options: an interpolation, a normalizer",
         mean_name="mAP",
-        aliases=("ap", "map", "map_cut", "average_precision", "set_ap"),
+        aliases=("ap", "map", "map_cut", "average_precision"),
         expected=True,
         options=True,
     ),
@@ -603,6 +623,9 @@ METRICS = (
     ),
 )
 
+#: The deepest rank that a metric can be asked for: further ones are not exact in double precision.
+DEEPEST = 1 << 53
+
 _BY_ALIAS = {alias: metric for metric in METRICS for alias in metric.aliases}
 
 
@@ -624,7 +647,7 @@ def parse(name: str) -> Request:
         metric = _BY_ALIAS.get(found[1].lower()) if found else None
         if found and metric:
             given = found[2] or found[4]
-            options = tuple(o.strip() for o in given.split(",")) if given else ()
+            options = tuple(sorted(o.strip() for o in given.split(","))) if given else ()
             depth = found[3]
     if metric is None:
         known = ", ".join(m.mean_name or m.name for m in METRICS)
@@ -639,6 +662,8 @@ def parse(name: str) -> Request:
         if (whole and (value < 1 or value != int(value))) or (not whole and not 0 <= value <= 1):
             wanted = "a positive integer" if whole else "a recall from 0 to 1"
             raise OptionError(f"{name!r}: the depth must be {wanted}")
+        if value > DEEPEST:
+            raise OptionError(f"{name!r}: the depth must be at most 2 ** 53")
     if metric.depth == "never" and depth is not None:
         raise OptionError(f"{metric.name} takes no depth: {name!r}")
     if metric.depth == "must" and depth is None:
@@ -648,10 +673,39 @@ def parse(name: str) -> Request:
     return Request(metric, options, value)
 
 
+def listed(names: Iterable[str] | str) -> list[str]:
+    """Return metrics' names as a list, or say that there are none."""
+    if not isinstance(names, Iterable):
+        raise OptionError(f"metrics must be names, not {type(names).__name__}")
+    found = [names] if isinstance(names, str) else list(names)
+    if not found:
+        raise OptionError("no metric is named")
+    return found
+
+
+def parse_rate(name: object) -> float | None:
+    """Return the rate of ``TPR@FPR=rate``; None for other names.
+
+    Raises
+    ------
+    OptionError
+        For a rate that is not from 0 to 1.
+    """
+    if not isinstance(name, str) or not name.replace(" ", "").upper().startswith("TPR@FPR="):
+        return None
+    try:
+        rate = float(name.partition("=")[2])
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate <= 1:
+        raise OptionError(f"{name!r}: the rate must be from 0 to 1, as in TPR@FPR=0.001")
+    return rate
+
+
 def parse_all(names: Iterable[str] | str, convention: Convention) -> list[Request]:
     """Read metrics' names, once each, and refuse what the convention has no value for."""
     requests: dict[str, Request] = {}
-    for name in [names] if isinstance(names, str) else names:
+    for name in listed(names):
         request = parse(name)
         if convention.ties == "expected" and not request.metric.expected:
             able = ", ".join(m.name for m in METRICS if m.expected)

@@ -12,7 +12,10 @@ from detmap.errors import InputError, OptionError
 from detmap.hits import Hits
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.metrics import Ranked, parse_all
-from detmap.retrieval.scoring import RankingResult, score
+from detmap.retrieval.scoring import RankingResult, flat, graded, int64, score, table
+
+#: Relevant items beyond those in the rankings that a best ranking is made of.
+_MOST_UNSEEN = 1 << 24
 
 #: What is evaluated where nothing is named.
 RANKING_METRICS = ("mAP", "R-prec", "MRR", "P@1", "P@5", "P@10", "nDCG@10")
@@ -54,41 +57,51 @@ def evaluate_rankings(
     requests = parse_all(RANKING_METRICS if metrics is None else metrics, decided)
     if query_ids is not None and relevant is not None:
         raise OptionError("give query_ids or relevant, not both")
+    if not isinstance(rankings, Iterable):
+        raise InputError(f"expected rankings, not {type(rankings).__name__}", source="rankings")
     lists = list(rankings)
     other = query_ids if query_ids is not None else relevant
+    name = "relevant" if query_ids is None else "query_ids"
+    if other is not None and not hasattr(other, "__len__"):
+        raise InputError(f"expected a sequence, not {type(other).__name__}", source=name)
     if other is not None and len(other) != len(lists):
-        raise InputError(f"{len(other)} for {len(lists)} rankings", source="query_ids" if query_ids else "relevant")
+        raise InputError(f"{len(other)} for {len(lists)} rankings", source=name)
     if not lists:
         raise InputError("there are none", source="rankings")
     wanted = np.zeros(len(lists), np.int64)
     grades = []
     for q, items in enumerate(lists):
         if query_ids is not None:
-            row = np.asarray(items) == query_ids[q]
+            row = flat(items, "rankings") == query_ids[q]
             grades.append(np.broadcast_to(row, np.shape(items)).astype(np.int64))
         elif relevant is not None:
-            good = set(relevant[q])
-            wanted[q] = len(good)
-            values = items.tolist() if isinstance(items, np.ndarray) else list(items)
-            grades.append(np.array([_credit(good, item) for item in values], dtype=np.int64))
+            try:
+                good = set(relevant[q])
+                wanted[q] = len(good)
+                values = items.tolist() if isinstance(items, np.ndarray) else list(items)
+                grades.append(np.array([_credit(good, item) for item in values], dtype=np.int64))
+            except TypeError:
+                raise InputError("expected ids in lists", source="rankings", record=q) from None
         else:
             grades.append(_grades(items, q))
     counts = np.array([g.size for g in grades])
-    flat = np.concatenate(grades)
+    every = np.concatenate(grades)
     owner = np.repeat(np.arange(len(lists)), counts)
-    found = np.bincount(owner[flat > 0], minlength=len(lists))
+    found = np.bincount(owner[every > 0], minlength=len(lists))
     total = np.maximum(found, wanted) if positives is None else _positives(positives, found)
     starts = np.concatenate(([0], np.cumsum(counts)))
-    pool = Hits(starts, np.arange(flat.size) - np.repeat(starts[:-1], counts) + 1, counts, counts, grades=flat)
-    ideal_starts, ideal = _ideal(flat, owner, total - found)
+    pool = Hits(starts, np.arange(every.size) - np.repeat(starts[:-1], counts) + 1, counts, counts, grades=every)
+    best: tuple[NDArray[np.int64], NDArray[np.int64]] | tuple[None, None] = None, None
+    if any(request.metric.name in ("nDCG", "RBP") for request in requests):
+        best = _ideal(every, owner, total - found)
     block = Ranked(
-        pool.select(flat > 0, total),
+        pool.select(every > 0, total),
         decided,
         pool=pool,
-        negatives=np.bincount(owner[flat == 0], minlength=len(lists)),
-        ideal_starts=ideal_starts,
-        ideal=ideal,
-        highest=int(flat.max(initial=1)),
+        negatives=np.bincount(owner[every == 0], minlength=len(lists)),
+        ideal_starts=best[0],
+        ideal=best[1],
+        highest=int(every.max(initial=1)),
     )
     return score([block], np.arange(len(lists)), requests, decided, reason="no ranking has a relevant item")
 
@@ -101,19 +114,19 @@ def _credit(good: set[Any], item: Any) -> int:
 
 
 def _grades(items: Any, q: int) -> NDArray[np.int64]:
-    row = np.asarray(items)
+    row = table(items, "rankings")
     if row.ndim != 1 or (row.size and row.dtype.kind not in "biuf"):
         raise InputError("expected a flat sequence of relevances", source="rankings", record=q)
     if row.dtype.kind == "f" and not bool(np.all(row == np.trunc(row))):
         raise InputError("grades must be integers", source="rankings", record=q)
-    return row.astype(np.int64)
+    return graded(row, "rankings")
 
 
 def _positives(positives: ArrayLike, found: NDArray[np.int64]) -> NDArray[np.int64]:
-    given = np.asarray(positives)
+    given = table(positives, "positives")
     if given.dtype.kind not in "iu" or given.shape not in ((), found.shape):
         raise InputError(f"expected an integer, or {found.size} of them", source="positives")
-    total = np.broadcast_to(given, found.shape).astype(np.int64)
+    total = np.broadcast_to(int64(given, "positives"), found.shape)
     if (total < found).any():
         q = int(np.argmax(total < found))
         raise InputError(f"{total[q]} for a ranking with {found[q]} relevant items", source="positives", record=q)
@@ -125,6 +138,12 @@ def _ideal(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return starts and grades of the best ranking: what is in the ranking, then the unseen as grade 1."""
     good = grades > 0
+    if unseen.astype(np.float64).sum() > _MOST_UNSEEN:
+        raise InputError(
+            f"more than {_MOST_UNSEEN} relevant items that were not ranked",
+            source="positives",
+            remedy="leave out nDCG and RBP",
+        )
     values = np.concatenate((grades[good], np.ones(int(unseen.sum()), np.int64)))
     owners = np.concatenate((owner[good], np.repeat(np.arange(unseen.size), unseen)))
     order = np.lexsort((-values, owners))

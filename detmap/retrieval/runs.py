@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap import parallel
-from detmap.errors import InputError, OptionError
-from detmap.formats.trec import Texts, read_qrels, read_run
+from detmap.errors import InputError, OptionError, shorten
+from detmap.formats.trec import LONGEST_ID, Texts, read_qrels, read_run
 from detmap.hits import Hits
 from detmap.kernels import ranking, readonly, scanning
 from detmap.kernels.sorting import group_by
 from detmap.retrieval.conventions import Convention, convention_of
-from detmap.retrieval.metrics import Ranked, parse_all
-from detmap.retrieval.scoring import RankingResult, score
+from detmap.retrieval.metrics import DEEPEST, Ranked, parse_all
+from detmap.retrieval.scoring import RankingResult, graded, int64, score
 
 #: What is evaluated where nothing is named: trec_eval's usual measures.
 RUN_METRICS = (
@@ -114,12 +114,14 @@ def _ids(values: Any, source: str) -> NDArray[Any] | list[bytes]:
     if array.ndim != 1:
         raise InputError("expected a flat column", source=source)
     if array.dtype.kind in "iu":
-        return array.astype(np.int64, copy=False)
+        return int64(array, source)
     if array.dtype.kind == "S":
         return array
     if array.dtype.kind not in "UOT":
         raise InputError(f"ids must be integers or strings, not {array.dtype}", source=source)
     texts = [v if isinstance(v, bytes) else str(v).encode("utf-8", "surrogatepass") for v in array.tolist()]
+    if max(map(len, texts), default=0) > LONGEST_ID:
+        raise InputError(f"an id has more than {LONGEST_ID} bytes", source=source, value=max(texts, key=len))
     if any(b"\0" in t for t in texts):
         raise InputError("an id holds a zero byte", source=source)
     return texts
@@ -156,7 +158,7 @@ def _numbers(values: Any, kind: str, count: int) -> NDArray[Any]:
         return scores
     if array.dtype.kind == "f" and not np.all(array == np.trunc(array)):
         raise InputError("grades must be integers", source=kind)
-    return array.astype(np.int64)
+    return graded(array, kind)
 
 
 def _table(data: Any, kind: str) -> Table:
@@ -177,6 +179,8 @@ def _table(data: Any, kind: str) -> Table:
     if _is_source(data):
         lines = read_qrels(data) if kind == "qrels" else read_run(data)
         names, items, numbers = lines.codes, lines.documents, lines.values
+        if kind == "qrels":
+            numbers = graded(numbers, kind)
     else:
         queries, documents, values = _columns(data, kind)
         ids, items = _ids(queries, f"{kind} queries"), _documents(documents, f"{kind} documents")
@@ -241,12 +245,16 @@ def evaluate_run(
     InputError
         For NaN scores, a document ranked or judged twice, unreadable lines, or no query in common.
     """
-    decided = convention_of(convention, choices)
+    decided = convention_of(convention, choices, run=True)
     requests = parse_all(RUN_METRICS if metrics is None else metrics, decided)
     if isinstance(level, bool) or not isinstance(level, int | np.integer):
         raise OptionError(f"level must be an integer, not {level!r}")
+    if not -(1 << 31) <= level <= 1 << 31:
+        raise OptionError("level must be from -2 ** 31 to 2 ** 31")
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
         raise OptionError(f"depth must be a positive integer, not {depth!r}")
+    if depth is not None and depth > DEEPEST:
+        raise OptionError("depth must be at most 2 ** 53")
     judged, ranked = _table(qrels, "qrels"), _table(run, "run")
     if any(isinstance(q, str) for q in judged.queries) != any(isinstance(q, str) for q in ranked.queries):
         judged, ranked = (Table([str(q) for q in t.queries], t.starts, t.documents, t.values) for t in (judged, ranked))
@@ -259,7 +267,7 @@ def evaluate_run(
             "no query of the run is judged",
             source="run",
             value=ranked.queries[0],
-            remedy=f"the judgements' queries are like {judged.queries[0]!r}",
+            remedy=f"the judgements' queries are like {shorten(judged.queries[0])}",
         )
     kept = [i for i, at in enumerate(theirs) if at >= 0 or decided.missing == "zero"]
     if not isinstance(judged.documents, list):
@@ -327,8 +335,7 @@ def _check(table: Table, repeated: int, source: str, what: str) -> None:
         document = _pick(table.documents, np.array([repeated]))
         text = document.tolist()[0] if not isinstance(document, list) else document[0]
         query = table.queries[int(np.searchsorted(table.starts, repeated, side="right")) - 1]
-        text = repr(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
-        raise InputError(f"document {text} is {what} twice", source=source, record=f"query {query}")
+        raise InputError(f"document {shorten(text)} is {what} twice", source=source, record=f"query {query}")
 
 
 def _rank(

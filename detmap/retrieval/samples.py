@@ -87,15 +87,17 @@ def average_precision_score(
         )
     weights = None
     if sample_weight is not None:
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        weights = _numbers(sample_weight, "sample_weight")
         if weights.shape != (len(truth),) or not np.isfinite(weights).all() or (weights < 0).any():
             raise InputError(f"expected {len(truth)} numbers, none negative", source="sample_weight")
+        if not weights.any():
+            raise InputError("all are 0", source="sample_weight")
         if interpolation != "step":
             raise OptionError(f"sample_weight goes with interpolation='step', not {interpolation!r}")
     if thresholds is not None:
-        steps = np.unique(np.asarray(thresholds, dtype=np.float64))
-        if not steps.size or np.isnan(steps).any():
-            raise InputError("expected numbers", source="thresholds")
+        steps = np.unique(_numbers(thresholds, "thresholds"))
+        if not steps.size or not np.isfinite(steps).all():
+            raise InputError("expected finite numbers", source="thresholds")
         # where no threshold is reached the sample is not retrieved: -inf
         scores = np.concatenate(([-np.inf], steps))[np.searchsorted(steps, scores, side="right")]
 
@@ -108,6 +110,8 @@ def average_precision_score(
         classes = np.unique(truth)
         if classes.size != scores.shape[1]:
             raise InputError(f"{scores.shape[1]} columns for {classes.size} classes", source="y_score")
+        if pos_label != 1:
+            raise OptionError(f"pos_label is fixed to 1 for multiclass y_true, not {pos_label!r}")
         positive = truth[:, None] == classes
     else:
         if truth.shape != scores.shape:
@@ -118,6 +122,13 @@ def average_precision_score(
             raise OptionError(f"pos_label is fixed to 1 for multilabel y_true, not {pos_label!r}")
         positive = truth != 0
     return _averaged(positive, scores, weights, average, binary)
+
+
+def _numbers(values: ArrayLike, source: str) -> NDArray[np.float64]:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("expected numbers", source=source) from None
 
 
 def _averaged(
@@ -215,7 +226,7 @@ def global_average_precision(predictions: tuple[ArrayLike, ArrayLike, ArrayLike]
     Parameters
     ----------
     predictions : (queries, classes, scores)
-        Three columns: one prediction per line.
+        Three columns: one prediction per line, and at most one of each query.
     truth : mapping
         Per query its class, or a collection of classes (empty, None, or absent from the mapping: no class).
 
@@ -224,12 +235,21 @@ def global_average_precision(predictions: tuple[ArrayLike, ArrayLike, ArrayLike]
     float
         The sum over all predictions, by descending score (ties: query, then class, ascending), of precision at the right
         ones, over the number of queries that have a class; NaN if none has.
+
+    Raises
+    ------
+    InputError
+        For columns of other shapes, NaN, or a query that is predicted twice.
     """
     queries, classes, scores = (np.asarray(column) for column in predictions)
     if not queries.shape == classes.shape == scores.shape or queries.ndim != 1:
         raise InputError("expected three columns of one length", source="predictions")
     if scores.dtype.kind not in "fiu" or np.isnan(scores.astype(np.float64)).any():
         raise InputError("NaN is no score", source="predictions")
+    known, lines = np.unique(queries, return_counts=True)
+    if known.size < queries.size:
+        query = known[np.argmax(lines)]
+        raise InputError("two predictions of one query", source="predictions", field="query", value=query.item())
     order = np.lexsort((classes, queries, -scores.astype(np.float64)))
     several = (list, tuple, set, frozenset)
     sets = {q: set(c) if isinstance(c, several) else {c} - {None} for q, c in truth.items()}

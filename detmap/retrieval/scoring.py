@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,42 @@ from detmap.hits import Curve, Hits
 from detmap.kernels import curves
 from detmap.results import Result
 from detmap.retrieval.conventions import Convention
-from detmap.retrieval.metrics import Ranked, Request, average_precision, band, parse
+from detmap.retrieval.metrics import Ranked, Request, average_precision, band, parse, parse_rate
 
 #: Hits of larger evaluations (more than this many) are not kept with the result.
-KEPT_HITS = 1 << 24
+KEPT_HITS = 1 << 21
+
+
+def table(values: Any, source: str) -> NDArray[Any]:
+    """Return `values` as an array, or say that its rows are of different lengths."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError):
+        raise InputError("is no array: are its rows of one length?", source=source) from None
+
+
+def flat(values: Any, source: str) -> NDArray[Any]:
+    """Return `values` as a flat array; strings that are stored as objects (pandas) become an array of strings."""
+    array = table(values, source)
+    if array.ndim != 1:
+        raise InputError("expected a flat array", source=source, value=f"{array.ndim}-d {array.dtype}")
+    if array.dtype.kind in "OT" and array.size and all(isinstance(value, str) for value in array.tolist()):
+        return array.astype(np.str_)
+    return array
+
+
+def int64(array: NDArray[Any], source: str) -> NDArray[np.int64]:
+    """Return integers as int64, or refuse those that it cannot hold."""
+    if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise InputError("is beyond the range of int64", source=source, value=int(array.max()))
+    return array.astype(np.int64, copy=False)
+
+
+def graded(array: NDArray[Any], source: str) -> NDArray[np.int64]:
+    """Return grades as int64, or refuse those beyond 32 bits."""
+    if array.size and not (float(array.min()) >= -(2.0**31) and float(array.max()) <= 2.0**31):
+        raise InputError("a grade must be from -2 ** 31 to 2 ** 31", source=source)
+    return array.astype(np.int64)
 
 
 class RankingResult(Result):
@@ -44,7 +75,7 @@ class RankingResult(Result):
     cmc : ndarray of float64, shape (k,), or None
         Element *i* is CMC at rank ``i + 1``, as the convention has it.
     hits : Hits or None
-        Where the relevant items fell (ties in index order); None for evaluations of more than 2**24 hits.
+        Where the relevant items fell (ties in index order); None for evaluations of more than 2**21 hits.
     """
 
     def __init__(
@@ -76,7 +107,8 @@ class RankingResult(Result):
         if name in self._metrics:
             return self._metrics[name]
         try:
-            return self._metrics[parse(name).name]
+            rate = parse_rate(name)
+            return self._metrics[parse(name).name if rate is None else f"TPR@FPR={rate:g}"]
         except (OptionError, KeyError):
             raise KeyError(f"{name!r} was not evaluated; there are: {', '.join(self._metrics)}") from None
 
@@ -221,7 +253,7 @@ class _ByName(Mapping[str, NDArray[np.float64]]):
     """Values per query, looked up in any spelling of the metric."""
 
     def __init__(self, arrays: dict[str, NDArray[np.float64]]) -> None:
-        self._arrays = MappingProxyType(arrays)
+        self._arrays = arrays
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         if name in self._arrays:
@@ -272,8 +304,11 @@ def score(
     extra: int = 0,
     junk: int = 0,
     reason: str = "",
+    complete: bool = True,
 ) -> RankingResult:
     """Evaluate the metrics on each block and put the queries together.
+
+    Blocks that are not `complete` hold the hits down to the metrics' depth alone, and are not kept.
 
     Raises
     ------
@@ -281,7 +316,7 @@ def score(
         Where no query has a relevant item (with the likely `reason`), or one has none and empty="error".
     """
     columns: dict[str, list[NDArray[np.float64]]] = {request.key: [] for request in requests}
-    kept: list[Hits] | None = []
+    kept: list[Hits] | None = [] if complete else None
     empty = count = stored = 0
     with_cmc = any(request.metric.name == "CMC" for request in requests)
     cmc_sum = np.zeros(0)

@@ -248,9 +248,9 @@ def test_a_terminal_without_the_characters(form, tmp_path):
 
 
 def test_a_full_disk_is_one_line():
-    command = f"{sys.executable} -m detmap eval {TRUTH} {FOUND} >/dev/full"
-    done = subprocess.run(
-        command, shell=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "detmap", "eval", str(TRUTH), str(FOUND)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert "cannot write the output" in done.stderr
     assert "Traceback" not in done.stderr

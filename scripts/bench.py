@@ -332,6 +332,16 @@ def in_memory(
     ]
 
 
+# Linux counts what a process was before it became another program: a small one has to start what is measured.
+LAUNCHER = """
+import json, os, subprocess, sys, time
+start = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+peak = os.wait4(process.pid, 0)[2].ru_maxrss * 1024
+print(json.dumps([time.perf_counter() - start, peak]))
+"""
+
+
 def write_files(folder: Path, images: int, quick: bool) -> tuple[Path, str]:
     """Write a workload as two files of JSON; return their folder and what they are."""
     from workloads import detector_like, to_coco
@@ -369,12 +379,10 @@ def from_files(images: int, options: Options, *, repeats: int) -> list[Line]:
                 command = ["-m", "detmap", "eval", str(folder / "ground_truth.json"), str(folder / "detections.json")]
             else:
                 command = [__file__, "--whole", program, str(folder)]
-            start = time.perf_counter()
-            process = subprocess.Popen([sys.executable, *command], cwd=ROOT, stdout=subprocess.DEVNULL)
-            usage = os.wait4(process.pid, 0)[2]
-            process.returncode = 0
+            launch = [sys.executable, "-c", LAUNCHER, sys.executable, *command]
+            elapsed, peak = json.loads(subprocess.run(launch, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
             if turn:
-                whole[program].append((time.perf_counter() - start, usage.ru_maxrss * 1024))
+                whole[program].append((elapsed, peak))
     for program in programs:
         print(f"  {program}: {seconds[program]:.3f} s, whole {whole[program]}", file=sys.stderr)
     return [

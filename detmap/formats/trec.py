@@ -106,7 +106,12 @@ def read_qrels(source: Source) -> Lines:
     data, name = _text(source, "qrels")
     found = scan_qrels(data) if len(data) >= _WORTH_SCANNING else None
     if found is not None and found.queries and _short(found.queries, found.document):
-        return Lines(found.query, found.queries, Texts(found.data, found.document), found.relevance)
+        return Lines(
+            found.query,
+            found.queries,
+            Texts(readonly(found.data, np.uint8), readonly(found.document, np.uint64)),
+            found.relevance,
+        )
     lines, texts, numbers = _fields(data, name, "qrels", 4, 4, 3)
     grades = np.empty(len(texts), np.int64)
     for i, text in enumerate(texts):
@@ -131,7 +136,12 @@ def read_run(source: Source) -> Lines:
     data, name = _text(source, "run")
     found = scan_run(data) if len(data) >= _WORTH_SCANNING else None
     if found is not None and found.queries and _short(found.queries, found.document):
-        return Lines(found.query, found.queries, Texts(found.data, found.document), found.score)
+        return Lines(
+            found.query,
+            found.queries,
+            Texts(readonly(found.data, np.uint8), readonly(found.document, np.uint64)),
+            found.score,
+        )
     lines, texts, numbers = _fields(data, name, "run", 6, None, 4)
     scores = np.empty(len(texts), np.float64)
     for i, text in enumerate(texts):

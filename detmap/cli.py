@@ -815,14 +815,14 @@ def _print_rich(tables: list[list[dict[str, Any]]], title: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from detmap.results import cell, printable
+    from detmap.results import cell, is_words, printable
 
     console = Console()
     console.print(Text(title, style="bold"))
     for rows in tables:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for name in rows[0] if rows else ():
-            words = any(isinstance(row[name], str) for row in rows)
+            words = is_words(rows, name)
             style = "bold cyan" if name in ("value", "AP") else ""
             table.add_column(Text(name), justify="left" if words else "right", style=style, no_wrap=True)
         for row in rows:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import parallel
 from detmap.errors import InputError, OptionError
-from detmap.hits import Curve, Interpolation
+from detmap.hits import Curve
 from detmap.kernels import matching, overlap, readonly, sorting
 from detmap.protocols import UNLIMITED, AreaRanges, Protocol, resolve
 from detmap.results import Result
@@ -669,6 +669,3 @@ def _metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -
         *((name, ("AR", None, 0, m, None)) for name, m in caps),
         *((f"AR{suffix}", ("AR", None, a, last, None)) for suffix, a in areas[1:]),
     ]
-
-
-__all__ = ["Counts", "Curve", "DetectionResult", "Interpolation", "evaluate", "match"]

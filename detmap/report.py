@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any
 
 from detmap.errors import MissingDependencyError
-from detmap.results import cell, printable, to_markdown, without_nan
+from detmap.results import cell, is_words, printable, to_markdown, without_nan
 
 
 def markdown(rows: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]], rank_by: str) -> str:
@@ -58,7 +58,7 @@ def html(
     # The only script that may run is ours, whatever a name manages to put into the page.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     header = list(rows[0]) if rows else []
-    text = {name for name in header if name != "rank" and any(isinstance(row[name], str) for row in rows)}
+    text = {name for name in header if name != "rank" and is_words(rows, name)}
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     return environment.from_string((files / "leaderboard.html").read_text("utf-8")).render(
         rank_by=rank_by,

@@ -79,6 +79,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+def is_words(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
+    """Return whether a column holds words, which stand to the left, rather than numbers."""
+    return any(isinstance(row[name], str) for row in rows)
+
+
 def to_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows as aligned plain text: words to the left, numbers to the right."""
     if not rows:
@@ -86,7 +91,7 @@ def to_text(rows: Sequence[Mapping[str, Any]]) -> str:
     header = list(rows[0])
     lines = [header, *([printable(cell(row[name])) for name in header] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    words = [any(isinstance(row[name], str) for row in rows) for name in header]
+    words = [is_words(rows, name) for name in header]
     return "\n".join(
         "  ".join(
             text.ljust(w) if left else text.rjust(w) for text, w, left in zip(line, widths, words, strict=True)
@@ -105,7 +110,7 @@ def to_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
         safe = (printable(c).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for c in cells)
         return "| " + " | ".join(safe) + " |"
 
-    rule = "|" + "|".join(" --- " if any(isinstance(r[name], str) for r in rows) else " ---: " for name in header) + "|"
+    rule = "|" + "|".join(" --- " if is_words(rows, name) else " ---: " for name in header) + "|"
     return "\n".join([line(header), rule, *(line([cell(row[name]) for name in header]) for row in rows)])
 
 

@@ -464,7 +464,6 @@ def resampled(title: str, replicates: int, options: Options) -> list[Line]:
     return [Line(title, {OURS: statistics.median(times)}, "seconds")]
 
 
-#: What is measured, in the order of the table.
 def rankings(name: str, options: Options) -> list[Line]:
     """Retrieval, against what the title names; see bench_retrieval.py, which can be run by itself."""
     import bench_retrieval
@@ -478,6 +477,7 @@ def rankings(name: str, options: Options) -> list[Line]:
     ]
 
 
+#: What is measured, in the order of the table.
 ROWS = [
     Row(
         "coco80",

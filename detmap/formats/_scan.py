@@ -395,6 +395,7 @@ class _Table:
             elif row != begin:
                 column[row : row + end - begin] = column[begin:end]
             row += end - begin
+        column.setflags(write=False)  # nobody need copy what nobody else can write to
         return column[:row]
 
     def has(self, name: str) -> bool:

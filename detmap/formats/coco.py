@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from detmap.errors import InputError
 from detmap.formats._scan import Strings, scan_ground_truth, scan_results
 from detmap.formats._source import Buffer, Source, read_bytes
-from detmap.tables import Detections, GroundTruth, Ids, coded
+from detmap.tables import Detections, GroundTruth, Ids, coded, index_ids
 
 Id = int | str
 
@@ -173,7 +173,7 @@ def _scanned_ground_truth(data: Buffer) -> dict[str, Any] | None:
     count, none = found.area.size, np.full(found.area.size, -1, np.int8)
     crowd = none if found.iscrowd is None else found.iscrowd
     own = found.id
-    distinct = count if own is None else len(own.values) if isinstance(own, Strings) else np.unique(own).size
+    distinct = count if own is None else index_ids(_scanned_ids(own), source="", field="id").values.size
     categories = found.categories.values if isinstance(found.categories, Strings) else found.categories.tolist()
     return {
         "image_ids": _scanned_ids(found.image_id),

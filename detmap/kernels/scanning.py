@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from detmap.kernels import kernel
+from detmap.kernels import innermost, kernel
 
 # What a field holds; the last two, an id that the line before often has too and an integer, only in lines.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER = range(6)
@@ -97,8 +97,12 @@ def _byte(data: Any, i: int) -> Any:
 @kernel
 def _before(flags: Any) -> Any:
     """How many bytes lie below the lowest one whose highest bit is set; 8 where there is none."""
-    low = flags >> U7
-    return np.int64((((low - U1) & ~low) & ONES) * ONES >> U56)
+    below = (flags - U1) & ~flags & HIGHS
+    count = 0
+    while below != NOTHING:  # LLVM knows this loop as one instruction
+        below &= below - U1
+        count += 1
+    return count
 
 
 @kernel
@@ -111,7 +115,7 @@ def _blank(data: Any, i: int, lines: bool) -> int:
         i += 1
 
 
-@kernel
+@innermost
 def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
     """Append the digits from `i` on: the new mantissa, where they end, whether it has at most 19 digits."""
     fits = True
@@ -126,12 +130,12 @@ def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
         word = word * TEN + (word >> U8)
         word = ((word & PAIRS) * HUNDREDS + ((word >> U16) & PAIRS) * UNITS) >> U32
         mantissa = mantissa * powers[np.uint64(n)] + word
-        i += n
         if n < 8:
-            return mantissa, i, fits
+            return mantissa, i + n, fits
+        i += 8  # not n: where the next word lies is known before this one has been looked at
 
 
-@kernel
+@innermost
 def _number(data: Any, i: int, powers: Any) -> Any:
     """Read a JSON number: its mantissa and decimal exponent, its end (-1: there is none), whether the two are all of it."""
     if _byte(data, i) == 45:
@@ -175,7 +179,7 @@ def _product(a: Any, b: Any) -> Any:
     return a1 * b1 + (left >> U32) + (right >> U32) + (middle >> U32), a * b
 
 
-@kernel
+@innermost
 def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
     """The bits of the double nearest to mantissa * 10**exponent, and whether they are certain to be that.
 
@@ -190,11 +194,11 @@ def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
         length += 1
     mantissa <<= np.uint64(64 - length)
     high, low = _product(mantissa, five)
-    if high & UNROUNDED == UNROUNDED:
-        more, _ = _product(mantissa, more)
-        low += more
-        if more > low:
-            high += U1
+    # Asked for only where the rounding hangs on it; without a branch, for of widened single precision that is every other.
+    more, _ = _product(mantissa, more)
+    more &= NOTHING - np.uint64(high & UNROUNDED == UNROUNDED)
+    low += more
+    high += np.uint64(more > low)
     upper = high >> U63
     shift = upper + np.uint64(9)
     fraction = high >> shift
@@ -478,7 +482,7 @@ def scan_records(
                             break
                         power = POWERS_OF_FIVE + 2 * (min(max(exponent, LOWEST_POWER), HIGHEST_POWER) - LOWEST_POWER)
                         bits, certain = _rounded(mantissa, exponent, powers[power], powers[power + 1])
-                        if data[i] == 45:
+                        if data[np.uint64(i)] == 45:
                             bits |= U1 << U63
                         if not (fits and certain):
                             doubts[doubtful, 0] = at + k

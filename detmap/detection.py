@@ -94,56 +94,69 @@ def evaluate(
 
 @dataclass(frozen=True)
 class _Side:
-    """One side's rows by image and category: positions in `order`, cut into cells."""
+    """One side's rows, image by image and there category by category: their positions, cut into cells.
+
+    By image first, which is how files are written, so that memory is read from end to end. Of each position: the row
+    (`order`), its image, category, rank within the cell, and score; of each cell: where it starts.
+    """
 
     order: NDArray[np.int32]
-    starts: NDArray[np.int64]
     image: NDArray[np.int32]
     category: NDArray[np.int32]
+    rank: NDArray[np.int32]
+    scores: NDArray[np.float64]
+    starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, category: NDArray[np.int32], image: NDArray[np.int32], shape: tuple[int, int], merged: bool) -> _Side:
-        """Arrange rows; those with a category or image of -1 are left out. `merged` makes one category of all.
+    def of(
+        cls,
+        category: NDArray[np.int32],
+        image: NDArray[np.int32],
+        images: int,
+        merged: bool,
+        threads: int | None,
+        scores: NDArray[np.float64] | None = None,
+        cap: int = UNLIMITED,
+    ) -> _Side:
+        """Arrange rows; those with a category or image of -1 are left out.
 
-        By image first, which is how files are written, so that memory is read from end to end. Where categories are not
-        used an image's rows still stand category by category, as pycocotools has it.
+        `merged` makes one category of all. With `scores` a cell's rows stand by descending score, cut at the `cap`.
         """
-        order = np.flatnonzero((category >= 0) & (image >= 0)).astype(np.int32)
-        for keys, groups in ((category, shape[0]), (image, shape[1])):
-            out, starts = np.empty_like(order), np.empty(groups + 1, np.int64)
-            sorting.group_by(readonly(keys, np.int32), readonly(order, np.int32), out, starts)
-            order = out
-        order, starts = readonly(order, np.int32), readonly(starts, np.int64)
-        keys = readonly(np.zeros_like(category) if merged else category, np.int32)
-        count = sorting.count_runs(starts, keys, order)
-        cells = np.empty(count + 1, np.int64), np.empty(count, np.int32), np.empty(count, np.int32)
-        sorting.find_runs(starts, keys, order, *cells)
-        return cls(order, readonly(cells[0], np.int64), readonly(cells[1], np.int32), readonly(cells[2], np.int32))
+        kept = (category >= 0) & (image >= 0)
+        rows = np.arange(kept.size, dtype=np.int32) if kept.all() else np.flatnonzero(kept).astype(np.int32)
+        order, starts = np.empty_like(rows), np.empty(images + 1, np.int64)
+        sorting.group_by(readonly(image, np.int32), readonly(rows, np.int32), order, starts)
+        starts = readonly(starts, np.int64)
+        given = readonly(() if scores is None else scores, np.float64)
+        placed, kind, rank = (np.empty(order.size, np.int32) for _ in range(3))
+        ranked, cells = np.empty(order.size if scores is not None else 0), np.empty(order.size, np.int64)
+        columns = order, placed, kind, rank, ranked
+        codes = readonly(category, np.int32)
 
-    def lengths(self) -> NDArray[np.int64]:
-        return np.diff(self.starts)
+        def arrange(begin: int, end: int) -> NDArray[np.int64]:
+            count = sorting.arrange_cells(starts, codes, given, merged, begin, end, *columns, cells)
+            return cells[starts[begin] : starts[begin] + count]
 
-    def by_score(self, scores: NDArray[np.float64], cap: int, threads: int | None) -> _Side:
-        """Return the same with every cell in the order of descending score, cut at the cap."""
-        order = np.array(self.order)
-        blocks = parallel.split(self.lengths(), max(order.size / 16, 1.0))
-        parallel.run(lambda a, b: sorting.sort_groups(scores, self.starts, a, b, order), blocks, threads)
-        lengths = self.lengths()
-        if not lengths.size or lengths.max() <= cap:
-            return _Side(readonly(order, np.int32), self.starts, self.image, self.category)
-        kept = self.spread(threads)[2] < cap
-        starts = np.concatenate(([0], np.cumsum(np.minimum(lengths, cap))))
-        return _Side(readonly(order[kept], np.int32), readonly(starts, np.int64), self.image, self.category)
-
-    def spread(self, threads: int | None) -> list[NDArray[np.int32]]:
-        """Return each position's image, category and place within its cell."""
-        out = [np.empty(self.order.size, np.int32) for _ in range(3)]
-        parallel.run(
-            lambda begin, end: sorting.spread_runs(self.starts, self.image, self.category, begin, end, *out),
-            parallel.even(self.image.size, threads),
-            threads,
+        found = parallel.run(arrange, parallel.cut(starts, threads), threads)
+        cell_starts = np.concatenate([*found, [order.size]])
+        if order.size and rank.max() >= cap:
+            within = rank < cap
+            columns = order[within], placed[within], kind[within], rank[within], ranked[within]
+            cell_starts = np.concatenate(([0], np.cumsum(np.minimum(np.diff(cell_starts), cap))))
+        order, placed, kind, rank, ranked = columns
+        return cls(
+            readonly(order, np.int32),
+            readonly(placed, np.int32),
+            readonly(kind, np.int32),
+            readonly(rank, np.int32),
+            readonly(ranked, np.float64),
+            readonly(cell_starts, np.int64),
         )
-        return [readonly(column, np.int32) for column in out]
+
+    def cells(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return each cell's image and category."""
+        first = self.starts[:-1]
+        return readonly(self.image[first], np.int32), readonly(self.category[first], np.int32)
 
 
 def match(
@@ -180,7 +193,6 @@ def _match(
         notices[code] = notices.get(code, 0) + count
     images, image_of = _selection(ground_truth.images, image_ids, "image_ids")
     categories, category_of = _selection(ground_truth.categories, category_ids, "category_ids")
-    shape = categories.size, images.size
 
     det_image = _translate(detections.images, ground_truth.images.values)
     det_category = _translate(detections.categories, ground_truth.categories.values)
@@ -199,19 +211,16 @@ def _match(
         det_category = np.where(det_category >= 0, category_of[det_category], -1).astype(np.int32)
     merged = not protocol.use_categories
     truth = _Side.of(
-        readonly(category_of[ground_truth.categories.codes], np.int32),
-        readonly(image_of[ground_truth.images.codes], np.int32),
-        shape,
-        merged,
+        category_of[ground_truth.categories.codes], image_of[ground_truth.images.codes], images.size, merged, threads
     )
-    found = _Side.of(readonly(det_category, np.int32), readonly(det_image, np.int32), shape, merged)
+    found = _Side.of(det_category, det_image, images.size, merged, threads, detections.scores, protocol.max_dets[-1])
     del det_image, det_category
-    found = found.by_score(detections.scores, protocol.max_dets[-1], threads)
 
     # Most cells hold detections only; `cells` are those that hold both.
-    left = np.empty(min(found.image.size, truth.image.size), np.int64)
+    truth_image, truth_category = truth.cells()
+    left = np.empty(min(found.starts.size, truth.starts.size), np.int64)
     right = np.empty_like(left)
-    count = sorting.join(found.image, found.category, truth.image, truth.category, left, right)
+    count = sorting.join(*found.cells(), truth_image, truth_category, left, right)
     left, right = left[:count], right[:count]
     cells = overlap.Cells(
         *(readonly(column, np.int64) for column in (found.starts[left], found.starts[left + 1])),
@@ -241,21 +250,20 @@ def _match(
         objects.ignored[:, None] | (objects.areas[:, None] < ranges[:, 0]) | (objects.areas[:, None] > ranges[:, 1])
     )
     positives = np.add.reduceat(~outside, truth.starts[:-1], dtype=np.int32) if truth.order.size else outside
-    image, category, rank = found.spread(threads)
     names = dict(zip(ground_truth.categories.values.tolist(), ground_truth.category_names, strict=True))
     return Tally(
         protocol=protocol,
         categories=((None, "all"),) if merged else tuple((key, names[key]) for key in categories.tolist()),
         image_ids=images,
-        category=category,
-        image=image,
-        rank=rank,
+        category=found.category,
+        image=found.image,
+        rank=found.rank,
         order=readonly(found.order if protocol.ties == "file" else (), np.int64),
-        scores=readonly(detections.scores[found.order], np.float64),
+        scores=found.scores,
         hit=hit,
         ignored=ignored,
-        positive_category=truth.category,
-        positive_image=truth.image,
+        positive_category=truth_category,
+        positive_image=truth_image,
         positive_counts=readonly(positives, np.int32),
         notices={code: count for code, count in notices.items() if count},
     )

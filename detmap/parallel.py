@@ -97,6 +97,17 @@ def split(costs: ArrayLike, limit: float) -> list[tuple[int, int]]:
     return [(a, b) for a, b in itertools.pairwise(cuts) if b > a]
 
 
+def cut(starts: NDArray[np.int64], threads: int | None) -> list[tuple[int, int]]:
+    """Cut groups, of which group *g* has the items ``starts[g]:starts[g + 1]``, into runs of about equally many items.
+
+    As in `even` a few runs per thread; a group is never cut.
+    """
+    groups = starts.size - 1
+    ends = [end for _, end in even(int(starts[-1]), threads)]
+    cuts = sorted({0, *np.searchsorted(starts, ends).tolist(), groups})
+    return list(itertools.pairwise(cuts))
+
+
 def even(count: int, threads: int | None) -> list[tuple[int, int]]:
     """Cut ``[0, count)`` into a few equal runs per thread, so that a slow core does not hold up the others."""
     if not count:

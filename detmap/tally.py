@@ -183,25 +183,23 @@ class Tally(Frozen):
             self.protocol.ties == "file"
         ):  # two files may use one position: then images decide, as where ties go by image
             order = order[np.argsort(self.order[order], kind="stable")]
-        order, starts = _group(self.category, order, len(self.categories))
-        blocks = parallel.split(np.diff(starts), max(len(self) / 16, 1.0))
-        parallel.run(lambda a, b: sorting.sort_groups(self.scores, starts, a, b, order), blocks, threads)
-        names = [
-            name
-            for name in ("category", "image", "rank", "order", "scores", "hit", "ignored")
-            if len(getattr(self, name))
-        ]
-        columns: dict[str, Any] = {name: np.empty_like(getattr(self, name)) for name in names}
-
-        def take(begin: int, end: int) -> None:
-            rows = order[begin:end].astype(np.intp)
-            for name, column in columns.items():
-                np.take(getattr(self, name), rows, axis=0, out=column[begin:end], mode="clip")
-
-        parallel.run(take, parallel.even(len(self), threads), threads)
-        for column in columns.values():
-            column.setflags(write=False)
-        return replace(self, ranked=True, **columns)
+        places, starts = np.empty(len(self), np.int32), np.empty(len(self.categories) + 1, np.int64)
+        sorting.place_by(self.category, readonly(order, np.int32), places, starts)
+        places, starts = readonly(places, np.int32), readonly(starts, np.int64)
+        rows = sorting.Rows(*(getattr(self, name) for name in sorting.Rows._fields))
+        ranked = sorting.Rows(*(np.empty_like(column) for column in rows))
+        parallel.run(
+            lambda begin, end: sorting.scatter_rows(places, begin, end, rows, ranked),
+            parallel.even(len(self), threads),
+            threads,
+        )
+        # A category's rows lie together now, and fit into a cache or nearly so while they are sorted.
+        parallel.run(
+            lambda begin, end: sorting.rank_rows(starts, begin, end, ranked), parallel.cut(starts, threads), threads
+        )
+        category = readonly(np.repeat(np.arange(len(self.categories)), np.diff(starts)), np.int32)
+        columns: dict[str, Any] = {name: readonly(column, column.dtype) for name, column in ranked._asdict().items()}
+        return replace(self, category=category, ranked=True, **columns)
 
     @cached_property
     def class_starts(self) -> NDArray[np.int64]:

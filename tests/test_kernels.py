@@ -26,28 +26,43 @@ ODD = [0.0, -0.0, math.inf, -math.inf, math.nan, 5e-324, -5e-324, 2.0**-1074, 1e
 scores = st.sampled_from(ODD) | st.floats(width=64) | st.floats(0, 1, width=32) | st.integers(-3, 3).map(float)
 
 
-def sort_groups(values, starts, order):
-    """The kernel, group by group in two blocks."""
-    out = np.array(order, np.int32)
+def rows_of(values, with_order, words=2):
+    """Columns of a tally in which every value says which row it belongs to."""
+    count = len(values)
+    number = np.arange(count)
+    return sorting.Rows(
+        image=number.astype(np.int32),
+        rank=(number + 1).astype(np.int32),
+        order=number[: count if with_order else 0] + 2,
+        scores=np.array(values, np.float64),
+        hit=(number[:, None] * words + np.arange(words)).astype(np.uint64),
+        ignored=(number[:, None] * words + np.arange(words) + 1).astype(np.uint64),
+    )
+
+
+def rank_rows(values, starts, with_order=True):
+    """The kernel, in two blocks: which row comes where; every column must say the same."""
+    rows = rows_of(values, with_order)
+    before = rows_of(values, with_order)
     middle = (len(starts) - 1) // 2
     for begin, end in ((0, middle), (middle, len(starts) - 1)):
-        sorting.sort_groups(readonly(values, np.float64), readonly(starts, np.int64), begin, end, out)
-    return out.tolist()
+        sorting.rank_rows(readonly(starts, np.int64), begin, end, rows)
+    for column, given_column in zip(rows, before, strict=True):
+        if len(column):
+            assert np.array_equal(column.view(np.uint8), given_column[rows.image].view(np.uint8))
+    return rows.image.tolist()
 
 
 @settings(max_examples=examples(400))
-@given(st.lists(st.lists(scores, max_size=60), max_size=4), st.randoms(use_true_random=False))
-def test_sort_groups(groups, random):
+@given(st.lists(st.lists(scores, max_size=60), max_size=4), st.booleans())
+def test_rank_rows(groups, with_order):
     """Descending, NaN last, zeros of both signs equal, stable: below and above the size where the radix sort begins."""
     values = [score for group in groups for score in group]
     starts = np.cumsum([0, *map(len, groups)])
-    order = list(range(len(values)))
-    random.shuffle(order)
     expected = []
-    for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        members = order[begin:end]
-        expected += [members[i] for i in naive.by_score([values[i] for i in members])]
-    assert sort_groups(values, starts, order) == expected
+    for begin, end in itertools.pairwise(starts.tolist()):
+        expected += [begin + i for i in naive.by_score(values[begin:end])]
+    assert rank_rows(values, starts, with_order) == expected
 
 
 @pytest.mark.parametrize("size", [2, 39, 40, 41, 42, 1000])
@@ -55,8 +70,28 @@ def test_sort_groups(groups, random):
 def test_sort_of_sizes_around_the_switch(size, kind):
     rng = np.random.default_rng(size)
     values = rng.choice(ODD, size) if kind == "odd" else np.asarray(workloads.SCORES[kind](rng, size), float)
-    assert sort_groups(values, [0, size], range(size)) == naive.by_score(values.tolist())
+    assert rank_rows(values, [0, size]) == naive.by_score(values.tolist())
     assert values[naive.by_score(values.tolist())].tolist()[0] == np.nanmax(values)
+
+
+@settings(max_examples=examples(200))
+@given(st.integers(1, 6).flatmap(lambda g: st.tuples(st.just(g), st.lists(st.integers(0, g - 1)))), st.booleans())
+def test_scatter_rows(case, with_order):
+    """Rows go where the grouping of a given order puts them."""
+    groups, keys = case
+    order = np.arange(len(keys))[::-1]
+    places, starts = np.empty(len(keys), np.int32), np.empty(groups + 1, np.int64)
+    sorting.place_by(readonly(keys, np.int32), readonly(order, np.int32), places, starts)
+    given_rows, out = rows_of(keys, with_order), rows_of(keys, with_order)
+    middle = len(keys) // 2
+    frozen = sorting.Rows(*(readonly(column, column.dtype) for column in given_rows))
+    for begin, end in ((0, middle), (middle, len(keys))):
+        sorting.scatter_rows(readonly(places, np.int32), begin, end, frozen, out)
+    expected = [[i for i in order.tolist() if keys[i] == g] for g in range(groups)]
+    assert [out.image[a:b].tolist() for a, b in itertools.pairwise(starts)] == expected
+    for column, given_column in zip(out, given_rows, strict=True):
+        if len(column):
+            assert np.array_equal(column, given_column[out.image])
 
 
 @settings(max_examples=examples(200))
@@ -70,24 +105,42 @@ def test_group_by(case):
     assert [out[a:b].tolist() for a, b in itertools.pairwise(starts)] == expected
 
 
-@settings(max_examples=examples(200))
-@given(st.lists(st.lists(st.integers(0, 2), max_size=6), max_size=5))
-def test_runs(groups):
-    keys = [key for group in groups for key in group]
-    order = np.arange(len(keys))
-    starts = np.cumsum([0, *map(len, groups)])
-    expected = []  # start, group, key
-    for g, group in enumerate(groups):
-        for i, key in enumerate(group):
-            if i == 0 or key != group[i - 1]:
-                expected.append((int(starts[g]) + i, g, key))
-    columns = readonly(starts, np.int64), readonly(keys, np.int32), readonly(order, np.int32)
-    count = sorting.count_runs(*columns)
-    assert count == len(expected)
-    out = np.empty(count + 1, np.int64), np.empty(count, np.int32), np.empty(count, np.int32)
-    sorting.find_runs(*columns, *out)
-    assert list(zip(out[0].tolist(), out[1].tolist(), out[2].tolist(), strict=False)) == expected
-    assert out[0][-1] == len(keys)
+images = st.lists(st.lists(st.tuples(st.integers(0, 300), scores), max_size=60), max_size=5)
+
+
+@settings(max_examples=examples(300))
+@given(images, st.booleans(), st.booleans(), st.booleans(), st.randoms(use_true_random=False))
+def test_arrange_cells(content, merged, scored, falling, random):
+    """An image's rows by category, in it by score, ties in their order; and where each cell starts."""
+    rows = [(g, category, score) for g, image in enumerate(content) for category, score in image]
+    random.shuffle(rows)
+    if falling:
+        rows = [rows[i] for i in naive.by_score([score for _, _, score in rows])]
+    starts = np.cumsum([0, *map(len, content)])
+    order = np.array([i for g in range(len(content)) for i, row in enumerate(rows) if row[0] == g], np.int32)
+    expected = []  # row, image, category, rank within the cell
+    for g in range(len(content)):
+        members = [i for i, row in enumerate(rows) if row[0] == g]
+        members.sort(key=lambda i: rows[i][1])
+        cells = [members] if merged else [list(cell) for _, cell in itertools.groupby(members, lambda i: rows[i][1])]
+        for cell in cells:
+            ranked = [cell[i] for i in naive.by_score([rows[i][2] for i in cell])] if scored else cell
+            expected += [(i, g, 0 if merged else rows[i][1], rank) for rank, i in enumerate(ranked)]
+    category = readonly([row[1] for row in rows], np.int32)
+    values = readonly([row[2] for row in rows] if scored else (), np.float64)
+    out = [np.empty(len(rows), np.int32) for _ in range(3)]
+    out_scores, out_starts = np.empty(values.size), np.empty(len(rows), np.int64)
+    found = []
+    middle = len(content) // 2
+    for begin, end in ((0, middle), (middle, len(content))):
+        count = sorting.arrange_cells(
+            readonly(starts, np.int64), category, values, merged, begin, end, order, *out, out_scores, out_starts
+        )
+        found += out_starts[starts[begin] : starts[begin] + count].tolist()
+    columns = (column.tolist() for column in (order, *out))
+    assert list(zip(*columns, strict=True)) == expected
+    assert found == [i for i, row in enumerate(expected) if row[3] == 0]
+    assert np.array_equal(out_scores.view(np.uint64), values[order[: values.size]].view(np.uint64))
 
 
 pairs = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 4))).map(sorted)

@@ -251,6 +251,16 @@ def test_blocks_cover_everything_once(costs, limit, threads):
         assert all(begin < end for begin, end in blocks)
 
 
+@settings(max_examples=examples(200))
+@given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 9))
+def test_groups_are_cut_into_runs_of_about_equal_size(sizes, threads):
+    starts = np.cumsum([0, *sizes])
+    blocks = parallel.cut(starts, threads)
+    assert [g for begin, end in blocks for g in range(begin, end)] == list(range(len(sizes)))
+    most = max((end - begin for begin, end in parallel.even(sum(sizes), threads)), default=0)
+    assert all(starts[end] - starts[begin] < most + 10 for begin, end in blocks)
+
+
 def test_blocks_are_about_as_large_as_asked_for():
     for blocks in (parallel.split([1.0] * 1000, 100), parallel.even(1000, 2)):
         assert 7 <= len(blocks) <= 12

@@ -20,20 +20,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def kernel(function: F) -> F:
     """Compile `function` on its first call: no GIL, cached on disk, C-like division."""
-    return _compiled(function)
+    return _compiled(function, False)
 
 
 def innermost(function: F) -> F:
     """Compile a helper into every place that calls it; for what a kernel calls for each value, where a call costs."""
-    return _compiled(function, forceinline=True)
+    return _compiled(function, True)
 
 
-def _compiled(function: F, **options: bool) -> F:
+def _compiled(function: F, inlined: bool) -> F:
     compiled: Any
     try:
-        compiled = numba.njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+        compiled = numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=inlined)(function)
     except RuntimeError:  # neither the package's folder nor the user's cache folder can be written to
-        compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
+        compiled = numba.njit(nogil=True, error_model="numpy", forceinline=inlined)(function)
     return cast(F, compiled)
 
 

@@ -219,60 +219,66 @@ def collect_hits(
     """Write the hits of rankings ``[begin, end)``; ranking ``((class * A + area) * M + cap) * T + threshold``.
 
     Detections come sorted by class and descending score. Those beyond the cap within their image, and those ignored at a
-    threshold, are not ranked there. The rankings of one class and area range are made in one pass: most detections are
-    misses, or ignored, at every threshold, and only counted. `out_starts` comes with room for as many hits as each ranking
+    threshold, are not ranked there. The rankings of one class are made in one pass: most detections are misses, or ignored,
+    at every threshold, and only counted, without a branch. `out_starts` comes with room for as many hits as each ranking
     can have and leaves with where they are.
     """
-    areas, words = positives.shape[1], hit.shape[1]
-    per_area = caps.shape[0] * thresholds
+    areas, words, cuts = positives.shape[1], hit.shape[1], caps.shape[0]
+    per_area = cuts * thresholds
     found = np.zeros(end - begin, np.int64)
-    ranked = np.empty(caps.shape[0], np.int64)
-    skipped = np.empty(per_area, np.int64)
-    mask = np.empty(words, np.uint64)
+    counted = np.empty((areas, cuts + 1), np.int64)  # by area, and by how many caps a detection is within
+    skipped = np.empty((areas, per_area), np.int64)
+    masks = _range_bits(areas, thresholds, words)
     at = begin
     while at < end:
-        group = at // per_area
-        c, a = group // areas, group % areas
-        first, last = at - group * per_area, min(per_area, end - group * per_area)
-        for w in range(words):
-            mask[w] = np.uint64(0)
-        for bit in range(a * thresholds, (a + 1) * thresholds):
-            mask[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
-        ranked[:] = 0
+        c = at // (areas * per_area)
+        base = c * areas * per_area
+        stop = min(base + areas * per_area, end)
+        first_area = (at - base) // per_area
+        wanted_areas = (stop - 1 - base) // per_area + 1 - first_area
+        counted[:] = 0
         skipped[:] = 0
-        start, stop = class_starts[c], class_starts[c + 1]
-        for d in range(start, stop):
-            any_hit, any_ignored, all_ignored = np.uint64(0), np.uint64(0), True
-            for w in range(words):
-                any_hit |= hit[d, w] & mask[w]
-                any_ignored |= ignored[d, w] & mask[w]
-                all_ignored &= ignored[d, w] & mask[w] == mask[w]
-            if all_ignored:
-                continue
-            rank = ranks[d]
-            for m in range(caps.shape[0]):
-                ranked[m] += rank < caps[m]
-            if not any_hit | any_ignored:
-                continue
-            for pair in range(first, last):
-                m, t = pair // thresholds, pair % thresholds
-                if rank >= caps[m]:
+        for i in range(class_starts[c + 1] - class_starts[c]):
+            d = np.uint64(class_starts[c] + i)  # an unsigned index has no negative case that costs time
+            within = np.uint64(0)
+            for m in range(cuts):
+                within += np.uint64(ranks[d] < caps[m])
+            for k in range(wanted_areas):
+                a = np.uint64(first_area + k)
+                some, others = np.uint64(0), np.uint64(0)
+                for w in range(words):
+                    some |= (hit[d, w] | ignored[d, w]) & masks[a, w]
+                    others |= ~ignored[d, w] & masks[a, w]
+                counted[a, within] += others != 0
+                if some == 0 or others == 0:
                     continue
-                bit = a * thresholds + t
-                word, shift = bit >> 6, np.uint64(bit & 63)
-                if (ignored[d, word] >> shift) & np.uint64(1):
-                    skipped[pair] += 1
-                elif (hit[d, word] >> shift) & np.uint64(1):
-                    ranking = at - begin + pair - first
-                    to = out_starts[ranking] + found[ranking]
-                    out_ranks[to] = ranked[m] - skipped[pair]
-                    out_scores[to] = scores[d]
-                    found[ranking] += 1
-        for pair in range(first, last):
-            ranking = at - begin + pair - first
-            out_items[ranking] = ranked[pair // thresholds] - skipped[pair]
-            out_first_scores[ranking] = scores[start] if stop > start else 0.0  # the best of its image, within any cap
-        at += last - first
+                area = first_area + k
+                above = 0
+                for m in range(cuts):
+                    above += counted[area, cuts - m]  # those within a cap are within all that are larger
+                    if ranks[d] >= caps[m]:
+                        continue
+                    first = base + area * per_area + m * thresholds
+                    for t in range(max(at - first, 0), min(thresholds, stop - first)):
+                        bit = area * thresholds + t
+                        shift = np.uint64(bit & 63)
+                        if (ignored[d, bit >> 6] >> shift) & np.uint64(1):
+                            skipped[area, m * thresholds + t] += 1
+                        elif (hit[d, bit >> 6] >> shift) & np.uint64(1):
+                            to = out_starts[first + t - begin] + found[first + t - begin]
+                            out_ranks[to] = above - skipped[area, m * thresholds + t]
+                            out_scores[to] = scores[d]
+                            found[first + t - begin] += 1
+        for ranking in range(at, stop):
+            area, pair = (ranking - base) // per_area, (ranking - base) % per_area
+            items = -skipped[area, pair]
+            for m in range(pair // thresholds + 1):
+                items += counted[area, cuts - m]
+            out_items[ranking - begin] = items
+            # The best of its image, within any cap.
+            empty = class_starts[c + 1] == class_starts[c]
+            out_first_scores[ranking - begin] = 0.0 if empty else scores[class_starts[c]]
+        at = stop
     written = 0
     for ranking in range(end - begin):
         start = out_starts[ranking]

@@ -1,8 +1,8 @@
-"""Counting and radix sorts on ragged groups."""
+"""Counting and radix sorts on ragged groups, and what rows become when they are sorted."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,19 +15,35 @@ _SMALL = 40  # below this an insertion sort beats eight counting passes
 
 
 @kernel
-def group_by(keys: Array, order: Array, out_order: Array, out_starts: Array) -> None:
-    """Stably sort `order` by ``keys[order[i]]``, integers in ``[0, g)``; ``out_starts`` (g + 1) says where groups start."""
-    groups = out_starts.shape[0] - 1
-    for g in range(groups + 1):
+def _count(keys: Array, order: Array, out_starts: Array) -> None:
+    """Write where each of g groups would start if ``order`` were sorted by ``keys[order[i]]``, and where the last ends."""
+    for g in range(out_starts.shape[0]):
         out_starts[g] = 0
     for i in range(order.shape[0]):
         out_starts[keys[order[i]] + 1] += 1
-    for g in range(groups):
-        out_starts[g + 1] += out_starts[g]
-    at = out_starts[:groups].copy()
+    for g in range(1, out_starts.shape[0]):
+        out_starts[g] += out_starts[g - 1]
+
+
+@kernel
+def group_by(keys: Array, order: Array, out_order: Array, out_starts: Array) -> None:
+    """Stably sort `order` by ``keys[order[i]]``, integers in ``[0, g)``; ``out_starts`` (g + 1) says where groups start."""
+    _count(keys, order, out_starts)
+    at = out_starts.copy()
     for i in range(order.shape[0]):
         key = keys[order[i]]
         out_order[at[key]] = order[i]
+        at[key] += 1
+
+
+@kernel
+def place_by(keys: Array, order: Array, out_places: Array, out_starts: Array) -> None:
+    """Write the position of every row in what `group_by` would make of `order`, which holds every row once."""
+    _count(keys, order, out_starts)
+    at = out_starts.copy()
+    for i in range(order.shape[0]):
+        key = keys[order[i]]
+        out_places[order[i]] = at[key]
         at[key] += 1
 
 
@@ -44,88 +60,187 @@ def _descending_key(bits: Any) -> Any:
 
 
 @kernel
-def sort_groups(scores: Array, starts: Array, begin: int, end: int, order: Array) -> None:
-    """Stably sort ``order[starts[g]:starts[g + 1]]`` by descending ``scores[order[i]]``, for groups ``[begin, end)``."""
-    bits = scores.view(np.uint64)
+def _sort(
+    keys: Array, size: int, order: Array, first: int, spare_keys: Array, spare_order: Array, counts: Array
+) -> None:
+    """Stably sort ``order[first:first + size]`` by ascending ``keys[:size]``, 64 bits each, which move along.
+
+    A few by insertion, more by counting the bytes in which they differ.
+    """
+    if size <= _SMALL:
+        for i in range(1, size):
+            key, item, j = keys[i], order[first + i], i
+            while j > 0 and keys[j - 1] > key:
+                keys[j], order[first + j] = keys[j - 1], order[first + j - 1]
+                j -= 1
+            keys[j], order[first + j] = key, item
+        return
+    byte, zero = np.uint64(255), np.uint64(0)
+    differing = zero
+    for i in range(1, size):
+        differing |= keys[i] ^ keys[0]
+    for digit in range(8):
+        shift = np.uint64(8 * digit)
+        if (differing >> shift) & byte == zero:  # three of scores that were single precision, and most of small keys
+            continue
+        for value in range(256):
+            counts[value] = 0
+        for i in range(size):
+            counts[(keys[i] >> shift) & byte] += 1
+        total = 0
+        for value in range(256):
+            count = counts[value]
+            counts[value] = total
+            total += count
+        for i in range(size):
+            value = (keys[i] >> shift) & byte
+            spare_keys[counts[value]] = keys[i]
+            spare_order[counts[value]] = order[first + i]
+            counts[value] += 1
+        for i in range(size):
+            keys[i] = spare_keys[i]
+            order[first + i] = spare_order[i]
+
+
+@kernel
+def _longest(starts: Array, begin: int, end: int) -> int:
     longest = 0
     for g in range(begin, end):
         longest = max(longest, starts[g + 1] - starts[g])
-    keys = np.empty(longest, np.uint64)
-    other_keys = np.empty(longest if longest > _SMALL else 0, np.uint64)
-    other_order = np.empty(other_keys.shape[0], order.dtype)
-    counts = np.zeros((8, 256), np.int64)
-    byte = np.uint64(255)
+    return longest
+
+
+@kernel
+def arrange_cells(
+    starts: Array,
+    category: Array,
+    scores: Array,
+    merged: bool,
+    begin: int,
+    end: int,
+    order: Array,
+    out_image: Array,
+    out_category: Array,
+    out_rank: Array,
+    out_scores: Array,
+    out_starts: Array,
+) -> int:
+    """Cut the rows of images ``[begin, end)`` into cells of one category each, by descending score; return how many.
+
+    Image *g* has the rows ``order[starts[g]:starts[g + 1]]``, which are sorted here. Written for every position are its
+    image, its category, its rank within the cell and its score, and from ``out_starts[starts[begin]]`` on where the cells
+    start. Where categories are `merged` an image is one cell, of category 0, whose rows still stand by category where
+    scores are equal. Without `scores` (empty) the rows of a cell keep their order.
+    """
+    bits = scores.view(np.uint64)
+    longest = _longest(starts, begin, end)
+    keys, spare_keys = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
+    spare_order = np.empty(longest, order.dtype)
+    counts = np.empty(256, np.int64)
+    cells = 0
     for g in range(begin, end):
-        first, last = starts[g], starts[g + 1]
-        size = last - first
-        if size < 2:
-            continue
+        start, stop = starts[g], starts[g + 1]
+        # Whether scores fall already, as detectors mostly write them: then so they do in every category.
+        falling = scores.shape[0] == 0 or not merged
+        if falling and scores.shape[0]:
+            for i in range(start, stop):
+                keys[i - start] = _descending_key(bits[order[i]])
+            for i in range(1, stop - start):
+                falling &= keys[i - 1] <= keys[i]
+        for i in range(start, stop):
+            keys[i - start] = np.uint64(category[order[i]])
+        _sort(keys, stop - start, order, start, spare_keys, spare_order, counts)
+        first = start
+        while first < stop and not falling:
+            after = first + 1
+            while after < stop and (merged or category[order[after]] == category[order[first]]):
+                after += 1
+            for i in range(first, after):
+                keys[i - first] = _descending_key(bits[order[i]])
+            _sort(keys, after - first, order, first, spare_keys, spare_order, counts)
+            first = after
+        last, rank = -1, 0
+        for i in range(start, stop):
+            key = 0 if merged else category[order[i]]
+            begins = key != last
+            rank = 0 if begins else rank + 1
+            last = key
+            out_starts[starts[begin] + cells] = i  # the next position overwrites it unless a cell begins here
+            cells += begins
+            out_image[i], out_category[i], out_rank[i] = g, key, rank
+        if scores.shape[0]:
+            for i in range(start, stop):
+                out_scores[i] = scores[order[i]]
+    return cells
+
+
+class Rows(NamedTuple):
+    """The columns of a tally that stay with a detection; see `detmap.tally.Tally`. ``order`` may be empty."""
+
+    image: Array
+    rank: Array
+    order: Array
+    scores: Array
+    hit: Array
+    ignored: Array
+
+
+@kernel
+def scatter_rows(places: Array, begin: int, end: int, rows: Rows, out: Rows) -> None:
+    """Write rows ``[begin, end)`` to their `places`, column after column: few cache lines are written to at a time."""
+    for i in range(begin, end):
+        out.image[places[i]] = rows.image[i]
+    for i in range(begin, end):
+        out.rank[places[i]] = rows.rank[i]
+    for i in range(begin, end if rows.order.shape[0] else begin):
+        out.order[places[i]] = rows.order[i]
+    for i in range(begin, end):
+        out.scores[places[i]] = rows.scores[i]
+    for w in range(rows.hit.shape[1]):
+        for i in range(begin, end):
+            out.hit[places[i], w] = rows.hit[i, w]
+        for i in range(begin, end):
+            out.ignored[places[i], w] = rows.ignored[i, w]
+
+
+@kernel
+def rank_rows(starts: Array, begin: int, end: int, rows: Rows) -> None:
+    """Stably sort the rows of groups ``[begin, end)``, group *g* in ``[starts[g], starts[g + 1])``, by descending score."""
+    longest = _longest(starts, begin, end)
+    keys, spare_keys = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
+    order, spare_order = np.empty(longest, np.int32), np.empty(longest, np.int32)
+    integers, floats = np.empty(longest, np.int64), np.empty(longest, np.float64)
+    counts = np.empty(256, np.int64)
+    bits = rows.scores.view(np.uint64)
+    for g in range(begin, end):
+        first = starts[g]
+        size = starts[g + 1] - first
         for i in range(size):
-            keys[i] = _descending_key(bits[order[first + i]])
-        if size <= _SMALL:
-            for i in range(1, size):
-                key, item, j = keys[i], order[first + i], i
-                while j > 0 and keys[j - 1] > key:
-                    keys[j], order[first + j] = keys[j - 1], order[first + j - 1]
-                    j -= 1
-                keys[j], order[first + j] = key, item
-            continue
-        counts[:] = 0
+            keys[i] = _descending_key(bits[first + i])
+            order[i] = i
+        _sort(keys, size, order, 0, spare_keys, spare_order, counts)
         for i in range(size):
-            key = keys[i]
-            for digit in range(8):
-                counts[digit, (key >> np.uint64(8 * digit)) & byte] += 1
-        for digit in range(8):
-            shift = np.uint64(8 * digit)
-            row = counts[digit]
-            if row[(keys[0] >> shift) & byte] == size:
-                continue  # all the same: scores that were single precision leave three such digits
-            total = 0
-            for value in range(256):
-                count = row[value]
-                row[value] = total
-                total += count
+            spare_order[i] = rows.image[first + i]
+        for i in range(size):
+            rows.image[first + i] = spare_order[order[i]]
+        for i in range(size):
+            spare_order[i] = rows.rank[first + i]
+        for i in range(size):
+            rows.rank[first + i] = spare_order[order[i]]
+        if rows.order.shape[0]:
             for i in range(size):
-                value = (keys[i] >> shift) & byte
-                other_keys[row[value]] = keys[i]
-                other_order[row[value]] = order[first + i]
-                row[value] += 1
+                integers[i] = rows.order[first + i]
             for i in range(size):
-                keys[i] = other_keys[i]
-                order[first + i] = other_order[i]
-
-
-@kernel
-def count_runs(starts: Array, keys: Array, order: Array) -> int:
-    """Return how many runs of equal ``keys[order[i]]`` there are within the groups that `starts` delimits."""
-    runs = 0
-    for g in range(starts.shape[0] - 1):
-        for i in range(starts[g], starts[g + 1]):
-            if i == starts[g] or keys[order[i]] != keys[order[i - 1]]:
-                runs += 1
-    return runs
-
-
-@kernel
-def find_runs(starts: Array, keys: Array, order: Array, out_starts: Array, out_group: Array, out_key: Array) -> None:
-    """Write where each run of equal keys starts (and, last, where the last one ends), its group and its key."""
-    runs = 0
-    for g in range(starts.shape[0] - 1):
-        for i in range(starts[g], starts[g + 1]):
-            if i == starts[g] or keys[order[i]] != keys[order[i - 1]]:
-                out_starts[runs], out_group[runs], out_key[runs] = i, g, keys[order[i]]
-                runs += 1
-    out_starts[runs] = order.shape[0]
-
-
-@kernel
-def spread_runs(
-    starts: Array, group: Array, key: Array, begin: int, end: int, out_group: Array, out_key: Array, out_place: Array
-) -> None:
-    """Write for every position of runs ``[begin, end)`` the run's group and key, and its 0-based place within the run."""
-    for r in range(begin, end):
-        for i in range(starts[r], starts[r + 1]):
-            out_group[i], out_key[i], out_place[i] = group[r], key[r], i - starts[r]
+                rows.order[first + i] = integers[order[i]]
+        for i in range(size):
+            floats[i] = rows.scores[first + i]
+        for i in range(size):
+            rows.scores[first + i] = floats[order[i]]
+        for w in range(rows.hit.shape[1]):
+            for i in range(size):
+                keys[i], spare_keys[i] = rows.hit[first + i, w], rows.ignored[first + i, w]
+            for i in range(size):
+                rows.hit[first + i, w], rows.ignored[first + i, w] = keys[order[i]], spare_keys[order[i]]
 
 
 @kernel

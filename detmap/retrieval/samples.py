@@ -13,7 +13,6 @@ from detmap import parallel
 from detmap.errors import InputError, OptionError
 from detmap.hits import INTERPOLATIONS, Hits, Interpolation
 from detmap.kernels import curves, ranking, readonly
-from detmap.kernels.sorting import sort_groups
 
 Average = Literal["macro", "micro", "weighted", "samples"]
 Binary = Callable[[NDArray[Any], NDArray[Any], "NDArray[Any] | None"], float]
@@ -212,10 +211,8 @@ def _weighted(positive: NDArray[Any], scores: NDArray[Any], weights: NDArray[Any
     if not total:
         return float("nan")
     values, truth = readonly(scores[kept], np.float64), readonly(positive[kept], np.bool_)
-    order = np.arange(values.size, dtype=np.int32)
-    sort_groups(values, readonly([0, values.size], np.int64), 0, 1, order)
+    order = readonly(np.argsort(-values, kind="stable"), np.int32)
     recall, precision = np.empty(values.size), np.empty(values.size)
-    order = readonly(order, np.int32)
     points = curves.weighted_points(values, truth, readonly(weights[kept], np.float64), order, recall, precision)
     return float(np.sum(np.diff(recall[:points] / total, prepend=0.0) * precision[:points]))
 

@@ -194,16 +194,20 @@ class Tally(Frozen):
             threads,
         )
         # A category's rows lie together now, and fit into a cache or nearly so while they are sorted.
+        category = np.empty(len(self), np.int32)
         parallel.run(
-            lambda begin, end: sorting.rank_rows(starts, begin, end, ranked), parallel.cut(starts, threads), threads
+            lambda begin, end: sorting.rank_rows(starts, begin, end, ranked, category),
+            parallel.cut(starts, threads),
+            threads,
         )
-        category = readonly(np.repeat(np.arange(len(self.categories)), np.diff(starts)), np.int32)
         columns: dict[str, Any] = {name: readonly(column, column.dtype) for name, column in ranked._asdict().items()}
-        return replace(self, category=category, ranked=True, **columns)
+        return replace(self, category=readonly(category, np.int32), ranked=True, **columns)
 
     @cached_property
     def class_starts(self) -> NDArray[np.int64]:
         """Where each category's detections start in ranking order, shape (K + 1,)."""
+        if self.ranked:
+            return readonly(np.searchsorted(self.category, np.arange(len(self.categories) + 1)), np.int64)
         counts = np.bincount(self.category, minlength=len(self.categories))
         return readonly(np.concatenate(([0], np.cumsum(counts))), np.int64)
 

@@ -44,9 +44,11 @@ def rank_rows(values, starts, with_order=True):
     """The kernel, in two blocks: which row comes where; every column must say the same."""
     rows = rows_of(values, with_order)
     before = rows_of(values, with_order)
+    group = np.empty(len(values), np.int32)
     middle = (len(starts) - 1) // 2
     for begin, end in ((0, middle), (middle, len(starts) - 1)):
-        sorting.rank_rows(readonly(starts, np.int64), begin, end, rows)
+        sorting.rank_rows(readonly(starts, np.int64), begin, end, rows, group)
+    assert group.tolist() == [g for g, (a, b) in enumerate(itertools.pairwise(starts)) for _ in range(a, b)]
     for column, given_column in zip(rows, before, strict=True):
         if len(column):
             assert np.array_equal(column.view(np.uint8), given_column[rows.image].view(np.uint8))

@@ -70,9 +70,7 @@ def box_areas(boxes: Boxes, begin: int, end: int, out: Array) -> None:
 
 
 @kernel
-def _grow(array: Array, used: int, needed: int) -> Array:
-    if needed <= array.shape[0]:
-        return array
+def _grown(array: Array, used: int, needed: int) -> Array:
     grown = np.empty(max(needed, 2 * array.shape[0]), array.dtype)
     for i in range(used):  # a slice would compile its error message too, for a second and more
         grown[i] = array[i]
@@ -162,10 +160,11 @@ def box_candidates(
             stop = entered
             while stop < objects and not (sweep and x2 - right[stop, 0] + pixel <= 0.0):
                 stop += 1
-            found, iou = (
-                _grow(found, used, used + live + stop - entered),
-                _grow(iou, used, used + live + stop - entered),
-            )
+            if used + live + stop - entered > found.shape[0]:
+                found, iou = (
+                    _grown(found, used, used + live + stop - entered),
+                    _grown(iou, used, used + live + stop - entered),
+                )
             d = row + left_names[at]
             first[d] = used
             for i in range(live + stop - entered):

@@ -204,8 +204,11 @@ def scatter_rows(places: Array, begin: int, end: int, rows: Rows, out: Rows) -> 
 
 
 @kernel
-def rank_rows(starts: Array, begin: int, end: int, rows: Rows) -> None:
-    """Stably sort the rows of groups ``[begin, end)``, group *g* in ``[starts[g], starts[g + 1])``, by descending score."""
+def rank_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array) -> None:
+    """Stably sort the rows of groups ``[begin, end)`` by descending score, and write which group each is of.
+
+    Group *g* has rows ``[starts[g], starts[g + 1])``.
+    """
     longest = _longest(starts, begin, end)
     keys, spare_keys = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
     order, spare_order = np.empty(longest, np.int32), np.empty(longest, np.int32)
@@ -218,6 +221,7 @@ def rank_rows(starts: Array, begin: int, end: int, rows: Rows) -> None:
         for i in range(size):
             keys[i] = _descending_key(bits[first + i])
             order[i] = i
+            out_group[first + i] = g
         _sort(keys, size, order, 0, spare_keys, spare_order, counts)
         for i in range(size):
             spare_order[i] = rows.image[first + i]

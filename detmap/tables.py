@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from detmap import parallel
 from detmap.errors import InputError
 from detmap.kernels import Frozen, readonly
 
+T = TypeVar("T")
 BoxFormat = Literal["xywh", "xyxy", "cxcywh"]
 
 #: What was accepted although it is unusual: code to the sentence that a person reads, for `n` records.
@@ -76,15 +78,38 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
         raise InputError("an id is beyond 64 bits", source=source, field=field, value=int(values.max()))
     if values.dtype.kind in "iu":
         values = values.astype(np.int64, copy=False)
-        low, high = int(values.min()), int(values.max())
+        low, high = map(int, _extremes(values))
         if high - low < 8 * values.size + 1_000_000:  # ids are mostly dense: look them up rather than sort
-            offset = values - low
-            seen = np.zeros(high - low + 1, np.bool_)
-            seen[offset] = True
+            seen, codes = np.zeros(high - low + 1, np.bool_), np.empty(values.size, np.int32)
+
+            def see(begin: int, end: int) -> None:
+                seen[values[begin:end] - low] = True
+
+            def look_up(begin: int, end: int) -> None:
+                codes[begin:end] = place[values[begin:end] - low]
+
+            _run(see, values.size)
             place = np.cumsum(seen, dtype=np.int32) - np.int32(1)
-            return Ids(readonly(np.flatnonzero(seen) + low, np.int64), readonly(place[offset], np.int32))
+            _run(look_up, values.size)
+            return Ids(readonly(np.flatnonzero(seen) + low, np.int64), readonly(codes, np.int32))
     distinct, index = np.unique(values, return_inverse=True)
     return Ids(readonly(distinct, distinct.dtype), readonly(index.reshape(-1), np.int32))
+
+
+def _run(task: Callable[[int, int], T], count: int) -> list[T]:
+    """Run a task over `count` rows, on threads where there are enough of them."""
+    return parallel.run(task, parallel.even(count, None if count > _MANY else 1))
+
+
+def _extremes(column: NDArray[Any]) -> tuple[Any, Any]:
+    """Return the least and the largest value of a column of one row or more; NaN where it has one."""
+    ends = _run(lambda begin, end: (column[begin:end].min(), column[begin:end].max()), len(column))
+    return np.min([low for low, _ in ends]), np.max([high for _, high in ends])
+
+
+def complete(column: NDArray[np.float64]) -> bool:
+    """Return whether no value of a column is NaN."""
+    return not (len(column) and np.isnan(_extremes(column)[0]))
 
 
 def coded(strings: Sequence[str]) -> Ids:
@@ -126,6 +151,9 @@ def _column(values: ArrayLike, dtype: Any, count: int, source: str, name: str, t
     return column
 
 
+#: Rows from which on threads are worth their start.
+_MANY = 100_000
+
 #: Coordinates beyond this have areas beyond what a float holds.
 _FARTHEST = 1e150
 
@@ -140,7 +168,7 @@ def _boxes(boxes: ArrayLike, box_format: BoxFormat, count: int, source: str) -> 
         raise InputError("unknown box_format; one of xywh, xyxy, cxcywh", source=source, value=box_format)
     column = _column(boxes, np.float64, count, source, "boxes", (4,))
     # The extremes first: they say of most columns that all is well, and row by row numpy takes long.
-    lowest, highest = (float(column.min()), float(column.max())) if column.size else (0.0, 0.0)
+    lowest, highest = _extremes(column) if column.size else (0.0, 0.0)
     if not (lowest >= -_FARTHEST and highest <= _FARTHEST):
         bad = ~(np.abs(column) <= _FARTHEST).all(axis=1)
         raise InputError(
@@ -172,8 +200,11 @@ def _boxes(boxes: ArrayLike, box_format: BoxFormat, count: int, source: str) -> 
 
 
 def _zero_sized(boxes: NDArray[np.float64], sizes: bool) -> int:
-    extent = boxes[:, 2:] if sizes else boxes[:, 2:] - boxes[:, :2]
-    return int(np.count_nonzero((extent[:, 0] == 0) | (extent[:, 1] == 0)))
+    def count(begin: int, end: int) -> int:
+        x, y, p, q = boxes[begin:end].T
+        return int(np.count_nonzero((p == 0) | (q == 0) if sizes else (p == x) | (q == y)))
+
+    return sum(_run(count, len(boxes)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from detmap.errors import InputError
 from detmap.formats._scan import Strings, scan_ground_truth, scan_results
 from detmap.formats._source import Buffer, Source, read_bytes
-from detmap.tables import Detections, GroundTruth, Ids, coded, index_ids
+from detmap.tables import Detections, GroundTruth, Ids, coded, complete, index_ids
 
 Id = int | str
 
@@ -200,7 +200,7 @@ def _scanned_ids(ids: Any) -> Any:
 
 def _complete(column: NDArray[np.float64] | None) -> bool:
     """Return whether every record has the field: the scanner writes NaN where one has not."""
-    return column is not None and not np.isnan(column).any()
+    return column is not None and complete(column)
 
 
 def _short(*columns: Any) -> bool:

@@ -24,8 +24,6 @@ from detmap.kernels import readonly, scanning
 
 # Bytes that a thread scans at a time. The outcome does not depend on it.
 BLOCK = 1 << 22
-# Bytes that are counted at a time: half of a second-level cache.
-PIECE = 1 << 18
 # Numbers of a block that are handed to float() at a time.
 DOUBTS = 1 << 10
 
@@ -211,19 +209,15 @@ class _Document:
 
     def _survey(self, begin: int, end: int) -> int:
         """Count the marks of a block, and make sure that JSON is UTF-8."""
-        count = highest = 0
         end += self._continued(end)  # a character that the block's edge cuts belongs to the block that it begins in
-        for place in range(begin, end, PIECE):
-            piece = self.bytes[place : min(place + PIECE, end)]
-            count += int(np.count_nonzero(piece == self.mark))
-            highest = max(highest, int(piece.max()))
-        if highest >= 128 and self.mark == ord("{"):
+        count, joined = scanning.survey(self.bytes, begin, end, self.mark)
+        if joined >= 128 and self.mark == ord("{"):
             try:
                 str(self.slice(begin + (self._continued(begin) if begin else 0), end), "utf-8")
             except UnicodeDecodeError:
                 raise _NotUnderstood from None
         self.release(begin, end)
-        return count
+        return int(count)
 
     def _continued(self, place: int) -> int:
         """How many of the bytes from `place` on continue a character; at most three can."""
@@ -237,7 +231,7 @@ class _Document:
     def marks_before(self, place: int) -> int:
         """Count the marks ahead of a position."""
         block = place // BLOCK
-        return self.marks[block] + int(np.count_nonzero(self.bytes[block * BLOCK : place] == self.mark))
+        return self.marks[block] + int(scanning.survey(self.bytes, block * BLOCK, place, self.mark)[0])
 
     def release(self, begin: int, end: int) -> None:
         """Give the pages of a block back to the system: they stay in its file cache, not in our memory."""

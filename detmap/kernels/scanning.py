@@ -65,6 +65,17 @@ LARGEST_INTEGER = np.uint64((1 << 63) - 1)
 
 
 @kernel
+def survey(data: Any, begin: int, end: int, mark: int) -> Any:
+    """How many bytes of ``data[begin:end]`` are `mark`, and a number above 127 if one of them is not ASCII."""
+    count, joined = 0, np.uint8(0)
+    for k in range(end - begin):
+        c = data[np.uint64(begin + k)]
+        count += c == mark
+        joined |= c
+    return count, joined
+
+
+@kernel
 def _load(data: Any, i: int) -> Any:
     """Eight bytes from `i` on, the first one lowest; zeros past the end. `data` holds at least eight bytes."""
     shift = NOTHING

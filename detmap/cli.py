@@ -261,15 +261,17 @@ def _eval(options: argparse.Namespace) -> None:
                 executor=executor,
                 threads=options.threads,
             )
+            found = len(result.tally)
         else:
             stage("reading the detections")
-            detections = read_detections(options.detections, ground_truth, options.unknown_images)
+            read = [read_detections(options.detections, ground_truth, options.unknown_images)]
             from detmap import evaluate
 
             _warn_of_compiling(options)
             stage("matching")
-            result = evaluate(ground_truth, detections, protocol, threads=options.threads)
-        found = len(result.tally) if options.sharded else len(detections)
+            found = len(read[0])
+            # Popped, so that `evaluate` is alone to hold them and can let them go.
+            result = evaluate(ground_truth, read.pop(), protocol, threads=options.threads)
         made = None
         if options.bootstrap:
             from detmap.statistics import bootstrap

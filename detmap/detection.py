@@ -86,10 +86,9 @@ def evaluate(
         max_dets=max_dets,
         use_categories=use_categories,
     )
-    return DetectionResult(
-        match(ground_truth, detections, decided, image_ids=image_ids, category_ids=category_ids, threads=threads),
-        threads=threads,
-    )
+    tally = _match(ground_truth, detections, decided, image_ids, category_ids, threads)
+    del detections  # what nobody else holds on to makes room for the ranking
+    return DetectionResult(tally.in_ranking_order(threads, grouped=True), threads=threads)
 
 
 @dataclass(frozen=True)
@@ -174,8 +173,8 @@ def match(
     metrics.
     """
     check_pair(ground_truth, detections)
-    detections = detections.on_images_of(ground_truth)
     tally = _match(ground_truth, detections, resolve(protocol), image_ids, category_ids, threads)
+    del detections
     return tally.in_ranking_order(threads, grouped=True)
 
 
@@ -188,6 +187,7 @@ def _match(
     threads: int | None,
 ) -> Tally:
     """Return the tally with its detections image by image; a function of its own, so that all it needed is gone after it."""
+    detections = detections.on_images_of(ground_truth)
     notices = {**ground_truth.notices}
     for code, count in detections.notices.items():
         notices[code] = notices.get(code, 0) + count

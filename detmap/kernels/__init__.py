@@ -8,11 +8,14 @@ outputs; a kernel calls only kernels of its own file, because numba's cache does
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
 from numpy.typing import DTypeLike, NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,12 +31,25 @@ def innermost(function: F) -> F:
     return _compiled(function, True)
 
 
+class _Cache(FunctionCache):
+    """numba's cache on disk, which loads a kernel without setting up what only compiling one needs.
+
+    That takes longer than all that a small evaluation does. numba's compiler sets it up itself where a kernel is not there.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return what an earlier process has left, or None."""
+        rtsys.initialize(target_context)  # what kernels allocate memory with
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+
+
 def _compiled(function: F, inlined: bool) -> F:
-    compiled: Any
-    try:
-        compiled = numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=inlined)(function)
-    except RuntimeError:  # neither the package's folder nor the user's cache folder can be written to
-        compiled = numba.njit(nogil=True, error_model="numpy", forceinline=inlined)(function)
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", forceinline=inlined)(function)
+    if compiled is not function:  # it is, where numba is told not to compile
+        # Neither the package's folder nor the user's cache folder can be written to: compiled in every process.
+        with suppress(RuntimeError):
+            compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
     return cast(F, compiled)
 
 

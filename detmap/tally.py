@@ -196,7 +196,7 @@ class Tally(Frozen):
         # A category's rows lie together now, and fit into a cache or nearly so while they are sorted.
         category = np.empty(len(self), np.int32)
         parallel.run(
-            lambda begin, end: sorting.rank_rows(starts, begin, end, ranked, category),
+            lambda begin, end: sorting.sort_rows(starts, begin, end, ranked, category),
             parallel.cut(starts, threads),
             threads,
         )

@@ -592,6 +592,8 @@ def main() -> None:
     peers = tuple(peer for peer in PEERS if version(peer))
     for peer in set(PEERS) - set(peers):
         print(f"{peer} is not installed: pip install 'detmap[bench]'", file=sys.stderr)
+    # The peers' modules were compiled when they were installed; so are ours, wherever that is not switched off.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     lines: list[Line] = []
     with tempfile.TemporaryDirectory() as folder:
         for row in rows:

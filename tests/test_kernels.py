@@ -40,14 +40,14 @@ def rows_of(values, with_order, words=2):
     )
 
 
-def rank_rows(values, starts, with_order=True):
+def sorted_rows(values, starts, with_order=True):
     """The kernel, in two blocks: which row comes where; every column must say the same."""
     rows = rows_of(values, with_order)
     before = rows_of(values, with_order)
     group = np.empty(len(values), np.int32)
     middle = (len(starts) - 1) // 2
     for begin, end in ((0, middle), (middle, len(starts) - 1)):
-        sorting.rank_rows(readonly(starts, np.int64), begin, end, rows, group)
+        sorting.sort_rows(readonly(starts, np.int64), begin, end, rows, group)
     assert group.tolist() == [g for g, (a, b) in enumerate(itertools.pairwise(starts)) for _ in range(a, b)]
     for column, given_column in zip(rows, before, strict=True):
         if len(column):
@@ -57,14 +57,14 @@ def rank_rows(values, starts, with_order=True):
 
 @settings(max_examples=examples(400))
 @given(st.lists(st.lists(scores, max_size=60), max_size=4), st.booleans())
-def test_rank_rows(groups, with_order):
+def test_sort_rows(groups, with_order):
     """Descending, NaN last, zeros of both signs equal, stable: below and above the size where the radix sort begins."""
     values = [score for group in groups for score in group]
     starts = np.cumsum([0, *map(len, groups)])
     expected = []
     for begin, end in itertools.pairwise(starts.tolist()):
         expected += [begin + i for i in naive.by_score(values[begin:end])]
-    assert rank_rows(values, starts, with_order) == expected
+    assert sorted_rows(values, starts, with_order) == expected
 
 
 @pytest.mark.parametrize("size", [2, 39, 40, 41, 42, 1000])
@@ -72,7 +72,7 @@ def test_rank_rows(groups, with_order):
 def test_sort_of_sizes_around_the_switch(size, kind):
     rng = np.random.default_rng(size)
     values = rng.choice(ODD, size) if kind == "odd" else np.asarray(workloads.SCORES[kind](rng, size), float)
-    assert rank_rows(values, [0, size]) == naive.by_score(values.tolist())
+    assert sorted_rows(values, [0, size]) == naive.by_score(values.tolist())
     assert values[naive.by_score(values.tolist())].tolist()[0] == np.nanmax(values)
 
 

@@ -300,10 +300,14 @@ class _Fields:
             )
         self.table = readonly(rows, np.uint64)
 
-    def places(self, capacity: int) -> NDArray[np.int64]:
-        """Lay out columns of `capacity` rows one after the other."""
-        begins = [capacity * sum(self.widths[:f]) for f in range(len(self.names))]
-        return readonly(list(zip(self.kinds, self.widths, begins, strict=True)), np.int64)
+    def places(self, capacity: int) -> tuple[NDArray[np.int64], int, int]:
+        """Lay out columns of `capacity` rows one after the other, ids apart; and say how many words either has."""
+        begins, sizes = [], [0, 0]
+        for kind, width in zip(self.kinds, self.widths, strict=True):
+            apart = kind in scanning.APART
+            begins.append(sizes[apart])
+            sizes[apart] += capacity * width
+        return readonly(list(zip(self.kinds, self.widths, begins, strict=True)), np.int64), sizes[True], sizes[False]
 
 
 _ID, _NUMBER, _BOX = (scanning.ID, 1), (scanning.NUMBERS, 1), (scanning.NUMBERS, 4)
@@ -350,8 +354,8 @@ class _Table:
     fields : _Fields
         What it was scanned for.
     capacity : int
-        The number of rows for which `words` has room.
-    words : (capacity * width,) uint64
+        The number of rows for which there is room.
+    ids, words : uint64
         The columns, one after the other.
     parts : list of (STATE_SIZE,) int64
         The final states of the blocks in the order of the document.
@@ -362,6 +366,7 @@ class _Table:
         document: _Document,
         fields: _Fields,
         capacity: int,
+        ids: NDArray[np.uint64],
         words: NDArray[np.uint64],
         parts: list[NDArray[np.int64]],
     ) -> None:
@@ -374,8 +379,9 @@ class _Table:
         )
         self.always = int(np.bitwise_and.reduce(states[:, scanning.ALWAYS]))
         self.columns: dict[str, NDArray[np.uint64]] = {}
-        for f, (_, width, begin) in enumerate(fields.places(capacity).tolist()):
-            column = words[begin : begin + capacity * width].reshape(capacity, width)
+        for f, (kind, width, begin) in enumerate(fields.places(capacity)[0].tolist()):
+            own = ids if kind in scanning.APART else words
+            column = own[begin : begin + capacity * width].reshape(capacity, width)
             if self.ever >> f & 1 or not parts:
                 self.columns[fields.names[f]] = self._packed(column, parts, 1 << f)
 
@@ -496,6 +502,7 @@ class _Format(NamedTuple):
         document: _Document,
         stop: int,
         places: NDArray[np.int64],
+        ids: NDArray[np.uint64],
         words: NDArray[np.uint64],
         doubts: NDArray[np.int64],
         state: NDArray[np.int64],
@@ -503,10 +510,10 @@ class _Format(NamedTuple):
         """Call the kernel."""
         if self.tokens is None:
             names, lines = self.fields.table, self.lines
-            scanning.scan_records(document.bytes, stop, lines, names, places, _powers(), words, doubts, state)
+            scanning.scan_records(document.bytes, stop, lines, names, places, _powers(), ids, words, doubts, state)
         else:
             tokens, more = self.tokens, self.more
-            scanning.scan_lines(document.bytes, stop, tokens, more, places, _powers(), words, doubts, state)
+            scanning.scan_lines(document.bytes, stop, tokens, more, places, _powers(), ids, words, doubts, state)
 
 
 def _scan_list(document: _Document, begin: int, kind: _Format) -> tuple[_Table, int]:
@@ -517,8 +524,8 @@ def _scan_list(document: _Document, begin: int, kind: _Format) -> tuple[_Table, 
     """
     cuts = [begin, *kind.cuts(document, begin), document.size]
     rows = kind.rows(document, cuts)
-    places = kind.fields.places(rows[-1])
-    words = np.empty(rows[-1] * sum(kind.fields.widths), np.uint64)
+    places, *sizes = kind.fields.places(rows[-1])
+    ids, words = (np.empty(size, np.uint64) for size in sizes)
     ended = document.size
 
     def scan(block: int, start: int) -> NDArray[np.int64]:
@@ -532,7 +539,7 @@ def _scan_list(document: _Document, begin: int, kind: _Format) -> tuple[_Table, 
         doubts = np.empty((DOUBTS, 3), np.int64)
         with np.errstate(over="ignore"):  # see _Document.skip
             while True:
-                kind.scan(document, stop, places, words, doubts, state)
+                kind.scan(document, stop, places, ids, words, doubts, state)
                 try:
                     document.resolve(doubts[: state[scanning.DOUBTS]], words)
                 except _NotUnderstood:
@@ -560,8 +567,12 @@ def _scan_list(document: _Document, begin: int, kind: _Format) -> tuple[_Table, 
         parts.append(state)
         place = int(state[scanning.POSITION])
         if state[scanning.STATUS] == scanning.CLOSED:
-            return _Table(document, kind.fields, rows[-1], words, parts), place
+            return _Table(document, kind.fields, rows[-1], ids, words, parts), place
     raise _NotUnderstood
+
+
+def _empty(document: _Document, fields: _Fields) -> _Table:
+    return _Table(document, fields, 0, np.empty(0, np.uint64), np.empty(0, np.uint64), [])
 
 
 def _scan_array(document: _Document, place: int, fields: _Fields) -> tuple[_Table, int]:
@@ -570,7 +581,7 @@ def _scan_array(document: _Document, place: int, fields: _Fields) -> tuple[_Tabl
         raise _NotUnderstood
     place = document.after_blanks(place + 1)
     if document.begins(place, b"]"):
-        return _Table(document, fields, 0, np.empty(0, np.uint64), []), place + 1
+        return _empty(document, fields), place + 1
     return _scan_list(document, place, _Format(fields))
 
 
@@ -599,7 +610,7 @@ def scan_results(data: Buffer, threads: int | None, *, lines: bool = False) -> R
         if lines and place < document.size:
             table, place = _scan_list(document, place, _Format(_RESULT, lines=True))
         elif lines:
-            table = _Table(document, _RESULT, 0, np.empty(0, np.uint64), [])
+            table = _empty(document, _RESULT)
         else:
             table, place = _scan_array(document, place, _RESULT)
         if document.after_blanks(place) < document.size:

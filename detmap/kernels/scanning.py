@@ -20,6 +20,8 @@ from detmap.kernels import innermost, kernel
 
 # What a field holds; the last two, an id that the line before often has too and an integer, only in lines.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER = range(6)
+# Those whose columns lie apart from the others.
+APART = (ID, REPEATED)
 # Why a kernel stopped: at a record that begins at or after `stop`; after the list; at something not understood; with
 # the list of doubts full (empty it and call again).
 STOPPED, CLOSED, FAILED, FULL = range(4)
@@ -375,6 +377,7 @@ def scan_records(
     names: Any,
     places: Any,
     powers: Any,
+    ids: Any,
     words: Any,
     doubts: Any,
     state: Any,
@@ -392,13 +395,13 @@ def scan_records(
     names : (fields, 5) uint64
         Per field its name and closing quote as two little-endian words, their two masks, its length with the quote.
     places : (fields, 3) int64
-        Per field what it holds (`ID`, `NUMBERS`, `FLAG`, `SPAN`), the number of words that a record has of it, and where in
-        `words` its column begins.
+        Per field what it holds (`ID`, `NUMBERS`, `FLAG`, `SPAN`), the number of words that a record has of it, and where its
+        column begins: in `ids` where it is an `ID`, else in `words`.
     powers : uint64
         The powers, as in `skip_value`.
-    words : uint64
-        Out: the columns. A record without an optional field has all bits set there; a field that the block never meets
-        is left unwritten.
+    ids, words : uint64
+        Out: the columns, those of ids apart because they are needed for less long. A record without an optional field has
+        all bits set there; a field that the block never meets is left unwritten.
     doubts : (k, 3) int64
         Out: numbers left to the caller: where in `words`, first byte, end; k is at least `MOST_NUMBERS`.
     state : (STATE_SIZE,) int64
@@ -472,7 +475,10 @@ def scan_records(
                 at = places[field, 2] + row * width
                 if not ever & bit:
                     for k in range(places[field, 2] + state[FIRST] * width, at):
-                        words[k] = ALL
+                        if kind == ID:
+                            ids[k] = ALL
+                        else:
+                            words[k] = ALL
                     ever |= bit
                 if kind == NUMBERS:
                     if width > 1:
@@ -515,11 +521,11 @@ def scan_records(
                         if i < 0 or i - 1 - begin >= 1 << LENGTH_BITS:
                             i = -1
                             break
-                        words[at] = np.uint64(begin << LENGTH_BITS | i - 1 - begin)
+                        ids[at] = np.uint64(begin << LENGTH_BITS | i - 1 - begin)
                         strings |= bit
                     else:
                         value, i = _integer(data, i, powers)
-                        words[at] = np.uint64(value)
+                        ids[at] = np.uint64(value)
                         integers |= bit
                 elif kind == FLAG:
                     c = _byte(data, i)
@@ -557,7 +563,10 @@ def scan_records(
                 if (ever & ~seen) >> field & 1:
                     at = places[field, 2] + row * places[field, 1]
                     for k in range(places[field, 1]):
-                        words[at + k] = ALL
+                        if places[field, 0] == ID:
+                            ids[at + k] = ALL
+                        else:
+                            words[at + k] = ALL
         always &= seen
         row += 1
         i = _blank(data, i, lines)
@@ -641,7 +650,16 @@ def _tab_or_space(data: Any, i: int) -> int:
 
 @kernel
 def scan_lines(
-    data: Any, stop: int, tokens: Any, more: bool, places: Any, powers: Any, words: Any, doubts: Any, state: Any
+    data: Any,
+    stop: int,
+    tokens: Any,
+    more: bool,
+    places: Any,
+    powers: Any,
+    ids: Any,
+    words: Any,
+    doubts: Any,
+    state: Any,
 ) -> None:
     """Scan lines of tokens between blanks into columns; empty lines and those that begin with ``#`` are passed.
 
@@ -656,8 +674,9 @@ def scan_lines(
     more : bool
         Whether a line may have more tokens than that; they are passed.
     places : (fields, 3) int64
-        Per field what it holds (`ID`, `NUMBERS`, `REPEATED`, `INTEGER`), 1, and where in `words` its column begins.
-    powers, words, doubts, state
+        Per field what it holds (`ID`, `NUMBERS`, `REPEATED`, `INTEGER`), 1, and where its column begins: in `ids` where it
+        is an `ID` or `REPEATED`, else in `words`.
+    powers, ids, words, doubts, state
         As in `scan_records`. Every column is written.
     """
     i = state[POSITION]
@@ -713,9 +732,9 @@ def scan_lines(
                         i = -1
                         break
                     word = np.uint64(begin << LENGTH_BITS | i - begin)
-                    if kind == REPEATED and row > state[FIRST] and _same(data, word, data, words[at - 1]):
-                        word = words[at - 1]
-                    words[at] = word
+                    if kind == REPEATED and row > state[FIRST] and _same(data, word, data, ids[at - 1]):
+                        word = ids[at - 1]
+                    ids[at] = word
             token += 1
             i = _tab_or_space(data, i)
             c = _byte(data, i)

@@ -204,7 +204,7 @@ def scatter_rows(places: Array, begin: int, end: int, rows: Rows, out: Rows) -> 
 
 
 @kernel
-def rank_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array) -> None:
+def sort_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array) -> None:
     """Stably sort the rows of groups ``[begin, end)`` by descending score, and write which group each is of.
 
     Group *g* has rows ``[starts[g], starts[g + 1])``.

@@ -57,6 +57,8 @@ ABOVE_SPACES = np.uint64(0x2121212121212121)
 TEN, HUNDREDS, PAIRS = np.uint64(10), np.uint64(100 + (1000000 << 32)), np.uint64(0x000000FF000000FF)
 UNITS = np.uint64(1 + (10000 << 32))
 TRUE, FALSE, NULL = (np.uint64(int.from_bytes(name, "little")) for name in (b"true", b"false", b"null"))
+TEN_TO_EIGHT = np.uint64(10**8)
+BYTE, POINT = np.uint64(0xFF), np.uint64(ord(".") ^ ord("0"))
 FIVE_BYTES = np.uint64(0xFFFFFFFFFF)
 UNROUNDED = np.uint64(0x1FF)
 EXPONENT_MASK = np.uint64(0x7FF)
@@ -129,6 +131,19 @@ def _blank(data: Any, i: int, lines: bool) -> int:
 
 
 @innermost
+def _eight_digits(word: Any) -> Any:
+    """The number that eight bytes of 0 to 9 spell, the first one lowest."""
+    word = word * TEN + (word >> U8)
+    return ((word & PAIRS) * HUNDREDS + ((word >> U16) & PAIRS) * UNITS) >> U32
+
+
+@innermost
+def _last_digits(word: Any, n: int) -> Any:
+    """The number that the first `n` of eight bytes spell, 0 to 7 of them."""
+    return _eight_digits(word << (U56 - np.uint64(8 * n) & U63) << U8)  # a shift by 64 at once has no meaning
+
+
+@innermost
 def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
     """Append the digits from `i` on: the new mantissa, where they end, whether it has at most 19 digits."""
     fits = True
@@ -139,16 +154,44 @@ def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
             return mantissa, i, fits
         if mantissa >= powers[np.uint64(19 - n)]:
             fits = False
-        word <<= np.uint64(64 - 8 * n)  # as if padded with zeros on the left
-        word = word * TEN + (word >> U8)
-        word = ((word & PAIRS) * HUNDREDS + ((word >> U16) & PAIRS) * UNITS) >> U32
-        mantissa = mantissa * powers[np.uint64(n)] + word
+        mantissa = mantissa * powers[np.uint64(n)] + _eight_digits(word << np.uint64(64 - 8 * n))  # zeros on the left
         if n < 8:
             return mantissa, i + n, fits
         i += 8  # not n: where the next word lies is known before this one has been looked at
 
 
 @innermost
+def _plain_number(data: Any, i: int, powers: Any) -> Any:
+    """Read what most numbers are: mantissa and decimal exponent as `_number` has them, and the end, -1 for any other number.
+
+    A sign, up to seven digits, a point and up to fifteen more, nineteen in all, and no exponent.
+    """
+    i += np.int64(_byte(data, i) == 45)
+    word = _load(data, i) ^ DIGIT_ZEROS
+    whole = _before(((word + TO_HIGH) | word) & HIGHS)
+    plain = (whole > 0) & (whole < 8) & ((whole == 1) | (word & BYTE != NOTHING))
+    plain &= word >> (np.uint64(8 * whole) & U63) & BYTE == POINT
+    mantissa = _last_digits(word, whole)
+    i += whole + 1
+    word = _load(data, i) ^ DIGIT_ZEROS
+    digits = _before(((word + TO_HIGH) | word) & HIGHS)
+    plain &= digits > 0
+    more = 0
+    if digits == 8:
+        mantissa = mantissa * TEN_TO_EIGHT + _eight_digits(word)
+        word = _load(data, i + 8) ^ DIGIT_ZEROS
+        more = _before(((word + TO_HIGH) | word) & HIGHS)
+        plain &= (more < 8) & (whole + more <= 11)
+        last = more
+    else:
+        last = digits
+    mantissa = mantissa * powers[np.uint64(last & 7)] + _last_digits(word, last)
+    digits += more
+    plain &= _byte(data, i + digits) | 32 != 101
+    return mantissa, -digits, i + digits if plain else -1
+
+
+@kernel
 def _number(data: Any, i: int, powers: Any) -> Any:
     """Read a JSON number: its mantissa and decimal exponent, its end (-1: there is none), whether the two are all of it."""
     if _byte(data, i) == 45:
@@ -493,7 +536,10 @@ def scan_records(
                                 i = -1
                                 break
                             i = _blank(data, i + 1, lines)
-                        mantissa, exponent, end, fits = _number(data, i, powers)
+                        mantissa, exponent, end = _plain_number(data, i, powers)
+                        fits = True
+                        if end < 0:
+                            mantissa, exponent, end, fits = _number(data, i, powers)
                         if end < 0:
                             i = -1
                             break

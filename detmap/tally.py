@@ -185,6 +185,7 @@ class Tally(Frozen):
             order = order[np.argsort(self.order[order], kind="stable")]
         places, starts = np.empty(len(self), np.int32), np.empty(len(self.categories) + 1, np.int64)
         sorting.place_by(self.category, readonly(order, np.int32), places, starts)
+        del order
         places, starts = readonly(places, np.int32), readonly(starts, np.int64)
         rows = sorting.Rows(*(getattr(self, name) for name in sorting.Rows._fields))
         ranked = sorting.Rows(*(np.empty_like(column) for column in rows))

@@ -212,7 +212,7 @@ def sort_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array)
     longest = _longest(starts, begin, end)
     keys, spare_keys = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
     order, spare_order = np.empty(longest, np.int32), np.empty(longest, np.int32)
-    integers, floats = np.empty(longest, np.int64), np.empty(longest, np.float64)
+    integers, floats = spare_keys.view(np.int64), spare_keys.view(np.float64)  # when a group is sorted they are free
     counts = np.empty(256, np.int64)
     bits = rows.scores.view(np.uint64)
     for g in range(begin, end):

@@ -39,9 +39,7 @@ EXPECTED_KEYS = 16
 LOWEST_POWER, HIGHEST_POWER = -342, 308
 POWERS_OF_FIVE = 20
 
-U1, U7, U8, U11, U16, U24, U32, U40, U48, U52, U56, U63, U64 = (
-    np.uint64(n) for n in (1, 7, 8, 11, 16, 24, 32, 40, 48, 52, 56, 63, 64)
-)
+U1, U7, U8, U16, U24, U32, U40, U48, U52, U56, U63 = (np.uint64(n) for n in (1, 7, 8, 16, 24, 32, 40, 48, 52, 56, 63))
 U2, U3, U4, U5, U6 = (np.uint64(n) for n in (2, 3, 4, 5, 6))
 NOTHING = np.uint64(0)
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -61,7 +59,6 @@ TEN_TO_EIGHT = np.uint64(10**8)
 BYTE, POINT = np.uint64(0xFF), np.uint64(ord(".") ^ ord("0"))
 FIVE_BYTES = np.uint64(0xFFFFFFFFFF)
 UNROUNDED = np.uint64(0x1FF)
-EXPONENT_MASK = np.uint64(0x7FF)
 FRACTION_MASK = np.uint64((1 << 52) - 1)
 HIDDEN_2 = np.uint64(2 << 52)
 MIXER = np.uint64(0x9E3779B97F4A7C15)

@@ -127,9 +127,9 @@ class _Side:
         sorting.group_by(readonly(image, np.int32), readonly(rows, np.int32), order, starts)
         starts = readonly(starts, np.int64)
         given = readonly(() if scores is None else scores, np.float64)
-        placed, kind, rank = (np.empty(order.size, np.int32) for _ in range(3))
-        ranked, cells = np.empty(order.size if scores is not None else 0), np.empty(order.size, np.int64)
-        columns = order, placed, kind, rank, ranked
+        out_image, out_category, out_rank = (np.empty(order.size, np.int32) for _ in range(3))
+        out_scores, cells = np.empty(order.size if scores is not None else 0), np.empty(order.size, np.int64)
+        columns = order, out_image, out_category, out_rank, out_scores
         codes = readonly(category, np.int32)
 
         def arrange(begin: int, end: int) -> NDArray[np.int64]:
@@ -138,17 +138,17 @@ class _Side:
 
         found = parallel.run(arrange, parallel.cut(starts, threads), threads)
         cell_starts = np.concatenate([*found, [order.size]])
-        if order.size and rank.max() >= cap:
-            within = rank < cap
-            columns = order[within], placed[within], kind[within], rank[within], ranked[within]
+        if order.size and out_rank.max() >= cap:
+            within = out_rank < cap
+            columns = order[within], out_image[within], out_category[within], out_rank[within], out_scores[within]
             cell_starts = np.concatenate(([0], np.cumsum(np.minimum(np.diff(cell_starts), cap))))
-        order, placed, kind, rank, ranked = columns
+        order, out_image, out_category, out_rank, out_scores = columns
         return cls(
             readonly(order, np.int32),
-            readonly(placed, np.int32),
-            readonly(kind, np.int32),
-            readonly(rank, np.int32),
-            readonly(ranked, np.float64),
+            readonly(out_image, np.int32),
+            readonly(out_category, np.int32),
+            readonly(out_rank, np.int32),
+            readonly(out_scores, np.float64),
             readonly(cell_starts, np.int64),
         )
 

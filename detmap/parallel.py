@@ -54,7 +54,7 @@ def run(task: Callable[[int, int], T], blocks: Sequence[tuple[int, int]], thread
     Parameters
     ----------
     task : callable
-        Releases the GIL (a kernel) and writes only what belongs to its block.
+        Releases the GIL (a kernel, or numpy on large arrays) and writes only what belongs to its block.
     blocks : sequence of (int, int)
         The half-open ranges.
     threads : int, optional

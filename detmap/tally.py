@@ -172,13 +172,18 @@ class Tally(Frozen):
         )
 
     def in_ranking_order(self, threads: int | None = None, *, grouped: bool = False) -> Tally:
-        """Return the same tally with its detections in ranking order; `grouped` where they stand by category and image."""
+        """Return the same tally with its detections in ranking order.
+
+        `grouped` says that a category's rows stand by image and rank already.
+        """
         if self.ranked:
             return self
         order = np.arange(len(self), dtype=np.int32)
         if not grouped:
             # Within an image the rows of a category stand by rank already, in every tally there is.
-            order = _group(self.image, order, self.image_ids.size)[0]
+            grouped_order, starts = np.empty_like(order), np.empty(self.image_ids.size + 1, np.int64)
+            sorting.group_by(self.image, readonly(order, np.int32), grouped_order, starts)
+            order = grouped_order
         if (
             self.protocol.ties == "file"
         ):  # two files may use one position: then images decide, as where ties go by image
@@ -208,7 +213,9 @@ class Tally(Frozen):
     def class_starts(self) -> NDArray[np.int64]:
         """Where each category's detections start in ranking order, shape (K + 1,)."""
         if self.ranked:
-            return readonly(np.searchsorted(self.category, np.arange(len(self.categories) + 1)), np.int64)
+            return readonly(
+                np.searchsorted(self.category, np.arange(len(self.categories) + 1, dtype=np.int32)), np.int64
+            )
         counts = np.bincount(self.category, minlength=len(self.categories))
         return readonly(np.concatenate(([0], np.cumsum(counts))), np.int64)
 
@@ -420,12 +427,6 @@ def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
 def word_count(protocol: Protocol) -> int:
     """Return how many 64-bit words hold the bits of a detection."""
     return -(-len(protocol.area_ranges) * len(protocol.iou_thresholds) // 64)
-
-
-def _group(keys: NDArray[np.int32], order: NDArray[np.int32], groups: int) -> tuple[Any, Any]:
-    out, starts = np.empty_like(order), np.empty(groups + 1, np.int64)
-    sorting.group_by(keys, readonly(order, np.int32), out, starts)
-    return out, readonly(starts, np.int64)
 
 
 @dataclass(frozen=True, eq=False)

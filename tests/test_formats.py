@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -269,6 +270,21 @@ def test_what_is_accepted_is_counted():
     assert result.notices["unknown_image"] == 1
     assert result.notices["unknown_category"] == 1
     assert result.notices["zero_id"] == 1
+
+
+@pytest.mark.usefixtures("_scan_everything")
+def test_long_annotation_ids_take_no_more_memory_than_they_have():
+    """A column of strings as wide as the widest would take 4 bytes times that for each."""
+    rows = [{**DOCUMENT["annotations"][0], "id": f"a{i % 498}"} for i in range(500)]
+    rows[0]["id"] = "x" * 30_000
+    data = encoded({**DOCUMENT, "annotations": rows})
+    tracemalloc.start()
+    try:
+        truth = detmap.read_coco(data)
+        assert tracemalloc.get_traced_memory()[1] < 50 * len(data)
+    finally:
+        tracemalloc.stop()
+    assert truth.notices["duplicate_annotation_ids"] == 1
 
 
 def test_unknown_images_are_refused_unless_told_otherwise():

@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
+import os
 import pkgutil
+import subprocess
+import sys
 
 import naive
 import numpy as np
@@ -561,6 +564,42 @@ def test_kernels_release_the_gil_and_keep_to_ieee_division():
         assert options.get("error_model") == "numpy", name
         assert not options.get("parallel"), name
         assert not options.get("fastmath"), name
+
+
+_LATER = """
+import sys, threading
+import numba.core.cpu
+import numpy as np
+from detmap.kernels import matching, readonly
+
+refreshed = []
+refresh = numba.core.cpu.CPUContext.refresh
+numba.core.cpu.CPUContext.refresh = lambda context: (refreshed.append(1), refresh(context))[1]
+out = np.zeros((2, 64), np.int64)
+matching.count_bits(readonly([0, 1, 3], np.int64), readonly([[3], [1], [5]], np.uint64), out)
+assert out[:, :3].tolist() == [[1, 1, 0], [2, 0, 1]], out
+print(len(matching.count_bits.stats.cache_hits), len(refreshed))
+other = threading.Thread(target=lambda: matching.count_bits(np.array([0, 1]), np.ones((1, 1), np.uint64), out[:1]))
+other.start()  # the same on writable arrays: to be compiled
+other.join()
+print(out[0, 0], len(matching.count_bits.signatures))
+"""
+
+
+@pytest.mark.compiled
+def test_a_kernel_loads_without_setting_up_the_compiler_and_another_compiles_after_it(tmp_path):
+    """In one process after the other: nothing is there, then all of it."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    said = []
+    for _ in range(3):
+        run = subprocess.run(
+            [sys.executable, "-c", _LATER], env=environment, capture_output=True, text=True, check=True
+        )
+        said.append([line.split() for line in run.stdout.splitlines()])
+    first, second, third = said
+    assert first[0][0] == "0"
+    assert int(first[0][1]) > 0
+    assert second == third == [["1", "0"], ["2", "2"]]
 
 
 def test_readonly():

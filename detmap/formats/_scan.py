@@ -301,7 +301,7 @@ class _Fields:
         self.table = readonly(rows, np.uint64)
 
     def places(self, capacity: int) -> tuple[NDArray[np.int64], int, int]:
-        """Lay out columns of `capacity` rows one after the other, ids apart; and say how many words either has."""
+        """Lay out columns of `capacity` rows one after the other; and say how many words ids have, and all others."""
         begins, sizes = [], [0, 0]
         for kind, width in zip(self.kinds, self.widths, strict=True):
             apart = kind in scanning.APART
@@ -395,7 +395,8 @@ class _Table:
             elif row != begin:
                 column[row : row + end - begin] = column[begin:end]
             row += end - begin
-        column.setflags(write=False)  # nobody need copy what nobody else can write to
+        # What nobody can write to need not be copied: boxes and scores are used where they are. Ids are not, and lie apart.
+        column.setflags(write=False)
         return column[:row]
 
     def has(self, name: str) -> bool:

@@ -173,7 +173,9 @@ def _scanned_ground_truth(data: Buffer) -> dict[str, Any] | None:
     count, none = found.area.size, np.full(found.area.size, -1, np.int8)
     crowd = none if found.iscrowd is None else found.iscrowd
     own = found.id
-    distinct = count if own is None else index_ids(_scanned_ids(own), source="", field="id").values.size
+    distinct = count
+    if own is not None:  # strings are distinct already, and of any length
+        distinct = len(own.values) if isinstance(own, Strings) else index_ids(own, source="", field="id").values.size
     categories = found.categories.values if isinstance(found.categories, Strings) else found.categories.tolist()
     return {
         "image_ids": _scanned_ids(found.image_id),

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+import numba.core.caching
+import numba.core.runtime
 import numpy as np
-from numba.core.caching import FunctionCache
-from numba.core.runtime.nrt import rtsys
 from numpy.typing import DTypeLike, NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,24 +31,36 @@ def innermost(function: F) -> F:
     return _compiled(function, True)
 
 
-class _Cache(FunctionCache):
+class _Cache(numba.core.caching.FunctionCache):
     """numba's cache on disk, which loads a kernel without setting up what only compiling one needs.
 
-    That takes longer than all that a small evaluation does. numba's compiler sets it up itself where a kernel is not there.
+    That takes longer than all that a small evaluation does. The compiler sets it up itself where a kernel is not there.
+    The names are numba's own affair, the same from 0.60 to 0.68; where one of them is gone its cache is used as it is.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what an earlier process has left, or None."""
-        rtsys.initialize(target_context)  # what kernels allocate memory with
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        try:
+            initialize, guard, load = (
+                numba.core.runtime.rtsys.initialize,  # type: ignore[attr-defined]
+                self._guard_against_spurious_io_errors,
+                self._load_overload,
+            )
+        except AttributeError:
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        initialize(target_context)  # what kernels allocate memory with
+        with guard():
+            return load(sig, target_context)  # type: ignore[no-untyped-call]
 
 
 def _compiled(function: F, inlined: bool) -> F:
     compiled: Any = numba.njit(nogil=True, error_model="numpy", forceinline=inlined)(function)
-    if compiled is not function:  # it is, where numba is told not to compile
-        # Neither the package's folder nor the user's cache folder can be written to: compiled in every process.
-        with suppress(RuntimeError):
+    if compiled is function:  # numba is told not to compile
+        return function
+    # Neither the package's folder nor the user's cache folder can be written to: then it is compiled in every process.
+    with suppress(RuntimeError):
+        compiled.enable_caching()
+        if type(getattr(compiled, "_cache", None)) is numba.core.caching.FunctionCache:
             compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
     return cast(F, compiled)
 

@@ -220,7 +220,7 @@ def collect_hits(
 
     Detections come sorted by class and descending score. Those beyond the cap within their image, and those ignored at a
     threshold, are not ranked there. The rankings of one class are made in one pass: most detections are misses, or ignored,
-    at every threshold, and only counted, without a branch. `out_starts` comes with room for as many hits as each ranking
+    at every threshold, and only counted. `caps` ascend. `out_starts` comes with room for as many hits as each ranking
     can have and leaves with where they are.
     """
     areas, words, cuts = positives.shape[1], hit.shape[1], caps.shape[0]
@@ -235,7 +235,7 @@ def collect_hits(
         base = c * areas * per_area
         stop = min(base + areas * per_area, end)
         first_area = (at - base) // per_area
-        wanted_areas = (stop - 1 - base) // per_area + 1 - first_area
+        last_area = (stop - 1 - base) // per_area
         counted[:] = 0
         skipped[:] = 0
         for i in range(class_starts[c + 1] - class_starts[c]):
@@ -243,8 +243,8 @@ def collect_hits(
             within = np.uint64(0)
             for m in range(cuts):
                 within += np.uint64(ranks[d] < caps[m])
-            for k in range(wanted_areas):
-                a = np.uint64(first_area + k)
+            for area in range(first_area, last_area + 1):
+                a = np.uint64(area)
                 some, others = np.uint64(0), np.uint64(0)
                 for w in range(words):
                     some |= (hit[d, w] | ignored[d, w]) & masks[a, w]
@@ -252,7 +252,6 @@ def collect_hits(
                 counted[a, within] += others != 0
                 if some == 0 or others == 0:
                     continue
-                area = first_area + k
                 above = 0
                 for m in range(cuts):
                     above += counted[area, cuts - m]  # those within a cap are within all that are larger

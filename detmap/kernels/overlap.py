@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 class Cells(NamedTuple):
-    """Where each cell's detections and ground truth lie in their (category, image) order; int64, shape (c,) each."""
+    """Where each cell's detections and ground truth lie in their (image, category) order; int64, shape (c,) each."""
 
     detection_starts: Array
     detection_stops: Array
@@ -71,6 +71,7 @@ def box_areas(boxes: Boxes, begin: int, end: int, out: Array) -> None:
 
 @kernel
 def _grown(array: Array, used: int, needed: int) -> Array:
+    """Return a larger array that begins with the `used` values of this one."""
     grown = np.empty(max(needed, 2 * array.shape[0]), array.dtype)
     for i in range(used):  # a slice would compile its error message too, for a second and more
         grown[i] = array[i]
@@ -160,14 +161,12 @@ def box_candidates(
             stop = entered
             while stop < objects and not (sweep and x2 - right[stop, 0] + pixel <= 0.0):
                 stop += 1
-            if used + live + stop - entered > found.shape[0]:
-                found, iou = (
-                    _grown(found, used, used + live + stop - entered),
-                    _grown(iou, used, used + live + stop - entered),
-                )
+            met = live + stop - entered
+            if used + met > found.shape[0]:
+                found, iou = _grown(found, used, used + met), _grown(iou, used, used + met)
             d = row + left_names[at]
             first[d] = used
-            for i in range(live + stop - entered):
+            for i in range(met):
                 g = active[i] if i < live else entered + i - live
                 height = min(y2, right[g, 3]) - max(y1, right[g, 1]) + pixel
                 width = min(x2, right[g, 2]) - max(x1, right[g, 0]) + pixel

@@ -20,7 +20,7 @@ from detmap.kernels import innermost, kernel
 
 # What a field holds; the last two, an id that the line before often has too and an integer, only in lines.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER = range(6)
-# Those whose columns lie apart from the others.
+# Those whose columns lie apart from the others: they are looked up, and then no longer needed.
 APART = (ID, REPEATED)
 # Why a kernel stopped: at a record that begins at or after `stop`; after the list; at something not understood; with
 # the list of doubts full (empty it and call again).
@@ -117,6 +117,12 @@ def _before(flags: Any) -> Any:
     return count
 
 
+@innermost
+def _leading_digits(word: Any) -> Any:
+    """How many digits eight bytes begin with that were combined with those of zeros."""
+    return _before(((word + TO_HIGH) | word) & HIGHS)
+
+
 @kernel
 def _blank(data: Any, i: int, lines: bool) -> int:
     """The first position from `i` on that is not white space; a line feed is none where records are lines."""
@@ -136,7 +142,7 @@ def _eight_digits(word: Any) -> Any:
 
 @innermost
 def _last_digits(word: Any, n: int) -> Any:
-    """The number that the first `n` of eight bytes spell, 0 to 7 of them."""
+    """The number that the first `n` of eight bytes spell, 0 to 7 of them; of 8 no number that means anything."""
     return _eight_digits(word << (U56 - np.uint64(8 * n) & U63) << U8)  # a shift by 64 at once has no meaning
 
 
@@ -146,7 +152,7 @@ def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
     fits = True
     while True:
         word = _load(data, i) ^ DIGIT_ZEROS
-        n = _before(((word + TO_HIGH) | word) & HIGHS)
+        n = _leading_digits(word)
         if n == 0:
             return mantissa, i, fits
         if mantissa >= powers[np.uint64(19 - n)]:
@@ -165,19 +171,19 @@ def _plain_number(data: Any, i: int, powers: Any) -> Any:
     """
     i += np.int64(_byte(data, i) == 45)
     word = _load(data, i) ^ DIGIT_ZEROS
-    whole = _before(((word + TO_HIGH) | word) & HIGHS)
+    whole = _leading_digits(word)
     plain = (whole > 0) & (whole < 8) & ((whole == 1) | (word & BYTE != NOTHING))
     plain &= word >> (np.uint64(8 * whole) & U63) & BYTE == POINT
     mantissa = _last_digits(word, whole)
     i += whole + 1
     word = _load(data, i) ^ DIGIT_ZEROS
-    digits = _before(((word + TO_HIGH) | word) & HIGHS)
+    digits = _leading_digits(word)
     plain &= digits > 0
     more = 0
     if digits == 8:
         mantissa = mantissa * TEN_TO_EIGHT + _eight_digits(word)
         word = _load(data, i + 8) ^ DIGIT_ZEROS
-        more = _before(((word + TO_HIGH) | word) & HIGHS)
+        more = _leading_digits(word)
         plain &= (more < 8) & (whole + more <= 11)
         last = more
     else:

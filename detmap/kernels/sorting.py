@@ -130,7 +130,7 @@ def arrange_cells(
     Image *g* has the rows ``order[starts[g]:starts[g + 1]]``, which are sorted here. Written for every position are its
     image, its category, its rank within the cell and its score, and from ``out_starts[starts[begin]]`` on where the cells
     start. Where categories are `merged` an image is one cell, of category 0, whose rows still stand by category where
-    scores are equal. Without `scores` (empty) the rows of a cell keep their order.
+    scores are equal. Without `scores` (empty) the rows of a category keep their order.
     """
     bits = scores.view(np.uint64)
     longest = _longest(starts, begin, end)
@@ -140,18 +140,19 @@ def arrange_cells(
     cells = 0
     for g in range(begin, end):
         start, stop = starts[g], starts[g + 1]
-        # Whether scores fall already, as detectors mostly write them: then so they do in every category.
-        falling = scores.shape[0] == 0 or not merged
-        if falling and scores.shape[0]:
+        # Detectors mostly write an image's detections by descending score: then every category is in order too.
+        in_order = True
+        if scores.shape[0]:
+            in_order = not merged
             for i in range(start, stop):
                 keys[i - start] = _descending_key(bits[order[i]])
             for i in range(1, stop - start):
-                falling &= keys[i - 1] <= keys[i]
+                in_order &= keys[i - 1] <= keys[i]
         for i in range(start, stop):
             keys[i - start] = np.uint64(category[order[i]])
         _sort(keys, stop - start, order, start, spare_keys, spare_order, counts)
         first = start
-        while first < stop and not falling:
+        while first < stop and not in_order:
             after = first + 1
             while after < stop and (merged or category[order[after]] == category[order[first]]):
                 after += 1
@@ -175,7 +176,7 @@ def arrange_cells(
 
 
 class Rows(NamedTuple):
-    """The columns of a tally that stay with a detection; see `detmap.tally.Tally`. ``order`` may be empty."""
+    """The columns of a tally but for the category; see `detmap.tally.Tally`. ``order`` may be empty."""
 
     image: Array
     rank: Array
@@ -205,14 +206,15 @@ def scatter_rows(places: Array, begin: int, end: int, rows: Rows, out: Rows) -> 
 
 @kernel
 def sort_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array) -> None:
-    """Stably sort the rows of groups ``[begin, end)`` by descending score, and write which group each is of.
+    """Stably sort the rows of groups ``[begin, end)`` by descending score, where they are, and write which group each is of.
 
-    Group *g* has rows ``[starts[g], starts[g + 1])``.
+    Group *g* has rows ``[starts[g], starts[g + 1])``. A column is copied before its rows are put into their order: into
+    what the sort of the group leaves free.
     """
     longest = _longest(starts, begin, end)
     keys, spare_keys = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
     order, spare_order = np.empty(longest, np.int32), np.empty(longest, np.int32)
-    integers, floats = spare_keys.view(np.int64), spare_keys.view(np.float64)  # when a group is sorted they are free
+    integers, floats = spare_keys.view(np.int64), spare_keys.view(np.float64)
     counts = np.empty(256, np.int64)
     bits = rows.scores.view(np.uint64)
     for g in range(begin, end):
@@ -222,7 +224,7 @@ def sort_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array)
             keys[i] = _descending_key(bits[first + i])
             order[i] = i
             out_group[first + i] = g
-        _sort(keys, size, order, 0, spare_keys, spare_order, counts)
+        _sort(keys, size, order, np.int64(0), spare_keys, spare_order, counts)
         for i in range(size):
             spare_order[i] = rows.image[first + i]
         for i in range(size):

@@ -59,9 +59,10 @@ def _compiled(function: F, inlined: bool) -> F:
         return function
     # Neither the package's folder nor the user's cache folder can be written to: then it is compiled in every process.
     with suppress(RuntimeError):
-        compiled.enable_caching()
-        if type(getattr(compiled, "_cache", None)) is numba.core.caching.FunctionCache:
+        if hasattr(compiled, "_cache"):
             compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
+        else:
+            compiled.enable_caching()
     return cast(F, compiled)
 
 

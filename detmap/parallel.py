@@ -6,7 +6,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -17,6 +17,8 @@ from detmap.errors import OptionError
 
 T = TypeVar("T")
 _inside = threading.local()
+_pools: dict[int, ThreadPoolExecutor] = {}
+_lock = threading.Lock()
 
 
 def cores() -> int:
@@ -63,8 +65,32 @@ def run(task: Callable[[int, int], T], blocks: Sequence[tuple[int, int]], thread
     workers = min(thread_count(threads), len(blocks))
     if workers <= 1:
         return [task(begin, end) for begin, end in blocks]
-    with ThreadPoolExecutor(workers, "detmap", _enter_worker) as pool:
-        return list(pool.map(lambda block: task(*block), blocks))
+    futures = [_pool(workers).submit(task, begin, end) for begin, end in blocks]
+    try:
+        return [future.result() for future in futures]
+    finally:  # after an error too nothing goes on behind the caller's back
+        for future in futures:
+            future.cancel()
+        wait(futures)
+
+
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """Return the pool of so many threads. It stays: starting threads takes longer than many a task."""
+    with _lock:
+        if workers not in _pools:
+            _pools[workers] = ThreadPoolExecutor(workers, "detmap", _enter_worker)
+        return _pools[workers]
+
+
+def _forget_pools() -> None:
+    """A forked process has none of its parent's threads, nor whoever may have held the lock."""
+    global _lock
+    _pools.clear()
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pools)
 
 
 def executor(tasks: int, threads: int | None = None) -> ThreadPoolExecutor:

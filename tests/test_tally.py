@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
+import signal
+import time
+import warnings
 
 import naive
 import numpy as np
@@ -233,6 +237,36 @@ def test_blocks_run_in_order_and_within_one_another():
 
     assert parallel.run(nested, [(0, 1), (1, 2)], 2) == [(1, [0, 1])] * 2
     assert parallel.thread_count(3) == 3
+
+
+def test_a_forked_process_starts_threads_of_its_own():
+    parallel.run(lambda a, b: a, [(0, 1), (1, 2)], 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python says that forking beside threads is a risk
+        child = os.fork()
+    if not child:
+        os._exit(parallel.run(lambda a, b: a, [(0, 1), (1, 2)], 2) != [0, 1])
+    deadline = time.monotonic() + 60
+    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.01)
+    assert ended[1] == 0
+
+
+def test_nothing_goes_on_after_an_error():
+    running = []
+
+    def fail_or_last(begin, end):
+        if not begin:
+            raise ValueError("at once")
+        running.append(begin)
+        time.sleep(0.05)
+        running.remove(begin)
+
+    with pytest.raises(ValueError, match="at once"):
+        parallel.run(fail_or_last, [(i, i + 1) for i in range(9)], 2)
+    assert not running
 
 
 def test_an_error_in_a_block_is_raised():

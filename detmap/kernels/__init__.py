@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 import numba.core.caching
-import numba.core.runtime
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
@@ -31,6 +31,20 @@ def innermost(function: F) -> F:
     return _compiled(function, True)
 
 
+class _Kept(numba.core.caching.CompileResultCacheImpl):
+    """What is kept of a compiled kernel: all but the environments of numba's own functions.
+
+    An environment is where a function would look for globals at run time. Loading one imports its module, and numba's
+    module of array functions, which `np.empty` in a kernel names, takes longer to import than all kernels to load.
+    """
+
+    def reduce(self, data: Any) -> tuple[Any, ...]:
+        """Return what `data`, a compilation's result, is made from again."""
+        *kept, environments = super().reduce(data)  # type: ignore[no-untyped-call]
+        ours = [environment for environment in environments if environment.globals["__name__"].startswith("detmap.")]
+        return (*kept, ours)
+
+
 class _Cache(numba.core.caching.FunctionCache):
     """numba's cache on disk, which loads a kernel without setting up what only compiling one needs.
 
@@ -38,19 +52,27 @@ class _Cache(numba.core.caching.FunctionCache):
     The names are numba's own affair, the same from 0.60 to 0.68; where one of them is gone its cache is used as it is.
     """
 
+    _impl_class = _Kept
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what an earlier process has left, or None."""
         try:
-            initialize, guard, load = (
-                numba.core.runtime.rtsys.initialize,  # type: ignore[attr-defined]
-                self._guard_against_spurious_io_errors,
-                self._load_overload,
-            )
-        except AttributeError:
+            guard, load = self._guard_against_spurious_io_errors, self._load_overload
+            _name_runtime()
+        except (AttributeError, ImportError):
             return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        initialize(target_context)  # what kernels allocate memory with
         with guard():
             return load(sig, target_context)  # type: ignore[no-untyped-call]
+
+
+@cache
+def _name_runtime() -> None:
+    """Tell the linker where numba's functions are that kernels allocate memory with."""
+    from llvmlite import binding
+    from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
+
+    for name, address in _nrt_python.c_helpers.items():
+        binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
 def _compiled(function: F, inlined: bool) -> F:

@@ -96,11 +96,11 @@ class COCO:
         self.imgs: dict[Any, Any] = {}
         self.imgToAnns, self.catToImgs = defaultdict(list), defaultdict(list)
         if annotation_file is not None:
-            print("loading annotations into memory...")
+            self._say("loading annotations into memory...")
             tic = time.time()
             dataset = _load_json(annotation_file)
             assert type(dataset) is dict, f"annotations must be a JSON object, not a {type(dataset).__name__}"
-            print(f"Done (t={time.time() - tic:0.2f}s)")
+            self._say(f"Done (t={time.time() - tic:0.2f}s)")
             self.dataset = dataset
             self.createIndex()
 
@@ -121,11 +121,17 @@ class COCO:
         for name, value in zip(("dataset", *_INDICES), (dataset, *_index(dataset)), strict=True):
             self.__dict__.setdefault(name, value)
 
+    def _say(self, text: Any) -> None:
+        print(text)
+
+    def _empty(self) -> COCO:
+        return COCO()
+
     def createIndex(self) -> None:
         """Make the indices of ``dataset`` anew."""
-        print("creating index...")
+        self._say("creating index...")
         made = _index(self.dataset)
-        print("index created!")
+        self._say("index created!")
         self.__dict__.pop("_results", None)
         for name, value in zip(_INDICES, made, strict=True):
             setattr(self, name, value)
@@ -216,7 +222,7 @@ class COCO:
             "info": copy.deepcopy(self.dataset.get("info", {})),
             "images": list(self.dataset["images"]),
         }
-        print("Loading and preparing results...")
+        self._say("Loading and preparing results...")
         tic = time.time()
         if type(resFile) is str:
             anns = _load_json(resFile)
@@ -248,16 +254,16 @@ class COCO:
             if extend is not None and not waiting:
                 for number, ann in enumerate(anns, 1):
                     extend(number, ann)
-        print(f"DONE (t={time.time() - tic:0.2f}s)")
-        res = COCO()
+        self._say(f"DONE (t={time.time() - tic:0.2f}s)")
+        res = self._empty()
         if waiting and images is not None:
-            print("creating index...")
+            self._say("creating index...")
             index = dict(zip(_INDICES, _index(dataset), strict=True))
             res.imgs, res.cats = index["imgs"], index["cats"]
             for name in _DERIVED:
                 del res.__dict__[name]
             res.__dict__["_results"] = Results(dataset, anns, images)
-            print("index created!")
+            self._say("index created!")
         else:
             res.dataset = {**dataset, "annotations": anns}
             res.createIndex()
@@ -265,14 +271,14 @@ class COCO:
 
     def loadNumpyAnnotations(self, data: Any) -> list[dict[str, Any]]:
         """Return the records of rows of image id, x, y, width, height, score, category id."""
-        print("Converting ndarray to lists...")
+        self._say("Converting ndarray to lists...")
         assert type(data) is np.ndarray
-        print(data.shape)
+        self._say(data.shape)
         assert data.shape[1] == 7
         records = []
         for i, (image, x, y, width, height, score, category) in enumerate(data):
             if i % 1_000_000 == 0:
-                print(f"{i}/{data.shape[0]}")
+                self._say(f"{i}/{data.shape[0]}")
             box = [x, y, width, height]
             records.append({"image_id": int(image), "bbox": box, "score": score, "category_id": int(category)})
         return records

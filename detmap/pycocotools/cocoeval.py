@@ -58,7 +58,7 @@ class COCOeval:
 
     def __init__(self, cocoGt: Any = None, cocoDt: Any = None, iouType: str = _MASK) -> None:
         if not iouType:
-            print("iouType not specified. use default iouType segm")
+            self._say("iouType not specified. use default iouType segm")
         self.cocoGt = cocoGt
         self.cocoDt = cocoDt
         self.evalImgs = defaultdict(list)
@@ -96,6 +96,9 @@ class COCOeval:
         for name, value in zip(_INSIDE, made, strict=True):
             self.__dict__.setdefault(name, value)
 
+    def _say(self, text: str) -> None:
+        print(text)
+
     def _whole(self) -> bool:
         """Return whether the steps of `evaluate` are detmap's own, so that they may be taken all at once."""
         return all(
@@ -125,12 +128,12 @@ class COCOeval:
     def evaluate(self) -> None:
         """Match the detections of every image with its ground truth."""
         tic = time.time()
-        print("Running per image evaluation...")
+        self._say("Running per image evaluation...")
         p = self.params
         if p.useSegm is not None:
             p.iouType = _MASK if p.useSegm == 1 else _BOX
-            print(f"useSegm (deprecated) is not None. Running {p.iouType} evaluation")
-        print(f"Evaluate annotation type *{p.iouType}*")
+            self._say(f"useSegm (deprecated) is not None. Running {p.iouType} evaluation")
+        self._say(f"Evaluate annotation type *{p.iouType}*")
         p.imgIds = list(np.unique(p.imgIds))
         if p.useCats:
             p.catIds = list(np.unique(p.catIds))
@@ -138,7 +141,7 @@ class COCOeval:
         self.params = p
         if not self._evaluate_whole():
             self._evaluate_images()
-        print(f"DONE (t={time.time() - tic:0.2f}s).")
+        self._say(f"DONE (t={time.time() - tic:0.2f}s).")
 
     def _evaluate_whole(self) -> bool:
         if self.params.iouType != _BOX or not self._whole():
@@ -197,13 +200,13 @@ class COCOeval:
         p : Params, optional
             Selects among what was evaluated; by default ``params``.
         """
-        print("Accumulating evaluation results...")
+        self._say("Accumulating evaluation results...")
         tic = time.time()
         whole: fast.Snapshot | None = self.__dict__.get("_snapshot")
         if "evalImgs" in self.__dict__ or (whole is not None and self._paramsEval is not whole.params):
             whole = None
         if whole is None and not self.evalImgs:
-            print("Please run evaluate() first")
+            self._say("Please run evaluate() first")
         if p is None:
             p = self.params
         p.catIds = p.catIds if p.useCats == 1 else [-1]
@@ -216,7 +219,7 @@ class COCOeval:
             "date": datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S"),
             **arrays,
         }
-        print(f"DONE (t={time.time() - tic:0.2f}s).")
+        self._say(f"DONE (t={time.time() - tic:0.2f}s).")
 
     def summarize(self) -> None:
         """Print the twelve numbers (keypoints: ten) and put them into ``stats``."""
@@ -241,7 +244,9 @@ class COCOeval:
         mean = np.mean(defined) if len(defined) else -1
         name, short = ("Average Precision", "(AP)") if ap == 1 else ("Average Recall", "(AR)")
         overlap = f"{p.iouThrs[0]:0.2f}:{p.iouThrs[-1]:0.2f}" if iouThr is None else f"{iouThr:0.2f}"
-        print(f" {name:<18} {short} @[ IoU={overlap:<9} | area={areaRng:>6s} | maxDets={maxDets:>3d} ] = {mean:0.3f}")
+        self._say(
+            f" {name:<18} {short} @[ IoU={overlap:<9} | area={areaRng:>6s} | maxDets={maxDets:>3d} ] = {mean:0.3f}"
+        )
         return mean
 
     def __str__(self) -> str:

@@ -8,15 +8,15 @@ from importlib.util import find_spec
 from types import ModuleType, TracebackType
 from typing import Any
 
-from detmap.pycocotools import coco, cocoeval, mask
+from detmap.pycocotools import coco, cocoeval, faster, mask
 
 #: Module and name to what stands there instead.
 _NAMES = {
     ("pycocotools.coco", "COCO"): coco.COCO,
     ("pycocotools.cocoeval", "COCOeval"): cocoeval.COCOeval,
     ("pycocotools.cocoeval", "Params"): cocoeval.Params,
-    ("faster_coco_eval", "COCO"): coco.COCO,
-    ("faster_coco_eval", "COCOeval_faster"): cocoeval.COCOeval,
+    ("faster_coco_eval", "COCO"): faster.COCO,
+    ("faster_coco_eval", "COCOeval_faster"): faster.COCOeval_faster,
 }
 _MODULES = {"coco": coco, "cocoeval": cocoeval, "mask": mask}
 

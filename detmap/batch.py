@@ -425,8 +425,9 @@ def _score(
         if key in known:
             return key, None
         identity = {"key": key, "content": f"sha256:{content}"}
-    detections = files.read_detections(path, ground_truth, options.unknown_images)
-    result = DetectionResult(match(ground_truth, detections, options.protocol))
+    # Not held here, so that `match` can let the detections go before it ranks.
+    tally = match(ground_truth, files.read_detections(path, ground_truth, options.unknown_images), options.protocol)
+    result = DetectionResult(tally)
     document = {**identity, **result.to_dict()}
     if options.replicates:
         made = bootstrap(result, options.replicates, options.seed, bca=options.bca)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import parallel
 from detmap.errors import InputError, OptionError
-from detmap.hits import Curve
+from detmap.hits import Curve, best_f1
 from detmap.kernels import matching, overlap, readonly, sorting
 from detmap.protocols import UNLIMITED, AreaRanges, Protocol, resolve
 from detmap.results import Result
@@ -430,6 +429,14 @@ class DetectionResult(Result):
 
         The mean of the whole selection at once, as pycocotools takes it: a mean of means differs in the last bit.
         """
+        values = self._values(kind, iou, area, cap)
+        if category is not None:
+            values = values[..., category]
+        defined = values[~np.isnan(values)]
+        return float(np.mean(defined)) if defined.size else float("nan")
+
+    def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
+        """Return what a metric is the mean of: by threshold, recall (but for AR), and category."""
         if kind == "AR":
             values = self.recall[:, :, area, cap]
         elif self.protocol.interpolation == "grid":
@@ -439,10 +446,16 @@ class DetectionResult(Result):
         if iou is not None:
             t = self._find_threshold(iou)
             values = values[:0] if t is None else values[t : t + 1]
-        if category is not None:
-            values = values[..., category]
-        defined = values[~np.isnan(values)]
-        return float(np.mean(defined)) if defined.size else float("nan")
+        return values
+
+    def _by_category(self, iou: float | None) -> NDArray[np.float64]:
+        """Return `_mean` of the AP of every category at once, over the whole area range and the largest cap."""
+        values = self._values("AP", iou, 0, len(self.protocol.max_dets) - 1)
+        if not values.size:  # no such threshold
+            return np.full(len(self.categories), np.nan)
+        # One category's values lie side by side, in the order in which `_mean` takes them: then numpy adds as it does there.
+        side_by_side = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(len(self.categories), -1)
+        return np.asarray(side_by_side.mean(axis=1))
 
     def _find_threshold(self, iou: float) -> int | None:
         """Return which threshold is `iou`, but for the rounding of one that was computed; None if there is none."""
@@ -474,34 +487,24 @@ class DetectionResult(Result):
         ``false_negatives``, and ``best_f1``: the ``score`` at which F1 is best when everything from that score up is kept,
         with its ``f1``, ``precision`` and ``recall``, at IoU 0.5 (or the first threshold); NaN without ground truth.
         """
-        tally, last = self.tally, len(self.protocol.max_dets) - 1
-        starts, positives = tally.class_starts, tally.positives[:, 0]
-        thresholds = self.protocol.iou_thresholds
-        found = tally.hit_counts[:, 0].T
-        skipped = [
-            np.bincount(tally.category[tally.bit(tally.ignored, 0, t)], minlength=len(self.categories))
-            for t in range(len(thresholds))
-        ]
-        count = np.diff(starts)
-        f1_at = self._find_threshold(0.5) or 0
-        return [
-            {
-                "category_id": key,
-                "category": name,
-                "AP": self._mean("AP", None, 0, last, k),
-                "AP50": self._mean("AP", 0.5, 0, last, k),
-                "AP75": self._mean("AP", 0.75, 0, last, k),
-                "positives": int(positives[k]),
-                "detections": int(count[k]),
-                "true_positives": found[:, k].tolist(),
-                "false_positives": [
-                    int(count[k] - hits[k] - rest[k]) for hits, rest in zip(found, skipped, strict=True)
-                ],
-                "false_negatives": (positives[k] - found[:, k]).tolist(),
-                "best_f1": self._curve(k, f1_at).best_f1(int(positives[k])),
-            }
-            for k, (key, name) in enumerate(self.categories)
-        ]
+        tally, positives = self.tally, self.tally.positives[:, 0]
+        found, skipped = tally.hit_counts[:, 0], tally.ignored_counts(0)
+        count = np.diff(tally.class_starts)
+        best = best_f1(
+            tally.class_starts, tally.scores, tally.hit, tally.ignored, self._find_threshold(0.5) or 0, positives
+        )
+        columns: dict[str, Sequence[Any]] = {
+            "category_id": [key for key, _ in self.categories],
+            "category": [name for _, name in self.categories],
+            **{name: self._by_category(iou).tolist() for name, iou in (("AP", None), ("AP50", 0.5), ("AP75", 0.75))},
+            "positives": positives.tolist(),
+            "detections": count.tolist(),
+            "true_positives": found.tolist(),
+            "false_positives": (count[:, None] - found - skipped).tolist(),
+            "false_negatives": (positives[:, None] - found).tolist(),
+            "best_f1": best,
+        }
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def _curve(self, k: int, t: int) -> Curve:
         tally, starts = self.tally, self.tally.class_starts
@@ -636,7 +639,7 @@ class DetectionResult(Result):
         return {
             "protocol": self.protocol.to_dict(),
             "metrics": dict(self),
-            "per_category": copy.deepcopy(self.per_category),
+            "per_category": [{name: _copied(value) for name, value in row.items()} for row in self.per_category],
             "notices": dict(self.notices),
         }
 
@@ -652,6 +655,10 @@ class DetectionResult(Result):
         if name in metrics:
             return metrics[name]
         raise AttributeError(f"no attribute or metric {name!r}; metrics: {', '.join(list(metrics)[:20])}")
+
+
+def _copied(value: Any) -> Any:
+    return value.copy() if isinstance(value, list | dict) else value
 
 
 _Row = tuple[str, float | None, int, int, int | None]

@@ -403,6 +403,23 @@ def average_precision(
     return float(hits.average_precision(interpolation, epsilon)[0])
 
 
+def best_f1(
+    starts: ArrayLike,
+    scores: NDArray[np.float64],
+    hit: NDArray[np.uint64],
+    ignored: NDArray[np.uint64],
+    bit: int,
+    positives: ArrayLike,
+) -> list[dict[str, float]]:
+    """Return `Curve.best_f1` of many rankings, whose flags are bits as in `detmap.tally.Tally`."""
+    best = np.empty((np.size(starts) - 1, 4))
+    curves.best_f1(
+        readonly(starts, np.int64), readonly(scores, np.float64), readonly(hit, np.uint64), readonly(ignored, np.uint64),
+        bit, readonly(positives, np.int64), best,
+    )  # fmt: skip
+    return [dict(zip(("f1", "score", "precision", "recall"), row, strict=True)) for row in best.tolist()]
+
+
 @dataclass(frozen=True, eq=False)
 class Curve:
     """Precision and recall of one ranking, item by item.
@@ -452,21 +469,9 @@ class Curve:
         dict
             ``f1``, ``score``, ``precision``, ``recall``; all NaN without positives or items.
         """
-        names = ("f1", "score", "precision", "recall")
-        if not positives or not self.scores.size:
-            return dict.fromkeys(names, float("nan"))
-        ends = np.flatnonzero(np.append(self.scores[1:] != self.scores[:-1], True))
-        hits = np.rint(self.recall[ends] * positives)
-        f1 = 2 * hits / (ends + 1 + positives)
-        best = int(np.argmax(f1))
-        at = ends[best]
-        return dict(
-            zip(
-                names,
-                map(float, (f1[best], self.scores[at], hits[best] / (at + 1), hits[best] / positives)),
-                strict=True,
-            )
-        )
+        hits = np.rint(np.nan_to_num(self.recall) * positives)  # NaN without positives
+        flags = readonly(np.diff(hits, prepend=0.0)[: self.scores.size, None], np.uint64)
+        return best_f1([0, self.scores.size], self.scores, flags, np.zeros_like(flags), 0, [positives])[0]
 
 
 def precision_recall_curve(

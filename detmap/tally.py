@@ -22,7 +22,7 @@ from detmap.protocols import Protocol
 from detmap.tables import locate
 
 #: The rankings are made in about so many blocks.
-_BLOCKS = 32
+_BLOCKS = 16
 
 #: The columns of a saved tally, in the order in which they are saved, and their types.
 _COLUMNS = {
@@ -231,9 +231,20 @@ class Tally(Frozen):
     @cached_property
     def hit_counts(self) -> NDArray[np.int64]:
         """The numbers of hits within the largest cap, in ranking order, shape (K, A, T)."""
+        return self._count(self.hit)
+
+    def ignored_counts(self, area: int) -> NDArray[np.int64]:
+        """Return how many detections are ignored in an area range, of those within the largest cap, shape (K, T)."""
+        thresholds = len(self.protocol.iou_thresholds)
+        bits = np.zeros(64 * self.ignored.shape[1], np.uint8)
+        bits[area * thresholds : (area + 1) * thresholds] = 1
+        mask = np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
+        return self._count(readonly(self.ignored & mask, np.uint64))[:, area]
+
+    def _count(self, words: NDArray[np.uint64]) -> NDArray[np.int64]:
         shape = (len(self.categories), len(self.protocol.area_ranges), len(self.protocol.iou_thresholds))
-        counts = np.zeros((shape[0], 64 * self.hit.shape[1]), np.int64)
-        matching.count_bits(self.class_starts, self.hit, counts)
+        counts = np.zeros((shape[0], 64 * words.shape[1]), np.int64)
+        matching.count_bits(self.class_starts, words, counts)
         return counts[:, : shape[1] * shape[2]].reshape(shape)
 
     def bit(self, words: NDArray[np.uint64], area: int, threshold: int) -> NDArray[np.bool_]:

@@ -571,3 +571,30 @@ def weighted_points(scores: Array, truth: Array, weights: Array, order: Array, r
             precision[points] = right / total if total else 0.0
             points += 1
     return points
+
+
+@kernel
+def best_f1(
+    starts: Array, scores: Array, hit: Array, ignored: Array, bit: int, positives: Array, out_best: Array
+) -> None:
+    """Write (f1, score, precision, recall) where F1 of each ranking is best; NaN without positives or items that count.
+
+    Ranking *r* has rows ``[starts[r], starts[r + 1])``, of which those count that are not `ignored`. Rows of equal score
+    enter together; of equally good scores the highest is taken. `bit` is where the words (n, W) hold the flags.
+    """
+    word, shift, one = bit >> 6, np.uint64(bit & 63), np.uint64(1)
+    for r in range(starts.shape[0] - 1):
+        for column in range(4):
+            out_best[r, column] = np.nan
+        items, hits, most = 0, 0, -1.0
+        stop = starts[r + 1] if positives[r] else starts[r]
+        for i in range(starts[r], stop):
+            counted = ((ignored[i, word] >> shift) & one) == 0
+            items += counted
+            hits += counted and ((hit[i, word] >> shift) & one) != 0
+            if items and (i + 1 == stop or scores[i + 1] != scores[i]):
+                f1 = 2.0 * hits / (items + positives[r])
+                if f1 > most:
+                    most = f1
+                    out_best[r, 0], out_best[r, 1] = f1, scores[i]
+                    out_best[r, 2], out_best[r, 3] = hits / items, hits / positives[r]

@@ -60,6 +60,37 @@ def _descending_key(bits: Any) -> Any:
 
 
 @kernel
+def _place(
+    keys: Array,
+    order: Array,
+    first: int,
+    size: int,
+    shift: Any,
+    out_keys: Array,
+    out_order: Array,
+    out_first: int,
+    counts: Array,
+) -> None:
+    """Stably sort by one byte of the keys, from one pair of arrays into another; their orders begin at different places."""
+    byte = np.uint64(255)
+    for value in range(256):
+        counts[value] = 0
+    for i in range(size):
+        counts[(keys[i] >> shift) & byte] += 1
+    total = 0
+    for value in range(256):
+        count = counts[value]
+        counts[value] = total
+        total += count
+    for i in range(size):
+        value = (keys[i] >> shift) & byte
+        at = counts[value]
+        counts[value] = at + 1
+        out_keys[at] = keys[i]
+        out_order[out_first + at] = order[first + i]
+
+
+@kernel
 def _sort(
     keys: Array, size: int, order: Array, first: int, spare_keys: Array, spare_order: Array, counts: Array
 ) -> None:
@@ -75,31 +106,22 @@ def _sort(
                 j -= 1
             keys[j], order[first + j] = key, item
         return
-    byte, zero = np.uint64(255), np.uint64(0)
-    differing = zero
+    differing = np.uint64(0)
     for i in range(1, size):
         differing |= keys[i] ^ keys[0]
+    moved = False
     for digit in range(8):
         shift = np.uint64(8 * digit)
-        if (differing >> shift) & byte == zero:  # three of scores that were single precision, and most of small keys
+        if (differing >> shift) & np.uint64(255) == 0:  # three of scores that were single precision, most of small keys
             continue
-        for value in range(256):
-            counts[value] = 0
+        if moved:
+            _place(spare_keys, spare_order, np.int64(0), size, shift, keys, order, first, counts)
+        else:
+            _place(keys, order, first, size, shift, spare_keys, spare_order, np.int64(0), counts)
+        moved = not moved
+    if moved:
         for i in range(size):
-            counts[(keys[i] >> shift) & byte] += 1
-        total = 0
-        for value in range(256):
-            count = counts[value]
-            counts[value] = total
-            total += count
-        for i in range(size):
-            value = (keys[i] >> shift) & byte
-            spare_keys[counts[value]] = keys[i]
-            spare_order[counts[value]] = order[first + i]
-            counts[value] += 1
-        for i in range(size):
-            keys[i] = spare_keys[i]
-            order[first + i] = spare_order[i]
+            keys[i], order[first + i] = spare_keys[i], spare_order[i]
 
 
 @kernel

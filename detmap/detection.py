@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from detmap import parallel
 from detmap.errors import InputError, OptionError
 from detmap.hits import Curve, best_f1
-from detmap.kernels import matching, overlap, readonly, sorting
+from detmap.kernels import allocate, matching, overlap, readonly, sorting
 from detmap.protocols import UNLIMITED, AreaRanges, Protocol, resolve
 from detmap.results import Result
 from detmap.tables import Detections, GroundTruth, Ids, check_pair, locate, select
@@ -126,22 +126,24 @@ class _Side:
         sorting.group_by(readonly(image, np.int32), readonly(rows, np.int32), order, starts)
         starts = readonly(starts, np.int64)
         given = readonly(() if scores is None else scores, np.float64)
-        out_image, out_category, out_rank = (np.empty(order.size, np.int32) for _ in range(3))
-        out_scores, cells = np.empty(order.size if scores is not None else 0), np.empty(order.size, np.int64)
-        columns = order, out_image, out_category, out_rank, out_scores
+        out_image, out_category, out_rank, out_scores = allocate(
+            *[(order.size, np.int32)] * 3, (order.size if scores is not None else 0, np.float64)
+        )
+        cells = np.empty(order.size, np.int64)
+        arranged = order, out_image, out_category, out_rank, out_scores
         codes = readonly(category, np.int32)
 
         def arrange(begin: int, end: int) -> NDArray[np.int64]:
-            count = sorting.arrange_cells(starts, codes, given, merged, begin, end, *columns, cells)
+            count = sorting.arrange_cells(starts, codes, given, merged, begin, end, *arranged, cells)
             return cells[starts[begin] : starts[begin] + count]
 
         found = parallel.run(arrange, parallel.cut(starts, threads), threads)
         cell_starts = np.concatenate([*found, [order.size]])
         if order.size and out_rank.max() >= cap:
             within = out_rank < cap
-            columns = order[within], out_image[within], out_category[within], out_rank[within], out_scores[within]
+            arranged = order[within], out_image[within], out_category[within], out_rank[within], out_scores[within]
             cell_starts = np.concatenate(([0], np.cumsum(np.minimum(np.diff(cell_starts), cap))))
-        order, out_image, out_category, out_rank, out_scores = columns
+        order, out_image, out_category, out_rank, out_scores = arranged
         return cls(
             readonly(order, np.int32),
             readonly(out_image, np.int32),
@@ -302,7 +304,7 @@ def _match_cells(
     bounds = np.nextafter(given, np.inf) if protocol.strict else bounds
     thresholds = readonly(bounds, np.float64)
     ranges = readonly([(low, high) for _, low, high in protocol.area_ranges], np.float64)
-    hit, ignored = np.empty((count, words), np.uint64), np.empty((count, words), np.uint64)
+    hit, ignored = allocate(*[((count, words), np.uint64)] * 2)
 
     def miss(begin: int, end: int) -> None:
         areas = np.empty(end - begin)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from detmap import parallel
 from detmap.errors import DetmapError, StateError
 from detmap.hits import Hits
-from detmap.kernels import Frozen, matching, readonly, sorting
+from detmap.kernels import Frozen, allocate, matching, readonly, sorting
 from detmap.protocols import Protocol
 from detmap.tables import locate
 
@@ -193,14 +193,14 @@ class Tally(Frozen):
         del order
         places, starts = readonly(places, np.int32), readonly(starts, np.int64)
         rows = sorting.Rows(*(getattr(self, name) for name in sorting.Rows._fields))
-        ranked = sorting.Rows(*(np.empty_like(column) for column in rows))
+        category, *made = allocate((len(self), np.int32), *((column.shape, column.dtype) for column in rows))
+        ranked = sorting.Rows(*made)
         parallel.run(
             lambda begin, end: sorting.scatter_rows(places, begin, end, rows, ranked),
             parallel.even(len(self), threads),
             threads,
         )
         # A category's rows lie together now, and fit into a cache or nearly so while they are sorted.
-        category = np.empty(len(self), np.int32)
         parallel.run(
             lambda begin, end: sorting.sort_rows(starts, begin, end, ranked, category),
             parallel.cut(starts, threads),

@@ -79,6 +79,17 @@ def test_sort_of_sizes_around_the_switch(size, kind):
     assert values[naive.by_score(values.tolist())].tolist()[0] == np.nanmax(values)
 
 
+@pytest.mark.parametrize("near", [2, 8, 300])
+def test_sort_of_scores_that_share_the_upper_half_of_their_bits(near):
+    """A few that do are put right after the upper bytes; where many do, every byte is sorted by."""
+    rng = np.random.default_rng(near)
+    values = rng.random(600 // near).repeat(near) + rng.integers(0, 9, 600 // near * near) * 2.0**-53
+    values = rng.permutation(np.concatenate([values, values[:40]]))  # equal ones too
+    uppers = values.view(np.uint64) >> 32
+    assert 1 < np.unique(uppers).size < np.unique(values).size
+    assert sorted_rows(values, [0, values.size]) == naive.by_score(values.tolist())
+
+
 @settings(max_examples=examples(200))
 @given(st.integers(1, 6).flatmap(lambda g: st.tuples(st.just(g), st.lists(st.integers(0, g - 1)))), st.booleans())
 def test_scatter_rows(case, with_order):

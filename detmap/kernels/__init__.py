@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -121,3 +122,18 @@ def readonly(array: Any, dtype: DTypeLike) -> NDArray[Any]:
     view: NDArray[Any] = np.ascontiguousarray(array, dtype=dtype).view()
     view.setflags(write=False)
     return view
+
+
+def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[Any]]:
+    """Return a new array of every shape and dtype, in one piece of memory: for columns that live together.
+
+    The system hands out a large piece in large pages, where numpy asks for them (from 4 MiB on), and a small one page by
+    page as each is first written to, which takes longer than writing it. Columns begin at multiples of 64 bytes.
+    """
+    sizes = [int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in columns]
+    starts = list(accumulate((-(-size // 64) * 64 for size in sizes), initial=0))
+    whole = np.empty(starts[-1], np.uint8)
+    return [
+        whole[start : start + size].view(dtype).reshape(shape)
+        for start, size, (shape, dtype) in zip(starts, sizes, columns, strict=False)
+    ]

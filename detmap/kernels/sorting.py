@@ -91,27 +91,21 @@ def _place(
 
 
 @kernel
-def _sort(
-    keys: Array, size: int, order: Array, first: int, spare_keys: Array, spare_order: Array, counts: Array
+def _by_bytes(
+    keys: Array,
+    order: Array,
+    first: int,
+    size: int,
+    differing: Any,
+    lowest: int,
+    spare_keys: Array,
+    spare_order: Array,
+    counts: Array,
 ) -> None:
-    """Stably sort ``order[first:first + size]`` by ascending ``keys[:size]``, 64 bits each, which move along.
-
-    A few by insertion, more by counting the bytes in which they differ.
-    """
-    if size <= _SMALL:
-        for i in range(1, size):
-            key, item, j = keys[i], order[first + i], i
-            while j > 0 and keys[j - 1] > key:
-                keys[j], order[first + j] = keys[j - 1], order[first + j - 1]
-                j -= 1
-            keys[j], order[first + j] = key, item
-        return
-    differing = np.uint64(0)
-    for i in range(1, size):
-        differing |= keys[i] ^ keys[0]
+    """Stably sort by the bytes of the keys from the `lowest` on; by those alone in which they differ."""
     moved = False
-    for digit in range(8):
-        shift = np.uint64(8 * digit)
+    for byte in range(lowest, 8):
+        shift = np.uint64(8 * byte)
         if (differing >> shift) & np.uint64(255) == 0:  # three of scores that were single precision, most of small keys
             continue
         if moved:
@@ -122,6 +116,43 @@ def _sort(
     if moved:
         for i in range(size):
             keys[i], order[first + i] = spare_keys[i], spare_order[i]
+
+
+@kernel
+def _settle(keys: Array, order: Array, first: int, size: int, limit: int) -> bool:
+    """Stably sort by insertion; give up, with equal keys in order still, where that takes more than `limit` moves."""
+    for i in range(1, size):
+        key, item, j = keys[i], order[first + i], i
+        while j > 0 and keys[j - 1] > key:
+            keys[j], order[first + j] = keys[j - 1], order[first + j - 1]
+            j -= 1
+        keys[j], order[first + j] = key, item
+        limit -= i - j
+        if limit < 0:
+            return False
+    return True
+
+
+@kernel
+def _sort(
+    keys: Array, size: int, order: Array, first: int, spare_keys: Array, spare_order: Array, counts: Array
+) -> None:
+    """Stably sort ``order[first:first + size]`` by ascending ``keys[:size]``, 64 bits each, which move along.
+
+    A few by insertion, more by counting bytes.
+    """
+    if size <= _SMALL:
+        _settle(keys, order, first, size, size * size)
+        return
+    differing = np.uint64(0)
+    for i in range(1, size):
+        differing |= keys[i] ^ keys[0]
+    if differing >> np.uint64(32):
+        # Few scores share the upper half of their bits: what is left to do then is little, or is done from the start.
+        _by_bytes(keys, order, first, size, differing, np.int64(4), spare_keys, spare_order, counts)
+        if _settle(keys, order, first, size, 4 * size):
+            return
+    _by_bytes(keys, order, first, size, differing, np.int64(0), spare_keys, spare_order, counts)
 
 
 @kernel

@@ -229,6 +229,9 @@ def collect_hits(
     counted = np.empty((areas, cuts + 1), np.int64)  # by area, and by how many caps a detection is within
     skipped = np.empty((areas, per_area), np.int64)
     masks = _range_bits(areas, thresholds, words)
+    lowest_bits = np.uint64(0)  # of every area range in the first word
+    for area in range(areas):
+        lowest_bits |= np.uint64(1) << np.uint64(area * thresholds & 63)
     at = begin
     while at < end:
         c = at // (areas * per_area)
@@ -243,6 +246,12 @@ def collect_hits(
             within = np.uint64(0)
             for m in range(cuts):
                 within += np.uint64(ranks[d] < caps[m])
+            # Nearly all are misses that count in an area range at every threshold or at none.
+            lowest = ignored[d, 0] & lowest_bits
+            if words == 1 and hit[d, 0] == 0 and ignored[d, 0] == lowest * masks[0, 0]:
+                for area in range(areas):
+                    counted[area, within] += np.int64(~(lowest >> np.uint64(area * thresholds)) & np.uint64(1))
+                continue
             for area in range(first_area, last_area + 1):
                 a = np.uint64(area)
                 some, others = np.uint64(0), np.uint64(0)

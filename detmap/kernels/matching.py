@@ -56,8 +56,7 @@ def mark_misses(areas: Array, ranges: Array, thresholds: int, begin: int, end: i
             hit[d, w] = np.uint64(0)
             outside = np.uint64(0)
             for a in range(ranges.shape[0]):
-                if area < ranges[a, 0] or area > ranges[a, 1]:
-                    outside |= bits[a, w]
+                outside |= np.uint64((area < ranges[a, 0]) | (area > ranges[a, 1])) * bits[a, w]
             ignored[d, w] = outside
 
 

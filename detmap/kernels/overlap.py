@@ -133,8 +133,11 @@ def box_candidates(
     iou = np.empty(rows + 16, np.float64)
     left, left_names = np.empty((most, 5)), np.empty(most, np.int64)  # the cell's detections: x1, y1, x2, y2, area
     right, right_names = np.empty((widest, 5)), np.empty(widest, np.int64)  # and its ground truth
+    right_weights = np.empty(widest)  # how much of its area counts: none of a crowd's
     active = np.empty(widest, np.int64)  # what the sweep has reached and not yet left behind
     pixel = detections.pixel
+    # Most pairs are far below the lowest overlap of interest: a product tells them, where the quotient takes longer.
+    hopeless = max(lowest, 0.0) * (1.0 - 1e-6)
     used, row = 0, 0
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
@@ -142,6 +145,8 @@ def box_candidates(
         sweep = objects >= 8 and count * objects >= 512 and lowest > 0.0
         _place(detections, cells.detection_starts[c], count, sweep, left, left_names)
         _place(ground_truth, start, objects, sweep, right, right_names)
+        for g in range(objects):
+            right_weights[g] = 0.0 if crowd[ground_truth.order[start + right_names[g]]] else 1.0
         live, entered = 0, 0
         for at in range(count):
             x1, y1, x2, y2, area = left[at, 0], left[at, 1], left[at, 2], left[at, 3], left[at, 4]
@@ -168,13 +173,15 @@ def box_candidates(
             first[d] = used
             for i in range(met):
                 g = active[i] if i < live else entered + i - live
-                height = min(y2, right[g, 3]) - max(y1, right[g, 1]) + pixel
-                width = min(x2, right[g, 2]) - max(x1, right[g, 0]) + pixel
+                height = max(min(y2, right[g, 3]) - max(y1, right[g, 1]) + pixel, 0.0)
+                width = max(min(x2, right[g, 2]) - max(x1, right[g, 0]) + pixel, 0.0)
+                inter = width * height
+                if inter < (area + right_weights[g] * (right[g, 4] - inter)) * hopeless:
+                    continue
                 value = 0.0
                 name = right_names[g]
-                if height > 0.0 and width > 0.0:
-                    inter = width * height
-                    value = inter / (area if crowd[ground_truth.order[start + name]] else area + right[g, 4] - inter)
+                if inter > 0.0:
+                    value = inter / (area if right_weights[g] == 0.0 else area + right[g, 4] - inter)
                 if not value >= lowest:  # nor is it where areas vanished and 0 / 0 came out
                     continue
                 found[used], iou[used] = name, value

@@ -121,29 +121,30 @@ class _Side:
         `merged` makes one category of all. With `scores` a cell's rows stand by descending score, cut at the `cap`.
         """
         kept = (category >= 0) & (image >= 0)
-        rows = np.arange(kept.size, dtype=np.int32) if kept.all() else np.flatnonzero(kept).astype(np.int32)
-        order, starts = np.empty_like(rows), np.empty(images + 1, np.int64)
-        sorting.group_by(readonly(image, np.int32), readonly(rows, np.int32), order, starts)
+        count = int(np.count_nonzero(kept))
+        order, out_image, out_category, out_rank, out_scores = allocate(
+            *[(count, np.int32)] * 4, (count if scores is not None else 0, np.float64)
+        )
+        cells, starts = np.empty(count, np.int64), np.empty(images + 1, np.int64)
+        rows = readonly(() if count == kept.size else np.flatnonzero(kept), np.int32)  # () for all of them
+        sorting.group_by(readonly(image if count else (), np.int32), rows, order, starts)
         starts = readonly(starts, np.int64)
         given = readonly(() if scores is None else scores, np.float64)
-        out_image, out_category, out_rank, out_scores = allocate(
-            *[(order.size, np.int32)] * 3, (order.size if scores is not None else 0, np.float64)
-        )
-        cells = np.empty(order.size, np.int64)
-        arranged = order, out_image, out_category, out_rank, out_scores
         codes = readonly(category, np.int32)
 
         def arrange(begin: int, end: int) -> NDArray[np.int64]:
-            count = sorting.arrange_cells(starts, codes, given, merged, begin, end, *arranged, cells)
-            return cells[starts[begin] : starts[begin] + count]
+            made = sorting.arrange_cells(
+                starts, codes, given, merged, begin, end, order, out_image, out_category, out_rank, out_scores, cells
+            )
+            return cells[starts[begin] : starts[begin] + made]
 
         found = parallel.run(arrange, parallel.cut(starts, threads), threads)
-        cell_starts = np.concatenate([*found, [order.size]])
-        if order.size and out_rank.max() >= cap:
+        cell_starts = np.concatenate([*found, [count]])
+        if count and out_rank.max() >= cap:  # which is for detections only
             within = out_rank < cap
-            arranged = order[within], out_image[within], out_category[within], out_rank[within], out_scores[within]
+            order, out_image, out_category = order[within], out_image[within], out_category[within]
+            out_rank, out_scores = out_rank[within], out_scores[within]
             cell_starts = np.concatenate(([0], np.cumsum(np.minimum(np.diff(cell_starts), cap))))
-        order, out_image, out_category, out_rank, out_scores = arranged
         return cls(
             readonly(order, np.int32),
             readonly(out_image, np.int32),

@@ -178,18 +178,19 @@ class Tally(Frozen):
         """
         if self.ranked:
             return self
-        order = np.arange(len(self), dtype=np.int32)
+        order = readonly((), np.int32)  # as they are
         if not grouped:
             # Within an image the rows of a category stand by rank already, in every tally there is.
-            grouped_order, starts = np.empty_like(order), np.empty(self.image_ids.size + 1, np.int64)
-            sorting.group_by(self.image, readonly(order, np.int32), grouped_order, starts)
-            order = grouped_order
+            by_image, starts = np.empty(len(self), np.int32), np.empty(self.image_ids.size + 1, np.int64)
+            sorting.group_by(self.image, order, by_image, starts)
+            order = readonly(by_image, np.int32)
         if (
             self.protocol.ties == "file"
         ):  # two files may use one position: then images decide, as where ties go by image
-            order = order[np.argsort(self.order[order], kind="stable")]
+            given = order if order.size else np.arange(len(self))
+            order = readonly(given[np.argsort(self.order[given], kind="stable")], np.int32)
         places, starts = np.empty(len(self), np.int32), np.empty(len(self.categories) + 1, np.int64)
-        sorting.place_by(self.category, readonly(order, np.int32), places, starts)
+        sorting.place_by(self.category, order, places, starts)
         del order
         places, starts = readonly(places, np.int32), readonly(starts, np.int64)
         rows = sorting.Rows(*(getattr(self, name) for name in sorting.Rows._fields))

@@ -119,6 +119,11 @@ def test_group_by(case):
     sorting.group_by(readonly(keys, np.int32), readonly(order, np.int32), out, starts)
     expected = [[i for i in order.tolist() if keys[i] == g] for g in range(groups)]
     assert [out[a:b].tolist() for a, b in itertools.pairwise(starts)] == expected
+    places = np.empty(len(keys), np.int32)
+    for kernel, made in ((sorting.group_by, out), (sorting.place_by, places)):  # without an order: every key in turn
+        kernel(readonly(keys, np.int32), readonly((), np.int32), made, starts)
+    assert [out[a:b].tolist() for a, b in itertools.pairwise(starts)] == [sorted(group) for group in expected]
+    assert places[out].tolist() == list(range(len(keys)))
 
 
 images = st.lists(st.lists(st.tuples(st.integers(0, 300), scores), max_size=60), max_size=5)

@@ -15,35 +15,42 @@ _SMALL = 40  # below this an insertion sort beats eight counting passes
 
 
 @kernel
-def _count(keys: Array, order: Array, out_starts: Array) -> None:
-    """Write where each of g groups would start if ``order`` were sorted by ``keys[order[i]]``, and where the last ends."""
+def _count(keys: Array, order: Array, out_starts: Array) -> Any:
+    """Write where each of g groups would start if ``order`` were sorted by its keys, and where the last ends; return n."""
+    count = order.shape[0] if order.shape[0] else keys.shape[0]
     for g in range(out_starts.shape[0]):
         out_starts[g] = 0
-    for i in range(order.shape[0]):
-        out_starts[keys[order[i]] + 1] += 1
+    for i in range(count):
+        out_starts[keys[order[i] if order.shape[0] else i] + 1] += 1
     for g in range(1, out_starts.shape[0]):
         out_starts[g] += out_starts[g - 1]
+    return count
 
 
 @kernel
 def group_by(keys: Array, order: Array, out_order: Array, out_starts: Array) -> None:
-    """Stably sort `order` by ``keys[order[i]]``, integers in ``[0, g)``; ``out_starts`` (g + 1) says where groups start."""
-    _count(keys, order, out_starts)
+    """Stably sort `order` by ``keys[order[i]]``, integers in ``[0, g)``; ``out_starts`` (g + 1) says where groups start.
+
+    An empty `order` is that of all keys in turn.
+    """
+    count = _count(keys, order, out_starts)
     at = out_starts.copy()
-    for i in range(order.shape[0]):
-        key = keys[order[i]]
-        out_order[at[key]] = order[i]
+    for i in range(count):
+        row = order[i] if order.shape[0] else i
+        key = keys[row]
+        out_order[at[key]] = row
         at[key] += 1
 
 
 @kernel
 def place_by(keys: Array, order: Array, out_places: Array, out_starts: Array) -> None:
-    """Write the position of every row in what `group_by` would make of `order`, which holds every row once."""
-    _count(keys, order, out_starts)
+    """Write the position of every row in what `group_by` would make of `order`, which holds every row once or is empty."""
+    count = _count(keys, order, out_starts)
     at = out_starts.copy()
-    for i in range(order.shape[0]):
-        key = keys[order[i]]
-        out_places[order[i]] = at[key]
+    for i in range(count):
+        row = order[i] if order.shape[0] else i
+        key = keys[row]
+        out_places[row] = at[key]
         at[key] += 1
 
 

@@ -200,7 +200,7 @@ def _table(data: Any, kind: str) -> Table:
         place = {name: i for i, name in enumerate(dict.fromkeys(listed))}
         codes = readonly(np.repeat([place[name] for name in listed], np.diff(starts)), np.int32)
         order, starts = np.empty(names.size, np.int32), np.empty(len(place) + 1, np.int64)
-        group_by(codes, readonly(np.arange(names.size), np.int32), order, starts)
+        group_by(codes, readonly((), np.int32), order, starts)
         listed, items, numbers = list(place), items[order], numbers[order]
     return Table(listed, starts, items, numbers)
 

@@ -784,47 +784,70 @@ def evaluate_shards(
     images = truth.images.values
     owner = np.full(images.size, -1, np.int32)
     contents: dict[str, int] = {}
-    sizes = np.zeros(len(paths), np.int64)
+    counts: Counter[str] = Counter()
+    tree = _Tree(len(paths))
     arguments = [(path, decided, unknown_images) for path in paths]
-    tallies: dict[int, Tally] = {}
     with closing(_dispatch(executor, threads, truth, _match_shard, arguments)) as outcomes:
         for i, outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome if isinstance(outcome, DetmapError) else InputError(_one_line(outcome), source=paths[i])
-            if not outcome.records:
-                tallies[i] = outcome.tally
-                continue
-            twin = contents.setdefault(outcome.content, i)
-            if twin != i:
-                first, second = sorted((twin, i))
-                raise InputError(f"is the same shard as {shorten(paths[first], 200)}", source=paths[second])
-            place = locate(outcome.tally.image_ids, images)
-            taken = owner[place]
-            if (taken >= 0).any():
-                at = int(np.argmax(taken >= 0))
-                first, second = sorted((int(taken[at]), i))
-                raise InputError(
-                    f"shares an image with {shorten(paths[first], 200)}",
-                    source=paths[second],
-                    field="image_id",
-                    value=outcome.tally.image_ids[at].item(),
-                    remedy="all detections of an image belong into one shard",
-                )
-            owner[place] = i
-            sizes[i] = outcome.records
-            tallies[i] = outcome.tally
-    # Where ties go by the place in the file, the file is the shards one after the other.
-    offsets = np.cumsum(sizes) - sizes
+            counts.update(outcome.tally.notices)
+            if outcome.records:
+                twin = contents.setdefault(outcome.content, i)
+                if twin != i:
+                    first, second = sorted((twin, i))
+                    raise InputError(f"is the same shard as {shorten(paths[first], 200)}", source=paths[second])
+                place = locate(outcome.tally.image_ids, images)
+                taken = owner[place]
+                if (taken >= 0).any():
+                    at = int(np.argmax(taken >= 0))
+                    first, second = sorted((int(taken[at]), i))
+                    raise InputError(
+                        f"shares an image with {shorten(paths[first], 200)}",
+                        source=paths[second],
+                        field="image_id",
+                        value=outcome.tally.image_ids[at].item(),
+                        remedy="all detections of an image belong into one shard",
+                    )
+                owner[place] = i
+            tree.add(i, outcome.records, outcome.tally)
     rest = match(truth, _nothing(), decided, image_ids=images[owner < 0])
-    parts = [rest]
-    for i in sorted(tallies):
-        tally = tallies.pop(i)
-        parts.append(replace(tally, order=readonly(tally.order + offsets[i], np.int64)))
-    codes = {**NOTICES, **dict.fromkeys(code for part in parts for code in part.notices)}
-    counts = {code: sum(part.notices.get(code, 0) for part in parts) for code in codes}
-    counts["no_detections"] = int(not sizes.sum())
-    notices = {code: count for code, count in counts.items() if count}
-    return DetectionResult(replace(rest.merge(*parts[1:]), notices=notices), threads=threads)
+    counts.update(rest.notices)
+    counts["no_detections"] = int(not contents)
+    notices = {code: counts[code] for code in {**NOTICES, **counts} if counts[code]}
+    return DetectionResult(replace(rest.merge(*tree.merged()), notices=notices), threads=threads)
+
+
+class _Tree:
+    """Merges the tallies of shards, neighbours first, while others are still to come.
+
+    Where ties go by the place in the file, the file is the shards one after the other.
+    """
+
+    def __init__(self, leaves: int) -> None:
+        self._leaves = leaves
+        self._there: dict[
+            tuple[int, int], tuple[int, Tally]
+        ] = {}  # by level and place: how many detections, and theirs
+
+    def add(self, i: int, records: int, tally: Tally) -> None:
+        """Take the tally of shard `i`, of so many detections, and merge it as far as its neighbours are there."""
+        level, place, width = 0, i, self._leaves
+        while width > 1:
+            neighbour = place ^ 1
+            if neighbour < width:
+                if (level, neighbour) not in self._there:
+                    break
+                pair = (records, tally), self._there.pop((level, neighbour))
+                (records, tally), (others, other) = pair if place < neighbour else pair[::-1]
+                tally = tally.merge(replace(other, order=readonly(other.order + records, np.int64)))
+                records += others
+            level, place, width = level + 1, place >> 1, (width + 1) >> 1
+        self._there[level, place] = (records, tally)
+
+    def merged(self) -> list[Tally]:
+        """Return the tally of all shards, where there are any."""
+        return [tally for _, tally in self._there.values()]
 
 
 def _nothing() -> Detections:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from support import assert_same_result, examples, tables_of_arrays
 
 import detmap
 from detmap import batch, cli, parallel, statistics
+from detmap.kernels import readonly
 from detmap.protocols import resolve
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -710,6 +712,25 @@ def test_shards_are_the_whole(tmp_path_factory, workload, parts, name):
     assert made.to_json() == expected.to_json()
     for column in ("category", "image", "rank", "order", "scores", "hit", "ignored"):
         assert np.array_equal(getattr(made.tally, column), getattr(expected.tally, column)), column
+
+
+def test_shards_are_merged_with_their_neighbours_in_any_order_of_arrival(tmp_path):
+    truth = detmap.read_coco(TRUTH)
+    paths = shards_of_fixture(tmp_path, 7)
+    leaves = [batch._match_shard(truth, path, resolve("voc2007"), "error") for path in paths]
+    assert all(leaf.records for leaf in leaves)
+    expected, before = leaves[0].tally, leaves[0].records
+    for count in range(1, 8):
+        if count > 1:
+            last = leaves[count - 1]
+            expected = expected.merge(replace(last.tally, order=readonly(last.tally.order + before, np.int64)))
+            before += last.records
+        for seed in range(10):
+            tree = batch._Tree(count)
+            for i in random.Random(seed).sample(range(count), count):
+                tree.add(i, leaves[i].records, leaves[i].tally)
+            (made,) = tree.merged()
+            assert made.to_bytes() == expected.to_bytes()
 
 
 def shards_of_fixture(folder, parts=3):

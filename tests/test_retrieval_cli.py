@@ -135,7 +135,7 @@ def test_hostile_input_is_one_line_and_code_2(capsys, files, arguments, message,
             data[at + offset + 2 : at + offset + 3] = value
         (files / f"{name}.npz").write_bytes(data)
     at = good.find(b"PK\x01\x02")
-    monkeypatch.setattr(cli, "_INFLATED", -len(good))
+    monkeypatch.setattr(cli.rankings, "_INFLATED", -len(good))
     if "bomb" not in str(arguments):
         monkeypatch.undo()
         monkeypatch.chdir(files)

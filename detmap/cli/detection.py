@@ -1,0 +1,306 @@
+"""The commands that score detections: eval, batch, compare."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from detmap.cli.options import (
+    add_bootstrap_options,
+    add_cluster_options,
+    add_detection_options,
+    add_format,
+    add_output_options,
+    protocol_of,
+)
+from detmap.cli.output import print_tables, progress, result_json, say, show, stages, write
+from detmap.errors import OptionError, shorten
+
+if TYPE_CHECKING:
+    from detmap.detection import DetectionResult
+
+_EPILOG = """\
+examples:
+  detmap eval instances_val.json detections.json
+  detmap eval instances_val.json detections.json --per-class --format markdown
+  detmap eval Annotations/ results/ --protocol voc2007 --image-set ImageSets/Main/test.txt
+  detmap eval gt.json dt.json --iou-thresholds 0.5 --max-dets 1,10,500 --out result.json
+  detmap eval gt.json dt.json --bootstrap 1000
+  detmap eval gt.json 'shards/*.json' --sharded
+"""
+
+_BATCH_EPILOG = """\
+examples:
+  detmap batch gt.json runs/*.json --out board
+  detmap batch gt.json runs/ --rank-by AP50 --bootstrap 1000 --out board --resume
+  detmap batch gt.json models.csv --scheduler tcp://head:8786
+
+exit code: 0; 3 where a file could not be scored; 2 where nothing can
+"""
+
+
+def add_commands(commands: Any) -> None:
+    """Add eval, batch and compare."""
+    _add_eval(commands)
+    _add_batch(commands)
+    _add_compare(commands)
+
+
+def _add_eval(commands: Any) -> None:
+    parser = commands.add_parser(
+        "eval",
+        help="score detections against ground truth",
+        description="Score detections against ground truth under the rules of COCO or PASCAL VOC.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_eval)
+    parser.add_argument(
+        "ground_truth", metavar="GT", help="COCO JSON, or a folder or tar archive of VOC's XML (.gz too)"
+    )
+    parser.add_argument("detections", metavar="DETECTIONS", help="COCO result JSON, or VOC's comp4_det_*_{class}.txt")
+    parser.add_argument("--image-set", metavar="FILE", help="with VOC's XML: the images to score, one id per line")
+    parser.add_argument(
+        "--sharded", action="store_true", help="DETECTIONS is a folder or pattern of files with some of the images each"
+    )
+    add_detection_options(parser)
+    add_bootstrap_options(parser)
+    add_cluster_options(parser)
+    add_output_options(parser, rows="--per-class", what="a row per category")
+    parser.add_argument("--arrays", metavar="FILE.npz", help="write the arrays precision, recall and scores")
+
+
+def _eval(options: argparse.Namespace) -> None:
+    protocol = protocol_of(options)
+    if options.scheduler and not options.sharded:
+        raise OptionError("--scheduler goes with --sharded")
+    with stages(options) as stage, _executor(options) as executor:
+        stage("reading the ground truth")
+        from detmap.formats.files import read_detections, read_ground_truth
+
+        ground_truth = read_ground_truth(options.ground_truth, options.image_set)
+        if options.sharded:
+            from detmap.batch import evaluate_shards
+
+            _warn_of_compiling(options)
+            stage("reading and matching the shards")
+            result = evaluate_shards(
+                ground_truth,
+                [options.detections],
+                protocol,
+                unknown_images=options.unknown_images,
+                executor=executor,
+                threads=options.threads,
+            )
+            found = len(result.tally)
+        else:
+            stage("reading the detections")
+            read = [read_detections(options.detections, ground_truth, options.unknown_images)]
+            from detmap import evaluate
+
+            _warn_of_compiling(options)
+            stage("matching")
+            found = len(read[0])
+            # Popped, so that `evaluate` is alone to hold them and can let them go.
+            result = evaluate(ground_truth, read.pop(), protocol, threads=options.threads)
+        made = None
+        if options.bootstrap:
+            from detmap.statistics import bootstrap
+
+            stage("drawing images anew")
+            made = bootstrap(result, options.bootstrap, options.seed, bca=options.bca, threads=options.threads)
+    if not options.quiet:
+        from detmap.tables import describe
+
+        for sentence in describe(result.notices):
+            say(f"note: {sentence}")
+    if options.out:
+        write(options.out, (result_json(result, made, options) + "\n").encode())
+    if options.arrays:
+        _write_arrays(options.arrays, result)
+    if options.plot:
+        result.plot(options.plot)
+    title = (
+        f"{protocol.name}: {found:,} detections, {len(ground_truth):,} objects, "
+        f"{ground_truth.images.values.size:,} images, {len(ground_truth.category_names):,} categories"
+    )
+    show(result, options, title, made)
+
+
+def _write_arrays(path: str, result: DetectionResult) -> None:
+    import numpy as np
+
+    file = io.BytesIO()
+    np.savez(file, precision=result.precision, recall=result.recall, scores=result.scores)
+    write(path, file.getvalue())
+
+
+def _add_batch(commands: Any) -> None:
+    parser = commands.add_parser(
+        "batch",
+        help="score many files against one ground truth: a leaderboard",
+        description="Score many files against one ground truth and rank them. A file that cannot be scored gets its row.",
+        epilog=_BATCH_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_batch)
+    parser.add_argument("ground_truth", metavar="GT", help="as in detmap eval")
+    parser.add_argument(
+        "predictions",
+        metavar="PREDICTIONS",
+        nargs="+",
+        help="files, patterns, folders, or a manifest .csv with the columns path, name, and any tags",
+    )
+    parser.add_argument("--image-set", metavar="FILE", help="with VOC's XML: the images to score, one id per line")
+    parser.add_argument("--rank-by", metavar="METRIC", help="sort by this metric; default: AP, or mAP")
+    parser.add_argument("--fail-fast", action="store_true", help="stop at the first file that cannot be scored")
+    parser.add_argument("--resume", action="store_true", help="score only what has changed since the results in --out")
+    add_detection_options(parser)
+    add_bootstrap_options(parser)
+    add_cluster_options(parser)
+    output = add_format(parser)
+    output.add_argument("--out", metavar="DIR", help="write leaderboard.* and results/NAME.json")
+
+
+def _batch(options: argparse.Namespace) -> int:
+    protocol = protocol_of(options)
+    if options.resume and not options.out:
+        raise OptionError("--resume goes with --out DIR")
+    from detmap import batch
+    from detmap.formats.files import read_ground_truth
+    from detmap.results import printable
+
+    entries = batch.find(options.predictions)
+    ground_truth = read_ground_truth(options.ground_truth, options.image_set)
+    _warn_of_compiling(options)
+    known = batch.metric_names(ground_truth, protocol)
+    if options.rank_by is not None and options.rank_by not in known:
+        raise OptionError(f"cannot rank by {shorten(options.rank_by)}; one of: {', '.join(known[:30])}")
+    done: list[batch.FileResult] = []
+    try:
+        with _executor(options) as executor, progress(options, len(entries)) as advance:
+            outcomes = batch.score(
+                ground_truth,
+                entries,
+                protocol,
+                unknown_images=options.unknown_images,
+                replicates=options.bootstrap,
+                seed=options.seed,
+                bca=options.bca,
+                level=options.confidence,
+                out=options.out,
+                resume=options.resume,
+                executor=executor,
+                threads=options.threads,
+            )
+            with contextlib.closing(outcomes):
+                for outcome in outcomes:
+                    done.append(outcome)
+                    advance()
+                    if outcome.error:
+                        say(f"error: {printable(outcome.entry.name)}: {outcome.error}")
+                        if options.fail_fast:
+                            break
+    finally:  # what is done is shown and kept, also where the rest was interrupted
+        board = batch.Leaderboard(done, options.rank_by)
+        missing = board.write(options.out) if options.out and done else []
+    if not options.quiet:
+        for sentence in missing:
+            say(f"note: {sentence}")
+    failed = sum(outcome.error is not None for outcome in done)
+    title = f"{protocol.name}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
+    print_tables([board.table(), board.errors()], options, title, board.to_dict(), board.rows())
+    return 3 if failed else 0
+
+
+def _add_compare(commands: Any) -> None:
+    parser = commands.add_parser(
+        "compare",
+        help="say which of some models differ by more than chance",
+        description="Compare models on the same images: differences with intervals and p-values, corrected by Holm.",
+    )
+    parser.set_defaults(run=_compare)
+    parser.add_argument("ground_truth", metavar="GT", help="as in detmap eval")
+    parser.add_argument("predictions", metavar="PREDICTIONS", nargs="+", help="two or more, as in detmap batch")
+    parser.add_argument("--image-set", metavar="FILE", help="with VOC's XML: the images to score, one id per line")
+    parser.add_argument("--metric", metavar="NAME", help="compare by AP (default), AP50 or AP75")
+    add_detection_options(parser)
+    add_bootstrap_options(parser, replicates=1000)
+    output = add_format(parser)
+    output.add_argument("--out", metavar="FILE", help="write everything as JSON")
+
+
+def _compare(options: argparse.Namespace) -> None:
+    protocol = protocol_of(options)
+    from detmap import match
+    from detmap.batch import find
+    from detmap.formats.files import read_detections, read_ground_truth
+    from detmap.statistics import compare
+
+    entries = find(options.predictions)
+    ground_truth = read_ground_truth(options.ground_truth, options.image_set)
+    _warn_of_compiling(options)
+    tallies = {}
+    with progress(options, len(entries)) as advance:
+        for entry in entries:
+            detections = read_detections(entry.path, ground_truth, options.unknown_images)
+            tallies[entry.name] = match(ground_truth, detections, protocol, threads=options.threads)
+            advance()
+        made = compare(
+            tallies,
+            options.bootstrap,
+            options.seed,
+            metric=options.metric,
+            level=options.confidence,
+            bca=options.bca,
+            threads=options.threads,
+        )
+    document = made.to_dict()
+    if options.out:
+        from detmap.results import without_nan
+
+        write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
+    alpha = 1 - made.level
+    rows = [one._asdict() for one in (*made.differences, *made.categories)]
+    shown = [
+        {
+            "from": one.first,
+            "to": one.second,
+            **({} if one.category is None else {"category": one.category}),
+            "difference": one.difference,
+            "low": one.low,
+            "high": one.high,
+            "p": one.p if one.p >= 0.0001 else "<0.0001",
+            "p (Holm)": one.adjusted if one.adjusted >= 0.0001 else "<0.0001",
+            "": "*" if one.adjusted <= alpha else "",
+        }
+        for one in (*made.differences, *made.changed)
+    ]
+    pairs = len(made.differences)
+    models = sorted(document["models"], key=lambda row: (-row[made.metric], row["model"]))
+    title = f"{protocol.name}: {made.metric}, {options.bootstrap} draws of {len(ground_truth.images.values):,} images"
+    print_tables([models, shown[:pairs], shown[pairs:]], options, title, document, rows)
+    if not made.changed and options.format == "table":
+        print(f"\nno category changed significantly (at {alpha:.2g}, after Holm's correction)")
+
+
+@contextlib.contextmanager
+def _executor(options: argparse.Namespace) -> Iterator[Any]:
+    if not options.scheduler:
+        yield None
+        return
+    from detmap.batch import cluster
+
+    with cluster(options.scheduler) as executor:
+        yield executor
+
+
+def _warn_of_compiling(options: argparse.Namespace) -> None:
+    from detmap.kernels import compiled_before, matching
+
+    if not compiled_before(matching.match) and not options.quiet:
+        say("compiling the kernels for this machine: once, about ten seconds")

@@ -1,0 +1,111 @@
+"""Options that commands share, and what they decide."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from detmap.errors import OptionError, shorten
+
+if TYPE_CHECKING:
+    from detmap.protocols import Protocol
+
+
+def add_detection_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that decide how detections are scored."""
+    rules = parser.add_argument_group("rules")
+    rules.add_argument("--protocol", choices=("coco", "voc2007", "voc2012"), default="coco", help="default: coco")
+    rules.add_argument("--iou-thresholds", metavar="LIST", help="0.5:0.95:0.05, or 0.5,0.75")
+    rules.add_argument(
+        "--area-range",
+        metavar="NAME:LO:HI",
+        action="append",
+        help="an area range in square pixels, reported as AP_NAME; may be repeated, replaces small, medium and large",
+    )
+    rules.add_argument("--max-dets", metavar="LIST", help="caps per image and category: 1,10,100; AP is at the largest")
+    rules.add_argument("--ignore-categories", action="store_true", help="one class of all: boxes are all that counts")
+    rules.add_argument(
+        "--unknown-images",
+        choices=("error", "ignore"),
+        default="error",
+        help="detections on images that the ground truth does not have: refuse (default), or drop and count",
+    )
+    rules.add_argument("--threads", type=int, metavar="N", help="default: one per processor; changes no result")
+
+
+def protocol_of(options: argparse.Namespace) -> Protocol:
+    """Return what the options decide, before any file is read: a typo should not wait for a large one."""
+    from detmap.protocols import resolve
+
+    if options.threads is not None and options.threads < 1:
+        raise OptionError(f"--threads must be at least 1, not {options.threads}")
+    if options.bootstrap < 0 or options.seed < 0 or not 0 < options.confidence < 1:
+        raise OptionError("--bootstrap and --seed must be 0 or more, --confidence between 0 and 1")
+    if options.bca and not options.bootstrap:
+        raise OptionError("--bca goes with --bootstrap N")
+    return resolve(
+        options.protocol,
+        iou_thresholds=options.iou_thresholds,
+        area_ranges=_area_ranges(options.area_range),
+        max_dets=_caps(options.max_dets),
+        use_categories=not options.ignore_categories,
+    )
+
+
+def _area_ranges(given: list[str] | None) -> dict[str, tuple[float, float]] | None:
+    if given is None:
+        return None
+    ranges: dict[str, tuple[float, float]] = {}
+    for text in given:
+        try:
+            name, low, high = text.rsplit(":", 2)
+            limits = (float(low), float(high))
+        except ValueError:
+            raise OptionError(f"--area-range must be NAME:LO:HI, not {shorten(text)}") from None
+        if not name or name in ranges:
+            raise OptionError(f"--area-range {shorten(text)} has {'a name given before' if name else 'no name'}")
+        ranges[name] = limits
+    # The first range is the whole: what a user adds should not change AP.
+    return ranges if next(iter(ranges)) == "all" else {"all": (0.0, 1e10), **ranges}
+
+
+def _caps(given: str | None) -> list[int] | None:
+    try:
+        return None if given is None else [int(part) for part in given.split(",")]
+    except ValueError:
+        raise OptionError(f"--max-dets must be integers with commas between, not {shorten(given)}") from None
+
+
+def add_bootstrap_options(parser: argparse.ArgumentParser, replicates: int = 0) -> None:
+    """Add the options that ask for confidence intervals; `replicates` is how many draws there are unless they say."""
+    group = parser.add_argument_group("confidence")
+    default = f"default: {replicates}" if replicates else "1000 are plenty; none by default"
+    group.add_argument(
+        "--bootstrap", type=int, metavar="N", default=replicates, help=f"draw the images anew N times; {default}"
+    )
+    group.add_argument("--bca", action="store_true", help="BCa intervals: slower by a draw per image, more accurate")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="what the draws follow from; default: 0")
+    group.add_argument("--confidence", type=float, default=0.95, metavar="LEVEL", help="default: 0.95")
+
+
+def add_cluster_options(parser: argparse.ArgumentParser) -> None:
+    """Add the option that runs a command elsewhere."""
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="run on a Dask cluster: tcp://host:8786 (extra dask)")
+
+
+def add_format(parser: argparse.ArgumentParser) -> Any:
+    """Add the options that every command has that shows a table, and return their group."""
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--format", choices=("table", "json", "csv", "markdown"), default="table", help="default: table"
+    )
+    output.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
+    return output
+
+
+def add_output_options(parser: argparse.ArgumentParser, *, rows: str, what: str) -> None:
+    """Add the options that decide what is shown and written; `rows` is the flag that asks for `what`."""
+    output = add_format(parser)
+    output.add_argument(rows, dest="rows", action="store_true", help=f"show {what} too")
+    output.add_argument("--out", metavar="FILE", help="write everything as JSON")
+    output.add_argument("--plot", metavar="FILE", help="draw the curves, as .svg or .png (extra: plots)")

@@ -1,0 +1,176 @@
+"""What commands show and write: tables, notes, progress, files."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from detmap.errors import OptionError, shorten
+
+if TYPE_CHECKING:
+    from detmap.statistics import Bootstrap
+
+
+def show(result: Any, options: argparse.Namespace, title: str, made: Bootstrap | None = None) -> None:
+    """Print a result, and the intervals of its bootstrap, in the format that was asked for."""
+    summary, per_class = result.summary(), _details(result) if options.rows else []
+    rows = result.rows() if options.rows else [{"metric": name, "value": value} for name, value in result.items()]
+    if made is not None:
+        ends = made.interval(options.confidence).tolist()
+        of_metric = dict(zip(made.metrics, ends, strict=False))
+        of_class = ends[len(made.metrics) :]
+        if "mAP" in of_metric:
+            of_metric |= {f"AP_{name}": pair for (_, name), pair in zip(made.categories, of_class, strict=True)}
+        of_name = [of_metric.get(name, [math.nan] * 2) for name in result]
+        summary = _with_intervals(summary, of_name, "value")
+        per_class = _with_intervals(per_class, of_class, "AP") if per_class else []
+        rows = _with_intervals(rows, of_class if options.rows else of_name, "AP" if options.rows else "value")
+    tables = [summary, per_class] if options.rows else [summary]
+    print_tables(tables, options, title, None, rows, lambda: result_json(result, made, options))
+
+
+def result_json(result: Any, made: Bootstrap | None, options: argparse.Namespace) -> str:
+    """Return a result, and its bootstrap if there is one, as JSON."""
+    from detmap.results import without_nan
+
+    if made is None:
+        return str(result.to_json())
+    document = {**result.to_dict(), "bootstrap": made.to_dict(options.confidence)}
+    return json.dumps(without_nan(document), indent=2, allow_nan=False)
+
+
+def _with_intervals(rows: list[dict[str, Any]], ends: Sequence[Sequence[float]], after: str) -> list[dict[str, Any]]:
+    """Return rows with the columns ``low`` and ``high`` after the one that they are the interval of."""
+    wide: list[dict[str, Any]] = []
+    for row, (low, high) in zip(rows, ends, strict=True):
+        wide.append({})
+        for name, value in row.items():
+            wide[-1][name] = value
+            if name == after:
+                wide[-1].update(low=low, high=high)
+    return wide
+
+
+def _details(result: Any) -> list[dict[str, Any]]:
+    """Return the rows of the second table: categories, or queries."""
+    rows: list[dict[str, Any]] = getattr(result, "class_summary", result.rows)()
+    return rows
+
+
+def print_tables(
+    tables: list[list[dict[str, Any]]],
+    options: argparse.Namespace,
+    title: str,
+    document: Any,
+    rows: list[dict[str, Any]],
+    as_json: Callable[[], str] | None = None,
+) -> None:
+    """Print tables for a person, or `rows` as CSV, or `document` (what `as_json` makes of it) as JSON."""
+    from detmap import results
+
+    tables = [table for table in tables if table]
+    if options.format == "json":
+        print(as_json() if as_json else json.dumps(results.without_nan(document), indent=2))
+    elif options.format == "csv":
+        print(results.to_csv(rows), end="")
+    elif options.format == "markdown":
+        print("\n\n".join(map(results.to_markdown, tables)))
+    elif sys.stdout is not None and sys.stdout.isatty():
+        _print_rich(tables, title)
+    else:
+        print("\n\n".join([title, *map(results.to_text, tables)]))
+
+
+def _print_rich(tables: list[list[dict[str, Any]]], title: str) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from detmap.results import cell, is_words, printable
+
+    console = Console()
+    console.print(Text(title, style="bold"))
+    for rows in tables:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        for name in rows[0] if rows else ():
+            words = is_words(rows, name)
+            style = "bold cyan" if name in ("value", "AP") else ""
+            table.add_column(Text(name), justify="left" if words else "right", style=style, no_wrap=True)
+        for row in rows:
+            table.add_row(*(Text(printable(cell(value))) for value in row.values()))
+        # As wide as it is: a number that is cut short on a narrow terminal would be a wrong number.
+        wide = Console(width=1000).measure(table).maximum
+        Console(width=max(console.width, wide)).print(table)
+
+
+def write(path: str, data: bytes) -> None:
+    """Write a file that an option names."""
+    try:
+        Path(path).write_bytes(data)
+    except OSError as error:
+        raise OptionError(f"cannot write {shorten(path)}: {error.strerror}") from None
+
+
+def say(text: str) -> None:
+    """Say something on stderr, after the name of the program."""
+    if sys.stderr is None:  # closed by whoever started us
+        return
+    print(f"detmap: {text}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def stages(options: argparse.Namespace) -> Iterator[Any]:
+    """Give a function that says on a terminal what is being done, once a second has passed."""
+    on_terminal = sys.stderr is not None and sys.stderr.isatty()
+    if options.quiet or not on_terminal or not hasattr(signal, "setitimer"):
+        yield lambda text: None
+        return
+    now, shown = [""], contextlib.ExitStack()
+    statuses: list[Any] = []
+
+    def show_from_now_on(*_: object) -> None:
+        from rich.console import Console
+
+        statuses.append(shown.enter_context(Console(stderr=True).status(now[0])))
+
+    def stage(text: str) -> None:
+        now[0] = text
+        for status in statuses:
+            status.update(text)
+
+    before = signal.signal(signal.SIGALRM, show_from_now_on)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    try:
+        with shown:
+            yield stage
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def progress(options: argparse.Namespace, total: int) -> Iterator[Callable[[], None]]:
+    """Give a function to call after each file; on a terminal there is a bar with the rate and the time left."""
+    if options.quiet or sys.stderr is None or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total, rate="")
+
+        def advance() -> None:
+            bar.advance(task)
+            bar.update(task, rate=f"{bar.tasks[0].completed / max(bar.tasks[0].elapsed or 0, 1e-9):.2f} files/s")
+
+        yield advance

@@ -1,0 +1,271 @@
+"""The commands that score rankings: trec, reid, hashing; and conventions, which lists theirs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from detmap.cli.options import add_output_options
+from detmap.cli.output import show, write
+from detmap.errors import OptionError, shorten
+
+if TYPE_CHECKING:
+    from detmap.retrieval import RankingResult
+
+#: Bytes that compression may have saved in an .npz file.
+_INFLATED = 1 << 32
+
+
+def add_commands(commands: Any) -> None:
+    """Add trec, reid, hashing and conventions."""
+    trec = commands.add_parser(
+        "trec",
+        help="score runs against judgements",
+        description="Score TREC runs against judgements, as trec_eval does.",
+    )
+    trec.set_defaults(run=_trec)
+    trec.add_argument("qrels", metavar="QRELS", help="lines of query, 0, document, grade (.gz too)")
+    trec.add_argument(
+        "runs", metavar="RUN", nargs="+", help="lines of query, Q0, document, rank, score, name (.gz too)"
+    )
+    _add_convention(trec, "trec")
+    trec.add_argument("--level", type=int, default=1, metavar="N", help="lowest grade that is relevant (default: 1)")
+    trec.add_argument("--depth", type=int, metavar="N", help="ranks that are looked at")
+    trec.add_argument("--complete", action="store_true", help="count judged queries that the run lacks as zero")
+    trec.add_argument(
+        "--judged-only", action="store_true", help="take documents without a judgement out of the ranking"
+    )
+    trec.add_argument(
+        "--compare",
+        nargs="?",
+        const="",
+        metavar="METRIC",
+        help="test every pair of runs query by query, by AP or this metric: t, Wilcoxon, randomisation, bootstrap",
+    )
+    trec.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="what the draws of --compare follow from; default: 0"
+    )
+    reid = commands.add_parser(
+        "reid",
+        help="score re-identification",
+        description="Score the rankings of a gallery. The file holds distances, or query_features and gallery_features; "
+        "query_ids and gallery_ids; and query_cameras and gallery_cameras, if the cameras count.",
+    )
+    reid.set_defaults(run=_reid)
+    reid.add_argument("file", metavar="FILE.npz")
+    reid.add_argument("--metric", choices=("euclidean", "sqeuclidean", "cosine", "dot"), default="euclidean")
+    _add_convention(reid, "reid")
+    hashing = commands.add_parser(
+        "hashing",
+        help="score binary codes",
+        description="Score rankings by Hamming distance. The file holds query_codes, gallery_codes, query_labels and "
+        "gallery_labels.",
+    )
+    hashing.set_defaults(run=_hashing)
+    hashing.add_argument("file", metavar="FILE.npz")
+    hashing.add_argument("--k", type=int, metavar="N", help="depth of the metrics")
+    _add_convention(hashing, "hits_topk")
+    for parser in (trec, reid, hashing):
+        add_output_options(parser, rows="--per-query", what="a row per query")
+    listing = commands.add_parser("conventions", help="list the conventions of rankings, their formulas and users")
+    listing.set_defaults(run=_conventions)
+    listing.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
+
+
+def _add_convention(parser: argparse.ArgumentParser, default: str) -> None:
+    rules = parser.add_argument_group("rules")
+    rules.add_argument("--metrics", metavar="LIST", help="map,ndcg@10,recall@100: detmap's or trec_eval's names")
+    rules.add_argument(
+        "--convention", default=default, metavar="NAME", help=f"see detmap conventions; default: {default}"
+    )
+    rules.add_argument("--ties", metavar="RULE", help="index, reversed, docid, collapsed, expected, best or worst")
+    rules.add_argument("--empty", metavar="RULE", help="queries without relevant items: skip, zero, one, nan or error")
+
+
+def _rules(options: argparse.Namespace) -> dict[str, Any]:
+    metrics = None if options.metrics is None else [m.strip() for m in options.metrics.split(",") if m.strip()]
+    return {"metrics": metrics, "convention": options.convention, "ties": options.ties, "empty": options.empty}
+
+
+def _trec(options: argparse.Namespace) -> None:
+    from detmap.retrieval import evaluate_run
+
+    given = {**_rules(options), "level": options.level, "depth": options.depth, "judged_only": options.judged_only}
+    if options.complete:
+        given["missing"] = "zero"
+    results = {path: evaluate_run(options.qrels, path, **given) for path in options.runs}
+    if len(results) == 1 and options.compare is None:
+        _finish(next(iter(results.values())), options, options.runs[0])
+        return
+    _finish_several(results, options, None if options.compare is None else _compared(results, options))
+
+
+def _compared(results: dict[str, RankingResult], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return a row per pair of runs: the difference, its interval over queries, and p-values after Holm's correction."""
+    import numpy as np
+
+    from detmap.statistics import compare_queries
+    from detmap.tables import locate
+
+    first = next(iter(results.values())).per_query
+    metric = options.compare or ("AP" if "AP" in first else next(iter(first)))
+    if any(metric not in result.per_query for result in results.values()):
+        raise OptionError(f"--compare {shorten(metric)}: no value per query; ask for it with --metrics")
+    queries = np.unique(np.concatenate([result.query_ids for result in results.values()]))
+    columns = {}
+    for path, result in results.items():
+        columns[path] = np.full(queries.size, np.nan)  # a query that only one of two has is no pair
+        columns[path][locate(result.query_ids, queries)] = result.per_query[metric]
+    return [
+        {
+            "from": row.first,
+            "to": row.second,
+            "metric": metric,
+            "queries": row.queries,
+            "difference": row.difference,
+            "low": row.low,
+            "high": row.high,
+            **{f"p {name}": p for name, p in row.p.items()},
+            **{f"{name} (Holm)": p for name, p in row.adjusted.items()},
+        }
+        for row in compare_queries(columns, seed=options.seed)
+    ]
+
+
+def _finish_several(
+    results: dict[str, Any], options: argparse.Namespace, compared: list[dict[str, Any]] | None = None
+) -> None:
+    """Show several runs side by side, each by itself where a row per query is asked for, and how they compare."""
+    from detmap import results as tables
+
+    first = next(iter(results.values()))
+    document = {path: tables.without_nan(result.to_dict()) for path, result in results.items()}
+    if compared is not None:
+        document = {"runs": document, "comparisons": tables.without_nan(compared)}
+    everything = json.dumps(document, indent=2, ensure_ascii=False)
+    if options.out:
+        write(options.out, (everything + "\n").encode())
+    if options.plot:
+        from detmap import plots
+
+        plots.precision_recall([result.line(path) for path, result in results.items()], path=options.plot)
+    if options.format == "json":
+        print(everything)
+        return
+    rows = [{"metric": name, **{path: result[name] for path, result in results.items()}} for name in first]
+    rows += [
+        {"metric": f"queries {kind}", **{path: result.queries[kind] for path, result in results.items()}}
+        for kind in ("scored", "empty", "missing", "extra")
+    ]
+    if options.rows:
+        rows = [{"run": path, **row} for path, result in results.items() for row in result.rows()]
+    printer = {"csv": tables.to_csv, "markdown": tables.to_markdown, "table": tables.to_text}[options.format]
+    if options.format == "table":
+        print(first.convention.describe() + "\n")
+    print(printer(rows).rstrip("\n"))
+    if compared:
+        print("\n" + printer(compared).rstrip("\n"))
+
+
+def _finish(result: Any, options: argparse.Namespace, name: str) -> None:
+    if options.out:
+        write(options.out, (result.to_json() + "\n").encode())
+    if options.plot:
+        result.plot(options.plot)
+    show(result, options, f"{name}: {result.describe()}")
+
+
+def _reid(options: argparse.Namespace) -> None:
+    from detmap.retrieval import evaluate_distances, evaluate_features
+
+    arrays = _arrays(
+        options.file,
+        ("distances", "distmat"),
+        ("query_features",),
+        ("gallery_features",),
+        ("query_ids", "q_pids"),
+        ("gallery_ids", "g_pids"),
+        ("query_cameras", "q_camids"),
+        ("gallery_cameras", "g_camids"),
+    )
+    labels = [*_need(arrays, options.file, "query_ids", "gallery_ids")]
+    labels += [arrays.get("query_cameras"), arrays.get("gallery_cameras")]
+    if "query_features" in arrays:
+        both = _need(arrays, options.file, "query_features", "gallery_features")
+        result = evaluate_features(*both, *labels, metric=options.metric, **_rules(options))
+    else:
+        result = evaluate_distances(*_need(arrays, options.file, "distances"), *labels, **_rules(options))
+    _finish(result, options, options.file)
+
+
+def _hashing(options: argparse.Namespace) -> None:
+    from detmap.retrieval import evaluate_codes
+
+    names = ("query_codes", "gallery_codes", "query_labels", "gallery_labels")
+    query, gallery, ours, theirs = _need(_arrays(options.file, *((n,) for n in names)), options.file, *names)
+    _finish(evaluate_codes(query, gallery, ours, theirs, options.k, **_rules(options)), options, options.file)
+
+
+def _conventions(options: argparse.Namespace) -> None:
+    from detmap import results
+    from detmap.retrieval import CONVENTIONS
+
+    rows = [
+        {"convention": c.name, "AP": c.formula, "decides": c.describe().partition(": ")[2], "used by": c.users}
+        for c in CONVENTIONS.values()
+    ]
+    if options.format == "table":  # a paragraph each: four columns of prose fit no terminal
+        for row in rows:
+            print(
+                f"{row['convention']}\n  AP       {row['AP']}\n  decides  {row['decides']}\n  used by  {row['used by']}"
+            )
+        return
+    if options.format == "json":
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    print({"csv": results.to_csv, "markdown": results.to_markdown}[options.format](rows).rstrip("\n"))
+
+
+def _arrays(path: str, *names: tuple[str, ...]) -> dict[str, Any]:
+    """Read arrays of an .npz file: of each tuple of names the first that is there, under its first name."""
+    import lzma
+    import zipfile
+    import zlib
+
+    import numpy as np
+
+    from detmap.errors import InputError
+
+    try:
+        with open(path, "rb") as raw:
+            if raw.read(2) != b"PK":
+                raise InputError("is no .npz file", source=path, remedy="save with numpy.savez")
+        with zipfile.ZipFile(path) as archive:
+            if sum(member.file_size for member in archive.infolist()) > os.path.getsize(path) + _INFLATED:
+                raise InputError("inflates beyond all measure", source=path, remedy="save it with numpy.savez")
+        with np.load(path, allow_pickle=False) as file:
+            found = {}
+            for spellings in names:
+                name = next((n for n in spellings if n in file.files), None)
+                if name is not None:
+                    found[spellings[0]] = file[name]
+            return found
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", source=path) from None
+    except (ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, KeyError) as error:
+        if isinstance(error, InputError):
+            raise
+        what = "holds pickled objects, which are not loaded" if "Object arrays" in str(error) else "is damaged"
+        raise InputError(what, source=path, remedy="save arrays of numbers or strings with numpy.savez") from None
+
+
+def _need(arrays: dict[str, Any], path: str, *names: str) -> list[Any]:
+    from detmap.errors import InputError
+
+    for name in names:
+        if name not in arrays:
+            there = ", ".join(arrays) or "none of the arrays that this command reads"
+            raise InputError(f"has no array {name}", source=path, remedy=f"there is {there}")
+    return [arrays[name] for name in names]

@@ -826,9 +826,8 @@ class _Tree:
 
     def __init__(self, leaves: int) -> None:
         self._leaves = leaves
-        self._there: dict[
-            tuple[int, int], tuple[int, Tally]
-        ] = {}  # by level and place: how many detections, and theirs
+        # By level and place in it: how many detections, and their tally.
+        self._there: dict[tuple[int, int], tuple[int, Tally]] = {}
 
     def add(self, i: int, records: int, tally: Tally) -> None:
         """Take the tally of shard `i`, of so many detections, and merge it as far as its neighbours are there."""

@@ -126,7 +126,9 @@ class _Side:
             *[(count, np.int32)] * 4, (count if scores is not None else 0, np.float64)
         )
         cells, starts = np.empty(count, np.int64), np.empty(images + 1, np.int64)
-        rows = readonly(() if count == kept.size else np.flatnonzero(kept), np.int32)  # () for all of them
+        rows = readonly(
+            () if count == kept.size else np.flatnonzero(kept), np.int32
+        )  # () stands for all that have a key
         sorting.group_by(readonly(image if count else (), np.int32), rows, order, starts)
         starts = readonly(starts, np.int64)
         given = readonly(() if scores is None else scores, np.float64)
@@ -456,7 +458,8 @@ class DetectionResult(Result):
         values = self._values("AP", iou, 0, len(self.protocol.max_dets) - 1)
         if not values.size:  # no such threshold
             return np.full(len(self.categories), np.nan)
-        # One category's values lie side by side, in the order in which `_mean` takes them: then numpy adds as it does there.
+        # A category has ground truth or has none: its values are numbers, or NaN, all together. They lie side by side, in
+        # the order in which `_mean` takes them: then numpy adds them up as it does there.
         side_by_side = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(len(self.categories), -1)
         return np.asarray(side_by_side.mean(axis=1))
 

@@ -21,7 +21,7 @@ from detmap.kernels import Frozen, allocate, matching, readonly, sorting
 from detmap.protocols import Protocol
 from detmap.tables import locate
 
-#: The rankings are made in about so many blocks.
+#: The rankings are made in about so many blocks: few, as each costs a call, and enough to share among threads.
 _BLOCKS = 16
 
 #: The columns of a saved tally, in the order in which they are saved, and their types.

@@ -215,6 +215,15 @@ def test_boxes_whose_areas_vanish():
         assert counts.true_positives.tolist() == [expected]
 
 
+def test_two_boxes_whose_areas_vanish_overlap_by_nothing():
+    """Which is enough where the threshold is 0."""
+    tiny = {"image_ids": [1], "category_ids": [1], "boxes": [[0, 0, 1e-170, 1e-170]]}
+    for threshold, expected in ((0.0, 1), (0.5, 0)):
+        truth = detmap.GroundTruth.from_arrays(**tiny)
+        result = detmap.evaluate(truth, detmap.Detections.from_arrays(**tiny, scores=[1]), iou_thresholds=[threshold])
+        assert result.counts(iou=threshold).true_positives.tolist() == [expected]
+
+
 def sized(results, scale):
     return [{**record, "bbox": [v * scale for v in record["bbox"]]} for record in results]
 

@@ -1,5 +1,6 @@
 """Readers: what they take, what they return, and the one clear line for what they refuse."""
 
+import gc
 import gzip
 import io
 import json
@@ -440,3 +441,27 @@ def test_an_image_without_objects_counts_and_empty_results_are_fine():
     result = detmap.evaluate(truth, found, "voc2007")
     assert np.isnan(result["mAP"])  # the only object is difficult
     assert result.notices["no_detections"] == 1
+
+
+def test_a_file_that_cannot_be_read_leaves_nothing_behind(tmp_path):
+    """Of files with errors, a batch may meet thousands; the command line hardly ever looks for circles of garbage."""
+    truth = detmap.read_coco(json.dumps({"images": [{"id": 1}], "annotations": [], "categories": [{"id": 1}]}).encode())
+    good = {"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}
+    spoiled = [
+        json.dumps([good] * 3 + bad)
+        for bad in ([{"image_id": 1}], [{**good, "score": None}], [{**good, "image_id": 2}])
+    ]
+    spoiled += [json.dumps([good] * 3)[:-9], "", "[[", json.dumps([{**good, "x": float("nan")}])]
+    paths = [tmp_path / f"{i}.json" for i in range(len(spoiled))]
+    for path, text in zip(paths, spoiled, strict=True):
+        path.write_text(text)
+    for again in (False, True):  # the first time round things are imported
+        gc.collect()
+        for path in paths:
+            gc.disable()
+            try:
+                with pytest.raises(InputError):
+                    detmap.read_coco_results(path, truth)
+                assert not again or gc.collect() == 0, path.read_text()
+            finally:
+                gc.enable()

@@ -20,7 +20,7 @@ from support import evaluate, examples, same_bits, tables_of_arrays
 
 import detmap
 import detmap.kernels
-from detmap.kernels import curves, matching, overlap, readonly, sorting
+from detmap.kernels import allocate, curves, matching, overlap, readonly, sorting
 from detmap.protocols import PRESETS
 
 # ------------------------------------------------------------------------------------------------------------ sorting
@@ -88,6 +88,28 @@ def test_sort_of_scores_that_share_the_upper_half_of_their_bits(near):
     uppers = values.view(np.uint64) >> 32
     assert 1 < np.unique(uppers).size < np.unique(values).size
     assert sorted_rows(values, [0, values.size]) == naive.by_score(values.tolist())
+
+
+def test_an_insertion_sort_that_takes_too_long_gives_up():
+    for limit, done in ((44, False), (45, True)):  # ten keys the wrong way round take 45 moves
+        keys, order = np.arange(10, dtype=np.uint64)[::-1].copy(), np.arange(12, dtype=np.int32)
+        assert sorting._settle(keys, order, 2, 10, limit) == done
+        assert order[:2].tolist() == [0, 1]
+        assert sorted(order.tolist()) == list(range(12))  # nothing is lost
+        assert [11 - key for key in order[2:].tolist()] == keys.tolist()
+        assert not done or keys.tolist() == list(range(10))
+
+
+def test_allocate():
+    columns = allocate((3, np.int32), ((2, 5), np.uint64), (0, np.float64), ((0, 2), np.uint64), (1, np.float64))
+    assert [(c.shape, c.dtype) for c in columns] == [
+        ((3,), np.int32), ((2, 5), np.uint64), ((0,), np.float64), ((0, 2), np.uint64), ((1,), np.float64),
+    ]  # fmt: skip
+    for i, column in enumerate(columns):
+        column[...] = i
+    assert all((column == i).all() for i, column in enumerate(columns))
+    assert len({column.base.__array_interface__["data"][0] for column in columns if column.size}) == 1
+    assert [column.size for column in allocate((0, np.int32), (0, np.float64))] == [0, 0]
 
 
 @settings(max_examples=examples(200))
@@ -586,7 +608,7 @@ _LATER = """
 import sys, threading
 import numba.core.cpu
 import numpy as np
-from detmap.kernels import matching, readonly
+from detmap.kernels import allocate, matching, readonly
 
 refreshed = []
 refresh = numba.core.cpu.CPUContext.refresh
@@ -594,7 +616,10 @@ numba.core.cpu.CPUContext.refresh = lambda context: (refreshed.append(1), refres
 out = np.zeros((2, 64), np.int64)
 matching.count_bits(readonly([0, 1, 3], np.int64), readonly([[3], [1], [5]], np.uint64), out)
 assert out[:, :3].tolist() == [[1, 1, 0], [2, 0, 1]], out
-print(len(matching.count_bits.stats.cache_hits), len(refreshed))
+hit, ignored = np.ones((2, 1), np.uint64), np.zeros((2, 1), np.uint64)  # a kernel that allocates
+matching.mark_misses(readonly([1, 5], np.float64), readonly([[0, 9], [0, 3]], np.float64), 1, 0, 2, hit, ignored)
+assert (hit.tolist(), ignored.tolist()) == ([[0], [0]], [[0], [2]]), (hit, ignored)
+print(len(matching.count_bits.stats.cache_hits), len(refreshed), int("numba.np.arrayobj" in sys.modules))
 other = threading.Thread(target=lambda: matching.count_bits(np.array([0, 1]), np.ones((1, 1), np.uint64), out[:1]))
 other.start()  # the same on writable arrays: to be compiled
 other.join()
@@ -615,7 +640,8 @@ def test_a_kernel_loads_without_setting_up_the_compiler_and_another_compiles_aft
     first, second, third = said
     assert first[0][0] == "0"
     assert int(first[0][1]) > 0
-    assert second == third == [["1", "0"], ["2", "2"]]
+    assert first[0][2] == "1"
+    assert second == third == [["1", "0", "0"], ["2", "2"]]
 
 
 def test_readonly():

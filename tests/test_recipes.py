@@ -465,10 +465,115 @@ def test_the_stand_in_takes_no_results_and_few():
     assert [a["score"] for a in best.dataset["annotations"]] == [r["score"] for r in results if r["score"] >= 0.5]
     assert results == DATA[1]
     assert annotations.loadRes(results, min_score=2.0).dataset["annotations"] == []
-    with pytest.raises(detmap.errors.OptionError, match=r"no lvis_style=True: evaluate this one outside of"):
-        faster.COCOeval_faster(annotations, best, "bbox", lvis_style=True)
+
+
+def test_the_stand_in_leaves_boxes_as_they_are():
+    """It is as fast as the drop-in: nothing is made of the results that nobody looks at."""
+    from detmap.pycocotools import faster
+
+    truth, results = copy.deepcopy(DATA)
+    validated(faster, truth, results)
+    assert results == DATA[1]
+
+
+def test_the_stand_in_refuses_what_it_lacks():
+    from detmap.pycocotools import faster
+
+    annotations = faster.COCO(copy.deepcopy(DATA[0]))
+    for option, value in {"lvis_style": True, "extra_calc": True, "iouType": "boundary"}.items():
+        with pytest.raises(detmap.errors.OptionError, match=rf"no {option}=.?{value}.?: evaluate this one outside of"):
+            faster.COCOeval_faster(annotations, **{"iouType": "bbox", option: value})
     with pytest.raises(TypeError, match="unexpected keyword argument 'lvis'"):
-        faster.COCOeval_faster(annotations, best, "bbox", lvis=True)
+        faster.COCOeval_faster(annotations, iouType="bbox", lvis=True)
+    evaluation = faster.COCOeval_faster(annotations, annotations.loadRes([]), "bbox", rle_iou_max_workers=2)
+    for early in (evaluation.summarize, lambda: evaluation.stats_as_dict):
+        with pytest.raises(Exception, match=r"Please run \w+\(\) first"):
+            early()
+
+
+def custom(truth, results):
+    """A data set as tools for labelling write it: without areas and crowds, with image ids that are strings of digits."""
+    for image in truth["images"]:
+        image["id"] = str(image["id"])
+    for annotation in truth["annotations"]:
+        annotation["image_id"] = str(annotation["image_id"])
+        del annotation["area"], annotation["iscrowd"]
+    return truth, results
+
+
+def test_the_stand_in_on_a_custom_data_set():
+    from detmap.pycocotools import faster
+
+    theirs = pytest.importorskip("faster_coco_eval")
+    expected, lines = validated(theirs, *custom(*copy.deepcopy(DATA)))
+    found, own_lines = validated(faster, *custom(*copy.deepcopy(DATA)))
+    assert own_lines == lines
+    assert found.stats_as_dict == pytest.approx(expected.stats_as_dict, rel=1e-13)
+
+
+def test_the_stand_in_by_its_other_names():
+    from detmap.pycocotools import faster
+
+    theirs = pytest.importorskip("faster_coco_eval")
+    ours, real = (api.COCO(copy.deepcopy(DATA[0])) for api in (faster, theirs))
+    image, category = DATA[0]["images"][0]["id"], DATA[0]["categories"][1]["id"]
+    for name, arguments in {
+        "get_ann_ids": (
+            [None],
+            [image],
+            [[image]],
+            [None, [category]],
+            [None, None, [0, 1000]],
+            [None, None, None, True],
+        ),
+        "get_cat_ids": ([None], [None, None, category]),
+        "get_img_ids": ([None], [np.int64(image)], [None, category]),
+        "load_anns": ([None], [DATA[0]["annotations"][0]["id"]]),
+        "load_cats": ([None], [np.int64(category)], [[category]]),
+        "load_imgs": ([None], [np.int64(image)], [[image]]),
+    }.items():
+        for given in arguments:
+            assert sorted(map(str, getattr(ours, name)(*given))) == sorted(map(str, getattr(real, name)(*given)))
+    assert {i: anns for i, anns in ours.img_ann_map.items() if anns} == dict(
+        theirs.COCO(copy.deepcopy(DATA[0])).img_ann_map
+    )
+    assert ours.cat_img_map == real.cat_img_map
+    evaluation = faster.COCOeval_faster(ours, ours.loadRes(copy.deepcopy(DATA[1])), "bbox")
+    evaluation.evaluate()
+    assert str(evaluation) == repr(evaluation)  # sums up what was not accumulated
+    assert evaluation.stats[0] > 0
+
+
+def in_batches(api):
+    """Evaluate image by image as training loops do (D-FINE, DEIM): what was matched is taken out, joined and put back."""
+    truth, results = copy.deepcopy(DATA)
+    annotations = api.COCO(truth)
+    ids, parts = [image["id"] for image in truth["images"]], []
+    evaluation = api.COCOeval_faster(annotations, iouType="bbox", print_function=lambda _: None, separate_eval=True)
+    p = evaluation.params
+    areas, categories = len(p.areaRng), len(p.catIds)
+    for image in ids:
+        own = [r for r in results if r["image_id"] == image]
+        evaluation.cocoDt = annotations.loadRes(own) if own else api.COCO()
+        evaluation.params.imgIds = [image]
+        evaluation.evaluate()
+        parts.append(np.asarray(evaluation._evalImgs_cpp, object).reshape(categories, areas, 1))
+    order = np.argsort(ids)
+    evaluation._evalImgs_cpp = np.concatenate(parts, 2)[..., order].ravel().tolist()
+    evaluation.params.imgIds = np.array(ids)[order].tolist()
+    evaluation._paramsEval = copy.deepcopy(evaluation.params)
+    evaluation.accumulate()
+    evaluation.summarize()
+    return evaluation.stats_as_dict
+
+
+def test_the_stand_in_in_batches():
+    from detmap.pycocotools import faster
+
+    theirs = pytest.importorskip("faster_coco_eval")
+    found = in_batches(faster)
+    assert found == pytest.approx(in_batches(theirs), rel=1e-13)
+    assert found == validated(faster, *copy.deepcopy(DATA))[0].stats_as_dict
 
 
 def test_patch_of_faster_coco_eval(monkeypatch):

@@ -254,7 +254,7 @@ def _parse(
     try:
         return decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        reason = error
+        reason = str(error)  # the error itself would hold this frame, with all that is read here, in a circle
     try:
         text = bytes(data)
         document = [json.loads(line) for line in text.splitlines() if line.strip()] if lines else json.loads(text)

@@ -35,15 +35,14 @@ def innermost(function: F) -> F:
 class _Kept(numba.core.caching.CompileResultCacheImpl):
     """What is kept of a compiled kernel: all but the environments of numba's own functions.
 
-    An environment is where a function would look for globals at run time. Loading one imports its module, and numba's
-    module of array functions, which `np.empty` in a kernel names, takes longer to import than all kernels to load.
+    An environment is where a function finds its constant objects at run time; numba's own have none. Loading one imports
+    its module, and the module of array functions, which `np.empty` names, takes longer to import than all kernels to load.
     """
 
     def reduce(self, data: Any) -> tuple[Any, ...]:
         """Return what `data`, a compilation's result, is made from again."""
         *kept, environments = super().reduce(data)  # type: ignore[no-untyped-call]
-        ours = [environment for environment in environments if environment.globals["__name__"].startswith("detmap.")]
-        return (*kept, ours)
+        return (*kept, [e for e in environments if e.consts or not e.globals["__name__"].startswith("numba.")])
 
 
 class _Cache(numba.core.caching.FunctionCache):
@@ -128,7 +127,7 @@ def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[
     """Return a new array of every shape and dtype, in one piece of memory: for columns that live together.
 
     The system hands out a large piece in large pages, where numpy asks for them (from 4 MiB on), and a small one page by
-    page as each is first written to, which takes longer than writing it. Columns begin at multiples of 64 bytes.
+    page as each is first written to, which takes longer than writing it. In it columns begin at multiples of 64 bytes.
     """
     sizes = [int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in columns]
     starts = list(accumulate((-(-size // 64) * 64 for size in sizes), initial=0))

@@ -228,9 +228,10 @@ def collect_hits(
     counted = np.empty((areas, cuts + 1), np.int64)  # by area, and by how many caps a detection is within
     skipped = np.empty((areas, per_area), np.int64)
     masks = _range_bits(areas, thresholds, words)
-    lowest_bits = np.uint64(0)  # of every area range in the first word
-    for area in range(areas):
-        lowest_bits |= np.uint64(1) << np.uint64(area * thresholds & 63)
+    # Where one word holds all flags (as nearly always), the flag of the first threshold in every area range.
+    firsts = np.uint64(0)
+    for area in range(areas if words == 1 else 0):
+        firsts |= np.uint64(1) << np.uint64(area * thresholds)
     at = begin
     while at < end:
         c = at // (areas * per_area)
@@ -245,11 +246,12 @@ def collect_hits(
             within = np.uint64(0)
             for m in range(cuts):
                 within += np.uint64(ranks[d] < caps[m])
-            # Nearly all are misses that count in an area range at every threshold or at none.
-            lowest = ignored[d, 0] & lowest_bits
-            if words == 1 and hit[d, 0] == 0 and ignored[d, 0] == lowest * masks[0, 0]:
+            # Nearly all are misses that an area range ignores at every threshold or at none: the product repeats the flag of
+            # the first for all.
+            outside = ignored[d, 0] & firsts
+            if words == 1 and hit[d, 0] == 0 and ignored[d, 0] == outside * masks[0, 0]:
                 for area in range(areas):
-                    counted[area, within] += np.int64(~(lowest >> np.uint64(area * thresholds)) & np.uint64(1))
+                    counted[area, within] += np.int64(~(outside >> np.uint64(area * thresholds)) & np.uint64(1))
                 continue
             for area in range(first_area, last_area + 1):
                 a = np.uint64(area)

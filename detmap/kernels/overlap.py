@@ -133,11 +133,12 @@ def box_candidates(
     iou = np.empty(rows + 16, np.float64)
     left, left_names = np.empty((most, 5)), np.empty(most, np.int64)  # the cell's detections: x1, y1, x2, y2, area
     right, right_names = np.empty((widest, 5)), np.empty(widest, np.int64)  # and its ground truth
-    right_weights = np.empty(widest)  # how much of its area counts: none of a crowd's
+    right_weights = np.empty(widest)  # how often its own area counts in the union: 0 times for a crowd, else once
     active = np.empty(widest, np.int64)  # what the sweep has reached and not yet left behind
     pixel = detections.pixel
-    # Most pairs are far below the lowest overlap of interest: a product tells them, where the quotient takes longer.
-    hopeless = max(lowest, 0.0) * (1.0 - 1e-6)
+    # Most pairs are far below the lowest overlap of interest: a product tells them, where the quotient takes longer. It is
+    # not rounded as the quotient is, so that it decides only where there is room for that, and none in the smallest numbers.
+    hopeless = lowest * (1.0 - 1e-6) if lowest > 1e-300 else 0.0
     used, row = 0, 0
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
@@ -182,7 +183,7 @@ def box_candidates(
                 name = right_names[g]
                 if inter > 0.0:
                     value = inter / (area if right_weights[g] == 0.0 else area + right[g, 4] - inter)
-                if not value >= lowest:  # nor is it where areas vanished and 0 / 0 came out
+                if not value >= lowest:
                     continue
                 found[used], iou[used] = name, value
                 used += 1

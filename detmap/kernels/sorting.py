@@ -11,7 +11,7 @@ from detmap.kernels import kernel
 
 Array = NDArray[Any]
 
-_SMALL = 40  # below this an insertion sort beats eight counting passes
+_SMALL = 40  # below this an insertion sort beats counting bytes
 
 
 @kernel
@@ -31,7 +31,7 @@ def _count(keys: Array, order: Array, out_starts: Array) -> Any:
 def group_by(keys: Array, order: Array, out_order: Array, out_starts: Array) -> None:
     """Stably sort `order` by ``keys[order[i]]``, integers in ``[0, g)``; ``out_starts`` (g + 1) says where groups start.
 
-    An empty `order` is that of all keys in turn.
+    An empty `order` stands for all keys in turn: where no row is to be sorted the keys are empty too.
     """
     count = _count(keys, order, out_starts)
     at = out_starts.copy()
@@ -67,7 +67,7 @@ def _descending_key(bits: Any) -> Any:
 
 
 @kernel
-def _place(
+def _by_byte(
     keys: Array,
     order: Array,
     first: int,
@@ -116,9 +116,9 @@ def _by_bytes(
         if (differing >> shift) & np.uint64(255) == 0:  # three of scores that were single precision, most of small keys
             continue
         if moved:
-            _place(spare_keys, spare_order, np.int64(0), size, shift, keys, order, first, counts)
+            _by_byte(spare_keys, spare_order, np.int64(0), size, shift, keys, order, first, counts)
         else:
-            _place(keys, order, first, size, shift, spare_keys, spare_order, np.int64(0), counts)
+            _by_byte(keys, order, first, size, shift, spare_keys, spare_order, np.int64(0), counts)
         moved = not moved
     if moved:
         for i in range(size):

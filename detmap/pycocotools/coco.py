@@ -139,7 +139,7 @@ class COCO:
     def info(self) -> None:
         """Print what the file says about itself."""
         for key, value in self.dataset["info"].items():
-            print(f"{key}: {value}")
+            self._say(f"{key}: {value}")
 
     def getAnnIds(self, imgIds: Any = (), catIds: Any = (), areaRng: Any = (), iscrowd: Any = None) -> list[Any]:
         """Return the ids of the annotations on these images, of these categories; an empty filter lets all pass.
@@ -303,7 +303,7 @@ class COCO:
         from urllib.request import urlretrieve
 
         if tarDir is None:
-            print("Please specify target directory")
+            self._say("Please specify target directory")
             return -1
         images = self.loadImgs(imgIds) if len(imgIds) else list(self.imgs.values())
         os.makedirs(tarDir, exist_ok=True)
@@ -312,7 +312,7 @@ class COCO:
             path = os.path.join(tarDir, image["file_name"])
             if not os.path.exists(path):
                 urlretrieve(image["coco_url"], path)
-            print(f"downloaded {i}/{len(images)} images (t={time.time() - tic:0.1f}s)")
+            self._say(f"downloaded {i}/{len(images)} images (t={time.time() - tic:0.1f}s)")
         return None
 
     def showAnns(self, anns: Any, draw_bbox: bool = False) -> Any:
@@ -323,7 +323,7 @@ class COCO:
             self._draw(anns, draw_bbox)
         elif "caption" in anns[0]:
             for ann in anns:
-                print(ann["caption"])
+                self._say(ann["caption"])
         else:
             raise Exception("annotations have neither masks, keypoints nor captions")
         return None

@@ -108,7 +108,11 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
     crowd, areas = np.array([g["iscrowd"] for g in sought] or [0]), _numbers([g["area"] for g in sought])
     if crowd.dtype.kind not in "bi" or ((crowd != 0) & (crowd != 1)).any() or not _ids([g["id"] for g in sought]).all():
         raise UnusualError
-    results: Results | None = coco_dt.__dict__.get("_results") if type(coco_dt) is COCO else None
+    ours = type(coco_dt).__module__ in (
+        COCO.__module__,
+        "detmap.pycocotools.faster",
+    )  # another may select in its own way
+    results: Results | None = coco_dt.__dict__.get("_results") if ours else None
     if results is not None:
         found = _Columns.read(results.records, results.images).visited((), images, categories)[1]
     else:

@@ -28,9 +28,14 @@ class COCO(coco.COCO):
     annotation_file : path, dict, optional
         A JSON file in COCO's format, or what one holds.
     use_deepcopy : bool
-        Leave a dict, and records given to `loadRes`, as they are.
+        Leave the records of a dict, and those given to `loadRes`, as they are.
     print_function : callable of str
         Told what goes on; by default a logger.
+
+    Notes
+    -----
+    As in the original, image ids become integers, an annotation without ``iscrowd`` is no crowd, one without
+    ``num_keypoints`` has none, and one without ``area`` has an area of 0: it is small.
     """
 
     def __init__(
@@ -40,10 +45,11 @@ class COCO(coco.COCO):
         print_function: Callable[[str], object] = _log.debug,
     ) -> None:
         self.print_function, self.use_deepcopy = print_function, use_deepcopy
+        self.annotation_file = annotation_file
         held = isinstance(annotation_file, dict)
         super().__init__(None if held else annotation_file)
         if held:
-            self.dataset = copy.deepcopy(annotation_file) if use_deepcopy else annotation_file
+            self.dataset = copy.deepcopy(annotation_file) if use_deepcopy else dict(annotation_file)
             self.createIndex()
 
     def _say(self, text: Any) -> None:
@@ -51,6 +57,16 @@ class COCO(coco.COCO):
 
     def _empty(self) -> COCO:
         return COCO(use_deepcopy=self.use_deepcopy, print_function=self.print_function)
+
+    def createIndex(self) -> None:
+        """Make the indices of ``dataset`` anew."""
+        _make_integers(self.dataset.get("images", ()), "id")
+        annotations = self.dataset.get("annotations", ())
+        _make_integers(annotations, "image_id")
+        for annotation in annotations:
+            for name in ("iscrowd", "area", *(("num_keypoints",) if "keypoints" in annotation else ())):
+                annotation.setdefault(name, 0)
+        super().createIndex()
 
     def loadRes(self, resFile: Any, min_score: float = 0.0) -> coco.COCO:
         """Return results on this data set: a JSON file, its records, or rows; there may be none.
@@ -72,9 +88,61 @@ class COCO(coco.COCO):
         if anns != []:
             return super().loadRes(anns)
         results = self._empty()
-        results.dataset = {**{name: self.dataset.get(name, []) for name in ("images", "categories")}, "annotations": []}
+        results.dataset = {
+            "info": copy.deepcopy(self.dataset.get("info", {})),
+            "images": list(self.dataset["images"]),
+            "categories": copy.deepcopy(self.dataset.get("categories", [])),
+            "annotations": [],
+        }
         results.createIndex()
         return results
+
+    def getAnnIds(self, imgIds: Any = None, catIds: Any = None, areaRng: Any = None, iscrowd: Any = None) -> list[Any]:
+        """Return the ids of the annotations that pass all filters; None and an empty one let all pass."""
+        return super().getAnnIds(_listed(imgIds), _listed(catIds), _listed(areaRng), iscrowd)
+
+    def getCatIds(self, catNms: Any = None, supNms: Any = None, catIds: Any = None) -> list[Any]:
+        """Return the ids of the categories that pass all filters; None and an empty one let all pass."""
+        return super().getCatIds(_listed(catNms), _listed(supNms), _listed(catIds))
+
+    def getImgIds(self, imgIds: Any = None, catIds: Any = None) -> list[Any]:
+        """Return the ids of the images that pass both filters; None and an empty one let all pass."""
+        return super().getImgIds(_listed(imgIds), _listed(catIds))
+
+    def loadAnns(self, ids: Any = None) -> list[Any]:
+        """Return the annotations of an id, or of some."""
+        return list(super().loadAnns(_listed(ids)))
+
+    def loadCats(self, ids: Any = None) -> list[Any]:
+        """Return the categories of an id, or of some."""
+        return list(super().loadCats(_listed(ids)))
+
+    def loadImgs(self, ids: Any = None) -> list[Any]:
+        """Return the images of an id, or of some."""
+        return list(super().loadImgs(_listed(ids)))
+
+    get_ann_ids, get_cat_ids, get_img_ids = getAnnIds, getCatIds, getImgIds
+    load_anns, load_cats, load_imgs = loadAnns, loadCats, loadImgs
+
+    @property
+    def img_ann_map(self) -> Any:
+        """`imgToAnns` by its other name."""
+        return self.imgToAnns
+
+    @property
+    def cat_img_map(self) -> Any:
+        """`catToImgs` by its other name."""
+        return self.catToImgs
+
+
+def _listed(ids: Any) -> Any:
+    return [] if ids is None else ids if hasattr(ids, "__iter__") else [ids]
+
+
+def _make_integers(records: Any, name: str) -> None:
+    for record in records:
+        if type(record[name]) is not int:
+            record[name] = int(record[name])
 
 
 class COCOeval_faster(cocoeval.COCOeval):
@@ -115,48 +183,60 @@ class COCOeval_faster(cocoeval.COCOeval):
         kpt_oks_sigmas: Sequence[float] | None = None,
         **options: Any,
     ) -> None:
-        for name, value in {"extra_calc": extra_calc, **options}.items():
-            if name in _DEFAULTS and value != _DEFAULTS[name]:
+        for name, value in {"iouType": iouType, "extra_calc": extra_calc, **options}.items():
+            if name not in _KNOWN:
+                raise TypeError(f"COCOeval_faster() got an unexpected keyword argument {name!r}")
+            known = _KNOWN[name]
+            if known is not None and value not in known:
                 raise OptionError(
                     f"detmap's stand-in for faster_coco_eval has no {name}={shorten(value)}: "
                     "evaluate this one outside of detmap.patch_pycocotools()"
                 )
-            if name not in _DEFAULTS and name not in _ABOUT_SPEED:
-                raise TypeError(f"COCOeval_faster() got an unexpected keyword argument {name!r}")
         self.print_function = print_function
         super().__init__(cocoGt, cocoDt, iouType)
-        self.all_stats: Any = []
-        if ranges is not None:
+        if iouType == "keypoints":
+            if kpt_oks_sigmas is not None:
+                self.params.kpt_oks_sigmas = np.array(kpt_oks_sigmas)
+        elif ranges is not None:
             self.params.areaRngLbl = ["all", *ranges]
             self.params.areaRng = [self.params.areaRng[0], *map(list, ranges.values())]
-        if kpt_oks_sigmas is not None:
-            self.params.kpt_oks_sigmas = np.array(kpt_oks_sigmas)
 
     def _say(self, text: str) -> None:
         self.print_function(text)
 
-    def _rows(self) -> dict[str, _Row]:
-        """Return what `summarize` prints, by name."""
+    @property
+    def _evalImgs_cpp(self) -> Any:
+        """`evalImgs` by the name that evaluators of batches read and assign."""
+        return self.evalImgs
+
+    @_evalImgs_cpp.setter
+    def _evalImgs_cpp(self, evaluated: Any) -> None:
+        self.evalImgs = evaluated
+
+    def _rows(self) -> list[tuple[str, _Row]]:
+        """Return the names of what `summarize` prints, and what it is."""
         p = self.params
         most, areas = p.maxDets[-1], p.areaRngLbl[1:]
-        rows: dict[str, _Row] = {}
+        rows: list[tuple[str, _Row]] = []
         for ap, kind in ((1, "AP"), (0, "AR")):
-            whole: dict[str, _Row] = {f"{kind}_all": (ap, None, "all", most)}
-            by_overlap: dict[str, _Row] = {f"{kind}_{t * 100:.0f}": (ap, t, "all", most) for t in (0.5, 0.75)}
-            by_area: dict[str, _Row] = {f"{kind}_{area}": (ap, None, area, most) for area in areas}
+            whole: list[tuple[str, _Row]] = [(f"{kind}_all", (ap, None, "all", most))]
+            by_overlap: list[tuple[str, _Row]] = [(f"{kind}_{t * 100:.0f}", (ap, t, "all", most)) for t in (0.5, 0.75)]
+            by_area: list[tuple[str, _Row]] = [(f"{kind}_{area}", (ap, None, area, most)) for area in areas]
             if ap or p.iouType == "keypoints":
-                rows |= whole | by_overlap | by_area
+                rows += whole + by_overlap + by_area
             else:
                 names = _CAPS if list(p.maxDets) == list(_CAPS) else {cap: str(cap) for cap in p.maxDets}
-                rows |= {f"AR_{names[cap]}": (0, None, "all", cap) for cap in p.maxDets}
-                rows |= by_area | by_overlap
+                rows += [(f"AR_{names[cap]}", (0, None, "all", cap)) for cap in p.maxDets]
+                rows += by_area + by_overlap
         return rows
 
     def summarize(self) -> None:
         """Print the numbers and put them into ``all_stats``, and those that pycocotools has into ``stats``."""
+        if not self.eval and self._paramsEval:  # evaluated, but not accumulated
+            self.accumulate()
         if not self.eval:
             raise Exception("Please run accumulate() first")
-        self.all_stats = np.array([self._summarize(*row) for row in self._rows().values()])
+        self.all_stats = np.array([self._summarize(*row) for _, row in self._rows()])
         self.stats = self.all_stats if self.params.iouType == "keypoints" else self.all_stats[:-2]
 
     def run(self) -> None:
@@ -168,9 +248,21 @@ class COCOeval_faster(cocoeval.COCOeval):
     @property
     def stats_as_dict(self) -> dict[str, float]:
         """The numbers of `summarize` by name: AP_all, AP_50, AP_75, AP_small and so on."""
-        return dict(zip(self._rows(), map(float, self.all_stats), strict=True))
+        if "all_stats" not in self.__dict__:
+            raise Exception("Please run summarize() first")
+        return dict(zip((name for name, _ in self._rows()), map(float, self.all_stats), strict=True))
+
+    def __str__(self) -> str:
+        self.summarize()
+        return repr(self)
 
 
-#: Options of the original that change what is measured, as they are by default, and those that do not.
-_DEFAULTS = {"extra_calc": False, "use_area": True, "lvis_style": False, "separate_eval": False}
-_ABOUT_SPEED = {"boundary_dilation_ratio", "boundary_cpu_count", "rle_iou_max_workers"}
+#: Options of the original: the values that mean the same here, or None for what changes no number.
+_KNOWN: dict[str, tuple[Any, ...] | None] = {
+    "iouType": ("bbox", "segm", "keypoints"),
+    "extra_calc": (False,),
+    "use_area": (True,),
+    "lvis_style": (False,),
+    "separate_eval": None,
+    **dict.fromkeys(("boundary_dilation_ratio", "boundary_cpu_count", "rle_iou_max_workers")),
+}

@@ -45,7 +45,7 @@ class Patch:
             if not _there(module_name.partition(".")[0]):
                 continue
             theirs = getattr(importlib.import_module(module_name), name, None)
-            if theirs is not None and theirs is not ours:
+            if theirs is not None and theirs not in _NAMES.values():
                 instead[id(theirs)] = ours
         for module_name, module in list(sys.modules.items()):
             if not isinstance(module, ModuleType) or module_name.split(".")[0] == "detmap":

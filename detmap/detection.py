@@ -122,10 +122,10 @@ class _Side:
         """
         kept = (category >= 0) & (image >= 0)
         count = int(np.count_nonzero(kept))
-        order, out_image, out_category, out_rank, out_scores = allocate(
-            *[(count, np.int32)] * 4, (count if scores is not None else 0, np.float64)
+        out_image, out_category, out_rank, out_scores = allocate(  # what the tally keeps
+            *[(count, np.int32)] * 3, (count if scores is not None else 0, np.float64)
         )
-        cells, starts = np.empty(count, np.int64), np.empty(images + 1, np.int64)
+        order, cells, starts = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(images + 1, np.int64)
         rows = readonly(
             () if count == kept.size else np.flatnonzero(kept), np.int32
         )  # () stands for all that have a key

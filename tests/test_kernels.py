@@ -110,6 +110,9 @@ def test_allocate():
     assert all((column == i).all() for i, column in enumerate(columns))
     assert len({column.base.__array_interface__["data"][0] for column in columns if column.size}) == 1
     assert [column.size for column in allocate((0, np.int32), (0, np.float64))] == [0, 0]
+    large = allocate((1 << 20, np.int32), (0, np.int32), ((1 << 18, 2), np.float64))
+    assert [(c.shape, c.dtype) for c in large] == [((1 << 20,), np.int32), ((0,), np.int32), ((1 << 18, 2), np.float64)]
+    assert all(column.base is None for column in large)
 
 
 @settings(max_examples=examples(200))

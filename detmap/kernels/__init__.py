@@ -123,13 +123,20 @@ def readonly(array: Any, dtype: DTypeLike) -> NDArray[Any]:
     return view
 
 
-def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[Any]]:
-    """Return a new array of every shape and dtype, in one piece of memory: for columns that live together.
+#: From so many bytes on numpy asks the system for large pages.
+_LARGE = 1 << 22
 
-    The system hands out a large piece in large pages, where numpy asks for them (from 4 MiB on), and a small one page by
-    page as each is first written to, which takes longer than writing it. In it columns begin at multiples of 64 bytes.
+
+def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[Any]]:
+    """Return a new array of every shape and dtype: for columns that live together.
+
+    Where one is too small for large pages they lie in one piece of memory, at multiples of 64 bytes: the system hands out
+    small pages one by one as each is first written to, which takes longer than writing them. Large ones lie by themselves,
+    where they fit into what others have left.
     """
     sizes = [int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in columns]
+    if all(size >= _LARGE or not size for size in sizes):
+        return [np.empty(shape, dtype) for shape, dtype in columns]
     starts = list(accumulate((-(-size // 64) * 64 for size in sizes), initial=0))
     whole = np.empty(starts[-1], np.uint8)
     return [

@@ -216,9 +216,13 @@ def arrange_cells(
             after = first + 1
             while after < stop and (merged or category[order[after]] == category[order[first]]):
                 after += 1
-            for i in range(first, after):
+            # Most categories have a row or two in an image: a call for every one would take longer than all else here.
+            rises = False
+            for i in range(first, after if after - first > 1 else first):
                 keys[i - first] = _descending_key(bits[order[i]])
-            _sort(keys, after - first, order, first, spare_keys, spare_order, counts)
+                rises |= i > first and keys[i - first] < keys[i - first - 1]
+            if rises:
+                _sort(keys, after - first, order, first, spare_keys, spare_order, counts)
             first = after
         last, rank = -1, 0
         for i in range(start, stop):

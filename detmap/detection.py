@@ -126,9 +126,8 @@ class _Side:
             *[(count, np.int32)] * 3, (count if scores is not None else 0, np.float64)
         )
         order, cells, starts = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(images + 1, np.int64)
-        rows = readonly(
-            () if count == kept.size else np.flatnonzero(kept), np.int32
-        )  # () stands for all that have a key
+        # An empty list stands for every row; where none is kept the keys are empty too.
+        rows = readonly(() if count == kept.size else np.flatnonzero(kept), np.int32)
         sorting.group_by(readonly(image if count else (), np.int32), rows, order, starts)
         starts = readonly(starts, np.int64)
         given = readonly(() if scores is None else scores, np.float64)

@@ -93,7 +93,7 @@ def test_sort_of_scores_that_share_the_upper_half_of_their_bits(near):
 def test_an_insertion_sort_that_takes_too_long_gives_up():
     for limit, done in ((44, False), (45, True)):  # ten keys the wrong way round take 45 moves
         keys, order = np.arange(10, dtype=np.uint64)[::-1].copy(), np.arange(12, dtype=np.int32)
-        assert sorting._settle(keys, order, 2, 10, limit) == done
+        assert sorting._by_insertion(keys, order, 2, 10, limit) == done
         assert order[:2].tolist() == [0, 1]
         assert sorted(order.tolist()) == list(range(12))  # nothing is lost
         assert [11 - key for key in order[2:].tolist()] == keys.tolist()

@@ -126,7 +126,7 @@ def _by_bytes(
 
 
 @kernel
-def _settle(keys: Array, order: Array, first: int, size: int, limit: int) -> bool:
+def _by_insertion(keys: Array, order: Array, first: int, size: int, limit: int) -> bool:
     """Stably sort by insertion; give up, with equal keys in order still, where that takes more than `limit` moves."""
     for i in range(1, size):
         key, item, j = keys[i], order[first + i], i
@@ -149,7 +149,7 @@ def _sort(
     A few by insertion, more by counting bytes.
     """
     if size <= _SMALL:
-        _settle(keys, order, first, size, size * size)
+        _by_insertion(keys, order, first, size, size * size)
         return
     differing = np.uint64(0)
     for i in range(1, size):
@@ -157,7 +157,7 @@ def _sort(
     if differing >> np.uint64(32):
         # Few scores share the upper half of their bits: what is left to do then is little, or is done from the start.
         _by_bytes(keys, order, first, size, differing, np.int64(4), spare_keys, spare_order, counts)
-        if _settle(keys, order, first, size, 4 * size):
+        if _by_insertion(keys, order, first, size, 4 * size):
             return
     _by_bytes(keys, order, first, size, differing, np.int64(0), spare_keys, spare_order, counts)
 

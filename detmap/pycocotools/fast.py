@@ -14,7 +14,7 @@ from detmap.detection import DetectionResult, match
 from detmap.errors import DetmapError, OptionError
 from detmap.kernels import readonly
 from detmap.protocols import COCO as PRESET
-from detmap.pycocotools.coco import COCO, Results, integers
+from detmap.pycocotools.coco import Results, integers
 from detmap.tables import Detections, GroundTruth, Ids, index_ids, locate
 from detmap.tally import Tally
 
@@ -108,10 +108,7 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
     crowd, areas = np.array([g["iscrowd"] for g in sought] or [0]), _numbers([g["area"] for g in sought])
     if crowd.dtype.kind not in "bi" or ((crowd != 0) & (crowd != 1)).any() or not _ids([g["id"] for g in sought]).all():
         raise UnusualError
-    ours = type(coco_dt).__module__ in (
-        COCO.__module__,
-        "detmap.pycocotools.faster",
-    )  # another may select in its own way
+    ours = type(coco_dt).__module__.startswith("detmap.pycocotools.")  # another's class may select in its own way
     results: Results | None = coco_dt.__dict__.get("_results") if ours else None
     if results is not None:
         found = _Columns.read(results.records, results.images).visited((), images, categories)[1]

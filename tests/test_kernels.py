@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import naive
+import numba
 import numpy as np
 import pytest
 import workloads
@@ -90,10 +91,15 @@ def test_sort_of_scores_that_share_the_upper_half_of_their_bits(near):
     assert sorted_rows(values, [0, values.size]) == naive.by_score(values.tolist())
 
 
+@numba.njit
+def insertion(keys, order, first, size, limit):
+    return sorting._by_insertion(keys, order, first, size, limit)
+
+
 def test_an_insertion_sort_that_takes_too_long_gives_up():
     for limit, done in ((44, False), (45, True)):  # ten keys the wrong way round take 45 moves
         keys, order = np.arange(10, dtype=np.uint64)[::-1].copy(), np.arange(12, dtype=np.int32)
-        assert sorting._by_insertion(keys, order, 2, 10, limit) == done
+        assert insertion(keys, order, 2, 10, limit) == done
         assert order[:2].tolist() == [0, 1]
         assert sorted(order.tolist()) == list(range(12))  # nothing is lost
         assert [11 - key for key in order[2:].tolist()] == keys.tolist()
@@ -610,6 +616,7 @@ def test_kernels_release_the_gil_and_keep_to_ieee_division():
 _LATER = """
 import sys, threading
 import numba.core.cpu
+import numba
 import numpy as np
 from detmap.kernels import allocate, matching, readonly
 

@@ -118,7 +118,12 @@ def same(one: Any, other: Any) -> bool:
 
 # Documents -----------------------------------------------------------------------------------------------------------
 
+ALIKE = [
+    b'{"image_id": "a", "category_id": %d, "bbox": [0.5, 1234.5, 3, 1e%d], "score": 1.25, "x": {"y": [null]}}',
+    b'{"score":-%d.5,"image_id":-%d,"segmentation":{"size":[1,2],"counts":"a"},"category_id":12345678}',
+]
 PLAIN = [
+    *(document(*[record % (k, 7 * k) for k in range(5)]) for record in ALIKE),
     b"[]",
     b" [ ] \n",
     document(RESULT),
@@ -210,9 +215,13 @@ def test_other_documents_are_not(data: bytes) -> None:
 def test_hostile_values(field: str, value: str) -> None:
     record = {"id": "1", "image_id": "1", "category_id": "1", "bbox": "[1,2,3,4]", "score": "1"}
     for order in (1, -1):  # the value in the middle, and as the document's last
-        pairs = list({**record, field: value}.items())[::order]
-        text = ",".join(f'"{key}":{item}' for key, item in pairs)
-        assert check_results(f"[{{{text}}}]".encode()) is None
+        texts = []
+        for values in (record, {**record, field: value}):
+            texts.append(",".join(f'"{key}":{item}' for key, item in list(values.items())[::order]))
+        plain, hostile = texts
+        assert check_results(f"[{{{hostile}}}]".encode()) is None
+        alike = ",".join(f"{{{text}}}" for text in (plain, hostile, plain, plain))
+        assert check_results(f"[{alike}]".encode()) is None
 
 
 @pytest.mark.parametrize("field", ["image_id", "category_id", "score", "bbox", "segmentation", "keypoints"])
@@ -250,6 +259,59 @@ def test_every_byte_replaced_left_out_and_doubled() -> None:
             check_results(data[:place] + bytes([byte]) + data[place + 1 :])
             check_results(data[:place] + bytes([byte]) + data[place:])
         check_results(data[:place] + data[place + 1 :])
+
+
+@pytest.mark.parametrize("record", ALIKE)
+@pytest.mark.parametrize("lines", [False, True])
+def test_every_byte_of_a_record_among_others_like_it(record: bytes, lines: bool) -> None:
+    records = [record % (k, 7 * k) for k in range(1, 5)]
+    separator = b"\n" if lines else b", "
+    data = separator.join(records) if lines else document(*records)
+    assert check_results(data, lines) is not None
+    begin = data.index(records[1])
+    for place in range(begin - 2, begin + len(records[1]) + 2, 9 if UNCOMPILED else 1):
+        for byte in HOSTILE_BYTES:
+            check_results(data[:place] + bytes([byte]) + data[place + 1 :], lines)
+            check_results(data[:place] + bytes([byte]) + data[place:], lines)
+        check_results(data[:place] + data[place + 1 :], lines)
+    for end in range(begin, len(data) - 1):
+        assert lines or check_results(data[:end]) is None
+
+
+def test_records_that_are_not_like_the_first_one() -> None:
+    """A few of them; more in a row than are compared; and a first one that none is compared with, or like."""
+    shapes = {
+        "first": '{"image_id": %d, "category_id": 1, "bbox": [1.5, 2.25, 3.5, 4.0], "score": 0.5}',
+        "other": '{"category_id": 1, "image_id": %d, "score": 0.25, "bbox": [1.5, 2.25, 3.5, 4.0], "x": 1}',
+        "late": '{"image_id": %d, "category_id": 1, "bbox": [1.5, 2.25, 3.5, 4.0], "score": 0.5, "keypoints": [1]}',
+        "many": '{"image_id": %d, "score": 1, "category_id": 1, ' + '"x": 1, ' * 30 + '"bbox": [1, 2, 3, 4]}',
+        "far": '{"image_id": %d, "score": 1, "category_id": 1, ' + " " * 40 + '"bbox": [1, 2, 3, 4]}',
+    }
+    for names in (
+        ["first"] * 9,
+        [
+            "first",
+            *["other", "first"] * 5,
+            *["other"] * (scanning.MOST_MISSES + 5),
+            *["first"] * 5,
+            *["late", "first"] * 5,
+        ],
+        ["late", "first", "first", "late", "first", "first"],
+        *([name, name, "first", name, name] for name in ("many", "far")),
+    ):
+        records = [(shapes[name] % k).encode() for k, name in enumerate(names)]
+        assert check_results(document(*records)) is not None
+        assert check_results(b"\n".join(records), lines=True) is not None
+
+
+@pytest.mark.skipif(not UNCOMPILED, reason="counts calls that kernels make")
+def test_records_are_read_by_their_likeness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else would show it: one that is alike is not scanned key by key."""
+    scanned = []
+    note = scanning._note
+    monkeypatch.setattr(scanning, "_note", lambda *value: (scanned.append(value), note(*value))[1])
+    assert check_results(document(*[RESULT.replace(b"42", b"%d" % k) for k in range(40)])) is not None
+    assert len(scanned) <= 7 * 2  # the first one, and the last one because the document ends there
 
 
 INVALID_UTF8 = (
@@ -491,8 +553,13 @@ def records(draw: st.DrawFn, required: dict[str, Any], optional: dict[str, Any])
     kinds = {
         name: draw(st.sampled_from([INTEGER, TEXT])) for name, kind in {**required, **optional}.items() if kind is None
     }
-    rows = []
-    for _ in range(draw(st.integers(0, 4))):
+    rows: list[dict[str, Any]] = []
+    alike = draw(st.booleans())
+    for _ in range(draw(st.integers(0, 6 if alike else 4))):
+        if alike and rows and draw(st.integers(0, 9)):
+            known = {name: kinds.get(name, kind) for name, kind in {**required, **optional}.items()}
+            rows.append({name: draw(known.get(name, JSON)) for name in rows[0]})
+            continue
         row = {name: draw(kinds.get(name, kind)) for name, kind in required.items()}
         row |= {name: draw(kinds.get(name, kind)) for name, kind in optional.items() if draw(st.booleans())}
         row |= draw(st.dictionaries(st.text(max_size=12), JSON, max_size=2))
@@ -557,6 +624,7 @@ PLAIN_TRUTHS = [
     TRUTH % ANNOTATION,
     TRUTH % b"",
     TRUTH % (ANNOTATION + b"," + ANNOTATION),
+    TRUTH % b", ".join([ANNOTATION] * 5),
     TRUTH % b'{"image_id": 1, "category_id": 3}',
     TRUTH
     % b'{"image_id":1,"category_id":3},{"image_id":1,"category_id":3,"iscrowd":true,"ignore":false,"bbox":[1,2,3,4]}',

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -22,14 +22,35 @@ from numpy.typing import DTypeLike, NDArray
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_njit: Any = partial(numba.njit, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+
+
 def kernel(function: F) -> F:
     """Compile `function` on its first call: no GIL, cached on disk, C-like division."""
-    return _compiled(function, False)
+    compiled: Any = _njit()(function)
+    if compiled is function:  # numba is told not to compile
+        return function
+    # Neither the package's folder nor the user's cache folder can be written to: then it is compiled in every process.
+    with suppress(RuntimeError):
+        if hasattr(compiled, "_cache"):
+            compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
+        else:
+            compiled.enable_caching()
+    return cast(F, compiled)
+
+
+def helper(function: F, **options: Any) -> F:
+    """Compile what kernels of the same file alone call, never Python, and what allocates no array.
+
+    An array that a kernel has is there until it returns. numba would still count the references that its helpers hold, one
+    atomic instruction for each, wherever not all paths of a helper use an array to their end.
+    """
+    return cast(F, _njit(_nrt=False, no_cpython_wrapper=True, **options)(function))
 
 
 def innermost(function: F) -> F:
     """Compile a helper into every place that calls it; for what a kernel calls for each value, where a call costs."""
-    return _compiled(function, True)
+    return helper(function, forceinline=True)
 
 
 class _Kept(numba.core.caching.CompileResultCacheImpl):
@@ -73,19 +94,6 @@ def _name_runtime() -> None:
 
     for name, address in _nrt_python.c_helpers.items():
         binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
-
-
-def _compiled(function: F, inlined: bool) -> F:
-    compiled: Any = numba.njit(nogil=True, error_model="numpy", forceinline=inlined)(function)
-    if compiled is function:  # numba is told not to compile
-        return function
-    # Neither the package's folder nor the user's cache folder can be written to: then it is compiled in every process.
-    with suppress(RuntimeError):
-        if hasattr(compiled, "_cache"):
-            compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
-        else:
-            compiled.enable_caching()
-    return cast(F, compiled)
 
 
 def compiled_before(function: Callable[..., Any]) -> bool:

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import kernel
+from detmap.kernels import helper, kernel
 
 Array = NDArray[Any]
 
 STEP, ALL_POINT, TRAPEZOID, TRAPEZOID_OF_HITS = 0, 1, 2, 3
 
 
-@kernel
+@helper
 def _longest(starts: Array, begin: int, end: int) -> int:
     longest = 0
     for q in range(begin, end):
@@ -28,7 +28,7 @@ def _longest(starts: Array, begin: int, end: int) -> int:
     return longest
 
 
-@kernel
+@helper
 def _envelope(ranks: Array, first: int, hits: int, epsilon: float, out: Array) -> None:
     """Write the largest precision at each hit or any later one."""
     best = 0.0
@@ -137,7 +137,7 @@ def interpolate(
 KEEP, REVERSE, FIRST, LAST, COLLAPSE = 0, 1, 2, 3, 4
 
 
-@kernel
+@helper
 def _group_end(ahead: Array, j: int, stop: int) -> int:
     """Return where the tied group of hit `j` ends among the hits before `stop`."""
     end = j + 1
@@ -208,7 +208,7 @@ def collapsed_average_precision(
         out[q] = total / positives[q]
 
 
-@kernel
+@helper
 def _group_sums(before: int, ahead: int, inside: int, trapezoid: bool) -> tuple[float, float]:
     """Return two sums over the first `inside` places of a tied group: the precision that a hit in a place has from itself
     and the `before` hits ahead of the group, and the precision that it would gain if all earlier places of the group held
@@ -227,7 +227,7 @@ def _group_sums(before: int, ahead: int, inside: int, trapezoid: bool) -> tuple[
     return alone, gained
 
 
-@kernel
+@helper
 def _group_mean(alone: float, gained: float, hits: int, places: int) -> float:
     """Return the expected sum of the precisions at `hits` hits in random order over `places` places.
 
@@ -369,7 +369,7 @@ def tie_band(
         out[q, 1] = high / divisor if divisor else np.nan
 
 
-@kernel
+@helper
 def _precision(hits: int, rank: int, trapezoid: bool) -> float:
     value = hits / rank
     if trapezoid:

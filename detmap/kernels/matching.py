@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import kernel
+from detmap.kernels import helper, kernel
 from detmap.kernels.overlap import Candidates, Cells
 
 Array = NDArray[Any]
@@ -60,7 +60,7 @@ def mark_misses(areas: Array, ranges: Array, thresholds: int, begin: int, end: i
             ignored[d, w] = outside
 
 
-@kernel
+@helper
 def _worse(candidates: Candidates, a: int, b: int) -> Any:
     """Return whether candidate `a` overlaps less than `b`; of equals the earlier ground truth is the worse."""
     return candidates.iou[a] < candidates.iou[b] or (
@@ -68,7 +68,7 @@ def _worse(candidates: Candidates, a: int, b: int) -> Any:
     )
 
 
-@kernel
+@helper
 def _rise(candidates: Candidates, first: int, count: int, rising: Array) -> None:
     """Write a detection's candidates from the worst to the best: a handful by insertion, many by a heap."""
     if count <= 32:

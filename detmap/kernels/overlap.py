@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import kernel
+from detmap.kernels import helper, kernel
 
 Array = NDArray[Any]
 
@@ -51,7 +51,7 @@ class Candidates(NamedTuple):
     iou: Array
 
 
-@kernel
+@helper
 def _corners(boxes: Boxes, position: int) -> tuple[float, float, float, float, float]:
     """Return x1, y1, x2, y2 and the area; the far corner of a box given by its size is x + w - pixel."""
     record = boxes.order[position]
@@ -78,7 +78,7 @@ def _grown(array: Array, used: int, needed: int) -> Array:
     return grown
 
 
-@kernel
+@helper
 def _sort_by_left(keys: Array, names: Array, count: int) -> None:
     """Heapsort `keys`, and `names` along with them: numpy's sorts take longer to compile than all else in this file."""
     for end in range(2 * count - 1, 0, -1):

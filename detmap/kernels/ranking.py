@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import kernel
+from detmap.kernels import helper, kernel
 
 Array = NDArray[Any]
 
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 FEW = 256
 
 
-@kernel
+@helper
 def _sort_by_value(values: Array, order: Array, scratch: Array) -> None:
     """Sort `order`, positions in `values`, by value; equal values keep their order (bottom-up merge sort)."""
     n = order.size
@@ -37,11 +37,12 @@ def _sort_by_value(values: Array, order: Array, scratch: Array) -> None:
                 else:
                     scratch[k] = order[j]
                     j += 1
-        order[:] = scratch[:n]
+        for k in range(n):
+            order[k] = scratch[k]
         width *= 2
 
 
-@kernel
+@helper
 def _place(steps: Array, count: int, x: float) -> int:
     """Return how many of the first `count` ascending `steps` are below `x`."""
     low, high = 0, count
@@ -54,7 +55,7 @@ def _place(steps: Array, count: int, x: float) -> int:
     return low
 
 
-@kernel
+@helper
 def _count(row: Array, steps: Array, groups: int, below: Array, equal: Array) -> None:
     """Count the values of `row` below and equal to each step: plain loops, which the compiler turns into vectors."""
     for low in range(0, row.size, 16384):
@@ -179,7 +180,7 @@ def rank_relevant(
 DRAW, EXPECT, MERGE = 0, 1, 2
 
 
-@kernel
+@helper
 def _scramble(x: Any) -> Any:
     """Return the finaliser of splitmix64: a hash, so that a draw depends on its name and not on the order of work."""
     z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
@@ -294,7 +295,7 @@ def shots(
             skipped[junk[t]] = 0
 
 
-@kernel
+@helper
 def _bits(x: Any) -> Any:
     """Return the number of bits set: the idiom that compilers turn into one instruction."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -303,7 +304,7 @@ def _bits(x: Any) -> Any:
     return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 
-@kernel
+@helper
 def _hamming(codes: Array, i: int, query: Array) -> Any:
     total = np.uint64(0)
     for w in range(query.size):
@@ -311,7 +312,7 @@ def _hamming(codes: Array, i: int, query: Array) -> Any:
     return total
 
 
-@kernel
+@helper
 def _shares(labels: Array, i: int, wanted: Array, several: bool) -> Any:
     """Return 1 where item *i* has the label of the query, or with `several` one of its labels; else 0."""
     if not several:

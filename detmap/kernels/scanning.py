@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from detmap.kernels import innermost, kernel
+from detmap.kernels import helper, innermost, kernel
 
 # What a field holds; the last two, an id that the line before often has too and an integer, only in lines.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER = range(6)
@@ -35,6 +35,15 @@ MAX_DEPTH = 64
 MOST_NUMBERS = 8
 # A record's first keys are expected where the record before had them.
 EXPECTED_KEYS = 16
+# Records are read by their likeness to the first one if it has no more values than this, and no more words between two.
+MOST_VALUES = 24
+GLUE_WORDS = 4
+# What a value of such a record may be besides: a string that is an id, from its quote on, and what nobody asked for.
+QUOTED, PASSED = 6, 7
+# So many bytes are there where they are read without a look at the end of the document: 32 of glue, and 48 of a number.
+ROOM = 80
+# After so many records in a row that are unlike the first one, the others are not compared with it.
+MOST_MISSES = 64
 
 LOWEST_POWER, HIGHEST_POWER = -342, 308
 POWERS_OF_FIVE = 20
@@ -56,6 +65,7 @@ TEN, HUNDREDS, PAIRS = np.uint64(10), np.uint64(100 + (1000000 << 32)), np.uint6
 UNITS = np.uint64(1 + (10000 << 32))
 TRUE, FALSE, NULL = (np.uint64(int.from_bytes(name, "little")) for name in (b"true", b"false", b"null"))
 TEN_TO_EIGHT = np.uint64(10**8)
+EXACT = np.uint64(10**15)
 BYTE, POINT = np.uint64(0xFF), np.uint64(ord(".") ^ ord("0"))
 FIVE_BYTES = np.uint64(0xFFFFFFFFFF)
 UNROUNDED = np.uint64(0x1FF)
@@ -76,15 +86,9 @@ def survey(data: Any, begin: int, end: int, mark: int) -> Any:
     return count, joined
 
 
-@kernel
-def _load(data: Any, i: int) -> Any:
-    """Eight bytes from `i` on, the first one lowest; zeros past the end. `data` holds at least eight bytes."""
-    shift = NOTHING
-    if i + 8 > len(data):
-        if i >= len(data):
-            return NOTHING
-        shift = np.uint64(8 * (i + 8 - len(data)))
-        i = len(data) - 8
+@innermost
+def _word(data: Any, i: int) -> Any:
+    """Eight bytes from `i` on, the first one lowest."""
     j = np.uint64(i)  # an unsigned index has no negative case: the eight loads become one
     return (
         np.uint64(data[j])
@@ -95,10 +99,22 @@ def _load(data: Any, i: int) -> Any:
         | np.uint64(data[j + U5]) << U40
         | np.uint64(data[j + U6]) << U48
         | np.uint64(data[j + U7]) << U56
-    ) >> shift
+    )
 
 
-@kernel
+@helper
+def _load(data: Any, i: int) -> Any:
+    """Eight bytes from `i` on, the first one lowest; zeros past the end. `data` holds at least eight bytes."""
+    shift = NOTHING
+    if i + 8 > len(data):
+        if i >= len(data):
+            return NOTHING
+        shift = np.uint64(8 * (i + 8 - len(data)))
+        i = len(data) - 8
+    return _word(data, i) >> shift
+
+
+@helper
 def _byte(data: Any, i: int) -> Any:
     """The byte at `i`; 0, which is valid nowhere, past the end."""
     if i >= len(data):
@@ -106,7 +122,7 @@ def _byte(data: Any, i: int) -> Any:
     return np.int64(data[np.uint64(i)])
 
 
-@kernel
+@helper
 def _before(flags: Any) -> Any:
     """How many bytes lie below the lowest one whose highest bit is set; 8 where there is none."""
     below = (flags - U1) & ~flags & HIGHS
@@ -123,7 +139,7 @@ def _leading_digits(word: Any) -> Any:
     return _before(((word + TO_HIGH) | word) & HIGHS)
 
 
-@kernel
+@helper
 def _blank(data: Any, i: int, lines: bool) -> int:
     """The first position from `i` on that is not white space; a line feed is none where records are lines."""
     while True:
@@ -164,37 +180,62 @@ def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
 
 
 @innermost
-def _plain_number(data: Any, i: int, powers: Any) -> Any:
-    """Read what most numbers are: mantissa and decimal exponent as `_number` has them, and the end, -1 for any other number.
+def _short_number(data: Any, i: int) -> Any:
+    """Read a number of up to seven bytes, with a point, no sign, no exponent: its digits, how many follow the point, its end.
 
-    A sign, up to seven digits, a point and up to fifteen more, nineteen in all, and no exponent.
+    The end is -1 for any other number. `ROOM` bytes are there.
     """
-    i += np.int64(_byte(data, i) == 45)
-    word = _load(data, i) ^ DIGIT_ZEROS
+    word = _word(data, i) ^ DIGIT_ZEROS
     whole = _leading_digits(word)
-    plain = (whole > 0) & (whole < 8) & ((whole == 1) | (word & BYTE != NOTHING))
+    place = np.uint64(8 * whole) & U63
+    joined = word ^ (word ^ word >> U8) & ALL << place  # without the point
+    digits = _leading_digits(joined)
+    short = (word >> place & BYTE == POINT) & (whole > 0) & (digits > whole) & (digits < 8)
+    short &= (whole == 1) | (word & BYTE != NOTHING)
+    i += digits + 1
+    short &= data[np.uint64(i)] | 32 != 101
+    return _last_digits(joined, digits), digits - whole, i if short else -1
+
+
+@innermost
+def _long_number(data: Any, i: int, powers: Any) -> Any:
+    """Read a number without sign or exponent, seven digits, a point and more digits at the most, nineteen in all.
+
+    Returns mantissa and decimal exponent as `_number` does, and the end: -1 for any other number. `ROOM` bytes are there.
+    """
+    word = _word(data, i) ^ DIGIT_ZEROS
+    whole = _leading_digits(word)
+    plain = (whole > 0) & ((whole == 1) | (word & BYTE != NOTHING))
     plain &= word >> (np.uint64(8 * whole) & U63) & BYTE == POINT
     mantissa = _last_digits(word, whole)
     i += whole + 1
-    word = _load(data, i) ^ DIGIT_ZEROS
-    digits = _leading_digits(word)
-    plain &= digits > 0
-    more = 0
-    if digits == 8:
+    digits = 0
+    word = _word(data, i) ^ DIGIT_ZEROS
+    last = _leading_digits(word)
+    while last == 8 and digits < 16:
+        plain &= mantissa < powers[np.uint64(11)]
         mantissa = mantissa * TEN_TO_EIGHT + _eight_digits(word)
-        word = _load(data, i + 8) ^ DIGIT_ZEROS
-        more = _leading_digits(word)
-        plain &= (more < 8) & (whole + more <= 11)
-        last = more
-    else:
-        last = digits
-    mantissa = mantissa * powers[np.uint64(last & 7)] + _last_digits(word, last)
-    digits += more
-    plain &= _byte(data, i + digits) | 32 != 101
-    return mantissa, -digits, i + digits if plain else -1
+        digits += 8
+        word = _word(data, i + digits) ^ DIGIT_ZEROS
+        last = _leading_digits(word)
+    plain &= (last < 8) & (mantissa < powers[np.uint64(19 - last)])
+    mantissa = mantissa * powers[np.uint64(last)] + _last_digits(word, last)
+    digits += last
+    i += digits
+    plain &= (digits > 0) & (data[np.uint64(i)] | 32 != 101)
+    return mantissa, -digits, i if plain else -1
 
 
-@kernel
+@innermost
+def _plain_integer(data: Any, i: int) -> Any:
+    """Read an integer of up to seven digits and no sign: its value, its end, -1 for any other. `ROOM` bytes are there."""
+    word = _word(data, i) ^ DIGIT_ZEROS
+    digits = _leading_digits(word)
+    plain = (digits > 0) & (digits < 8) & ((digits == 1) | (word & BYTE != NOTHING))
+    return np.int64(_last_digits(word, digits)), i + digits if plain else -1
+
+
+@helper
 def _number(data: Any, i: int, powers: Any) -> Any:
     """Read a JSON number: its mantissa and decimal exponent, its end (-1: there is none), whether the two are all of it."""
     if _byte(data, i) == 45:
@@ -223,13 +264,12 @@ def _number(data: Any, i: int, powers: Any) -> Any:
             exponent -= np.int64(scale)
         else:
             exponent += np.int64(scale)
-    # Last, because numba saves counting its references to an array, atomically, only where all paths use it to their end.
     wrong |= several & (_byte(data, begin) == 48)
     fits &= mantissa < powers[19]
     return mantissa, exponent, -1 if wrong else end, fits
 
 
-@kernel
+@helper
 def _product(a: Any, b: Any) -> Any:
     """The higher and the lower half of a * b."""
     a0, a1, b0, b1 = a & LOW32, a >> U32, b & LOW32, b >> U32
@@ -275,7 +315,24 @@ def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
     return (fraction & FRACTION_MASK) | np.uint64(biased) << U52, True
 
 
-@kernel
+@innermost
+def _quotient(mantissa: Any, digits: int, powers: Any) -> Any:
+    """The bits of the double nearest to mantissa / 10**digits: up to 2**53 and 18 the two are doubles, and rounded once."""
+    return np.float64(np.float64(np.int64(mantissa)) / np.float64(np.int64(powers[np.uint64(digits)]))).view(np.uint64)
+
+
+@innermost
+def _nearest(mantissa: Any, exponent: int, powers: Any) -> Any:
+    """The bits of the double nearest to mantissa * 10**exponent, and whether they are certain to be that."""
+    if mantissa < EXACT and -18 <= exponent <= 0:
+        bits, certain = _quotient(mantissa, -exponent, powers), True
+    else:
+        power = POWERS_OF_FIVE + 2 * (min(max(exponent, LOWEST_POWER), HIGHEST_POWER) - LOWEST_POWER)
+        bits, certain = _rounded(mantissa, exponent, powers[power], powers[power + 1])
+    return bits, certain
+
+
+@helper
 def _integer(data: Any, i: int, powers: Any) -> Any:
     """Read a JSON integer of 64 bits: its value, its end (-1: there is none)."""
     negative = _byte(data, i) == 45
@@ -284,11 +341,11 @@ def _integer(data: Any, i: int, powers: Any) -> Any:
     magnitude, end, fits = _digits(data, i, NOTHING, powers)
     value = np.int64(magnitude)  # -2**63 wraps around to itself
     beyond = magnitude > LARGEST_INTEGER + np.uint64(negative)
-    wrong = (end == i) | ((_byte(data, i) == 48) & (end > i + 1)) | beyond | (not fits)  # no `or`: see _number
+    wrong = end == i or (_byte(data, i) == 48 and end > i + 1) or beyond or not fits
     return -value if negative else value, -1 if wrong else end
 
 
-@kernel
+@helper
 def _hexadecimal(c: int) -> int:
     """The value of a hexadecimal digit, something large for anything else."""
     if 48 <= c <= 57:
@@ -298,12 +355,12 @@ def _hexadecimal(c: int) -> int:
     return 1 << 16
 
 
-@kernel
+@helper
 def _string_end(data: Any, i: int) -> int:
     """The position after the closing quote of the string whose first character is at `i`, -1 where it is not valid."""
     end = 0
     paired = False  # the escape before was the first half of a pair
-    while end == 0:  # one way out: see _number
+    while end == 0:
         word = _load(data, i)
         quote = word ^ QUOTES
         backslash = word ^ BACKSLASHES
@@ -335,7 +392,7 @@ def _string_end(data: Any, i: int) -> int:
     return end
 
 
-@kernel
+@helper
 def _value_of_key(data: Any, i: int, lines: bool) -> int:
     """Pass a key and its colon: where the value begins, -1 where there is no key."""
     if _byte(data, i) != 34:
@@ -349,22 +406,9 @@ def _value_of_key(data: Any, i: int, lines: bool) -> int:
     return _blank(data, i + 1, lines)
 
 
-@kernel
-def skip_value(data: Any, i: int, lines: bool, powers: Any) -> int:
-    """Where the JSON value that begins at `i` ends, -1 where it is not valid or too deep.
-
-    Parameters
-    ----------
-    data : (n,) uint8
-        The document, at least eight bytes.
-    i : int
-        Position of the value's first byte.
-    lines : bool
-        Whether a line feed ends a record and so is no white space.
-    powers : uint64
-        The powers: those of ten up to 10**19; then, from `POWERS_OF_FIVE` on, of each power of five the leading 128 bits
-        as two words.
-    """
+@helper
+def _value_end(data: Any, i: int, lines: bool, powers: Any) -> int:
+    """Where the JSON value that begins at `i` ends, -1 where it is not valid or too deep."""
     objects = NOTHING  # a bit for every open bracket, the innermost lowest: 1 for an object
     depth = 0
     while True:
@@ -416,6 +460,148 @@ def skip_value(data: Any, i: int, lines: bool, powers: Any) -> int:
 
 
 @kernel
+def skip_value(data: Any, i: int, lines: bool, powers: Any) -> int:
+    """Where the JSON value that begins at `i` ends, -1 where it is not valid or too deep.
+
+    Parameters
+    ----------
+    data : (n,) uint8
+        The document, at least eight bytes.
+    i : int
+        Position of the value's first byte.
+    lines : bool
+        Whether a line feed ends a record and so is no white space.
+    powers : uint64
+        The powers: those of ten up to 10**19; then, from `POWERS_OF_FIVE` on, of each power of five the leading 128 bits
+        as two words.
+    """
+    return _value_end(data, i, lines, powers)
+
+
+@helper
+def _note(values: Any, noted: int, kind: int, at: int, step: int, begin: int, end: int) -> int:
+    """Note a value while there is room: what it is, where row 0 has it, how far rows are apart, its bytes. How many now."""
+    if noted < len(values):
+        values[noted, 0] = kind
+        values[noted, 1] = at
+        values[noted, 2] = step
+        values[noted, 3] = begin
+        values[noted, 4] = end
+    return noted + 1
+
+
+@helper
+def _learn(data: Any, begin: int, end: int, values: Any, count: int, glue: Any) -> int:
+    """Write down the bytes before each value of a record, and those after the last one up to the next record.
+
+    A row of `glue` is a length, then words, each ahead of the mask of what counts of it. Returns `count`, or 0 where values
+    or bytes between them are too many.
+    """
+    if not 0 < count <= len(values):
+        return 0
+    for k in range(count + 1):
+        stop = values[k, 3] if k < count else end
+        if stop - begin > 8 * GLUE_WORDS:
+            return 0
+        glue[k, 0] = np.uint64(stop - begin)
+        for w in range(GLUE_WORDS):
+            rest = stop - begin - 8 * w
+            mask = ALL if rest >= 8 else (U1 << np.uint64(8 * max(rest, 0))) - U1
+            glue[k, 1 + 2 * w] = _load(data, begin + 8 * w) & mask
+            glue[k, 2 + 2 * w] = mask
+        begin = values[min(k, count - 1), 4]
+    return count
+
+
+@helper
+def _scan_alike(
+    data: Any,
+    i: int,
+    stop: int,
+    lines: bool,
+    row: int,
+    limit: int,
+    values: Any,
+    count: int,
+    glue: Any,
+    powers: Any,
+    ids: Any,
+    words: Any,
+    doubts: Any,
+    doubtful: int,
+) -> Any:
+    """Scan records for as long as they have the glue that was learnt: where the next one begins, its row, how many doubts.
+
+    Most writers put the same bytes between the values of all records, which one comparison of words then reads. What was
+    written of a record that turns out to be another is written anew by whoever scans that.
+    """
+    inside = len(data) - ROOM
+    place, end, waiting = i, i, doubtful  # within the record; `i`, `row` and `doubtful` are ahead of it
+    while end >= 0 and i < stop and row < limit and doubtful + MOST_NUMBERS <= len(doubts):
+        for k in range(count + 1):
+            g = np.uint64(k)
+            end = -1
+            if place > inside:
+                break
+            other = _word(data, place) & glue[g, 2] ^ glue[g, 1]
+            other |= _word(data, place + 8) & glue[g, 4] ^ glue[g, 3]
+            other |= _word(data, place + 16) & glue[g, 6] ^ glue[g, 5]
+            other |= _word(data, place + 24) & glue[g, 8] ^ glue[g, 7]
+            if other != NOTHING:
+                break
+            place += np.int64(glue[g, 0])
+            if k == count:
+                if data[np.uint64(place)] == 123:  # not more white space
+                    end = place
+                break
+            kind = values[g, 0]
+            at = np.uint64(values[g, 1] + row * values[g, 2])
+            if kind == NUMBERS:
+                negative = np.int64(data[np.uint64(place)] == 45)
+                mantissa, digits, end = _short_number(data, place + negative)
+                if end >= 0:
+                    bits = _quotient(mantissa, digits, powers)
+                else:
+                    mantissa, exponent, end = _long_number(data, place + negative, powers)
+                    fits = True
+                    if end < 0:
+                        mantissa, exponent, end, fits = _number(data, place, powers)
+                    bits, certain = _nearest(mantissa, exponent, powers)
+                    if not (fits and certain):
+                        doubts[waiting, 0] = at
+                        doubts[waiting, 1] = place
+                        doubts[waiting, 2] = end
+                        waiting += 1
+                words[at] = bits | np.uint64(negative) << U63
+            elif kind == ID:
+                value, end = _plain_integer(data, place)
+                if end < 0:
+                    value, end = _integer(data, place, powers)
+                ids[at] = np.uint64(value)
+            elif kind == FLAG:
+                end = place + 1 if data[np.uint64(place)] | 1 == 49 else -1
+                words[at] = np.uint64(data[np.uint64(place)] & 1)
+            elif kind == QUOTED:
+                end = _string_end(data, place)
+                if end - 1 - place >= 1 << LENGTH_BITS:
+                    end = -1
+                if end >= 0:
+                    ids[at] = np.uint64(place << LENGTH_BITS | end - 1 - place)
+            else:
+                end = _value_end(data, place, lines, powers)
+                if end >= 0 and kind == SPAN:
+                    words[at] = np.uint64(place)
+                    words[at + U1] = np.uint64(end)
+            if end < 0:
+                break
+            place = end
+        if end >= 0:
+            i, doubtful = place, waiting
+            row += 1
+    return i, row, doubtful
+
+
+@kernel
 def scan_records(
     data: Any,
     stop: int,
@@ -464,7 +650,18 @@ def scan_records(
     strings = state[STRINGS]
     doubtful = state[DOUBTS]
     status = FAILED
+    values = np.empty((MOST_VALUES, 5), np.int64)
+    glue = np.empty((MOST_VALUES + 1, 1 + 2 * GLUE_WORDS), np.uint64)
+    model = 0  # the fields of the first record
+    count = 0  # its values, if others are read by their likeness to it
+    misses = 0
     while True:
+        if count > 0 and model == ever and misses < MOST_MISSES:
+            begin = i
+            i, row, doubtful = _scan_alike(
+                data, i, stop, lines, row, state[LIMIT], values, count, glue, powers, ids, words, doubts, doubtful
+            )
+            misses = misses + 1 if i == begin else 0
         if i >= stop:
             status = STOPPED
             break
@@ -474,6 +671,8 @@ def scan_records(
         # The document may change while it is mapped, so that the count of records no longer holds.
         if row >= state[LIMIT] or _byte(data, i) != 123:
             break
+        start = i
+        noted = 0 if model == 0 else MOST_VALUES
         seen = 0
         key = 0
         i = _blank(data, i + 1, lines)
@@ -509,7 +708,9 @@ def scan_records(
                 break
             i = _blank(data, i + 1, lines)
             if field == fields:
-                i = skip_value(data, i, lines, powers)
+                begin = i
+                i = _value_end(data, i, lines, powers)
+                noted = _note(values, noted, PASSED, 0, 0, begin, i)
             else:
                 bit = 1 << field
                 if seen & bit:
@@ -539,15 +740,11 @@ def scan_records(
                                 i = -1
                                 break
                             i = _blank(data, i + 1, lines)
-                        mantissa, exponent, end = _plain_number(data, i, powers)
-                        fits = True
-                        if end < 0:
-                            mantissa, exponent, end, fits = _number(data, i, powers)
+                        mantissa, exponent, end, fits = _number(data, i, powers)
                         if end < 0:
                             i = -1
                             break
-                        power = POWERS_OF_FIVE + 2 * (min(max(exponent, LOWEST_POWER), HIGHEST_POWER) - LOWEST_POWER)
-                        bits, certain = _rounded(mantissa, exponent, powers[power], powers[power + 1])
+                        bits, certain = _nearest(mantissa, exponent, powers)
                         if data[np.uint64(i)] == 45:
                             bits |= U1 << U63
                         if not (fits and certain):
@@ -556,6 +753,7 @@ def scan_records(
                             doubts[doubtful, 2] = end
                             doubtful += 1
                         words[at + k] = bits
+                        noted = _note(values, noted, NUMBERS, at + k - row * width, width, i, end)
                         i = end
                     if width > 1 and i >= 0:
                         i = _blank(data, i, lines)
@@ -564,19 +762,23 @@ def scan_records(
                             break
                         i += 1
                 elif kind == ID:
+                    begin = i
                     if _byte(data, i) == 34:
-                        begin = i + 1
+                        begin += 1
                         i = _string_end(data, begin)
                         if i < 0 or i - 1 - begin >= 1 << LENGTH_BITS:
                             i = -1
                             break
                         ids[at] = np.uint64(begin << LENGTH_BITS | i - 1 - begin)
                         strings |= bit
+                        kind = QUOTED
                     else:
                         value, i = _integer(data, i, powers)
                         ids[at] = np.uint64(value)
                         integers |= bit
+                    noted = _note(values, noted, kind, at - row, 1, begin, i)
                 elif kind == FLAG:
+                    begin = i
                     c = _byte(data, i)
                     word0 = _load(data, i)
                     words[at] = np.uint64(c == 49 or c == 116)
@@ -588,12 +790,15 @@ def scan_records(
                         i += 5
                     else:
                         i = -1
+                    noted = _note(values, noted, FLAG, at - row, 1, begin, i)
                 else:
-                    words[at] = np.uint64(i)
-                    i = skip_value(data, i, lines, powers)
+                    begin = i
+                    i = _value_end(data, i, lines, powers)
                     if i < 0:
                         break
+                    words[at] = np.uint64(begin)
                     words[at + 1] = np.uint64(i)
+                    noted = _note(values, noted, SPAN, at - 2 * row, 2, begin, i)
             if i < 0:
                 break
             i = _blank(data, i, lines)
@@ -635,6 +840,9 @@ def scan_records(
             break
         else:
             break
+        if model == 0:
+            model = seen
+            count = _learn(data, start, i, values, noted, glue)
     state[STATUS] = status
     state[POSITION] = i
     state[ROW] = row
@@ -645,7 +853,7 @@ def scan_records(
     state[DOUBTS] = doubtful
 
 
-@kernel
+@helper
 def _hash(data: Any, word: Any, seed: Any) -> Any:
     """Hash the string that `word` locates; the seed keeps a document from choosing its collisions."""
     begin = np.int64(word) >> LENGTH_BITS
@@ -661,7 +869,7 @@ def _hash(data: Any, word: Any, seed: Any) -> Any:
     return value ^ value >> U32
 
 
-@kernel
+@helper
 def _same(data: Any, word: Any, others: Any, other: Any) -> Any:
     """Whether a string of `data` and a string of `others` have the same bytes."""
     begin = np.int64(word) >> LENGTH_BITS
@@ -678,7 +886,7 @@ def _same(data: Any, word: Any, others: Any, other: Any) -> Any:
     return True
 
 
-@kernel
+@helper
 def _token_end(data: Any, i: int) -> int:
     """The first position from `i` on that holds a blank or a control character, or is the end."""
     while True:
@@ -689,7 +897,7 @@ def _token_end(data: Any, i: int) -> int:
             return i
 
 
-@kernel
+@helper
 def _tab_or_space(data: Any, i: int) -> int:
     """The first position from `i` on that is neither a space nor a tabulator."""
     while _byte(data, i) == 32 or _byte(data, i) == 9:
@@ -758,8 +966,7 @@ def scan_lines(
                 kind = places[field, 0]
                 if kind == NUMBERS:
                     mantissa, exponent, i, fits = _number(data, begin, powers)
-                    power = POWERS_OF_FIVE + 2 * (min(max(exponent, LOWEST_POWER), HIGHEST_POWER) - LOWEST_POWER)
-                    bits, certain = _rounded(mantissa, exponent, powers[power], powers[power + 1])
+                    bits, certain = _nearest(mantissa, exponent, powers)
                     if c == 45:
                         bits |= U1 << U63
                     if i < 0 or _byte(data, i) > 32 or not (fits and certain):
@@ -928,10 +1135,10 @@ def find_strings(
     return -1
 
 
-@kernel
+@helper
 def _ahead(data: Any, score: float, word: Any, other_score: float, other_word: Any) -> Any:
     """Whether a row ranks ahead of another one: by the higher score, then by the higher string."""
-    tied = np.int64(score == other_score)  # without a tie, empty strings at 0 are compared: see _number
+    tied = np.int64(score == other_score)  # without a tie, empty strings at 0 are compared
     place, other_place = tied * (np.int64(word) >> LENGTH_BITS), tied * (np.int64(other_word) >> LENGTH_BITS)
     length = tied * (np.int64(word) & ((1 << LENGTH_BITS) - 1))
     other_length = tied * (np.int64(other_word) & ((1 << LENGTH_BITS) - 1))

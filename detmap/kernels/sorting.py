@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import kernel
+from detmap.kernels import helper, kernel
 
 Array = NDArray[Any]
 
 _SMALL = 40  # below this an insertion sort beats counting bytes
 
 
-@kernel
+@helper
 def _count(keys: Array, order: Array, out_starts: Array) -> Any:
     """Write where each of g groups would start if ``order`` were sorted by its keys, and where the last ends; return n."""
     count = order.shape[0] if order.shape[0] else keys.shape[0]
@@ -54,7 +54,7 @@ def place_by(keys: Array, order: Array, out_places: Array, out_starts: Array) ->
         at[key] += 1
 
 
-@kernel
+@helper
 def _descending_key(bits: Any) -> Any:
     """Return an unsigned key that ascends as the score with these bits descends; -0.0 is 0.0, NaN comes last."""
     sign = np.uint64(1) << np.uint64(63)
@@ -66,7 +66,7 @@ def _descending_key(bits: Any) -> Any:
     return ~(magnitude | sign)
 
 
-@kernel
+@helper
 def _by_byte(
     keys: Array,
     order: Array,
@@ -97,7 +97,7 @@ def _by_byte(
         out_order[out_first + at] = order[first + i]
 
 
-@kernel
+@helper
 def _by_bytes(
     keys: Array,
     order: Array,
@@ -125,7 +125,7 @@ def _by_bytes(
             keys[i], order[first + i] = spare_keys[i], spare_order[i]
 
 
-@kernel
+@helper
 def _by_insertion(keys: Array, order: Array, first: int, size: int, limit: int) -> bool:
     """Stably sort by insertion; give up, with equal keys in order still, where that takes more than `limit` moves."""
     for i in range(1, size):
@@ -140,7 +140,7 @@ def _by_insertion(keys: Array, order: Array, first: int, size: int, limit: int) 
     return True
 
 
-@kernel
+@helper
 def _sort(
     keys: Array, size: int, order: Array, first: int, spare_keys: Array, spare_order: Array, counts: Array
 ) -> None:
@@ -162,7 +162,7 @@ def _sort(
     _by_bytes(keys, order, first, size, differing, np.int64(0), spare_keys, spare_order, counts)
 
 
-@kernel
+@helper
 def _longest(starts: Array, begin: int, end: int) -> int:
     longest = 0
     for g in range(begin, end):

@@ -275,7 +275,8 @@ def test_every_byte_of_a_record_among_others_like_it(record: bytes, lines: bool)
             check_results(data[:place] + bytes([byte]) + data[place:], lines)
         check_results(data[:place] + data[place + 1 :], lines)
     for end in range(begin, len(data) - 1):
-        assert lines or check_results(data[:end]) is None
+        columns = check_results(data[:end], lines)
+        assert columns is None or (lines and data[end - 1 : end + 1].strip() in (b"}", b"{"))  # a whole number of lines
 
 
 def test_records_that_are_not_like_the_first_one() -> None:
@@ -286,6 +287,11 @@ def test_records_that_are_not_like_the_first_one() -> None:
         "late": '{"image_id": %d, "category_id": 1, "bbox": [1.5, 2.25, 3.5, 4.0], "score": 0.5, "keypoints": [1]}',
         "many": '{"image_id": %d, "score": 1, "category_id": 1, ' + '"x": 1, ' * 30 + '"bbox": [1, 2, 3, 4]}',
         "far": '{"image_id": %d, "score": 1, "category_id": 1, ' + " " * 40 + '"bbox": [1, 2, 3, 4]}',
+        # As many values as there is room for, and one more; as many bytes between them, and one more.
+        "most": '{"image_id": %d, "score": 1, "category_id": 1, ' + '"x": 1, ' * 17 + '"bbox": [1, 2, 3, 4]}',
+        "more": '{"image_id": %d, "score": 1, "category_id": 1, ' + '"x": 1, ' * 18 + '"bbox": [1, 2, 3, 4]}',
+        "near": '{"image_id": %d, "score": 1, "category_id": 1,' + " " * 22 + '"bbox": [1, 2, 3, 4]}',
+        "next": '{"image_id": %d, "score": 1, "category_id": 1,' + " " * 23 + '"bbox": [1, 2, 3, 4]}',
     }
     for names in (
         ["first"] * 9,
@@ -297,11 +303,29 @@ def test_records_that_are_not_like_the_first_one() -> None:
             *["late", "first"] * 5,
         ],
         ["late", "first", "first", "late", "first", "first"],
-        *([name, name, "first", name, name] for name in ("many", "far")),
+        *([name, name, "first", name, name] for name in ("many", "far", "most", "more", "near", "next")),
     ):
         records = [(shapes[name] % k).encode() for k, name in enumerate(names)]
         assert check_results(document(*records)) is not None
         assert check_results(b"\n".join(records), lines=True) is not None
+
+
+def test_a_field_that_the_first_record_does_not_have() -> None:
+    """Once a record has it, those that are like the first one again lack it."""
+    plain = '{"id": 7, "image_id": 1, "category_id": 3, "bbox": [1.5, 2, 3, 4]%s}'
+    for extra in (', "area": 5.5', ', "iscrowd": 1', ', "segmentation": [[1, 2]]'):
+        annotations = ", ".join(plain % (extra if k == 2 else "") for k in range(6))
+        assert check_ground_truth(TRUTH % annotations.encode()) is not None
+
+
+@pytest.mark.skipif(UNCOMPILED, reason="takes long")
+def test_the_longest_id() -> None:
+    record = b'{"image_id": "%b", "category_id": 1, "bbox": [1.5, 2, 3, 4], "score": 0.5}'
+    longest = b"x" * ((1 << scanning.LENGTH_BITS) - 1)
+    columns = _scan.scan_results(document(*(record % name for name in (b"a", longest, b"b", b"c"))), 1)
+    assert columns is not None
+    assert listed(columns.image_id, 4) == ["a", longest.decode(), "b", "c"]
+    assert _scan.scan_results(document(*(record % name for name in (b"a", longest + b"x", b"b", b"c"))), 1) is None
 
 
 @pytest.mark.skipif(not UNCOMPILED, reason="counts calls that kernels make")
@@ -475,6 +499,7 @@ def test_hard_numbers() -> None:
 def test_long_numbers() -> None:
     texts = ["9" * n for n in (*range(1, 40), 300)] + ["0." + "9" * n for n in (*range(1, 40), 400, 5000)]
     texts += ["0." + "0" * n + "17" for n in (*range(1, 40), 320, 400)] + ["1" + "0" * n for n in (*range(1, 40), 308)]
+    texts += [f"{'9' * n}.{('876543219' * 3)[:m]}" for n in range(1, 9) for m in range(1, 26)]
     texts += ["1" * n + "." + "1" * n for n in range(1, 40)] + [f"1{'0' * n}e-{n}" for n in (*range(1, 40), 400)]
     texts += ["0." + "0" * n + f"1e{n}" for n in (*range(1, 40), 400)] + [
         "1" + "0" * 30 + "e-0000000000000000000000030",
@@ -813,6 +838,7 @@ HOSTILE_PIECES = (b"{", b'{"image_id":', b'[{"x":[', b"[", b'"', b"\n", b"#", b"
 def test_hostile_documents_take_little_memory(piece: bytes) -> None:
     data = b"[" + piece * (10**4 if UNCOMPILED else 10**6)
     for scan in (_scan.scan_results, _scan.scan_ground_truth, _scan.scan_run, _scan.scan_qrels):
+        scan(data[:100], 1)  # compiling takes memory, too
         tracemalloc.start()
         scan(data, 1)
         peak = tracemalloc.get_traced_memory()[1]

@@ -40,10 +40,11 @@ def kernel(function: F) -> F:
 
 
 def helper(function: F, **options: Any) -> F:
-    """Compile what kernels of the same file alone call, never Python, and what allocates no array.
+    """Compile what only kernels of the same file call, and what neither allocates nor returns an array.
 
     An array that a kernel has is there until it returns. numba would still count the references that its helpers hold, one
-    atomic instruction for each, wherever not all paths of a helper use an array to their end.
+    atomic instruction for each, wherever not all paths of a helper use an array to their end; `_nrt`, its own option for
+    code without a run-time, turns that off. There is no wrapper for Python either: a call from there ends the process.
     """
     return cast(F, _njit(_nrt=False, no_cpython_wrapper=True, **options)(function))
 

@@ -18,8 +18,9 @@ import numpy as np
 
 from detmap.kernels import helper, innermost, kernel
 
-# What a field holds; the last two, an id that the line before often has too and an integer, only in lines.
-ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER = range(6)
+# What a field holds; REPEATED, an id that the line before often has too, and INTEGER only in lines. What else the values of
+# records may be that are alike: a string that is an id, and what nobody asked for.
+ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER, QUOTED, PASSED = range(8)
 # Those whose columns lie apart from the others: they are looked up, and then no longer needed.
 APART = (ID, REPEATED)
 # Why a kernel stopped: at a record that begins at or after `stop`; after the list; at something not understood; with
@@ -38,10 +39,13 @@ EXPECTED_KEYS = 16
 # Records are read by their likeness to the first one if it has no more values than this, and no more words between two.
 MOST_VALUES = 24
 GLUE_WORDS = 4
-# What a value of such a record may be besides: a string that is an id, from its quote on, and what nobody asked for.
-QUOTED, PASSED = 6, 7
-# So many bytes are there where they are read without a look at the end of the document: 32 of glue, and 48 of a number.
-ROOM = 80
+# What is noted of a value: its kind, where row 0 has it, how far rows are apart, its bytes. What is noted of the glue
+# before it: its length, then its words, each ahead of the mask of what counts of it.
+KIND, PLACE, STEP, BEGIN, END, NOTES = range(6)
+LENGTH, WORDS, GLUE_NOTES = 0, 1, 1 + 2 * GLUE_WORDS
+# So many bytes are there where a number is read without a look at the end of the document, and where glue is before it.
+NUMBER_ROOM = 48
+ROOM = 8 * GLUE_WORDS + NUMBER_ROOM
 # After so many records in a row that are unlike the first one, the others are not compared with it.
 MOST_MISSES = 64
 
@@ -65,7 +69,10 @@ TEN, HUNDREDS, PAIRS = np.uint64(10), np.uint64(100 + (1000000 << 32)), np.uint6
 UNITS = np.uint64(1 + (10000 << 32))
 TRUE, FALSE, NULL = (np.uint64(int.from_bytes(name, "little")) for name in (b"true", b"false", b"null"))
 TEN_TO_EIGHT = np.uint64(10**8)
+# Below it a mantissa is a double; and so high that few numbers of a file are on the other side than most: branches cost.
 EXACT = np.uint64(10**15)
+# The highest power of ten that is both a 64-bit integer and a double.
+HIGHEST_DIVISOR = 18
 BYTE, POINT = np.uint64(0xFF), np.uint64(ord(".") ^ ord("0"))
 FIVE_BYTES = np.uint64(0xFFFFFFFFFF)
 UNROUNDED = np.uint64(0x1FF)
@@ -181,9 +188,9 @@ def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
 
 @innermost
 def _short_number(data: Any, i: int) -> Any:
-    """Read a number of up to seven bytes, with a point, no sign, no exponent: its digits, how many follow the point, its end.
+    """Read a number of up to seven bytes, with a point, no sign, no exponent: its digits, those after the point, its end.
 
-    The end is -1 for any other number. `ROOM` bytes are there.
+    The end is -1 for any other number. `NUMBER_ROOM` bytes are there.
     """
     word = _word(data, i) ^ DIGIT_ZEROS
     whole = _leading_digits(word)
@@ -199,9 +206,9 @@ def _short_number(data: Any, i: int) -> Any:
 
 @innermost
 def _long_number(data: Any, i: int, powers: Any) -> Any:
-    """Read a number without sign or exponent, seven digits, a point and more digits at the most, nineteen in all.
+    """Read up to seven digits, a point and up to 23 digits, without sign or exponent, that are below 10**19 side by side.
 
-    Returns mantissa and decimal exponent as `_number` does, and the end: -1 for any other number. `ROOM` bytes are there.
+    Returns mantissa and decimal exponent as `_number` does, and the end, -1 for any other. `NUMBER_ROOM` bytes are there.
     """
     word = _word(data, i) ^ DIGIT_ZEROS
     whole = _leading_digits(word)
@@ -213,7 +220,7 @@ def _long_number(data: Any, i: int, powers: Any) -> Any:
     word = _word(data, i) ^ DIGIT_ZEROS
     last = _leading_digits(word)
     while last == 8 and digits < 16:
-        plain &= mantissa < powers[np.uint64(11)]
+        plain &= mantissa < powers[np.uint64(11)]  # else it may not fit
         mantissa = mantissa * TEN_TO_EIGHT + _eight_digits(word)
         digits += 8
         word = _word(data, i + digits) ^ DIGIT_ZEROS
@@ -228,7 +235,7 @@ def _long_number(data: Any, i: int, powers: Any) -> Any:
 
 @innermost
 def _plain_integer(data: Any, i: int) -> Any:
-    """Read an integer of up to seven digits and no sign: its value, its end, -1 for any other. `ROOM` bytes are there."""
+    """Read up to seven digits without a sign: value, and end, -1 for any other integer. `NUMBER_ROOM` bytes are there."""
     word = _word(data, i) ^ DIGIT_ZEROS
     digits = _leading_digits(word)
     plain = (digits > 0) & (digits < 8) & ((digits == 1) | (word & BYTE != NOTHING))
@@ -317,14 +324,14 @@ def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
 
 @innermost
 def _quotient(mantissa: Any, digits: int, powers: Any) -> Any:
-    """The bits of the double nearest to mantissa / 10**digits: up to 2**53 and 18 the two are doubles, and rounded once."""
+    """The bits of the double nearest to mantissa / 10**digits: below `EXACT`, up to `HIGHEST_DIVISOR` it is rounded once."""
     return np.float64(np.float64(np.int64(mantissa)) / np.float64(np.int64(powers[np.uint64(digits)]))).view(np.uint64)
 
 
 @innermost
 def _nearest(mantissa: Any, exponent: int, powers: Any) -> Any:
     """The bits of the double nearest to mantissa * 10**exponent, and whether they are certain to be that."""
-    if mantissa < EXACT and -18 <= exponent <= 0:
+    if mantissa < EXACT and -HIGHEST_DIVISOR <= exponent <= 0:
         bits, certain = _quotient(mantissa, -exponent, powers), True
     else:
         power = POWERS_OF_FIVE + 2 * (min(max(exponent, LOWEST_POWER), HIGHEST_POWER) - LOWEST_POWER)
@@ -475,42 +482,50 @@ def skip_value(data: Any, i: int, lines: bool, powers: Any) -> int:
         The powers: those of ten up to 10**19; then, from `POWERS_OF_FIVE` on, of each power of five the leading 128 bits
         as two words.
     """
-    return _value_end(data, i, lines, powers)
+    return _value_end(data, i, lines, powers)  # which Python cannot call
 
 
 @helper
-def _note(values: Any, noted: int, kind: int, at: int, step: int, begin: int, end: int) -> int:
-    """Note a value while there is room: what it is, where row 0 has it, how far rows are apart, its bytes. How many now."""
+def _note(values: Any, noted: int, kind: int, place: int, step: int, begin: int, end: int) -> int:
+    """Note a value while there is room for it; how many there are now."""
     if noted < len(values):
-        values[noted, 0] = kind
-        values[noted, 1] = at
-        values[noted, 2] = step
-        values[noted, 3] = begin
-        values[noted, 4] = end
+        values[noted, KIND] = kind
+        values[noted, PLACE] = place
+        values[noted, STEP] = step
+        values[noted, BEGIN] = begin
+        values[noted, END] = end
     return noted + 1
 
 
 @helper
 def _learn(data: Any, begin: int, end: int, values: Any, count: int, glue: Any) -> int:
-    """Write down the bytes before each value of a record, and those after the last one up to the next record.
+    """Note the bytes before each value of a record, and those after the last one up to the next record at `end`.
 
-    A row of `glue` is a length, then words, each ahead of the mask of what counts of it. Returns `count`, or 0 where values
-    or bytes between them are too many.
+    Returns `count`, or 0 where values, or bytes between them, are too many.
     """
     if not 0 < count <= len(values):
         return 0
     for k in range(count + 1):
-        stop = values[k, 3] if k < count else end
+        stop = values[k, BEGIN] if k < count else end
         if stop - begin > 8 * GLUE_WORDS:
             return 0
-        glue[k, 0] = np.uint64(stop - begin)
+        glue[k, LENGTH] = np.uint64(stop - begin)
         for w in range(GLUE_WORDS):
             rest = stop - begin - 8 * w
             mask = ALL if rest >= 8 else (U1 << np.uint64(8 * max(rest, 0))) - U1
-            glue[k, 1 + 2 * w] = _load(data, begin + 8 * w) & mask
-            glue[k, 2 + 2 * w] = mask
-        begin = values[min(k, count - 1), 4]
+            glue[k, WORDS + 2 * w] = _load(data, begin + 8 * w) & mask
+            glue[k, WORDS + 2 * w + 1] = mask
+        begin = values[min(k, count - 1), END]
     return count
+
+
+@innermost
+def _doubt(doubts: Any, doubtful: int, at: int, begin: int, end: int) -> int:
+    """Leave a number to the caller: how many there are now."""
+    doubts[doubtful, 0] = at
+    doubts[doubtful, 1] = begin
+    doubts[doubtful, 2] = end
+    return doubtful + 1
 
 
 @helper
@@ -532,8 +547,8 @@ def _scan_alike(
 ) -> Any:
     """Scan records for as long as they have the glue that was learnt: where the next one begins, its row, how many doubts.
 
-    Most writers put the same bytes between the values of all records, which one comparison of words then reads. What was
-    written of a record that turns out to be another is written anew by whoever scans that.
+    Most writers put the same bytes between the values of all records: a few words that are compared stand for keys, colons
+    and blanks. What was written of a record that turns out to be another is written anew by whoever scans that.
     """
     inside = len(data) - ROOM
     place, end, waiting = i, i, doubtful  # within the record; `i`, `row` and `doubtful` are ahead of it
@@ -543,19 +558,19 @@ def _scan_alike(
             end = -1
             if place > inside:
                 break
-            other = _word(data, place) & glue[g, 2] ^ glue[g, 1]
-            other |= _word(data, place + 8) & glue[g, 4] ^ glue[g, 3]
-            other |= _word(data, place + 16) & glue[g, 6] ^ glue[g, 5]
-            other |= _word(data, place + 24) & glue[g, 8] ^ glue[g, 7]
+            other = NOTHING
+            for w in range(GLUE_WORDS):
+                word = np.uint64(WORDS + 2 * w)
+                other |= _word(data, place + 8 * w) & glue[g, word + U1] ^ glue[g, word]
             if other != NOTHING:
                 break
-            place += np.int64(glue[g, 0])
+            place += np.int64(glue[g, LENGTH])
             if k == count:
                 if data[np.uint64(place)] == 123:  # not more white space
                     end = place
                 break
-            kind = values[g, 0]
-            at = np.uint64(values[g, 1] + row * values[g, 2])
+            kind = values[g, KIND]
+            at = np.uint64(values[g, PLACE] + row * values[g, STEP])
             if kind == NUMBERS:
                 negative = np.int64(data[np.uint64(place)] == 45)
                 mantissa, digits, end = _short_number(data, place + negative)
@@ -568,10 +583,7 @@ def _scan_alike(
                         mantissa, exponent, end, fits = _number(data, place, powers)
                     bits, certain = _nearest(mantissa, exponent, powers)
                     if not (fits and certain):
-                        doubts[waiting, 0] = at
-                        doubts[waiting, 1] = place
-                        doubts[waiting, 2] = end
-                        waiting += 1
+                        waiting = _doubt(doubts, waiting, at, place, end)
                 words[at] = bits | np.uint64(negative) << U63
             elif kind == ID:
                 value, end = _plain_integer(data, place)
@@ -650,18 +662,18 @@ def scan_records(
     strings = state[STRINGS]
     doubtful = state[DOUBTS]
     status = FAILED
-    values = np.empty((MOST_VALUES, 5), np.int64)
-    glue = np.empty((MOST_VALUES + 1, 1 + 2 * GLUE_WORDS), np.uint64)
-    model = 0  # the fields of the first record
+    values = np.empty((MOST_VALUES, NOTES), np.int64)
+    glue = np.empty((MOST_VALUES + 1, GLUE_NOTES), np.uint64)
+    first = 0  # the fields of the first record
     count = 0  # its values, if others are read by their likeness to it
     misses = 0
     while True:
-        if count > 0 and model == ever and misses < MOST_MISSES:
-            begin = i
+        if count > 0 and first == ever and misses < MOST_MISSES:
+            start = i
             i, row, doubtful = _scan_alike(
                 data, i, stop, lines, row, state[LIMIT], values, count, glue, powers, ids, words, doubts, doubtful
             )
-            misses = misses + 1 if i == begin else 0
+            misses = misses + 1 if i == start else 0
         if i >= stop:
             status = STOPPED
             break
@@ -672,7 +684,7 @@ def scan_records(
         if row >= state[LIMIT] or _byte(data, i) != 123:
             break
         start = i
-        noted = 0 if model == 0 else MOST_VALUES
+        noted = 0 if first == 0 else MOST_VALUES  # no room for any other record's
         seen = 0
         key = 0
         i = _blank(data, i + 1, lines)
@@ -748,10 +760,7 @@ def scan_records(
                         if data[np.uint64(i)] == 45:
                             bits |= U1 << U63
                         if not (fits and certain):
-                            doubts[doubtful, 0] = at + k
-                            doubts[doubtful, 1] = i
-                            doubts[doubtful, 2] = end
-                            doubtful += 1
+                            doubtful = _doubt(doubts, doubtful, at + k, i, end)
                         words[at + k] = bits
                         noted = _note(values, noted, NUMBERS, at + k - row * width, width, i, end)
                         i = end
@@ -776,7 +785,7 @@ def scan_records(
                         value, i = _integer(data, i, powers)
                         ids[at] = np.uint64(value)
                         integers |= bit
-                    noted = _note(values, noted, kind, at - row, 1, begin, i)
+                    noted = _note(values, noted, kind, at - row * width, width, begin, i)
                 elif kind == FLAG:
                     begin = i
                     c = _byte(data, i)
@@ -790,7 +799,7 @@ def scan_records(
                         i += 5
                     else:
                         i = -1
-                    noted = _note(values, noted, FLAG, at - row, 1, begin, i)
+                    noted = _note(values, noted, FLAG, at - row * width, width, begin, i)
                 else:
                     begin = i
                     i = _value_end(data, i, lines, powers)
@@ -798,7 +807,7 @@ def scan_records(
                         break
                     words[at] = np.uint64(begin)
                     words[at + 1] = np.uint64(i)
-                    noted = _note(values, noted, SPAN, at - 2 * row, 2, begin, i)
+                    noted = _note(values, noted, SPAN, at - row * width, width, begin, i)
             if i < 0:
                 break
             i = _blank(data, i, lines)
@@ -840,8 +849,8 @@ def scan_records(
             break
         else:
             break
-        if model == 0:
-            model = seen
+        if first == 0:
+            first = seen
             count = _learn(data, start, i, values, noted, glue)
     state[STATUS] = status
     state[POSITION] = i
@@ -971,10 +980,7 @@ def scan_lines(
                         bits |= U1 << U63
                     if i < 0 or _byte(data, i) > 32 or not (fits and certain):
                         i = _token_end(data, begin)
-                        doubts[doubtful, 0] = at
-                        doubts[doubtful, 1] = begin
-                        doubts[doubtful, 2] = i
-                        doubtful += 1
+                        doubtful = _doubt(doubts, doubtful, at, begin, i)
                     words[at] = bits
                 elif kind == INTEGER:
                     value, i = _integer(data, begin, powers)

@@ -14,6 +14,7 @@ from detmap.cli.options import (
     add_cluster_options,
     add_detection_options,
     add_format,
+    add_ground_truth,
     add_output_options,
     protocol_of,
 )
@@ -59,11 +60,8 @@ def _add_eval(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=_eval)
-    parser.add_argument(
-        "ground_truth", metavar="GT", help="COCO JSON, or a folder or tar archive of VOC's XML (.gz too)"
-    )
+    add_ground_truth(parser)
     parser.add_argument("detections", metavar="DETECTIONS", help="COCO result JSON, or VOC's comp4_det_*_{class}.txt")
-    parser.add_argument("--image-set", metavar="FILE", help="with VOC's XML: the images to score, one id per line")
     parser.add_argument(
         "--sharded", action="store_true", help="DETECTIONS is a folder or pattern of files with some of the images each"
     )
@@ -148,14 +146,13 @@ def _add_batch(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=_batch)
-    parser.add_argument("ground_truth", metavar="GT", help="as in detmap eval")
+    add_ground_truth(parser)
     parser.add_argument(
         "predictions",
         metavar="PREDICTIONS",
         nargs="+",
         help="files, patterns, folders, or a manifest .csv with the columns path, name, and any tags",
     )
-    parser.add_argument("--image-set", metavar="FILE", help="with VOC's XML: the images to score, one id per line")
     parser.add_argument("--rank-by", metavar="METRIC", help="sort by this metric; default: AP, or mAP")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first file that cannot be scored")
     parser.add_argument("--resume", action="store_true", help="score only what has changed since the results in --out")
@@ -224,9 +221,8 @@ def _add_compare(commands: Any) -> None:
         description="Compare models on the same images: differences with intervals and p-values, corrected by Holm.",
     )
     parser.set_defaults(run=_compare)
-    parser.add_argument("ground_truth", metavar="GT", help="as in detmap eval")
+    add_ground_truth(parser)
     parser.add_argument("predictions", metavar="PREDICTIONS", nargs="+", help="two or more, as in detmap batch")
-    parser.add_argument("--image-set", metavar="FILE", help="with VOC's XML: the images to score, one id per line")
     parser.add_argument("--metric", metavar="NAME", help="compare by AP (default), AP50 or AP75")
     add_detection_options(parser)
     add_bootstrap_options(parser, replicates=1000)

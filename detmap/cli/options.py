@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from detmap.protocols import Protocol
 
 
+def add_ground_truth(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say where the ground truth is."""
+    parser.add_argument(
+        "ground_truth", metavar="GT", help="COCO JSON, or a folder or tar archive of VOC's XML (.gz too)"
+    )
+    parser.add_argument("--image-set", metavar="FILE", help="with VOC's XML: the images to score, one id per line")
+
+
 def add_detection_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that decide how detections are scored."""
     rules = parser.add_argument_group("rules")

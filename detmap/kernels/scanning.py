@@ -486,6 +486,19 @@ def skip_value(data: Any, i: int, lines: bool, powers: Any) -> int:
 
 
 @helper
+def _leave_out(fields: int, places: Any, begin: int, end: int, ids: Any, words: Any) -> None:
+    """Write into rows that they do not have the fields whose bits are set."""
+    for field in range(len(places)):
+        if fields >> field & 1:
+            column, width = places[field, 2], places[field, 1]
+            for k in range(column + begin * width, column + end * width):
+                if places[field, 0] == ID:
+                    ids[k] = ALL
+                else:
+                    words[k] = ALL
+
+
+@helper
 def _note(values: Any, noted: int, kind: int, place: int, step: int, begin: int, end: int) -> int:
     """Note a value while there is room for it; how many there are now."""
     if noted < len(values):
@@ -668,12 +681,14 @@ def scan_records(
     count = 0  # its values, if others are read by their likeness to it
     misses = 0
     while True:
-        if count > 0 and first == ever and misses < MOST_MISSES:
-            start = i
+        if count > 0 and misses < MOST_MISSES:
+            start, begin = i, row
             i, row, doubtful = _scan_alike(
                 data, i, stop, lines, row, state[LIMIT], values, count, glue, powers, ids, words, doubts, doubtful
             )
             misses = misses + 1 if i == start else 0
+            if ever != first:
+                _leave_out(ever & ~first, places, begin, row, ids, words)
         if i >= stop:
             status = STOPPED
             break
@@ -733,11 +748,7 @@ def scan_records(
                 width = places[field, 1]
                 at = places[field, 2] + row * width
                 if not ever & bit:
-                    for k in range(places[field, 2] + state[FIRST] * width, at):
-                        if kind == ID:
-                            ids[k] = ALL
-                        else:
-                            words[k] = ALL
+                    _leave_out(bit, places, state[FIRST], row, ids, words)
                     ever |= bit
                 if kind == NUMBERS:
                     if width > 1:
@@ -822,14 +833,7 @@ def scan_records(
         if i < 0:
             break
         if ever != seen:
-            for field in range(fields):
-                if (ever & ~seen) >> field & 1:
-                    at = places[field, 2] + row * places[field, 1]
-                    for k in range(places[field, 1]):
-                        if places[field, 0] == ID:
-                            ids[at + k] = ALL
-                        else:
-                            words[at + k] = ALL
+            _leave_out(ever & ~seen, places, row, row + 1, ids, words)
         always &= seen
         row += 1
         i = _blank(data, i, lines)

@@ -616,7 +616,6 @@ def test_kernels_release_the_gil_and_keep_to_ieee_division():
 _LATER = """
 import sys, threading
 import numba.core.cpu
-import numba
 import numpy as np
 from detmap.kernels import allocate, matching, readonly
 

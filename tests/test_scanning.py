@@ -318,7 +318,7 @@ def test_a_field_that_the_first_record_does_not_have() -> None:
         assert check_ground_truth(TRUTH % annotations.encode()) is not None
 
 
-@pytest.mark.skipif(UNCOMPILED, reason="takes long")
+@pytest.mark.compiled
 def test_the_longest_id() -> None:
     record = b'{"image_id": "%b", "category_id": 1, "bbox": [1.5, 2, 3, 4], "score": 0.5}'
     longest = b"x" * ((1 << scanning.LENGTH_BITS) - 1)

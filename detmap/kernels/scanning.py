@@ -4,10 +4,13 @@ Nothing here raises about a document. A kernel stops with a status where it meet
 and its caller hands the document to a parser that explains. What it does accept is valid to the letter: RFC 8259
 grammar in every value, also in those that are skipped (UTF-8 is checked by the caller, on the blocks that are not ASCII).
 
+Most writers put the same bytes between the values of all records. `_learn` notes those of a block's first record, and
+`_scan_alike` reads every record that has them, too; `scan_records` itself reads the others key by key.
+
 A column is a run of 64-bit words in one flat array, so that integers, floats and byte spans take one path; a float is
-written as its bit pattern. Decimals are rounded with the algorithm of Eisel and Lemire (D. Lemire, "Number parsing at a
-gigabyte per second", 2021), which needs no floating-point operation. What it cannot decide, and whatever
-has more than 19 digits, is put on a list of doubts for `float()`.
+written as its bit pattern. Short decimals are the quotient of two doubles. Others are rounded with the algorithm of Eisel
+and Lemire (D. Lemire, "Number parsing at a gigabyte per second", 2021), which needs no floating-point operation. What it
+cannot decide, and whatever has more than 19 digits, is put on a list of doubts for `float()`.
 """
 
 from __future__ import annotations
@@ -69,7 +72,8 @@ TEN, HUNDREDS, PAIRS = np.uint64(10), np.uint64(100 + (1000000 << 32)), np.uint6
 UNITS = np.uint64(1 + (10000 << 32))
 TRUE, FALSE, NULL = (np.uint64(int.from_bytes(name, "little")) for name in (b"true", b"false", b"null"))
 TEN_TO_EIGHT = np.uint64(10**8)
-# Below it a mantissa is a double; and so high that few numbers of a file are on the other side than most: branches cost.
+# A mantissa below it is exact as a double. 2**53 would do, but widened single precision is on both sides of that by turns,
+# and a branch that cannot be foretold costs more than it saves.
 EXACT = np.uint64(10**15)
 # The highest power of ten that is both a 64-bit integer and a double.
 HIGHEST_DIVISOR = 18
@@ -187,20 +191,29 @@ def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
 
 
 @innermost
+def _whole_part(data: Any, i: int) -> Any:
+    """Read eight bytes of a decimal: digits as bytes, how many lie before the point, where that is, whether it is plain.
+
+    A plain one has one to seven digits, no zero that leads others, and then a point.
+    """
+    word = _word(data, i) ^ DIGIT_ZEROS
+    whole = _leading_digits(word)
+    place = np.uint64(8 * whole) & U63
+    plain = (whole > 0) & ((whole == 1) | (word & BYTE != NOTHING)) & (word >> place & BYTE == POINT)
+    return word, whole, place, plain
+
+
+@innermost
 def _short_number(data: Any, i: int) -> Any:
     """Read a number of up to seven bytes, with a point, no sign, no exponent: its digits, those after the point, its end.
 
     The end is -1 for any other number. `NUMBER_ROOM` bytes are there.
     """
-    word = _word(data, i) ^ DIGIT_ZEROS
-    whole = _leading_digits(word)
-    place = np.uint64(8 * whole) & U63
+    word, whole, place, short = _whole_part(data, i)
     joined = word ^ (word ^ word >> U8) & ALL << place  # without the point
     digits = _leading_digits(joined)
-    short = (word >> place & BYTE == POINT) & (whole > 0) & (digits > whole) & (digits < 8)
-    short &= (whole == 1) | (word & BYTE != NOTHING)
     i += digits + 1
-    short &= data[np.uint64(i)] | 32 != 101
+    short &= (digits > whole) & (digits < 8) & (data[np.uint64(i)] | 32 != 101)
     return _last_digits(joined, digits), digits - whole, i if short else -1
 
 
@@ -210,10 +223,7 @@ def _long_number(data: Any, i: int, powers: Any) -> Any:
 
     Returns mantissa and decimal exponent as `_number` does, and the end, -1 for any other. `NUMBER_ROOM` bytes are there.
     """
-    word = _word(data, i) ^ DIGIT_ZEROS
-    whole = _leading_digits(word)
-    plain = (whole > 0) & ((whole == 1) | (word & BYTE != NOTHING))
-    plain &= word >> (np.uint64(8 * whole) & U63) & BYTE == POINT
+    word, whole, _, plain = _whole_part(data, i)
     mantissa = _last_digits(word, whole)
     i += whole + 1
     digits = 0
@@ -325,7 +335,8 @@ def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
 @innermost
 def _quotient(mantissa: Any, digits: int, powers: Any) -> Any:
     """The bits of the double nearest to mantissa / 10**digits: below `EXACT`, up to `HIGHEST_DIVISOR` it is rounded once."""
-    return np.float64(np.float64(np.int64(mantissa)) / np.float64(np.int64(powers[np.uint64(digits)]))).view(np.uint64)
+    quotient = np.float64(np.int64(mantissa)) / np.float64(np.int64(powers[np.uint64(digits)]))
+    return np.float64(quotient).view(np.uint64)  # numba views what is wrapped in its dtype
 
 
 @innermost
@@ -677,7 +688,7 @@ def scan_records(
     status = FAILED
     values = np.empty((MOST_VALUES, NOTES), np.int64)
     glue = np.empty((MOST_VALUES + 1, GLUE_NOTES), np.uint64)
-    first = 0  # the fields of the first record
+    first_fields = 0  # those of the first record
     count = 0  # its values, if others are read by their likeness to it
     misses = 0
     while True:
@@ -687,8 +698,8 @@ def scan_records(
                 data, i, stop, lines, row, state[LIMIT], values, count, glue, powers, ids, words, doubts, doubtful
             )
             misses = misses + 1 if i == start else 0
-            if ever != first:
-                _leave_out(ever & ~first, places, begin, row, ids, words)
+            if ever != first_fields:
+                _leave_out(ever & ~first_fields, places, begin, row, ids, words)
         if i >= stop:
             status = STOPPED
             break
@@ -699,7 +710,7 @@ def scan_records(
         if row >= state[LIMIT] or _byte(data, i) != 123:
             break
         start = i
-        noted = 0 if first == 0 else MOST_VALUES  # no room for any other record's
+        noted = 0 if first_fields == 0 else MOST_VALUES  # no room for any other record's
         seen = 0
         key = 0
         i = _blank(data, i + 1, lines)
@@ -853,8 +864,8 @@ def scan_records(
             break
         else:
             break
-        if first == 0:
-            first = seen
+        if first_fields == 0:
+            first_fields = seen
             count = _learn(data, start, i, values, noted, glue)
     state[STATUS] = status
     state[POSITION] = i

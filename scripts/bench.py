@@ -9,6 +9,7 @@ all; medians are shown, and ratios to detmap. ``ROWS`` at the end says what is m
     scripts/bench.py --only dense     the rows whose name begins so
     scripts/bench.py --all            the slow peers too, once each
     scripts/bench.py --write          put the table into README.md
+    scripts/bench.py --against COMMIT detmap against itself: is any row slower than in that commit (bench_commits.py)
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "scripts")]
+# The package of this checkout, or of the one that bench_commits.py compares it with.
+sys.path[:0] = [os.environ.get("DETMAP_TREE", str(ROOT)), str(ROOT / "tests"), str(ROOT / "scripts")]
 
 OURS = "detmap"
 FAST = ("hotcoco", "ultrafast-pycocotools")
@@ -421,19 +423,25 @@ def fixture(title: str, options: Options, *, empty_cache: bool, repeats: int) ->
     return [Line(title, {OURS: statistics.median(times)}, "seconds")]
 
 
-def many_files(title: str, files: int, options: Options) -> list[Line]:
-    """Read and score files one after the other against ground truth that is read once: `detmap.batch`, loops over peers."""
+def write_batch(folder: Path, arrays: dict[str, np.ndarray], files: int) -> list[str]:
+    """Write a workload and so many files of detections, each noisier than the one before; return their paths."""
     from workloads import to_coco
 
-    folder, arrays = options.folder / "batch", detector(5000, 100, 80, options.quick)
     write_case(folder, arrays)
     rng = np.random.default_rng(2)
     paths = []
-    for i in range(3 if options.quick else files):
+    for i in range(files):
         scores = np.round(np.clip(arrays["dt_scores"] + rng.normal(0, 0.01 * i, arrays["dt_scores"].size), 0, 1), 5)
         paths.append(str(folder / f"{i}.json"))
         noisy = {**arrays, "dt_scores": scores, "dt_boxes": np.round(arrays["dt_boxes"], 2)}
         Path(paths[-1]).write_text(json.dumps(to_coco(noisy)[1]))
+    return paths
+
+
+def many_files(title: str, files: int, options: Options) -> list[Line]:
+    """Read and score files one after the other against ground truth that is read once: `detmap.batch`, loops over peers."""
+    folder = options.folder / "batch"
+    paths = write_batch(folder, detector(5000, 100, 80, options.quick), 3 if options.quick else files)
     programs = [p for p in (OURS, *options.peers) if p in (OURS, *FAST)]
     workers = [Worker(program, folder) for program in programs]
     for worker in workers:
@@ -470,7 +478,7 @@ def rankings(name: str, options: Options) -> list[Line]:
 
     if options.quick:
         return []
-    rows = getattr(bench_retrieval, name)()
+    rows = [bench_retrieval.interleaved(case) for case in getattr(bench_retrieval, name)()]
     return [
         Line(row["benchmark"], {OURS: row["ours (s)"], "the peer of the title": row["peer (s)"]}, "seconds")
         for row in rows
@@ -575,6 +583,11 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help=f"of {', '.join(row.name for row in ROWS)}")
     parser.add_argument("--all", action="store_true", help="the peers that take minutes too")
     parser.add_argument("--write", action="store_true", help="put the table into README.md")
+    parser.add_argument("--against", metavar="COMMIT", help="compare with a commit; a row that is slower fails")
+    parser.add_argument(
+        "--pairs", type=int, default=15, metavar="N", help="runs of each side with --against; default: 15"
+    )
+    parser.add_argument("--samples", metavar="FILE", help="keep the raw samples of --against")
     parser.add_argument("--whole", nargs=2, metavar=("PROGRAM", "FOLDER"), help=argparse.SUPPRESS)
     parser.add_argument("--worker", nargs=2, metavar=("PROGRAM", "FOLDER"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -584,6 +597,10 @@ def main() -> None:
     if arguments.whole:
         program_of(arguments.whole[0]).from_files(Path(arguments.whole[1]))
         return
+    if arguments.against:
+        import bench_commits
+
+        sys.exit(bench_commits.against(arguments.against, arguments.only, arguments.pairs, arguments.samples))
     rows = [row for row in ROWS if not arguments.only or any(row.name.startswith(name) for name in arguments.only)]
     if not rows:
         parser.error("no such row")

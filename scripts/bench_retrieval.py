@@ -1,4 +1,4 @@
-"""Rows of the benchmark for rankings: each function returns medians of interleaved runs of detmap and of its peer."""
+"""Rows of the benchmark for rankings: what detmap is asked for, and what its peer is asked for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,24 +15,47 @@ import numpy as np
 Row = dict[str, object]
 
 
-def interleaved(rounds: int, **calls: Callable[[], object]) -> dict[str, float]:
-    """Median seconds of each call, run in turn; the first round, which compiles and warms, does not count."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
+@dataclass(frozen=True)
+class Case:
+    """A row of the table.
+
+    Attributes
+    ----------
+    title, target : str
+        What is measured, and the ratio of the peer's time to detmap's that is aimed at.
+    ours, peer : callable
+        detmap's call, and the peer's, which does 1 / `share` of the work.
+    same : bool
+        Whether both must return the same.
+    """
+
+    title: str
+    target: str
+    ours: Callable[[], object]
+    peer: Callable[[], object]
+    share: int = 1
+    same: bool = False
+
+
+def interleaved(case: Case, rounds: int = 3) -> Row:
+    """Measure both calls in turn and return the medians; the first round, which compiles and warms, does not count."""
+    times: list[list[float]] = [[], []]
     for _ in range(rounds + 1):
-        for name, call in calls.items():
+        answers = []
+        for call, own in zip((case.ours, case.peer), times, strict=True):
             begin = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - begin)
-    return {name: float(np.median(values[1:])) for name, values in times.items()}
-
-
-def row(name: str, target: str, seconds: dict[str, float], ours: str, peer: str) -> Row:
+            answers.append(call())
+            own.append(time.perf_counter() - begin)
+        if case.same and answers[0] != answers[1]:
+            raise SystemExit(f"the peer disagrees: {case.title}")
+    ours, peer = (float(np.median(own[1:])) for own in times)
+    peer *= case.share
     return {
-        "benchmark": name,
-        "ours (s)": seconds[ours],
-        "peer (s)": seconds[peer],
-        "ratio": seconds[peer] / seconds[ours],
-        "target": target,
+        "benchmark": case.title,
+        "ours (s)": ours,
+        "peer (s)": peer,
+        "ratio": peer / ours,
+        "target": case.target,
     }
 
 
@@ -88,31 +113,39 @@ def torchreid_kernel():
     return call
 
 
-def distances() -> list[Row]:
+def distances() -> list[Case]:
     from detmap.retrieval import evaluate_distances
 
     data, peer = market(), torchreid_kernel()
     names = ["mAP", "CMC@1", "CMC@5", "CMC@10"]
-    seconds = interleaved(3, ours=lambda: evaluate_distances(*data, metrics=names), peer=lambda: peer(*data))
-    return [row("distances 3,368 x 15,913 / argsort and torchreid's loops", "at least 10", seconds, "ours", "peer")]
+    return [
+        Case(
+            "distances 3,368 x 15,913 / argsort and torchreid's loops",
+            "at least 10",
+            lambda: evaluate_distances(*data, metrics=names),
+            lambda: peer(*data),
+        )
+    ]
 
 
-def features() -> list[Row]:
+def features() -> list[Case]:
     from detmap.retrieval import evaluate_features
 
     _, *labels = market()
     rng = np.random.default_rng(1)
     query = rng.standard_normal((3368, 2048), dtype=np.float32)
     gallery = rng.standard_normal((15913, 2048), dtype=np.float32)
-    seconds = interleaved(
-        3,
-        ours=lambda: evaluate_features(query, gallery, *labels, metrics=["mAP", "CMC@1"]),
-        peer=lambda: query @ gallery.T,
-    )
-    return [row("features 2,048 wide / the bare product", "at least 0.8", seconds, "ours", "peer")]
+    return [
+        Case(
+            "features 2,048 wide / the bare product",
+            "at least 0.8",
+            lambda: evaluate_features(query, gallery, *labels, metrics=["mAP", "CMC@1"]),
+            lambda: query @ gallery.T,
+        )
+    ]
 
 
-def runs() -> list[Row]:
+def runs() -> list[Case]:
     import pytrec_eval
 
     from detmap.retrieval import evaluate_run
@@ -134,15 +167,23 @@ def runs() -> list[Row]:
         truth[str(q)] = dict(zip(map(str, judged[part].tolist()), qrels[2][part].tolist(), strict=True))
     names = ["map", "ndcg_cut_10", "recip_rank", "recall_100"]
     evaluator = pytrec_eval.RelevanceEvaluator(truth, {"map", "ndcg_cut.10", "recip_rank", "recall.100"})
-    seconds = interleaved(
-        3,
-        ours=lambda: evaluate_run(qrels, (queries, documents, scores), names),
-        peer=lambda: evaluator.evaluate(as_dicts),
-        dicts=lambda: evaluate_run(truth, as_dicts, names),
-    )
+
+    def peer() -> object:
+        return evaluator.evaluate(as_dicts)
+
     return [
-        row("run of 7 million lines, arrays / pytrec_eval from dicts", "at least 10", seconds, "ours", "peer"),
-        row("run of 7 million lines, dicts / pytrec_eval from dicts", "", seconds, "dicts", "peer"),
+        Case(
+            "run of 7 million lines, arrays / pytrec_eval from dicts",
+            "at least 10",
+            lambda: evaluate_run(qrels, (queries, documents, scores), names),
+            peer,
+        ),
+        Case(
+            "run of 7 million lines, dicts / pytrec_eval from dicts",
+            "",
+            lambda: evaluate_run(truth, as_dicts, names),
+            peer,
+        ),
     ]
 
 
@@ -159,7 +200,7 @@ def written(path: Path, *fields: bytes | tuple[np.ndarray, int]) -> None:
     np.hstack(parts).tofile(path)
 
 
-def files() -> list[Row]:
+def files() -> list[Case]:
     import pytrec_eval
 
     from detmap.retrieval import evaluate_run
@@ -172,37 +213,37 @@ def files() -> list[Row]:
     judged = np.column_stack([documents[:, ::100], 9_000_000 + np.arange(count)])
     names = ["map", "ndcg_cut_10", "P_10", "recip_rank", "recall_100"]
 
-    with tempfile.TemporaryDirectory() as folder:
-        qrels, run = Path(folder, "qrels.txt"), Path(folder, "run.txt")
-        grades = rng.integers(0, 3, judged.size)
-        written(qrels, (np.repeat(queries, 11), 6), b" 0 D", (judged.ravel(), 7), b" ", (grades, 1), b"\n")
-        whole, rest = np.divmod(scores, 1_000_000)
-        head = ((np.repeat(queries, depth), 6), b" Q0 D", (documents.ravel(), 7), b" 1 ")
-        written(run, *head, (whole, 2), b".", (rest, 6), b" bm\n")
+    folder = tempfile.TemporaryDirectory()  # goes with the calls below, which hold it
+    qrels, run = Path(folder.name, "qrels.txt"), Path(folder.name, "run.txt")
+    grades = rng.integers(0, 3, judged.size)
+    written(qrels, (np.repeat(queries, 11), 6), b" 0 D", (judged.ravel(), 7), b" ", (grades, 1), b"\n")
+    whole, rest = np.divmod(scores, 1_000_000)
+    head = ((np.repeat(queries, depth), 6), b" Q0 D", (documents.ravel(), 7), b" 1 ")
+    written(run, *head, (whole, 2), b".", (rest, 6), b" bm\n")
 
-        def peer() -> dict[str, float]:
-            with qrels.open() as truth, run.open() as ranked:
-                evaluator = pytrec_eval.RelevanceEvaluator(
-                    pytrec_eval.parse_qrel(truth), {"map", "ndcg_cut.10", "P.10", "recip_rank", "recall.100"}
-                )
-                found = evaluator.evaluate(pytrec_eval.parse_run(ranked)).values()
-            return {n: pytrec_eval.compute_aggregated_measure(n, [values[n] for values in found]) for n in names}
+    def ours() -> dict[str, float]:
+        found = evaluate_run(folder.name + "/qrels.txt", folder.name + "/run.txt", names)
+        return {name: found[name] for name in names}
 
-        ours = evaluate_run(qrels, run, names)
-        if peer() != {name: ours[name] for name in names}:
-            raise SystemExit("pytrec_eval disagrees")
-        seconds = interleaved(3, ours=lambda: evaluate_run(qrels, run, names), peer=peer)
+    def peer() -> dict[str, float]:
+        with qrels.open() as truth, run.open() as ranked:
+            evaluator = pytrec_eval.RelevanceEvaluator(
+                pytrec_eval.parse_qrel(truth), {"map", "ndcg_cut.10", "P.10", "recip_rank", "recall.100"}
+            )
+            found = evaluator.evaluate(pytrec_eval.parse_run(ranked)).values()
+        return {n: pytrec_eval.compute_aggregated_measure(n, [values[n] for values in found]) for n in names}
+
     name = "run of 7 million lines, from file to five measures / pytrec_eval with its own reading"
-    return [row(name, "at least 8", seconds, "ours", "peer")]
+    return [Case(name, "at least 8", ours, peer, same=True)]
 
 
-def codes() -> list[Row]:
+def codes() -> list[Case]:
     from detmap.retrieval import evaluate_codes
 
     rng = np.random.default_rng(3)
     gallery = rng.integers(0, 2**63, (1_000_000, 1)).astype(np.uint64)
     query = rng.integers(0, 2**63, (1000, 1)).astype(np.uint64)
-    rows, few = [], 20  # queries that the peer sorts; its time is proportional to them
+    cases, few = [], 20  # queries that the peer sorts; its time is proportional to them
 
     def sorts() -> None:
         for q in range(few):
@@ -210,38 +251,41 @@ def codes() -> list[Row]:
 
     for classes in (100, 10):
         labels = rng.integers(0, classes, 1000), rng.integers(0, classes, 1_000_000)
-        seconds = interleaved(
-            3,
-            top=lambda labels=labels: evaluate_codes(query, gallery, *labels, k=5000, metrics=["mAP@5000", "P@100"]),
-            whole=lambda labels=labels: evaluate_codes(query, gallery, *labels, metrics=["mAP"]),
-            sort=sorts,
-        )
-        seconds["sort"] *= 1000 / few
-        for kind in ("top", "whole"):
-            depth = "AP at 5,000" if kind == "top" else "AP"
-            name = f"1,000 x 1,000,000 64-bit codes, {classes} classes, {depth} / stable argsort"
-            rows.append(row(name, "at least 50", seconds, kind, "sort"))
-    return rows
+        for kind, given in (
+            ("AP at 5,000", {"k": 5000, "metrics": ["mAP@5000", "P@100"]}),
+            ("AP", {"metrics": ["mAP"]}),
+        ):
+            ours = partial(evaluate_codes, query, gallery, *labels, **given)
+            name = f"1,000 x 1,000,000 64-bit codes, {classes} classes, {kind} / stable argsort"
+            cases.append(Case(name, "at least 50", ours, sorts, share=1000 // few))
+    return cases
 
 
-def samples() -> list[Row]:
+def samples() -> list[Case]:
     from sklearn.metrics import average_precision_score as peer
 
     from detmap.retrieval import average_precision_score
 
     rng = np.random.default_rng(4)
     truth, scores = rng.integers(0, 2, 10_000_000), rng.random(10_000_000)
-    seconds = interleaved(3, ours=lambda: average_precision_score(truth, scores), peer=lambda: peer(truth, scores))
-    return [row("average_precision_score of 10 million / scikit-learn", "at least 4", seconds, "ours", "peer")]
+    return [
+        Case(
+            "average_precision_score of 10 million / scikit-learn",
+            "at least 4",
+            lambda: average_precision_score(truth, scores),
+            lambda: peer(truth, scores),
+        )
+    ]
 
 
-ROWS = (distances, features, runs, files, codes, samples)
+#: Each returns the cases of one kind of ranking.
+CASES = (distances, features, runs, files, codes, samples)
 
 
 if __name__ == "__main__":
-    chosen = [f for f in ROWS if len(sys.argv) < 2 or f.__name__ in sys.argv[1:]]
-    for function in chosen:
-        for line in function():
+    for function in (f for f in CASES if len(sys.argv) < 2 or f.__name__ in sys.argv[1:]):
+        for case in function():
+            line = interleaved(case)
             print(
                 "  ".join(f"{k}: {v:.3f}" if isinstance(v, float) else f"{k}: {v}" for k, v in line.items()), flush=True
             )

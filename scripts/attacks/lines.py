@@ -69,15 +69,9 @@ def parse_run(data: bytes) -> Run:
     for line in broken(data):
         query, _, document, _, score, _ = line
         value = float(score)
-        if (
-            not np.isfinite(value)
-            or b"_" in score
-            or document.decode("utf-8", "surrogateescape") in run.get(query.decode("utf-8", "surrogateescape"), {})
-        ):
+        if not np.isfinite(value) or b"_" in score or document.decode() in run.get(query.decode(), {}):
             raise ValueError
-        run.setdefault(query.decode("utf-8", "surrogateescape"), {})[document.decode("utf-8", "surrogateescape")] = (
-            value
-        )
+        run.setdefault(query.decode(), {})[document.decode()] = value
     return run
 
 
@@ -85,19 +79,16 @@ def parse_judgements(data: bytes) -> Judged:
     judged: Judged = {}
     for line in broken(data):
         query, _, document, grade = line
-        if (
-            document.decode("utf-8", "surrogateescape") in judged.get(query.decode("utf-8", "surrogateescape"), {})
-            or b"_" in grade
-        ):
+        if document in judged.get(query, {}) or "_" in grade:
             raise ValueError
-        judged.setdefault(query.decode("utf-8", "surrogateescape"), {})[document.decode("utf-8", "surrogateescape")] = (
-            int(grade)
-        )
+        judged.setdefault(query, {})[document] = int(grade)
     return judged
 
 
-def broken(data: bytes) -> list[list[bytes]]:
-    rows = [line.split() for line in data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")]
+def broken(data: bytes) -> list[list[str]]:
+    """The fields of every line that has some. Bytes that are no UTF-8 stay what they are."""
+    lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    rows = [[field.decode("utf-8", "surrogateescape") for field in line.split()] for line in lines]
     return [row for row in rows if row]
 
 
@@ -147,14 +138,7 @@ def attack(rng: np.random.Generator, folder: Path) -> Attack:
 
 def glued(data: bytes) -> bool:
     """Whether a line holds two records."""
-    return any(len(row) >= 10 and b"Q0" in row[5:] for row in broken_or_none(data))
-
-
-def broken_or_none(data: bytes) -> list[list[bytes]]:
-    try:
-        return broken(data)
-    except ValueError:
-        return []
+    return any(len(row) >= 10 and "Q0" in row[5:] for row in broken(data))
 
 
 def mixed_ids(rng: np.random.Generator, judged: Judged, run: Run) -> Attack:

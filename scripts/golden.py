@@ -104,12 +104,14 @@ def detections() -> Made:
 def rankings() -> Made:
     """`trec`, `reid` and `hashing` of made-up data, and of trec_eval's own tests."""
     rng = np.random.default_rng(1)
-    np.savez("reid.npz", distances=np.round(rng.random((20, 60)), 2), query_ids=rng.integers(0, 8, 20),
-             gallery_ids=rng.integers(0, 8, 60), query_cameras=rng.integers(0, 3, 20), gallery_cameras=rng.integers(0, 3, 60))  # fmt: skip
-    np.savez("features.npz", query_features=rng.standard_normal((20, 8)), gallery_features=rng.standard_normal((60, 8)),
-             query_ids=rng.integers(0, 8, 20), gallery_ids=rng.integers(0, 8, 60))  # fmt: skip
-    np.savez("codes.npz", query_codes=rng.integers(0, 2, (20, 16)), gallery_codes=rng.integers(0, 2, (60, 16)),
-             query_labels=rng.integers(0, 4, 20), gallery_labels=rng.integers(0, 4, 60))  # fmt: skip
+    people = {"query_ids": rng.integers(0, 8, 20), "gallery_ids": rng.integers(0, 8, 60)}
+    cameras = {"query_cameras": rng.integers(0, 3, 20), "gallery_cameras": rng.integers(0, 3, 60)}
+    classes = {"query_labels": rng.integers(0, 4, 20), "gallery_labels": rng.integers(0, 4, 60)}
+    np.savez("reid.npz", distances=np.round(rng.random((20, 60)), 2), **people, **cameras)
+    features = {"query_features": rng.standard_normal((20, 8)), "gallery_features": rng.standard_normal((60, 8))}
+    np.savez("features.npz", **features, **people)
+    codes = {"query_codes": rng.integers(0, 2, (20, 16)), "gallery_codes": rng.integers(0, 2, (60, 16))}
+    np.savez("codes.npz", **codes, **classes)
     yield from in_formats("reid", "reid", "reid.npz", "--per-query")
     yield from in_formats("reid features", "reid", "features.npz")
     yield from in_formats("hashing", "hashing", "codes.npz", "--k", "20")

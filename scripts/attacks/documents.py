@@ -106,7 +106,7 @@ def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def strictly(data: bytes) -> Any:
-    """Parse JSON as its standard has it; ValueError where it is none. Bytes that are no UTF-8 pass: nobody may look at them."""
+    """Parse JSON as its standard has it, or raise ValueError. Bytes that are no UTF-8 pass: nobody may look at them."""
 
     def no_constant(text: str) -> None:
         raise ValueError(text)

@@ -260,11 +260,8 @@ def _dispatch(
     if executor is not None:
         yield from _run(executor, threads or 1, ground_truth, task, arguments)
         return
-    own = parallel.executor(len(arguments), threads)
-    try:
+    with parallel.executor(len(arguments), threads) as own:
         yield from _run(own, None, ground_truth, task, arguments)
-    finally:
-        own.shutdown(cancel_futures=True)
 
 
 def _run(

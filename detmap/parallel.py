@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -199,9 +200,15 @@ def _after_fork() -> None:
 
 
 def _forget_pools() -> None:
-    """A forked process has none of its parent's threads."""
+    """A forked process has none of its parent's threads, and waits for ever for a lock that one of them held."""
     _pools.clear()
     _after_fork()
+    if sys.version_info < (3, 12):  # where a cached property has a lock
+        names = [name for name in sys.modules if name.partition(".")[0] == "detmap"]
+        kinds = [kind for name in names for kind in vars(sys.modules[name]).values() if isinstance(kind, type)]
+        for value in itertools.chain.from_iterable(vars(kind).values() for kind in kinds):
+            if isinstance(value, cached_property):
+                value.lock = threading.RLock()  # type: ignore[attr-defined]
 
 
 if hasattr(os, "register_at_fork"):

@@ -39,6 +39,7 @@ from detmap.results import Result, without_nan
 from detmap.statistics import Bootstrap, Comparison, bootstrap
 from detmap.tables import NOTICES, Detections, GroundTruth, locate
 from detmap.tally import Tally
+from detmap.writing import write_atomically
 
 T = TypeVar("T")
 PathLike = str | os.PathLike[str]
@@ -260,11 +261,8 @@ def _dispatch(
     if executor is not None:
         yield from _run(executor, threads or 1, ground_truth, task, arguments)
         return
-    own = parallel.executor(len(arguments), threads)
-    try:
+    with parallel.executor(len(arguments), threads) as own:
         yield from _run(own, None, ground_truth, task, arguments)
-    finally:
-        own.shutdown(cancel_futures=True)
 
 
 def _run(
@@ -558,22 +556,6 @@ def _documents(folder: Path) -> dict[str, dict[str, Any]]:
 def _json(document: Any) -> bytes:
     text = json.dumps(without_nan(document), indent=1, allow_nan=False, ensure_ascii=False)
     return (text + "\n").encode("utf-8", "backslashreplace")
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that whoever looks finds the old one or the new one, never a part.
-
-    Raises
-    ------
-    OptionError
-        Where it cannot be written.
-    """
-    beside = path.with_name(f".{path.name}.tmp")
-    try:
-        beside.write_bytes(data)
-        os.replace(beside, path)
-    except OSError as error:
-        raise OptionError(f"cannot write {shorten(str(path))}: {error.strerror}") from None
 
 
 # --------------------------------------------------------------------------------------------------------- leaderboard

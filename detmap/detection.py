@@ -21,6 +21,9 @@ from detmap.tables import Detections, GroundTruth, Ids, check_pair, locate, sele
 from detmap.tally import Rankings, Tally, word_count
 
 
+_LONG = 1e5  # a block of cells of this cost can take longer than an interrupt should wait
+
+
 def evaluate(
     ground_truth: GroundTruth,
     detections: Detections,
@@ -314,15 +317,18 @@ def _match_cells(
         matching.mark_misses(readonly(areas, np.float64), ranges, thresholds.size, begin, end, hit, ignored)
 
     def pair(begin: int, end: int) -> None:
-        candidates = overlap.box_candidates(cells, detections, ground_truth, crowd, float(thresholds.min()), begin, end)
+        stop = parallel.stop_flag()
+        candidates = overlap.candidates(cells, detections, ground_truth, crowd, lowest, begin, end, stop)
         matching.match(
-            cells, candidates, objects, thresholds, ranges, protocol.matching == "best", begin, end, hit, ignored
+            cells, candidates, objects, thresholds, ranges, protocol.matching == "best", begin, end, stop, hit, ignored
         )
 
     parallel.run(miss, parallel.even(count, threads), threads)
+    lowest = float(thresholds.min())
     found = cells.detection_stops - cells.detection_starts
     costs = found * (2.0 + (cells.ground_truth_stops - cells.ground_truth_starts) / 8)
-    parallel.run(pair, parallel.split(costs, max(float(costs.sum()) / 16, 1.0)), threads)
+    limit = max(float(costs.sum()) / 16, 1.0)
+    parallel.run(pair, parallel.split(costs, limit), threads, apart=limit > _LONG)
     return readonly(hit, np.uint64), readonly(ignored, np.uint64)
 
 

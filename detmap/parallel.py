@@ -1,22 +1,32 @@
-"""Runs a task over blocks on a thread pool: the only file that starts threads, and it knows when it is inside one."""
+"""Runs a task over blocks on a thread pool: the only file that starts threads, and it knows when it is inside one.
+
+Whoever waits here can be interrupted (Ctrl-C, a signal handler that raises): what has not begun is cancelled, and a flag
+tells what runs to stop. Long kernels look at the flag, and blocks of other kernels are short.
+"""
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.ma  # noqa: F401 - numba would on the first call of a kernel, in a thread that another may fork meanwhile
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import OptionError
+from detmap.kernels import NEVER, readonly
 
 T = TypeVar("T")
 _inside = threading.local()
+_PATIENCE = 0.2  # seconds that an interrupt waits for running blocks, of which one may be compiling
 _pools: dict[int, ThreadPoolExecutor] = {}
 _lock = threading.Lock()
 
@@ -35,8 +45,44 @@ def thread_count(threads: int | None) -> int:
     return min(int(threads or limit or cores()), limit or 8 * cores())
 
 
-def _enter_worker(limit: int = 1) -> None:
+class Stopped(BaseException):
+    """What this thread works on was called off: nobody waits for the result."""
+
+
+class _Flag:
+    """Says to tasks and their kernels that they are to stop; `seen` is what they look at."""
+
+    def __init__(self) -> None:
+        self._word = np.zeros(1, np.uint8)
+        self.seen = readonly(self._word, np.uint8)
+
+    def set(self) -> None:
+        self._word[0] = 1
+
+
+def stop_flag() -> NDArray[np.uint8]:
+    """Return what a long kernel looks at now and then, in this thread: not 0 once it is to stop; uint8, shape (1,)."""
+    flag: _Flag | None = getattr(_inside, "flag", None)
+    return NEVER if flag is None else flag.seen
+
+
+def _check() -> None:
+    """Raise `Stopped` where this thread's work was called off."""
+    if stop_flag()[0]:
+        raise Stopped
+
+
+def steps(begin: int, end: int, cost: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Cut a block, each of whose items has a `cost`, into parts of about `limit`, between which it can be called off."""
+    step = max(1, limit // max(1, cost))
+    for low in range(begin, end, step):
+        _check()
+        yield low, min(low + step, end)
+
+
+def _enter_worker(limit: int = 1, flag: _Flag | None = None) -> None:
     _inside.limit = limit
+    _inside.flag = flag
 
 
 @contextmanager
@@ -50,7 +96,13 @@ def limited(threads: int) -> Iterator[None]:
         _inside.limit = before
 
 
-def run(task: Callable[[int, int], T], blocks: Sequence[tuple[int, int]], threads: int | None = None) -> list[T]:
+def run(
+    task: Callable[[int, int], T],
+    blocks: Sequence[tuple[int, int]],
+    threads: int | None = None,
+    *,
+    apart: bool = False,
+) -> list[T]:
     """Call ``task(begin, end)`` for every block and return the results in the order of `blocks`.
 
     Parameters
@@ -61,17 +113,41 @@ def run(task: Callable[[int, int], T], blocks: Sequence[tuple[int, int]], thread
         The half-open ranges.
     threads : int, optional
         At most this many at a time; one per processor by default. A call from within a task runs in its caller's thread.
+    apart : bool
+        A block may take long (and looks at `stop_flag`): none runs in the main thread, which alone handles signals.
     """
     workers = min(thread_count(threads), len(blocks))
-    if workers <= 1:
-        return [task(begin, end) for begin, end in blocks]
-    futures = [_pool(workers).submit(task, begin, end) for begin, end in blocks]
+    if workers <= 1 and not (apart and blocks and threading.current_thread() is threading.main_thread()):
+        results = []
+        for begin, end in blocks:
+            results.append(task(begin, end))
+            _check()
+        return results
+    above: _Flag | None = getattr(_inside, "flag", None)
+    flag = above or _Flag()
+
+    def work(begin: int, end: int) -> T:
+        _inside.flag = flag
+        _check()
+        return task(begin, end)
+
+    futures: list[Future[T]] = []
     try:
-        return [future.result() for future in futures]
-    finally:  # after an error too nothing goes on behind the caller's back
+        pool = _pool(workers)
+        for begin, end in blocks:
+            futures.append(pool.submit(work, begin, end))
+        results = [future.result() for future in futures]
+    except BaseException as error:  # nothing goes on behind the caller's back
+        if above is None:
+            flag.set()
         for future in futures:
             future.cancel()
-        wait(futures)
+        own = any(future.done() and not future.cancelled() and future.exception() is error for future in futures)
+        if wait(futures, None if own else _PATIENCE).not_done:
+            _pools.pop(workers, None)  # its threads have not ended yet: the next call gets others
+        raise
+    _check()
+    return results
 
 
 def _pool(workers: int) -> ThreadPoolExecutor:
@@ -82,22 +158,100 @@ def _pool(workers: int) -> ThreadPoolExecutor:
         return _pools[workers]
 
 
+_held: list[Callable[[], None]] = []  # what releases the locks that a fork holds
+
+
+def _being_imported() -> list[str]:
+    """Return the modules of detmap, and of what it compiles with, that are being imported, by whatever thread."""
+    return [
+        name
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] in ("detmap", "llvmlite", "numba", "numpy")
+        and getattr(getattr(module, "__spec__", None), "_initializing", False)
+    ]
+
+
+def _before_fork() -> None:
+    """Wait until no other thread compiles or loads a kernel: a forked process would find the locks of that taken for good."""
+    for _ in range(100):
+        _take_locks()
+        names = _being_imported()
+        if not names:
+            return
+        _after_fork()
+        for name in names:  # a thread holds a module's lock until it has imported it
+            with suppress(ImportError):
+                importlib.import_module(name)
+    _take_locks()  # this thread imports them itself
+
+
+def _take_locks() -> None:
+    compiler = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
+    linker = getattr(getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None), "_lock", None)
+    for lock in (compiler, getattr(linker, "_lock", None), _lock):  # in the order in which a compiling thread takes them
+        if lock is not None:
+            lock.acquire()
+            _held.append(lock.release)
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop()()
+
+
 def _forget_pools() -> None:
-    """A forked process has none of its parent's threads, nor whoever may have held the lock."""
-    global _lock
+    """A forked process has none of its parent's threads, and waits for ever for a lock that one of them held."""
     _pools.clear()
-    _lock = threading.Lock()
+    _after_fork()
+    if sys.version_info < (3, 12):  # where a cached property has a lock
+        names = [name for name in sys.modules if name.partition(".")[0] == "detmap"]
+        kinds = [kind for name in names for kind in vars(sys.modules[name]).values() if isinstance(kind, type)]
+        for value in itertools.chain.from_iterable(vars(kind).values() for kind in kinds):
+            if isinstance(value, cached_property):
+                value.lock = threading.RLock()  # type: ignore[attr-defined]
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pools)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_forget_pools)
 
 
-def executor(tasks: int, threads: int | None = None) -> ThreadPoolExecutor:
-    """Return a pool for a number of large tasks, which use `threads` in all, each its share."""
+class Workers(ThreadPoolExecutor):
+    """A pool for large tasks that can be called off while they run."""
+
+    def __init__(self, workers: int, threads: int) -> None:
+        self._flag = _Flag()
+        self._futures: set[Future[Any]] = set()
+        super().__init__(workers, "detmap", _enter_worker, (threads, self._flag))
+
+    def submit(self, *arguments: Any, **keywords: Any) -> Future[Any]:
+        """As `ThreadPoolExecutor.submit`."""
+        future = super().submit(*arguments, **keywords)
+        self._futures.add(future)
+        future.add_done_callback(self._futures.discard)
+        return future
+
+    def stop(self, patience: float | None) -> None:
+        """Cancel what has not begun, tell the rest to stop, and wait for it so many seconds (None: until it has)."""
+        self._flag.set()
+        self.shutdown(wait=False, cancel_futures=True)
+        wait(list(self._futures), patience)
+
+
+@contextmanager
+def executor(tasks: int, threads: int | None = None) -> Iterator[Workers]:
+    """Give a pool for a number of large tasks, which use `threads` in all, each its share.
+
+    Whoever leaves early leaves nothing behind; only an interrupt does not wait long for what takes long to stop.
+    """
     total = thread_count(threads)
     workers = max(1, min(total, tasks))
-    return ThreadPoolExecutor(workers, "detmap", _enter_worker, (total // workers,))
+    pool = Workers(workers, total // workers)
+    try:
+        yield pool
+    except BaseException as error:
+        pool.stop(None if isinstance(error, GeneratorExit) else _PATIENCE)
+        raise
+    pool.shutdown()
 
 
 def split(costs: ArrayLike, limit: float) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import MissingDependencyError, OptionError, shorten
+from detmap.writing import write
 
 #: Okabe and Ito's colours, which colour-blind readers can tell apart, and strokes that a grey print keeps apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -83,11 +85,10 @@ def _save(figure: Any, path: str | os.PathLike[str] | None) -> Any:
     if suffix not in ("svg", "png"):
         raise OptionError(f"a plot is written as .svg or .png, not {shorten(os.fspath(path))}")
     options: dict[str, Any] = {"metadata": {"Date": None}} if suffix == "svg" else {"dpi": 160}
-    try:
-        with mpl.rc_context({"svg.hashsalt": "detmap", "svg.fonttype": "none"}):
-            figure.savefig(path, format=suffix, **options)
-    except OSError as error:
-        raise OptionError(f"cannot write {shorten(os.fspath(path))}: {error.strerror}") from None
+    file = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "detmap", "svg.fonttype": "none"}):
+        figure.savefig(file, format=suffix, **options)
+    write(os.fspath(path), file.getvalue())
     return figure
 
 

@@ -237,12 +237,12 @@ def bootstrap(
     jackknife = np.empty((size if bca else 0, estimate.size))
 
     def draw(begin: int, end: int) -> None:
-        for r in range(begin, end):
+        for r, _ in parallel.steps(begin, end, 1, 1):
             values[r] = data.metrics(drawn(size, seed, r))
 
     def leave_out(begin: int, end: int) -> None:
         weights = np.ones(size, np.int32)
-        for i in range(begin, end):
+        for i, _ in parallel.steps(begin, end, 1, 1):
             weights[i] = 0
             jackknife[i] = data.metrics(weights)
             weights[i] = 1

@@ -467,11 +467,12 @@ class Rankings:
         )
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Cut the rankings into blocks whose hits take up no more memory than the tally does."""
+        """Cut the rankings into blocks whose hits take up no more memory than the tally does, or than their precisions will."""
         capacity = self._capacity(0, len(self))
         looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
         costs = capacity + looked_at / self._per_area() + 4
-        return parallel.split(costs, max(min(float(costs.sum()) / _BLOCKS, len(self.tally)), 1.0))
+        total = float(costs.sum())
+        return parallel.split(costs, max(min(total / _BLOCKS, max(len(self.tally), len(self))), 1.0))
 
     def hits(self, begin: int, end: int) -> Hits:
         """Return the hits of rankings ``[begin, end)``."""

@@ -21,7 +21,7 @@ from support import evaluate, examples, same_bits, tables_of_arrays
 
 import detmap
 import detmap.kernels
-from detmap.kernels import allocate, curves, matching, overlap, readonly, sorting
+from detmap.kernels import NEVER, allocate, curves, matching, overlap, readonly, sorting
 from detmap.protocols import PRESETS
 
 # ------------------------------------------------------------------------------------------------------------ sorting
@@ -227,7 +227,7 @@ def candidates_of(found, truth, crowd, lowest, *, sizes=True, pixel=0.0):
     """The kernel on cells given as lists of boxes: for each detection of each cell the pairs (object, overlap)."""
     cells = cells_of([len(cell) for cell in found], [len(cell) for cell in truth])
     flat = [np.array([box for cell in side for box in cell], float).reshape(-1, 4) for side in (found, truth)]
-    out = overlap.box_candidates(
+    out = overlap.candidates(
         cells,
         boxes_of(flat[0], sizes, pixel),
         boxes_of(flat[1], sizes, pixel),
@@ -390,8 +390,8 @@ def run_match(found, truth, areas, ignore, crowd, thresholds, ranges, *, only_be
     bounds, levels = readonly(np.array(ranges, float), np.float64), readonly(thresholds, np.float64)
     matching.mark_misses(readonly(own, np.float64), bounds, len(thresholds), 0, count, hit, ignored)
     for begin, end in ((0, len(found) // 2), (len(found) // 2, len(found))):
-        candidates = overlap.box_candidates(cells, *sides, readonly(crowd, np.bool_), lowest, begin, end)
-        matching.match(cells, candidates, objects, levels, bounds, only_best, begin, end, hit, ignored)
+        candidates = overlap.candidates(cells, *sides, readonly(crowd, np.bool_), lowest, begin, end)
+        matching.match(cells, candidates, objects, levels, bounds, only_best, begin, end, NEVER, hit, ignored)
     return unpack(hit, bits), unpack(ignored, bits)
 
 

@@ -18,8 +18,10 @@ from detmap.cli.options import (
     add_output_options,
     protocol_of,
 )
-from detmap.cli.output import print_tables, progress, result_json, say, show, stages, write
+from detmap.cli.output import print_tables, progress, result_json, say, show, stages
 from detmap.errors import OptionError, shorten
+from detmap.interrupts import before_end
+from detmap.writing import write
 
 if TYPE_CHECKING:
     from detmap.detection import DetectionResult
@@ -178,8 +180,13 @@ def _batch(options: argparse.Namespace) -> int:
     if options.rank_by is not None and options.rank_by not in known:
         raise OptionError(f"cannot rank by {shorten(options.rank_by)}; one of: {', '.join(known[:30])}")
     done: list[batch.FileResult] = []
+
+    def keep() -> tuple[batch.Leaderboard, list[str]]:
+        board = batch.Leaderboard(list(done), options.rank_by)
+        return board, board.write(options.out) if options.out and done else []
+
     try:
-        with _executor(options) as executor, progress(options, len(entries)) as advance:
+        with before_end(keep), _executor(options) as executor, progress(options, len(entries)) as advance:
             outcomes = batch.score(
                 ground_truth,
                 entries,
@@ -203,8 +210,7 @@ def _batch(options: argparse.Namespace) -> int:
                         if options.fail_fast:
                             break
     finally:  # what is done is shown and kept, also where the rest was interrupted
-        board = batch.Leaderboard(done, options.rank_by)
-        missing = board.write(options.out) if options.out and done else []
+        board, missing = keep()
     if not options.quiet:
         for sentence in missing:
             say(f"note: {sentence}")

@@ -9,10 +9,9 @@ import math
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from detmap.errors import OptionError, shorten
+from detmap.interrupts import before_end, ending
 
 if TYPE_CHECKING:
     from detmap.statistics import Bootstrap
@@ -111,17 +110,9 @@ def _print_rich(tables: list[list[dict[str, Any]]], title: str) -> None:
         Console(width=max(console.width, wide)).print(table)
 
 
-def write(path: str, data: bytes) -> None:
-    """Write a file that an option names."""
-    try:
-        Path(path).write_bytes(data)
-    except OSError as error:
-        raise OptionError(f"cannot write {shorten(path)}: {error.strerror}") from None
-
-
 def say(text: str) -> None:
     """Say something on stderr, after the name of the program."""
-    if sys.stderr is None:  # closed by whoever started us
+    if sys.stderr is None or ending():  # closed by whoever started us; or the last word is another's
         return
     print(f"detmap: {text}", file=sys.stderr, flush=True)
 
@@ -149,7 +140,7 @@ def stages(options: argparse.Namespace) -> Iterator[Any]:
     before = signal.signal(signal.SIGALRM, show_from_now_on)
     signal.setitimer(signal.ITIMER_REAL, 1.0)
     try:
-        with shown:
+        with shown, before_end(lambda: [status.stop() for status in statuses]):
             yield stage
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
@@ -166,7 +157,7 @@ def progress(options: argparse.Namespace, total: int) -> Iterator[Callable[[], N
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar, before_end(bar.stop):
         task = bar.add_task("", total=total, rate="")
 
         def advance() -> None:

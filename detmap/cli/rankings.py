@@ -8,8 +8,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from detmap.cli.options import add_output_options
-from detmap.cli.output import show, write
+from detmap.cli.output import show
 from detmap.errors import OptionError, shorten
+from detmap.writing import write
 
 if TYPE_CHECKING:
     from detmap.retrieval import RankingResult

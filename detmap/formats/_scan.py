@@ -210,14 +210,14 @@ class _Document:
     def _survey(self, begin: int, end: int) -> int:
         """Count the marks of a block, and make sure that JSON is UTF-8."""
         end += self._continued(end)  # a character that the block's edge cuts belongs to the block that it begins in
-        count, joined = scanning.survey(self.bytes, begin, end, self.mark)
-        if joined >= 128 and self.mark == ord("{"):
+        count = scanning.survey(self.bytes, begin, end, self.mark)
+        if count < 0 and self.mark == ord("{"):
             try:
                 str(self.slice(begin + (self._continued(begin) if begin else 0), end), "utf-8")
             except UnicodeDecodeError:
                 raise _NotUnderstood from None
         self.release(begin, end)
-        return int(count)
+        return int(max(count, ~count))
 
     def _continued(self, place: int) -> int:
         """How many of the bytes from `place` on continue a character; at most three can."""
@@ -231,7 +231,8 @@ class _Document:
     def marks_before(self, place: int) -> int:
         """Count the marks ahead of a position."""
         block = place // BLOCK
-        return self.marks[block] + int(scanning.survey(self.bytes, block * BLOCK, place, self.mark)[0])
+        count = scanning.survey(self.bytes, block * BLOCK, place, self.mark)
+        return self.marks[block] + int(max(count, ~count))
 
     def release(self, begin: int, end: int) -> None:
         """Give the pages of a block back to the system: they stay in its file cache, not in our memory."""

@@ -1,7 +1,9 @@
 """Jitted loops over raw arrays, nothing else.
 
 Rules that every kernel keeps: arrays go in read-only (`readonly`) and come out through writable arguments, one dtype per
-column, so that each kernel compiles once; a block ``[begin, end)`` is worked on at a time and blocks write disjoint
+column, so that each kernel compiles once; what a kernel returns is nothing, a number or an array, never a tuple, which numba
+makes with Python's help: where a signal handler raises meanwhile (Ctrl-C) the process would end in a segmentation fault; a
+block ``[begin, end)`` is worked on at a time and blocks write disjoint
 outputs; a kernel calls only kernels of its own file, because numba's cache does not see a change in another file.
 """
 
@@ -131,6 +133,9 @@ def readonly(array: Any, dtype: DTypeLike) -> NDArray[Any]:
     view.setflags(write=False)
     return view
 
+
+#: A flag that is never set, for kernels that would stop early where one is.
+NEVER = readonly([0], np.uint8)
 
 #: From so many bytes on numpy asks the system for large pages.
 _LARGE = 1 << 22

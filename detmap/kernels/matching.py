@@ -26,12 +26,16 @@ class Objects(NamedTuple):
 
 @kernel
 def _threshold_bits(ranges: int, thresholds: int, words: int) -> Array:
-    """Return for each threshold the words with its bit set in every area range, shape (T, words)."""
-    bits = np.zeros((thresholds, words), np.uint64)
-    for t in range(thresholds):
-        for a in range(ranges):
-            bit = a * thresholds + t
-            bits[t, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+    """Return for each threshold that a word knows the word with its bit set in every area range, shape (min(T, 64), words).
+
+    Up to 64 thresholds every word may know all of them, and row *t* is threshold *t*. Of more, word *w* knows those that
+    its 64 bits stand for: row *i* is threshold ``(64 * w + i) % T``.
+    """
+    rows = min(thresholds, 64)
+    bits = np.zeros((rows, words), np.uint64)
+    for bit in range(ranges * thresholds):
+        row = bit % thresholds if thresholds <= 64 else bit & 63
+        bits[row, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
     return bits
 
 
@@ -107,6 +111,7 @@ def match(
     only_best: bool,
     begin: int,
     end: int,
+    stop: Array,
     hit: Array,
     ignored: Array,
 ) -> None:
@@ -117,7 +122,8 @@ def match(
     the first among equals: if that is ignored so is the detection, if it is taken already the detection is a miss.
 
     All thresholds and area ranges are matched at once, a bit each: candidates are offered from the best down, and each
-    takes the bits at which it is good enough and free and which no better one took.
+    takes the bits at which it is good enough and free and which no better one took. Once `stop` is set the rest is left
+    undone.
     """
     words, most, widest = hit.shape[1], 0, 0
     for c in range(begin, end):
@@ -143,6 +149,8 @@ def match(
                     if objects.ignored[start + g] or area < ranges[a, 0] or area > ranges[a, 1]:
                         outside[g, w] |= inside[a, w]
         for d in range(cells.detection_starts[c], cells.detection_stops[c]):
+            if stop[0]:
+                return
             first, last = candidates.first[row], candidates.last[row]
             row += 1
             count = last - first
@@ -171,9 +179,11 @@ def match(
                         if offered == 0:
                             continue
                         enough = np.uint64(0)
-                        for t in range(thresholds.shape[0]):
+                        skip = 64 * w if thresholds.shape[0] > 64 else 0
+                        for k in range(reaches.shape[0]):
+                            t = (skip + k) % thresholds.shape[0] if skip else k
                             if not candidates.iou[i] < thresholds[t]:
-                                enough |= reaches[t, w]
+                                enough |= reaches[k, w]
                         offered &= enough
                         taken[g, w] |= offered
                         if real:

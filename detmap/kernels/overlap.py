@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import helper, kernel
+from detmap.kernels import NEVER, helper, kernel
 
 Array = NDArray[Any]
 
@@ -69,12 +69,20 @@ def box_areas(boxes: Boxes, begin: int, end: int, out: Array) -> None:
         out[position - begin] = _corners(boxes, position)[4]
 
 
+#: The bytes of a pair in what `box_candidates` returns: its overlap, float64, and its ground truth, int32.
+_PAIR = 12
+
+
 @kernel
-def _grown(array: Array, used: int, needed: int) -> Array:
-    """Return a larger array that begins with the `used` values of this one."""
-    grown = np.empty(max(needed, 2 * array.shape[0]), array.dtype)
+def _grown(packed: Array, used: int, needed: int) -> Array:
+    """Return room for more pairs, which begins with the `used` pairs of this one."""
+    room = packed.shape[0] // _PAIR
+    more = max(needed, 2 * room)
+    grown = np.empty(_PAIR * more, np.uint8)
+    iou, found = packed[: 8 * room].view(np.float64), packed[8 * room :].view(np.int32)
+    more_iou, more_found = grown[: 8 * more].view(np.float64), grown[8 * more :].view(np.int32)
     for i in range(used):  # a slice would compile its error message too, for a second and more
-        grown[i] = array[i]
+        more_iou[i], more_found[i] = iou[i], found[i]
     return grown
 
 
@@ -113,24 +121,34 @@ def _place(boxes: Boxes, start: int, count: int, by_left: bool, out: Array, name
 
 @kernel
 def box_candidates(
-    cells: Cells, detections: Boxes, ground_truth: Boxes, crowd: Array, lowest: float, begin: int, end: int
-) -> Candidates:
-    """Return the candidates of cells ``[begin, end)``: every pair whose overlap is at least `lowest`.
+    cells: Cells,
+    detections: Boxes,
+    ground_truth: Boxes,
+    crowd: Array,
+    lowest: float,
+    begin: int,
+    end: int,
+    stop: Array,
+    first: Array,
+    last: Array,
+) -> Array:
+    """Find the candidates of cells ``[begin, end)``: every pair whose overlap is at least `lowest`.
 
     The overlap is intersection over union, or over the detection's own area where the ground truth is a `crowd` (by
     record). In a crowded cell both sides are sorted by their left edge and swept: a detection is compared with the ground
     truth that it meets along x, and with no other. Where `lowest` is 0 or less pairs that do not touch count too, and all
-    are compared.
+    are compared. Once `stop` is set the rest is left undone.
+
+    Written are `first` and `last` of `Candidates`; returned are its other columns, one after the other, as bytes: see
+    `candidates`, which calls this.
     """
-    rows, most, widest = 0, 0, 0
+    most, widest = 0, 0
     for c in range(begin, end):
-        rows += cells.detection_stops[c] - cells.detection_starts[c]
         most = max(most, cells.detection_stops[c] - cells.detection_starts[c])
         widest = max(widest, cells.ground_truth_stops[c] - cells.ground_truth_starts[c])
-    first = np.empty(rows, np.int64)
-    last = np.empty(rows, np.int64)
-    found = np.empty(rows + 16, np.int32)
-    iou = np.empty(rows + 16, np.float64)
+    room = first.shape[0] + 16
+    packed = np.empty(_PAIR * room, np.uint8)
+    iou, found = packed[: 8 * room].view(np.float64), packed[8 * room :].view(np.int32)
     left, left_names = np.empty((most, 5)), np.empty(most, np.int64)  # the cell's detections: x1, y1, x2, y2, area
     right, right_names = np.empty((widest, 5)), np.empty(widest, np.int64)  # and its ground truth
     right_weights = np.empty(widest)  # how often its own area counts in the union: 0 times for a crowd, else once
@@ -150,6 +168,8 @@ def box_candidates(
             right_weights[g] = 0.0 if crowd[ground_truth.order[start + right_names[g]]] else 1.0
         live, entered = 0, 0
         for at in range(count):
+            if stop[0]:
+                return packed
             x1, y1, x2, y2, area = left[at, 0], left[at, 1], left[at, 2], left[at, 3], left[at, 4]
             if sweep:
                 while entered < objects and right[entered, 0] <= x1:
@@ -164,12 +184,14 @@ def box_candidates(
                 live = kept
             else:
                 entered = 0
-            stop = entered
-            while stop < objects and not (sweep and x2 - right[stop, 0] + pixel <= 0.0):
-                stop += 1
-            met = live + stop - entered
-            if used + met > found.shape[0]:
-                found, iou = _grown(found, used, used + met), _grown(iou, used, used + met)
+            beyond = entered
+            while beyond < objects and not (sweep and x2 - right[beyond, 0] + pixel <= 0.0):
+                beyond += 1
+            met = live + beyond - entered
+            if used + met > room:
+                packed = _grown(packed, used, used + met)
+                room = packed.shape[0] // _PAIR
+                iou, found = packed[: 8 * room].view(np.float64), packed[8 * room :].view(np.int32)
             d = row + left_names[at]
             first[d] = used
             for i in range(met):
@@ -189,4 +211,22 @@ def box_candidates(
                 used += 1
             last[d] = used
         row += count
-    return Candidates(first, last, found[:used], iou[:used])
+    return packed
+
+
+def candidates(
+    cells: Cells,
+    detections: Boxes,
+    ground_truth: Boxes,
+    crowd: Array,
+    lowest: float,
+    begin: int,
+    end: int,
+    stop: Array = NEVER,
+) -> Candidates:
+    """Return what `box_candidates` finds in cells ``[begin, end)``."""
+    rows = int((cells.detection_stops[begin:end] - cells.detection_starts[begin:end]).sum())
+    first, last = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    packed = box_candidates(cells, detections, ground_truth, crowd, lowest, begin, end, stop, first, last)
+    middle = packed.size // _PAIR * 8
+    return Candidates(first, last, packed[middle:].view(np.int32), packed[:middle].view(np.float64))

@@ -87,14 +87,14 @@ LARGEST_INTEGER = np.uint64((1 << 63) - 1)
 
 
 @kernel
-def survey(data: Any, begin: int, end: int, mark: int) -> Any:
-    """How many bytes of ``data[begin:end]`` are `mark`, and a number above 127 if one of them is not ASCII."""
+def survey(data: Any, begin: int, end: int, mark: int) -> int:
+    """How many bytes of ``data[begin:end]`` are `mark`; -1 minus that number where one of the bytes is not ASCII."""
     count, joined = 0, np.uint8(0)
     for k in range(end - begin):
         c = data[np.uint64(begin + k)]
         count += c == mark
         joined |= c
-    return count, joined
+    return ~count if joined >= np.uint8(128) else count
 
 
 @innermost

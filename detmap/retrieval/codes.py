@@ -18,6 +18,8 @@ from detmap.retrieval.scoring import KEPT_HITS, RankingResult, flat, int64, scor
 
 #: Relevant items that a block of queries may bring.
 _BLOCK_ITEMS = 1 << 21
+#: Up to so many comparisons of codes between two looks at whether the work was called off.
+_STEP = 1 << 24
 
 #: Metrics that at a depth read nothing of the hits beyond it.
 _SHALLOW = ("AP", "P", "R", "R_cap", "F1", "RR", "success", "CMC", "nDCG", "DCG", "ERR", "RBP")
@@ -152,9 +154,12 @@ def evaluate_codes(
     codes, names = readonly(theirs.ravel(), np.uint64), readonly(labels.ravel(), np.uint64)
     positives = np.empty(len(ours), np.int64)
     if several:
-        parallel.run(
-            lambda b, e: ranking.count_shared(names, wanted, several, b, e, positives), parallel.even(len(ours), None)
-        )
+
+        def count(begin: int, end: int) -> None:
+            for b, e in parallel.steps(begin, end, len(theirs), _STEP):
+                ranking.count_shared(names, wanted, several, b, e, positives)
+
+        parallel.run(count, parallel.even(len(ours), None))
     else:
         known, sizes = np.unique(names, return_counts=True)
         at = np.minimum(np.searchsorted(known, wanted[:, 0]), known.size - 1)
@@ -193,12 +198,14 @@ def _rank(
     starts = readonly(np.concatenate(([0], np.cumsum(positives))), np.int64)
     ranks, ahead, tied = (np.empty(int(starts[-1]), np.int64) for _ in range(3))
     counts, radius = np.empty(count, np.int64), np.empty((count, bits + 1, 2), np.int64)
-    parallel.run(
-        lambda b, e: ranking.rank_codes(
-            codes, queries, labels, wanted, several, starts, depth, b, e, ranks, ahead, tied, counts, radius
-        ),
-        parallel.even(count, None),
-    )
+
+    def rank(begin: int, end: int) -> None:
+        for b, e in parallel.steps(begin, end, items, _STEP):
+            ranking.rank_codes(
+                codes, queries, labels, wanted, several, starts, depth, b, e, ranks, ahead, tied, counts, radius
+            )
+
+    parallel.run(rank, parallel.even(count, None))
     if counts.sum() < ranks.size:  # only what the metrics read was written
         kept = np.arange(int(counts.sum())) + np.repeat(starts[:-1] - (np.cumsum(counts) - counts), counts)
         ranks, ahead, tied = ranks[kept], ahead[kept], tied[kept]

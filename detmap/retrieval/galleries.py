@@ -253,9 +253,7 @@ def _rank(
         sizes = int(gallery.people.max(initial=-1)) + 1
 
     def task(a: int, b: int) -> None:
-        step = max(1, (1 << 17) // max(1, gallery.items))
-        for low in range(a, b, step):
-            high = min(low + step, b)
+        for low, high in parallel.steps(a, b, gallery.items, 1 << 17):
             block = readonly(rows(begin + low, begin + high), np.float64)
             edges = readonly(np.arange(high - low + 1) * gallery.items, np.int64)
             bad = ranking.rank_relevant(
@@ -373,9 +371,10 @@ def _true_positive_rates(
             a: int, b: int, rows: Rows = rows, begin: int = begin, starts: Any = junk_starts, junk: Any = junk
         ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
             counts = np.zeros(steps.size + 1, np.int64), np.zeros(steps.size, np.int64)
-            block = readonly(rows(begin + a, begin + b), np.float64)
-            width = readonly(np.arange(b - a + 1) * gallery.items, np.int64)
-            ranking.tally_intervals(block.ravel(), width, a, starts, junk, read, a, b, *counts)
+            for low, high in parallel.steps(a, b, gallery.items, 1 << 20):
+                block = readonly(rows(begin + low, begin + high), np.float64)
+                edges = readonly(np.arange(high - low + 1) * gallery.items, np.int64)
+                ranking.tally_intervals(block.ravel(), edges, low, starts, junk, read, low, high, *counts)
             return counts
 
         for part in parallel.run(task, parallel.even(end - begin, None)):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from detmap.retrieval.codes import evaluate_codes
 from detmap.retrieval.conventions import CONVENTIONS, Convention
-from detmap.retrieval.galleries import evaluate_distances, evaluate_features, evaluate_landmarks, multi_query
+from detmap.retrieval.features import evaluate_features
+from detmap.retrieval.galleries import evaluate_distances, evaluate_landmarks, multi_query
 from detmap.retrieval.metrics import METRICS, Metric
 from detmap.retrieval.rankings import evaluate_rankings
 from detmap.retrieval.runs import evaluate_run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,8 +16,6 @@ from detmap.kernels import ranking, readonly
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.metrics import Ranked, listed, parse_all, parse_rate
 from detmap.retrieval.scoring import RankingResult, flat, int64, score, table
-
-DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
 
 #: What is evaluated where nothing is named.
 REID_METRICS = ("mAP", "mAP(trapezoid)", "mINP", "CMC@1", "CMC@5", "CMC@10", "CMC@20")
@@ -33,10 +31,6 @@ _HIDDEN = (3, 2)
 
 #: Relevant items that a block of queries may bring (an item is eight bytes in about ten arrays).
 _BLOCK_ITEMS = 1 << 19
-
-#: Distances that a block of features makes at a time, and the gallery rows multiplied at a time: fixed, because BLAS rounds
-#: by the shape of its block.
-_BLOCK_DISTANCES, _TILE = 1 << 24, 16384
 
 
 @dataclass(frozen=True)
@@ -146,7 +140,7 @@ def _cameras(
     return codes[:queries], codes[queries:]
 
 
-def _gallery(
+def relate(
     queries: int,
     items: int,
     query_ids: ArrayLike,
@@ -299,7 +293,7 @@ def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
     return rows if columns is None else lambda a, b: np.take(rows(a, b), columns, axis=1)
 
 
-def _score(
+def evaluate_rows(
     cuts: Blocks, rows_of: Callable[[int, int], Rows], gallery: Gallery, metrics: Any, convention: Convention, seed: int
 ) -> RankingResult:
     """Rank and score block by block; ``rows_of(begin, end)(a, b)`` are the distances of queries ``[a, b)``."""
@@ -452,117 +446,10 @@ def evaluate_distances(
         raise InputError("expected a matrix of numbers", source="distances", value=f"{matrix.ndim}-d {matrix.dtype}")
     decided = convention_of(convention, choices)
     queries, items = matrix.shape
-    gallery = _gallery(
+    gallery = relate(
         queries, items, query_ids, gallery_ids, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
     )
-    return _score([(0, queries)], lambda begin, end: lambda a, b: matrix[a:b], gallery, metrics, decided, seed)
-
-
-def evaluate_features(
-    query: ArrayLike,
-    gallery: ArrayLike,
-    query_ids: ArrayLike,
-    gallery_ids: ArrayLike,
-    query_cameras: ArrayLike | None = None,
-    gallery_cameras: ArrayLike | None = None,
-    *,
-    metric: DistanceMetric = "euclidean",
-    metrics: Sequence[str] | str | None = None,
-    convention: str | Convention = "reid",
-    junk_id: int | None = -1,
-    ignore: Sequence[ArrayLike] | None = None,
-    self_match: ArrayLike | bool | None = None,
-    seed: int = 0,
-    **choices: Any,
-) -> RankingResult:
-    """Evaluate the rankings of a gallery by the distance of features, without holding the distances.
-
-    Parameters
-    ----------
-    query, gallery : array_like of float, shapes (q, d), (g, d)
-        Features, of any float type (float16 is multiplied in single precision); may be `numpy.memmap`.
-    metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
-        ``euclidean`` ranks by the squared distance, as ``sqeuclidean`` does; ``dot`` ranks larger products first.
-    query_ids, gallery_ids, query_cameras, gallery_cameras, metrics, convention, junk_id, ignore, self_match, seed, choices
-        See `evaluate_distances`.
-
-    Returns
-    -------
-    RankingResult
-
-    Raises
-    ------
-    InputError
-        For NaN or infinite features, other shapes, or no query with a match.
-    """
-    if metric not in ("euclidean", "sqeuclidean", "cosine", "dot"):
-        raise OptionError(f"unknown metric {metric!r}; one of: euclidean, sqeuclidean, cosine, dot")
-    ours, theirs = _features(query, "query"), _features(gallery, "gallery")
-    if ours.shape[1] != theirs.shape[1]:
-        raise InputError(f"{theirs.shape[1]} columns where the queries have {ours.shape[1]}", source="gallery")
-    decided = convention_of(convention, choices)
-    queries, items = len(ours), len(theirs)
-    relation = _gallery(
-        queries, items, query_ids, gallery_ids, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
-    )
-    single = all(side.dtype.kind == "f" and side.dtype.itemsize <= 4 for side in (ours, theirs))
-    kind = np.float32 if single else np.float64
-    squares = _squares(theirs, kind, "gallery")
-    _squares(ours, kind, "query")
-
-    def block(begin: int, end: int) -> Rows:
-        made = _distances(ours[begin:end], theirs, squares, metric, kind)
-        return lambda a, b: made[a - begin : b - begin]
-
-    height = max(2, _BLOCK_DISTANCES // max(1, items))
-    cuts = [(begin, min(begin + height, queries)) for begin in range(0, queries, height)]
-    if len(cuts) > 1 and cuts[-1][1] - cuts[-1][0] == 1:  # BLAS rounds a single row in another way
-        cuts[-2:] = [(cuts[-2][0], cuts[-1][1])]
-    return _score(cuts, block, relation, metrics, decided, seed)
-
-
-def _features(values: ArrayLike, source: str) -> NDArray[Any]:
-    array: NDArray[Any] = values if isinstance(values, np.ndarray) else table(values, source)
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
-        raise InputError("expected a matrix of numbers", source=source, value=f"{array.ndim}-d {array.dtype}")
-    return array
-
-
-def _squares(features: NDArray[Any], kind: type, source: str) -> NDArray[Any]:
-    """Return the squared lengths of the rows; refuse rows that are not finite."""
-    out: NDArray[Any] = np.empty(len(features), kind)
-    for low in range(0, len(features), _TILE):
-        tile: NDArray[Any] = np.asarray(features[low : low + _TILE], dtype=kind)
-        out[low : low + _TILE] = np.einsum("ij,ij->i", tile, tile)
-    bad = ~np.isfinite(out)
-    if bad.any():
-        raise InputError("NaN, or a number too large to square", source=source, record=int(np.argmax(bad)))
-    return out
-
-
-def _distances(
-    query: NDArray[Any], gallery: NDArray[Any], squares: NDArray[Any], metric: str, kind: type
-) -> NDArray[Any]:
-    """Return the distances of a block of queries to the whole gallery, made tile by tile."""
-    ours: NDArray[Any] = np.asarray(query, dtype=kind)
-    out: NDArray[Any] = np.empty((len(ours), len(gallery)), kind)
-    own = np.einsum("ij,ij->i", ours, ours)
-    if metric == "cosine":
-        ours = ours / -np.sqrt(np.where(own > 0, own, 1))[:, None]
-    else:  # scaling by a power of two rounds nothing
-        ours = ours * (-1 if metric == "dot" else -2)
-    for low in range(0, len(gallery), _TILE):
-        tile: NDArray[Any] = np.asarray(gallery[low : low + _TILE], dtype=kind)
-        part = out[:, low : low + _TILE]
-        np.matmul(ours, tile.T, out=part)
-        inside = squares[low : low + _TILE]
-        if metric == "cosine":
-            part /= np.sqrt(np.where(inside > 0, inside, 1))
-            part += 1
-        elif metric != "dot":
-            part += own[:, None]
-            part += inside
-    return out
+    return evaluate_rows([(0, queries)], lambda begin, end: lambda a, b: matrix[a:b], gallery, metrics, decided, seed)
 
 
 def evaluate_landmarks(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import plots
+from detmap import columns, plots
 from detmap.errors import InputError, OptionError
 from detmap.hits import Curve, Hits
 from detmap.kernels import curves
@@ -27,6 +27,17 @@ def table(values: Any, source: str) -> NDArray[Any]:
         return np.asarray(values)
     except (TypeError, ValueError):
         raise InputError("is no array: are its rows of one length?", source=source) from None
+
+
+def numeric(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any]:
+    """Return real numbers as an array of the type that they have; see `detmap.columns.numbers` for what is refused."""
+    try:
+        dtype = columns.array(values).dtype
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise InputError("is no array: are its rows of one length?", source=source) from None
+    return columns.numbers(
+        values, source=source, booleans=booleans, dtype=dtype if dtype.kind in "fiub" else np.float64
+    )
 
 
 def flat(values: Any, source: str) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -20,8 +21,8 @@ from detmap import parallel
 from detmap.errors import InputError, OptionError
 from detmap.kernels import hashing, readonly
 from detmap.retrieval.conventions import Convention, convention_of
-from detmap.retrieval.galleries import Rows, evaluate_rows, relate
-from detmap.retrieval.scoring import RankingResult, numeric
+from detmap.retrieval.galleries import Rows, evaluate_rows, numeric_table, relate
+from detmap.retrieval.scoring import RankingResult
 
 DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
 
@@ -31,6 +32,7 @@ _BLOCK_DISTANCES, _TILE = 1 << 24, 16384
 #: Products are of so many queries, items and features, or a multiple: whole steps of the inner loops of every BLAS that
 #: was tried, and parts of a long sum that do not depend on the threads.
 _QUERIES, _ITEMS, _FEATURES = 48, 64, 64
+
 
 def evaluate_features(
     query: ArrayLike,
@@ -71,7 +73,7 @@ def evaluate_features(
     """
     if metric not in ("euclidean", "sqeuclidean", "cosine", "dot"):
         raise OptionError(f"unknown metric {metric!r}; one of: euclidean, sqeuclidean, cosine, dot")
-    pair = _features(query, "query"), _features(gallery, "gallery")
+    pair = numeric_table(query, "query"), numeric_table(gallery, "gallery")
     if pair[0].shape[1] != pair[1].shape[1]:
         raise InputError(f"{pair[1].shape[1]} columns where the queries have {pair[0].shape[1]}", source="gallery")
     decided = convention_of(convention, choices)
@@ -112,13 +114,6 @@ class _Side:
     kind: type
     squares: NDArray[Any]
     first: NDArray[np.int64]
-
-
-def _features(values: ArrayLike, source: str) -> NDArray[Any]:
-    array = numeric(values, source)
-    if array.ndim != 2:
-        raise InputError("expected a matrix of numbers", source=source, value=f"{array.ndim}-d {array.dtype}")
-    return array
 
 
 def _padded(rows: NDArray[Any], kind: type, step: int) -> NDArray[Any]:
@@ -166,8 +161,8 @@ def _first_equal(features: NDArray[Any], hashes: NDArray[np.uint64], kind: type)
         heads = rest[starts][np.cumsum(starts) - 1]
         equal = np.empty(rest.size, np.bool_)
         for low in range(0, rest.size, step):
-            pair = (features[rows[low : low + step]].astype(kind, copy=False) for rows in (rest, heads))
-            equal[low : low + step] = np.equal(*pair).all(axis=1)
+            one, other = (features[rows[low : low + step]].astype(kind, copy=False) for rows in (rest, heads))
+            equal[low : low + step] = (one == other).all(axis=1)
         first[rest[equal]] = heads[equal]
         rest = rest[~equal]
     return first
@@ -226,4 +221,4 @@ def _tiles(items: int) -> list[tuple[int, int]]:
     """Cut the gallery into tiles: whole ones, a smaller one of whole steps, and what remains, which has to be padded."""
     whole = items // _ITEMS * _ITEMS
     edges = sorted({*range(0, whole, _TILE), whole, items})
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))

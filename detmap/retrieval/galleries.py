@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import parallel
+from detmap import columns, parallel
 from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import Hits
 from detmap.kernels import ranking, readonly
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.metrics import Ranked, listed, parse_all, parse_rate
-from detmap.retrieval.scoring import RankingResult, flat, int64, score, table
+from detmap.retrieval.scoring import RankingResult, flat, int64, numeric, score, table
 
 #: What is evaluated where nothing is named.
 REID_METRICS = ("mAP", "mAP(trapezoid)", "mINP", "CMC@1", "CMC@5", "CMC@10", "CMC@20")
@@ -115,13 +115,22 @@ class Gallery:
         )
 
 
-def _labels(values: ArrayLike, count: int | None, name: str) -> NDArray[Any]:
-    array = flat(values, name)
-    if array.dtype.kind not in "iubUS":
-        raise InputError("expected a flat array of integers or strings", source=name, value=array.dtype.name)
+def labels(values: ArrayLike, count: int | None, name: str) -> NDArray[Any]:
+    """Return ids of `count` rows as integers or strings; booleans are 0 and 1."""
+    if isinstance(values, np.ndarray) and values.dtype == np.bool_:
+        values = values.astype(np.int64)
+    array = columns.identifiers(values, source=name)
     if count is not None and array.size != count:
         raise InputError(f"{array.size} values for {count} rows", source=name)
-    return int64(array, name) if array.dtype.kind in "iub" else array
+    return array
+
+
+def numeric_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any]:
+    """Return a matrix of numbers of the type that they have."""
+    array = numeric(values, source, booleans=booleans)
+    if array.ndim != 2:
+        raise InputError("expected a matrix of numbers", source=source, value=f"{array.ndim}-d {array.dtype}")
+    return array
 
 
 def _cameras(
@@ -131,7 +140,7 @@ def _cameras(
         raise InputError("give the cameras of both the queries and the gallery, or neither", source="cameras")
     if query is None or gallery is None:
         return None, None
-    pair = (_labels(query, queries, "query_cameras"), _labels(gallery, items, "gallery_cameras"))
+    pair = (labels(query, queries, "query_cameras"), labels(gallery, items, "gallery_cameras"))
     if all(a.dtype.kind in "iub" for a in pair):
         return pair
     if numbered:
@@ -152,7 +161,8 @@ def relate(
     self_match: ArrayLike | bool | None,
     convention: Convention,
 ) -> Gallery:
-    names, theirs = _labels(query_ids, queries, "query_ids"), _labels(gallery_ids, items, "gallery_ids")
+    """Check what says which items are relevant to which queries, and which are junk; see `evaluate_distances`."""
+    names, theirs = labels(query_ids, queries, "query_ids"), labels(gallery_ids, items, "gallery_ids")
     if (names.dtype.kind in "US") != (theirs.dtype.kind in "US"):
         raise InputError("query_ids and gallery_ids must both be integers or both be strings", source="gallery_ids")
     if not items:
@@ -175,7 +185,7 @@ def relate(
             raise InputError(f"{len(ignore)} lists for {queries} queries", source="ignore")
         ignored = [_indices(row, items, f"ignore[{q}]") for q, row in enumerate(ignore)]
     if self_match is not None and self_match is not False:
-        own: NDArray[Any] = np.arange(queries) if self_match is True else np.asarray(self_match)
+        own: NDArray[Any] = np.arange(queries) if self_match is True else numeric(self_match, "self_match")
         if own.shape != (queries,) or own.dtype.kind not in "iu":
             raise InputError(f"expected {queries} item numbers", source="self_match")
         selves = [_indices([i] if i >= 0 else [], items, "self_match") for i in own]
@@ -211,10 +221,10 @@ def relate(
 
 
 def _indices(values: ArrayLike, items: int, source: str) -> NDArray[np.int64]:
-    array = flat(values, source)
+    array = numeric(values, source)
     if array.size == 0:
         return np.empty(0, np.int64)
-    if array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= items:
+    if array.ndim != 1 or array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= items:
         raise InputError(f"expected item numbers from 0 to {items - 1}", source=source)
     return np.unique(array).astype(np.int64)
 
@@ -306,6 +316,8 @@ def evaluate_rows(
     width = 0
     if convention.cmc in SHOTS:
         width = min(max([SHOT_RANKS, *(r.cut for r in requests if r.metric.name == "CMC")]), gallery.items)
+    if not gallery.items:
+        raise InputError(f"no query has a relevant item: {matchless(gallery)}", source="queries")
     total = gallery.queries * gallery.dropped
     matched: list[NDArray[np.float64]] = []
 
@@ -323,19 +335,24 @@ def evaluate_rows(
                         matched.append(np.asarray(rows(q, q + 1)[0, mine], dtype=np.float64))
                 yield block
 
-    reason = "the identities of queries and gallery have nothing in common"
-    if gallery.dropped:
-        reason += f" ({gallery.dropped} items of junk_id aside)"
-    if bool(np.any(gallery.last > gallery.first)):
-        reason = "all matches are junk"
-        if gallery.query_cameras is not None:
-            reason = "all matches share the query's camera, which makes them junk; are the cameras right?"
-    result = score(ranked(), np.arange(gallery.queries), requests, convention, reason=reason)
+    result = score(ranked(), np.arange(gallery.queries), requests, convention, reason=matchless(gallery))
     result.junk = total
     if rates:
         found = _true_positive_rates(cuts, rows_of, gallery, np.concatenate(matched), list(rates.values()))
         result.add({f"TPR@FPR={rate:g}": value for rate, value in zip(rates.values(), found, strict=True)})
     return result
+
+
+def matchless(gallery: Gallery) -> str:
+    """Return why, most likely, no query has a relevant item."""
+    if not gallery.items:
+        return "every item of the gallery is junk"
+    if bool(np.any(gallery.last > gallery.first)):
+        if gallery.query_cameras is not None:
+            return "all matches share the query's camera, which makes them junk; are the cameras right?"
+        return "all matches are junk"
+    aside = f" ({gallery.dropped} items of junk_id aside)" if gallery.dropped else ""
+    return f"the identities of queries and gallery have nothing in common{aside}"
 
 
 def _true_positive_rates(
@@ -441,9 +458,7 @@ def evaluate_distances(
     OptionError
         For unknown metrics, conventions and decisions.
     """
-    matrix: Any = distances if isinstance(distances, np.ndarray) else table(distances, "distances")
-    if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
-        raise InputError("expected a matrix of numbers", source="distances", value=f"{matrix.ndim}-d {matrix.dtype}")
+    matrix = numeric_table(distances, "distances", booleans=True)
     decided = convention_of(convention, choices)
     queries, items = matrix.shape
     gallery = relate(
@@ -547,7 +562,7 @@ def multi_query(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the mean feature of each identity and camera, with their identities and cameras (layumi's multi-query)."""
     rows = np.asarray(features)
-    keys = np.stack([_labels(ids, len(rows), "ids"), _labels(cameras, len(rows), "cameras")], axis=1)
+    keys = np.stack([labels(ids, len(rows), "ids"), labels(cameras, len(rows), "cameras")], axis=1)
     pairs, inverse = np.unique(keys, axis=0, return_inverse=True)
     total = np.zeros((len(pairs), rows.shape[1]), np.result_type(rows.dtype, np.float32))
     np.add.at(total, inverse.ravel(), rows)

@@ -16,6 +16,7 @@ from detmap.kernels import curves
 from detmap.results import Result
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.metrics import Ranked, Request, average_precision, band, parse, parse_rate
+from detmap.tables import describe
 
 #: Hits of larger evaluations (more than this many) are not kept with the result.
 KEPT_HITS = 1 << 21
@@ -87,6 +88,8 @@ class RankingResult(Result):
         Element *i* is CMC at rank ``i + 1``, as the convention has it.
     hits : Hits or None
         Where the relevant items fell (ties in index order); None for evaluations of more than 2**21 hits.
+    notices : mapping of str to int
+        What was unusual, counted; `detmap.tables.NOTICES` has the sentences.
     """
 
     def __init__(
@@ -112,6 +115,7 @@ class RankingResult(Result):
         self.junk = junk
         self.cmc = cmc
         self.hits = hits
+        self.notices: Mapping[str, int] = {}
         self._radius = radius
 
     def __getitem__(self, name: str) -> float:
@@ -130,7 +134,7 @@ class RankingResult(Result):
     def __str__(self) -> str:
         width = max(map(len, self._metrics), default=0)
         lines = [f"{name:<{width}}  {value:.4f}" for name, value in self._metrics.items()]
-        return "\n".join([*lines, f"[{self.describe()}]"])
+        return "\n".join([*lines, f"[{self.describe()}]", *describe(self.notices)])
 
     def describe(self) -> str:
         """Return in one line what was decided and how many queries there were."""
@@ -221,6 +225,7 @@ class RankingResult(Result):
             "decisions": self.convention.describe(),
             "queries": dict(self.queries),
             "junk": self.junk,
+            "notices": dict(self.notices),
             "cmc": self.cmc,
             "per_query": self.rows(),
         }

@@ -24,6 +24,8 @@ NOTICES = {
     "zero_sized_boxes": "{n} boxes of no width or height",
     "unknown_image": "{n} detections on images that the ground truth does not have: dropped",
     "unknown_category": "{n} detections of categories that the ground truth does not have: not scored",
+    "counted_positives": "positives of {n} queries were counted in their rankings, too few if those are cut: give positives",
+    "short_rankings": "{n} queries have fewer neighbours (padding and junk left out) than a metric reads: search for more",
     "no_detections": "no detections at all: every recall is 0",
     "empty_categories": "{n} categories without ground truth: left out of the means",
 }

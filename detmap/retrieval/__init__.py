@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from detmap.retrieval.codes import evaluate_codes
 from detmap.retrieval.conventions import CONVENTIONS, Convention
-from detmap.retrieval.galleries import evaluate_distances, evaluate_features, evaluate_landmarks, multi_query
+from detmap.retrieval.features import evaluate_features
+from detmap.retrieval.galleries import evaluate_distances, evaluate_landmarks, multi_query
 from detmap.retrieval.metrics import METRICS, Metric
+from detmap.retrieval.neighbors import evaluate_neighbors
 from detmap.retrieval.rankings import evaluate_rankings
 from detmap.retrieval.runs import evaluate_run
 from detmap.retrieval.samples import average_precision_score, global_average_precision
@@ -22,6 +24,7 @@ __all__ = [
     "evaluate_distances",
     "evaluate_features",
     "evaluate_landmarks",
+    "evaluate_neighbors",
     "evaluate_rankings",
     "evaluate_run",
     "global_average_precision",

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import parallel
+from detmap import columns, parallel
 from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import Hits
 from detmap.kernels import ranking, readonly
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.metrics import Ranked, listed, parse_all, parse_rate
-from detmap.retrieval.scoring import RankingResult, flat, int64, score, table
-
-DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
+from detmap.retrieval.scoring import RankingResult, flat, int64, numeric, score, table
 
 #: What is evaluated where nothing is named.
 REID_METRICS = ("mAP", "mAP(trapezoid)", "mINP", "CMC@1", "CMC@5", "CMC@10", "CMC@20")
@@ -33,10 +31,6 @@ _HIDDEN = (3, 2)
 
 #: Relevant items that a block of queries may bring (an item is eight bytes in about ten arrays).
 _BLOCK_ITEMS = 1 << 19
-
-#: Distances that a block of features makes at a time, and the gallery rows multiplied at a time: fixed, because BLAS rounds
-#: by the shape of its block.
-_BLOCK_DISTANCES, _TILE = 1 << 24, 16384
 
 
 @dataclass(frozen=True)
@@ -121,13 +115,22 @@ class Gallery:
         )
 
 
-def _labels(values: ArrayLike, count: int | None, name: str) -> NDArray[Any]:
-    array = flat(values, name)
-    if array.dtype.kind not in "iubUS":
-        raise InputError("expected a flat array of integers or strings", source=name, value=array.dtype.name)
+def labels(values: ArrayLike, count: int | None, name: str) -> NDArray[Any]:
+    """Return ids of `count` rows as integers or strings; booleans are 0 and 1."""
+    if isinstance(values, np.ndarray) and values.dtype == np.bool_:
+        values = values.astype(np.int64)
+    array = columns.identifiers(values, source=name)
     if count is not None and array.size != count:
         raise InputError(f"{array.size} values for {count} rows", source=name)
-    return int64(array, name) if array.dtype.kind in "iub" else array
+    return array
+
+
+def numeric_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any]:
+    """Return a matrix of numbers of the type that they have."""
+    array = numeric(values, source, booleans=booleans)
+    if array.ndim != 2:
+        raise InputError("expected a matrix of numbers", source=source, value=f"{array.ndim}-d {array.dtype}")
+    return array
 
 
 def _cameras(
@@ -137,7 +140,7 @@ def _cameras(
         raise InputError("give the cameras of both the queries and the gallery, or neither", source="cameras")
     if query is None or gallery is None:
         return None, None
-    pair = (_labels(query, queries, "query_cameras"), _labels(gallery, items, "gallery_cameras"))
+    pair = (labels(query, queries, "query_cameras"), labels(gallery, items, "gallery_cameras"))
     if all(a.dtype.kind in "iub" for a in pair):
         return pair
     if numbered:
@@ -146,7 +149,7 @@ def _cameras(
     return codes[:queries], codes[queries:]
 
 
-def _gallery(
+def relate(
     queries: int,
     items: int,
     query_ids: ArrayLike,
@@ -158,7 +161,8 @@ def _gallery(
     self_match: ArrayLike | bool | None,
     convention: Convention,
 ) -> Gallery:
-    names, theirs = _labels(query_ids, queries, "query_ids"), _labels(gallery_ids, items, "gallery_ids")
+    """Check what says which items are relevant to which queries, and which are junk; see `evaluate_distances`."""
+    names, theirs = labels(query_ids, queries, "query_ids"), labels(gallery_ids, items, "gallery_ids")
     if (names.dtype.kind in "US") != (theirs.dtype.kind in "US"):
         raise InputError("query_ids and gallery_ids must both be integers or both be strings", source="gallery_ids")
     if not items:
@@ -181,7 +185,7 @@ def _gallery(
             raise InputError(f"{len(ignore)} lists for {queries} queries", source="ignore")
         ignored = [_indices(row, items, f"ignore[{q}]") for q, row in enumerate(ignore)]
     if self_match is not None and self_match is not False:
-        own: NDArray[Any] = np.arange(queries) if self_match is True else np.asarray(self_match)
+        own: NDArray[Any] = np.arange(queries) if self_match is True else numeric(self_match, "self_match")
         if own.shape != (queries,) or own.dtype.kind not in "iu":
             raise InputError(f"expected {queries} item numbers", source="self_match")
         selves = [_indices([i] if i >= 0 else [], items, "self_match") for i in own]
@@ -217,10 +221,10 @@ def _gallery(
 
 
 def _indices(values: ArrayLike, items: int, source: str) -> NDArray[np.int64]:
-    array = flat(values, source)
+    array = numeric(values, source)
     if array.size == 0:
         return np.empty(0, np.int64)
-    if array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= items:
+    if array.ndim != 1 or array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= items:
         raise InputError(f"expected item numbers from 0 to {items - 1}", source=source)
     return np.unique(array).astype(np.int64)
 
@@ -297,7 +301,7 @@ def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
     return rows if columns is None else lambda a, b: np.take(rows(a, b), columns, axis=1)
 
 
-def _score(
+def evaluate_rows(
     cuts: Blocks, rows_of: Callable[[int, int], Rows], gallery: Gallery, metrics: Any, convention: Convention, seed: int
 ) -> RankingResult:
     """Rank and score block by block; ``rows_of(begin, end)(a, b)`` are the distances of queries ``[a, b)``."""
@@ -310,6 +314,8 @@ def _score(
     width = 0
     if convention.cmc in SHOTS:
         width = min(max([SHOT_RANKS, *(r.cut for r in requests if r.metric.name == "CMC")]), gallery.items)
+    if not gallery.items:
+        raise InputError(f"no query has a relevant item: {matchless(gallery)}", source="queries")
     total = gallery.queries * gallery.dropped
     matched: list[NDArray[np.float64]] = []
 
@@ -327,19 +333,24 @@ def _score(
                         matched.append(np.asarray(rows(q, q + 1)[0, mine], dtype=np.float64))
                 yield block
 
-    reason = "the identities of queries and gallery have nothing in common"
-    if gallery.dropped:
-        reason += f" ({gallery.dropped} items of junk_id aside)"
-    if bool(np.any(gallery.last > gallery.first)):
-        reason = "all matches are junk"
-        if gallery.query_cameras is not None:
-            reason = "all matches share the query's camera, which makes them junk; are the cameras right?"
-    result = score(ranked(), np.arange(gallery.queries), requests, convention, reason=reason)
+    result = score(ranked(), np.arange(gallery.queries), requests, convention, reason=matchless(gallery))
     result.junk = total
     if rates:
         found = _true_positive_rates(cuts, rows_of, gallery, np.concatenate(matched), list(rates.values()))
         result.add({f"TPR@FPR={rate:g}": value for rate, value in zip(rates.values(), found, strict=True)})
     return result
+
+
+def matchless(gallery: Gallery) -> str:
+    """Return why, most likely, no query has a relevant item."""
+    if not gallery.items:
+        return "every item of the gallery is junk"
+    if bool(np.any(gallery.last > gallery.first)):
+        if gallery.query_cameras is not None:
+            return "all matches share the query's camera, which makes them junk; are the cameras right?"
+        return "all matches are junk"
+    aside = f" ({gallery.dropped} items of junk_id aside)" if gallery.dropped else ""
+    return f"the identities of queries and gallery have nothing in common{aside}"
 
 
 def _true_positive_rates(
@@ -446,122 +457,13 @@ def evaluate_distances(
     OptionError
         For unknown metrics, conventions and decisions.
     """
-    matrix: Any = distances if isinstance(distances, np.ndarray) else table(distances, "distances")
-    if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
-        raise InputError("expected a matrix of numbers", source="distances", value=f"{matrix.ndim}-d {matrix.dtype}")
+    matrix = numeric_table(distances, "distances", booleans=True)
     decided = convention_of(convention, choices)
     queries, items = matrix.shape
-    gallery = _gallery(
+    gallery = relate(
         queries, items, query_ids, gallery_ids, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
     )
-    return _score([(0, queries)], lambda begin, end: lambda a, b: matrix[a:b], gallery, metrics, decided, seed)
-
-
-def evaluate_features(
-    query: ArrayLike,
-    gallery: ArrayLike,
-    query_ids: ArrayLike,
-    gallery_ids: ArrayLike,
-    query_cameras: ArrayLike | None = None,
-    gallery_cameras: ArrayLike | None = None,
-    *,
-    metric: DistanceMetric = "euclidean",
-    metrics: Sequence[str] | str | None = None,
-    convention: str | Convention = "reid",
-    junk_id: int | None = -1,
-    ignore: Sequence[ArrayLike] | None = None,
-    self_match: ArrayLike | bool | None = None,
-    seed: int = 0,
-    **choices: Any,
-) -> RankingResult:
-    """Evaluate the rankings of a gallery by the distance of features, without holding the distances.
-
-    Parameters
-    ----------
-    query, gallery : array_like of float, shapes (q, d), (g, d)
-        Features, of any float type (float16 is multiplied in single precision); may be `numpy.memmap`.
-    metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
-        ``euclidean`` ranks by the squared distance, as ``sqeuclidean`` does; ``dot`` ranks larger products first.
-    query_ids, gallery_ids, query_cameras, gallery_cameras, metrics, convention, junk_id, ignore, self_match, seed, choices
-        See `evaluate_distances`.
-
-    Returns
-    -------
-    RankingResult
-
-    Raises
-    ------
-    InputError
-        For NaN or infinite features, other shapes, or no query with a match.
-    """
-    if metric not in ("euclidean", "sqeuclidean", "cosine", "dot"):
-        raise OptionError(f"unknown metric {metric!r}; one of: euclidean, sqeuclidean, cosine, dot")
-    ours, theirs = _features(query, "query"), _features(gallery, "gallery")
-    if ours.shape[1] != theirs.shape[1]:
-        raise InputError(f"{theirs.shape[1]} columns where the queries have {ours.shape[1]}", source="gallery")
-    decided = convention_of(convention, choices)
-    queries, items = len(ours), len(theirs)
-    relation = _gallery(
-        queries, items, query_ids, gallery_ids, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
-    )
-    single = all(side.dtype.kind == "f" and side.dtype.itemsize <= 4 for side in (ours, theirs))
-    kind = np.float32 if single else np.float64
-    squares = _squares(theirs, kind, "gallery")
-    _squares(ours, kind, "query")
-
-    def block(begin: int, end: int) -> Rows:
-        made = _distances(ours[begin:end], theirs, squares, metric, kind)
-        return lambda a, b: made[a - begin : b - begin]
-
-    height = max(2, _BLOCK_DISTANCES // max(1, items))
-    cuts = [(begin, min(begin + height, queries)) for begin in range(0, queries, height)]
-    if len(cuts) > 1 and cuts[-1][1] - cuts[-1][0] == 1:  # BLAS rounds a single row in another way
-        cuts[-2:] = [(cuts[-2][0], cuts[-1][1])]
-    return _score(cuts, block, relation, metrics, decided, seed)
-
-
-def _features(values: ArrayLike, source: str) -> NDArray[Any]:
-    array: NDArray[Any] = values if isinstance(values, np.ndarray) else table(values, source)
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
-        raise InputError("expected a matrix of numbers", source=source, value=f"{array.ndim}-d {array.dtype}")
-    return array
-
-
-def _squares(features: NDArray[Any], kind: type, source: str) -> NDArray[Any]:
-    """Return the squared lengths of the rows; refuse rows that are not finite."""
-    out: NDArray[Any] = np.empty(len(features), kind)
-    for low in range(0, len(features), _TILE):
-        tile: NDArray[Any] = np.asarray(features[low : low + _TILE], dtype=kind)
-        out[low : low + _TILE] = np.einsum("ij,ij->i", tile, tile)
-    bad = ~np.isfinite(out)
-    if bad.any():
-        raise InputError("NaN, or a number too large to square", source=source, record=int(np.argmax(bad)))
-    return out
-
-
-def _distances(
-    query: NDArray[Any], gallery: NDArray[Any], squares: NDArray[Any], metric: str, kind: type
-) -> NDArray[Any]:
-    """Return the distances of a block of queries to the whole gallery, made tile by tile."""
-    ours: NDArray[Any] = np.asarray(query, dtype=kind)
-    out: NDArray[Any] = np.empty((len(ours), len(gallery)), kind)
-    own = np.einsum("ij,ij->i", ours, ours)
-    if metric == "cosine":
-        ours = ours / -np.sqrt(np.where(own > 0, own, 1))[:, None]
-    else:  # scaling by a power of two rounds nothing
-        ours = ours * (-1 if metric == "dot" else -2)
-    for low in range(0, len(gallery), _TILE):
-        tile: NDArray[Any] = np.asarray(gallery[low : low + _TILE], dtype=kind)
-        part = out[:, low : low + _TILE]
-        np.matmul(ours, tile.T, out=part)
-        inside = squares[low : low + _TILE]
-        if metric == "cosine":
-            part /= np.sqrt(np.where(inside > 0, inside, 1))
-            part += 1
-        elif metric != "dot":
-            part += own[:, None]
-            part += inside
-    return out
+    return evaluate_rows([(0, queries)], lambda begin, end: lambda a, b: matrix[a:b], gallery, metrics, decided, seed)
 
 
 def evaluate_landmarks(
@@ -659,7 +561,7 @@ def multi_query(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the mean feature of each identity and camera, with their identities and cameras (layumi's multi-query)."""
     rows = np.asarray(features)
-    keys = np.stack([_labels(ids, len(rows), "ids"), _labels(cameras, len(rows), "cameras")], axis=1)
+    keys = np.stack([labels(ids, len(rows), "ids"), labels(cameras, len(rows), "cameras")], axis=1)
     pairs, inverse = np.unique(keys, axis=0, return_inverse=True)
     total = np.zeros((len(pairs), rows.shape[1]), np.result_type(rows.dtype, np.float32))
     np.add.at(total, inverse.ravel(), rows)

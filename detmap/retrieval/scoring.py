@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import plots
+from detmap import columns, plots
 from detmap.errors import InputError, OptionError
 from detmap.hits import Curve, Hits
 from detmap.kernels import curves
 from detmap.results import Result
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.metrics import Ranked, Request, average_precision, band, parse, parse_rate
+from detmap.tables import describe
 
 #: Hits of larger evaluations (more than this many) are not kept with the result.
 KEPT_HITS = 1 << 21
@@ -27,6 +28,17 @@ def table(values: Any, source: str) -> NDArray[Any]:
         return np.asarray(values)
     except (TypeError, ValueError):
         raise InputError("is no array: are its rows of one length?", source=source) from None
+
+
+def numeric(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any]:
+    """Return real numbers as an array of the type that they have; see `detmap.columns.numbers` for what is refused."""
+    try:
+        dtype = columns.array(values).dtype
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise InputError("is no array: are its rows of one length?", source=source) from None
+    return columns.numbers(
+        values, source=source, booleans=booleans, dtype=dtype if dtype.kind in "fiub" else np.float64
+    )
 
 
 def flat(values: Any, source: str) -> NDArray[Any]:
@@ -76,6 +88,8 @@ class RankingResult(Result):
         Element *i* is CMC at rank ``i + 1``, as the convention has it.
     hits : Hits or None
         Where the relevant items fell (ties in index order); None for evaluations of more than 2**21 hits.
+    notices : mapping of str to int
+        What was unusual, counted; `detmap.tables.NOTICES` has the sentences.
     """
 
     def __init__(
@@ -101,6 +115,7 @@ class RankingResult(Result):
         self.junk = junk
         self.cmc = cmc
         self.hits = hits
+        self.notices: Mapping[str, int] = {}
         self._radius = radius
 
     def __getitem__(self, name: str) -> float:
@@ -119,7 +134,7 @@ class RankingResult(Result):
     def __str__(self) -> str:
         width = max(map(len, self._metrics), default=0)
         lines = [f"{name:<{width}}  {value:.4f}" for name, value in self._metrics.items()]
-        return "\n".join([*lines, f"[{self.describe()}]"])
+        return "\n".join([*lines, f"[{self.describe()}]", *describe(self.notices)])
 
     def describe(self) -> str:
         """Return in one line what was decided and how many queries there were."""
@@ -210,6 +225,7 @@ class RankingResult(Result):
             "decisions": self.convention.describe(),
             "queries": dict(self.queries),
             "junk": self.junk,
+            "notices": dict(self.notices),
             "cmc": self.cmc,
             "per_query": self.rows(),
         }

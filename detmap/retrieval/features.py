@@ -1,0 +1,224 @@
+"""Features of queries and a gallery: distances block by block, the same for equal features.
+
+BLAS does not round every element of a product alike. Rows and columns at the edge of a block go through other code, on
+some processors (single precision on Haswell and Zen) even neighbours within a block do, and how a long sum is cut into
+parts depends on the threads. No shape and no padding cures that, so equal features are found first and their distances
+are computed once and copied: they tie whatever BLAS does. Padding to fixed multiples makes the rest depend as little as
+possible on how many queries and items are given together, and one layout makes it independent of the arrays' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap import parallel
+from detmap.errors import InputError, OptionError
+from detmap.kernels import hashing, readonly
+from detmap.retrieval.conventions import Convention, convention_of
+from detmap.retrieval.galleries import Rows, evaluate_rows, numeric_table, relate
+from detmap.retrieval.scoring import RankingResult
+
+DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
+
+#: Distances that a block of queries makes at a time, and the gallery rows multiplied at a time.
+_BLOCK_DISTANCES, _TILE = 1 << 24, 16384
+
+#: Products are of so many queries, items and features, or a multiple: whole steps of the inner loops of every BLAS that
+#: was tried, and parts of a long sum that do not depend on the threads.
+_QUERIES, _ITEMS, _FEATURES = 48, 64, 64
+
+
+def evaluate_features(
+    query: ArrayLike,
+    gallery: ArrayLike,
+    query_ids: ArrayLike,
+    gallery_ids: ArrayLike,
+    query_cameras: ArrayLike | None = None,
+    gallery_cameras: ArrayLike | None = None,
+    *,
+    metric: DistanceMetric = "euclidean",
+    metrics: Sequence[str] | str | None = None,
+    convention: str | Convention = "reid",
+    junk_id: int | None = -1,
+    ignore: Sequence[ArrayLike] | None = None,
+    self_match: ArrayLike | bool | None = None,
+    seed: int = 0,
+    **choices: Any,
+) -> RankingResult:
+    """Evaluate the rankings of a gallery by the distance of features, without holding the distances.
+
+    Parameters
+    ----------
+    query, gallery : array_like of float, shapes (q, d), (g, d)
+        Features, of any float type (float16 is multiplied in single precision); may be `numpy.memmap`.
+    metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
+        ``euclidean`` ranks by the squared distance, as ``sqeuclidean`` does; ``dot`` ranks larger products first.
+    query_ids, gallery_ids, query_cameras, gallery_cameras, metrics, convention, junk_id, ignore, self_match, seed, choices
+        See `evaluate_distances`.
+
+    Returns
+    -------
+    RankingResult
+
+    Raises
+    ------
+    InputError
+        For NaN or infinite features, other shapes, or no query with a match.
+    """
+    if metric not in ("euclidean", "sqeuclidean", "cosine", "dot"):
+        raise OptionError(f"unknown metric {metric!r}; one of: euclidean, sqeuclidean, cosine, dot")
+    pair = numeric_table(query, "query"), numeric_table(gallery, "gallery")
+    if pair[0].shape[1] != pair[1].shape[1]:
+        raise InputError(f"{pair[1].shape[1]} columns where the queries have {pair[0].shape[1]}", source="gallery")
+    decided = convention_of(convention, choices)
+    queries, items = map(len, pair)
+    relation = relate(
+        queries, items, query_ids, gallery_ids, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
+    )
+    single = all(side.dtype.kind == "f" and side.dtype.itemsize <= 4 for side in pair)
+    theirs = _survey(pair[1], np.float32 if single else np.float64, "gallery")
+    ours = _survey(pair[0], theirs.kind, "query")
+    height = max(1, _BLOCK_DISTANCES // (max(1, items) * _QUERIES)) * _QUERIES
+
+    def block(begin: int, end: int) -> Rows:
+        made = _distances_of(ours, begin, end, height, theirs, metric)
+        return lambda a, b: made[a - begin : b - begin]
+
+    cuts = [(begin, min(begin + height, queries)) for begin in range(0, queries, height)]
+    return evaluate_rows(cuts, block, relation, metrics, decided, seed)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The features of the queries or of the gallery.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (n, d)
+        As they were given.
+    kind : type
+        The float type to multiply them in.
+    squares : ndarray of `kind`, shape (n,)
+        Their squared lengths.
+    first : ndarray of int64, shape (n,)
+        For each row the first one that equals it: itself, where none before it does.
+    """
+
+    rows: NDArray[Any]
+    kind: type
+    squares: NDArray[Any]
+    first: NDArray[np.int64]
+
+
+def _padded(rows: NDArray[Any], kind: type, step: int) -> NDArray[Any]:
+    """Return rows as a C-contiguous array of `kind`, filled up with zeros to a multiple of `step` rows and `_FEATURES`."""
+    height, width = (-(-n // by) * by for n, by in zip(rows.shape, (step, _FEATURES), strict=True))
+    if (height, width) == rows.shape:
+        return np.require(rows, kind, ["C", "A"])
+    out: NDArray[Any] = np.zeros((height, width), kind)
+    out[: rows.shape[0], : rows.shape[1]] = rows
+    return out
+
+
+def _survey(features: NDArray[Any], kind: type, source: str) -> _Side:
+    """Find the squared length of every row, and which rows are equal; refuse rows that are not finite."""
+    squares: NDArray[Any] = np.empty(len(features), kind)
+    hashes = np.empty(len(features), np.uint64)
+    for low in range(0, len(features), _TILE):
+        tile = _padded(features[low : low + _TILE], kind, 1)
+        squares[low : low + _TILE] = np.einsum("ij,ij->i", tile, tile)
+        words, out = readonly(tile.view(np.uint64), np.uint64), hashes[low : low + _TILE]
+
+        def task(begin: int, end: int, words: Any = words, out: Any = out) -> None:
+            hashing.hash_rows(words, kind is np.float32, begin, end, out)
+
+        parallel.run(task, parallel.even(len(tile), None if tile.size > _MANY else 1))
+    bad = ~np.isfinite(squares)
+    if bad.any():
+        raise InputError("NaN, or a number too large to square", source=source, record=int(np.argmax(bad)))
+    return _Side(features, kind, squares, _first_equal(features, hashes, kind))
+
+
+#: Features from which on threads are worth their start.
+_MANY = 1 << 18
+
+
+def _first_equal(features: NDArray[Any], hashes: NDArray[np.uint64], kind: type) -> NDArray[np.int64]:
+    """Return for each row the first one that equals it; only rows with equal hashes are compared."""
+    first = np.arange(hashes.size)
+    order = np.argsort(hashes, kind="stable")
+    repeated = hashes[order[1:]] == hashes[order[:-1]]
+    rest = order[np.append(False, repeated) | np.append(repeated, False)] if repeated.any() else order[:0]
+    step = max(1, _BLOCK_DISTANCES // max(1, 4 * features.shape[1]))
+    while rest.size:  # once, unless rows that differ have the same hash
+        starts = np.append(True, hashes[rest[1:]] != hashes[rest[:-1]])
+        heads = rest[starts][np.cumsum(starts) - 1]
+        equal = np.empty(rest.size, np.bool_)
+        for low in range(0, rest.size, step):
+            one, other = (features[rows[low : low + step]].astype(kind, copy=False) for rows in (rest, heads))
+            equal[low : low + step] = (one == other).all(axis=1)
+        first[rest[equal]] = heads[equal]
+        rest = rest[~equal]
+    return first
+
+
+def _distances_of(
+    ours: _Side, begin: int, end: int, height: int, theirs: _Side, metric: DistanceMetric
+) -> NDArray[Any]:
+    """Return the distances of queries ``[begin, end)``, a block of at most `height`, to the whole gallery."""
+    made = _distances(ours, np.arange(begin, end), theirs, metric)
+    source = ours.first[begin:end]
+    again = np.flatnonzero((source >= begin) & (source != np.arange(begin, end)))
+    made[again] = made[source[again] - begin]
+    wanted = np.unique(source[source < begin])
+    while wanted.size:  # multiplied as they were: at the same place of a whole block
+        places, some = np.unique(wanted % height, return_index=True)
+        members = np.zeros(height, np.int64)
+        members[places] = wanted[some]
+        here = np.flatnonzero(np.isin(source, wanted[some]))
+        made[here] = _distances(ours, members, theirs, metric)[source[here] % height]
+        wanted = np.delete(wanted, some)
+    return made
+
+
+def _distances(ours: _Side, members: NDArray[np.int64], theirs: _Side, metric: DistanceMetric) -> NDArray[Any]:
+    """Return the distances of the queries `members` to the whole gallery, made tile by tile."""
+    query = _padded(ours.rows[members], ours.kind, _QUERIES)
+    items, count = len(theirs.rows), members.size
+    out: NDArray[Any] = np.empty((len(query), items), ours.kind)
+    own = ours.squares[members]
+    if metric == "cosine":
+        query[:count] /= -np.sqrt(np.where(own > 0, own, 1))[:, None]
+    else:  # scaling by a power of two rounds nothing
+        query *= -1 if metric == "dot" else -2
+    for low, high in _tiles(items):
+        tile = _padded(theirs.rows[low:high], ours.kind, _ITEMS)
+        part = out[:, low:high]
+        if len(tile) == high - low:
+            np.matmul(query, tile.T, out=part)
+        else:
+            part[:] = np.matmul(query, tile.T)[:, : high - low]
+        part, inside = part[:count], theirs.squares[low:high]
+        if metric == "cosine":
+            part /= np.sqrt(np.where(inside > 0, inside, 1))
+            part += 1
+        elif metric != "dot":
+            part += own[:, None]
+            part += inside
+    copies = np.flatnonzero(theirs.first != np.arange(items))
+    if copies.size:
+        out[:, copies] = out[:, theirs.first[copies]]
+    return out[:count]
+
+
+def _tiles(items: int) -> list[tuple[int, int]]:
+    """Cut the gallery into tiles: whole ones, a smaller one of whole steps, and what remains, which has to be padded."""
+    whole = items // _ITEMS * _ITEMS
+    edges = sorted({*range(0, whole, _TILE), whole, items})
+    return list(pairwise(edges))

@@ -1,0 +1,273 @@
+"""The nearest neighbours that an index returned, against the gallery that it searched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap.errors import InputError, OptionError
+from detmap.hits import Hits
+from detmap.retrieval.conventions import Convention, convention_of
+from detmap.retrieval.galleries import (
+    REID_METRICS,
+    SHOTS,
+    Gallery,
+    Rows,
+    evaluate_rows,
+    labels,
+    matchless,
+    numeric_table,
+    relate,
+)
+from detmap.retrieval.metrics import Ranked, Request, listed, parse_all, parse_rate
+from detmap.retrieval.scoring import RankingResult, int64, score
+
+#: Ranks that CMC is evaluated at where nothing is named.
+_RANKS = (1, 5, 10, 20)
+
+
+def evaluate_neighbors(
+    indices: ArrayLike,
+    query_ids: ArrayLike,
+    gallery_ids: ArrayLike,
+    distances: ArrayLike | None = None,
+    query_cameras: ArrayLike | None = None,
+    gallery_cameras: ArrayLike | None = None,
+    *,
+    metrics: Sequence[str] | str | None = None,
+    convention: str | Convention = "reid",
+    junk_id: int | str | None = -1,
+    ignore: Sequence[ArrayLike] | None = None,
+    self_match: ArrayLike | bool | None = None,
+    seed: int = 0,
+    **choices: Any,
+) -> RankingResult:
+    """Evaluate the nearest neighbours that an index (faiss, hnswlib, scikit-learn ...) returned.
+
+    How many items are relevant to a query is counted in the whole gallery, whether they were found or not.
+
+    Parameters
+    ----------
+    indices : array_like of int, shape (q, k)
+        Element (i, j) is the item at rank ``j + 1`` of query *i*, as its place in the gallery; -1 is no item, and only
+        fills up the end of a row.
+    query_ids, gallery_ids : array_like of int or str, shapes (q,), (g,)
+        Identities: an item is relevant to the queries of its identity.
+    distances : array_like of float, shape (q, k), optional
+        The distance of each neighbour, ascending in a row; what belongs to -1 is not read. Items at equal distances are
+        ranked in the order of their places, as in `evaluate_distances`, and tie rules other than ``index`` need it.
+    query_cameras, gallery_cameras, junk_id, ignore, self_match
+        Which items are junk; see `evaluate_distances`. Junk is taken out of the neighbours: search for some more of them.
+    metrics : sequence of str, optional
+        Names of the metric table. A depth beyond *k* is an error unless the rows hold the whole gallery. Without a depth,
+        what was not found counts as not ranked. By default mAP and R at *k*, and CMC; those of `evaluate_distances` where
+        the rows hold the whole gallery.
+    convention : str or Convention
+        See ``detmap conventions``; single decisions (``ties=``, ``empty=`` ...) can be given besides. The CMC variants that
+        draw or merge identities need rows that hold the whole gallery.
+    seed : int
+        Of the draws of ``cmc="cuhk03"``.
+
+    Returns
+    -------
+    RankingResult
+        Of rows that hold the whole gallery the numbers of `evaluate_distances`. ``junk`` counts the junk among the
+        neighbours.
+
+    Raises
+    ------
+    InputError
+        For places outside the gallery, an item that is there twice, -1 before an item, distances that are NaN or do not
+        ascend, other shapes, or no query with a match.
+    OptionError
+        For metrics that read more than was retrieved, and unknown metrics, conventions and decisions.
+
+    Examples
+    --------
+    Both items of identity 7 are relevant; one of them was found.
+
+    >>> result = evaluate_neighbors([[2, 1]], [7], [7, 8, 7], metrics=["mAP@2", "R@2", "CMC@1"])
+    >>> dict(result)
+    {'mAP@2': 0.5, 'R@2': 0.5, 'CMC@1': 1.0}
+    """
+    theirs = labels(gallery_ids, None, "gallery_ids")
+    items = _items(indices, theirs.size)
+    measured = None if distances is None else _measured(distances, items)
+    decided = convention_of(convention, choices)
+    gallery = relate(
+        len(items), theirs.size, query_ids, theirs, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
+    )
+    depth = items.shape[1]
+    whole = depth >= theirs.size and bool((items[:, : theirs.size] >= 0).all())
+    if metrics is None:
+        metrics = REID_METRICS if whole else _default(depth, decided)
+    names = listed(metrics)
+    rates = [name for name in names if parse_rate(name) is not None]
+    if rates and (measured is None or not whole):
+        raise OptionError(f"{rates[0]} needs the distances of the whole gallery")
+    if decided.cmc in SHOTS and not whole:
+        raise OptionError(f"CMC {decided.cmc} needs rows that hold the whole gallery: {theirs.size} items")
+    if rates or decided.cmc in SHOTS:
+        return evaluate_rows([(0, len(items))], _scattered(items, measured, theirs.size), gallery, names, decided, seed)
+    requests = parse_all(names, decided)
+    for request in requests:
+        if not whole and request.metric.name != "iprec" and request.depth is not None and request.cut > depth:
+            raise OptionError(f"{request.name} reads {request.cut} neighbours of a query, and indices hold {depth}")
+    place = None
+    if gallery.columns is not None:
+        place = np.full(theirs.size, -1)
+        place[gallery.columns] = np.arange(gallery.items)
+    junk = short = 0
+
+    def ranked() -> Iterator[Ranked]:
+        nonlocal junk, short
+        for begin, end in gallery.parts(0, len(items), depth):
+            part = items[begin:end], None if measured is None else measured[begin:end]
+            block, removed, all_junk = _rank(*part, place, gallery, decided, begin, end)
+            junk += removed
+            short += _short(block, requests, gallery.items - all_junk)
+            yield block
+
+    result = score(ranked(), np.arange(len(items)), requests, decided, reason=matchless(gallery))
+    result.junk = junk
+    if short:
+        result.notices = {**result.notices, "short_rankings": short}
+    return result
+
+
+def _default(depth: int, convention: Convention) -> list[str]:
+    precision = "mAP" if convention.depth else f"mAP@{depth}"
+    return [precision, f"R@{depth}", *(f"CMC@{rank}" for rank in _RANKS if rank <= depth)]
+
+
+def _at(bad: NDArray[np.bool_]) -> tuple[int, int, str]:
+    """Return the first row and column where `bad` is True, and what to call the place."""
+    row, column = map(int, np.unravel_index(int(np.argmax(bad)), bad.shape))
+    return row, column, f"query {row}, rank {column + 1}"
+
+
+def _items(indices: ArrayLike, count: int) -> NDArray[np.int64]:
+    """Return the indices as int64, checked."""
+    items = numeric_table(indices, "indices")
+    if items.dtype.kind not in "iu":
+        raise InputError("expected places in the gallery, which are integers", source="indices", value=items.dtype.name)
+    if not items.shape[1]:
+        raise InputError("there are no neighbours", source="indices", value=items.shape)
+    items = int64(items, "indices")
+    bad = (items < -1) | (items >= count)
+    if bad.any():
+        row, column, place = _at(bad)
+        problem = f"is no place in a gallery of {count} items, nor -1 for none"
+        raise InputError(problem, source="indices", record=place, value=int(items[row, column]))
+    bad = (items[:, :-1] < 0) & (items[:, 1:] >= 0)
+    if bad.any():
+        _, _, place = _at(bad)
+        remedy = "name the items to be left out: self_match, ignore"
+        raise InputError("-1 stands before an item", source="indices", record=place, remedy=remedy)
+    order = np.argsort(items, axis=1, kind="stable")
+    ordered = np.take_along_axis(items, order, axis=1)
+    twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    if twice.any():
+        row, column, _ = _at(twice)
+        place = f"query {row}, rank {int(order[row, column + 1]) + 1}"
+        raise InputError("an item is there twice", source="indices", record=place, value=int(ordered[row, column]))
+    return items
+
+
+def _measured(distances: ArrayLike, items: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the distances, checked, as infinity where there is no item."""
+    given = numeric_table(distances, "distances")
+    if given.shape != items.shape:
+        raise InputError(f"shape {given.shape} where indices have {items.shape}", source="distances")
+    bad = np.isnan(given) & (items >= 0)
+    if bad.any():
+        raise InputError("NaN is no distance", source="distances", record=_at(bad)[2])
+    bad = (given[:, 1:] < given[:, :-1]) & (items[:, 1:] >= 0)
+    if bad.any():
+        row, column, _ = _at(bad)
+        raise InputError(
+            "is below the one before it",
+            source="distances",
+            record=f"query {row}, rank {column + 2}",
+            value=given[row, column + 1].item(),
+            remedy="put the nearest first; of similarities give the negatives",
+        )
+    return np.where(items >= 0, given, np.inf)
+
+
+def _scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: int) -> Any:
+    """Return the rows of the distances (ranks, where none are given) to all items, for neighbours that are all of them."""
+
+    def rows(begin: int, end: int) -> NDArray[Any]:
+        values: NDArray[Any] = np.arange(count)[None] if measured is None else measured[begin:end, :count]
+        out: NDArray[Any] = np.empty((end - begin, count))
+        np.put_along_axis(out, items[begin:end, :count], values, axis=1)
+        return out
+
+    def of(begin: int, end: int) -> Rows:
+        return rows
+
+    return of
+
+
+def _marked(
+    items: NDArray[np.int64], starts: NDArray[np.int64], members: NDArray[np.int64], count: int
+) -> NDArray[np.bool_]:
+    """Return which items of row *q* are among ``members[starts[q]:starts[q + 1]]``, which ascend."""
+    if not members.size:
+        return np.zeros(items.shape, np.bool_)
+    codes = np.repeat(np.arange(len(items)) * count, np.diff(starts)) + members
+    wanted = np.arange(len(items))[:, None] * count + items
+    place = np.minimum(np.searchsorted(codes, wanted), codes.size - 1)
+    return np.asarray((codes[place] == wanted) & (items >= 0))
+
+
+def _rank(
+    items: NDArray[np.int64],
+    measured: NDArray[Any] | None,
+    place: NDArray[np.int64] | None,
+    gallery: Gallery,
+    convention: Convention,
+    begin: int,
+    end: int,
+) -> tuple[Ranked, int, NDArray[np.int64]]:
+    """Rank the neighbours of queries ``[begin, end)``; return them, the junk among them, and each query's junk items.
+
+    `place` is where an item stands among those that are not junk to every query (-1: it is).
+    """
+    given = int(np.count_nonzero(items >= 0))
+    if measured is not None and bool(np.any((measured[:, 1:] == measured[:, :-1]) & (items[:, 1:] < items[:, :-1]))):
+        last = np.where(items >= 0, items, np.iinfo(np.int64).max)
+        order = np.lexsort((last, measured), axis=1)
+        items, measured = np.take_along_axis(items, order, axis=1), np.take_along_axis(measured, order, axis=1)
+    if place is not None:
+        items = np.where(items >= 0, place[items], -1)
+    starts, relevant, junk_starts, junk = gallery.lists(begin, end)
+    keep = (items >= 0) & ~_marked(items, junk_starts, junk, gallery.items)
+    ranks: NDArray[np.int64] = np.cumsum(keep, axis=1, dtype=np.int64)
+    hit = _marked(items, starts, relevant, gallery.items) & keep
+    ahead = tied = np.empty(0, np.int64)
+    if measured is not None:
+        rows, value, found = np.nonzero(keep)[0], measured[keep], hit[keep]
+        new = np.append(True, (rows[1:] != rows[:-1]) | (value[1:] != value[:-1]))[: rows.size]
+        group = np.cumsum(new) - 1
+        ahead = (ranks[keep][new] - 1)[group][found]
+        tied = np.bincount(group)[group][found]
+    bounds = np.concatenate(([0], np.cumsum(hit.sum(axis=1, dtype=np.int64))))
+    hits = Hits(bounds, ranks[hit], np.diff(starts), ranks[:, -1], ahead=ahead, tied=tied)
+    return Ranked(hits, convention), given - int(np.count_nonzero(keep)), np.diff(junk_starts)
+
+
+def _short(block: Ranked, requests: Sequence[Request], available: NDArray[np.int64]) -> int:
+    """Return how many queries have fewer neighbours left than a metric reads, though the gallery has more."""
+    wanted = np.zeros(len(block.raw), np.int64)
+    for request in requests:
+        if request.depth is not None and request.metric.name != "iprec":
+            wanted = np.maximum(wanted, request.cut)
+        elif request.metric.name == "AP" and block.convention.depth == "positives":
+            wanted = np.maximum(wanted, block.raw.positives)
+    some = block.raw.positives > 0
+    return int(np.count_nonzero(some & (block.raw.items < np.minimum(wanted, available))))

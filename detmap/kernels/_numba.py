@@ -132,22 +132,23 @@ def is_kept(compiled: Any) -> bool:
     return bool(path) and any(Path(path).glob(f"*.{function.__qualname__}_{stamp}_*.nbi"))
 
 
-def place(function: Callable[..., Any]) -> Path:
-    """Return the folder that the compiled `function` is written to.
+def writable_folder() -> Path:
+    """Return the folder that our kernels are written to.
 
     Raises
     ------
     OSError
-        If none of the folders can be written to.
+        If none of the folders can be written to; its ``filename`` is the first.
     """
-    failure = None
-    for folder in _folders(_home_of(function)):
+    failure: OSError | None = None
+    for folder in _folders(_HOME):
+        probe = folder / "probe"
         try:
-            _write(folder / "probe.nbc", b"probe" * 1000)
-            (folder / "probe.nbc").unlink()
+            _write(probe, bytes(1 << 16))
+            probe.unlink()
             return folder
         except OSError as error:
-            failure = failure or error
+            failure = failure or OSError(error.errno, error.strerror, str(folder))
     raise failure or OSError("there is no folder for a cache")
 
 

@@ -422,13 +422,17 @@ def _source(module: str) -> object:
         return module
 
 
+def _folder_name(home: Path) -> str:
+    return f"{home.name}_{hashlib.sha1(str(home).encode()).hexdigest()}"
+
+
 @cache
 def _folders(home: Path) -> tuple[Path, ...]:
     """Return the folders that may hold compiled kernels of the sources in `home`; the first that can be is written to.
 
     Folders that cannot be written to are read all the same: an image of a container is filled once and then read-only.
     """
-    name = f"{home.name}_{hashlib.sha1(str(home).encode()).hexdigest()}"
+    name = _folder_name(home)
     if _config.CACHE_DIR:
         return (Path(_config.CACHE_DIR) / name,)
     folders = [home / "__pycache__"]

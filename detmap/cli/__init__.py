@@ -6,10 +6,13 @@ import argparse
 import io
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 from detmap import __version__
-from detmap.cli import detection, rankings
+from detmap.cli import detection, rankings, warm
 from detmap.cli.output import say
 from detmap.errors import DetmapError
 
@@ -25,7 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character gets its name
             stream.reconfigure(errors="backslashreplace")
     try:
-        code: int | None = options.run(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = partial(_show_warning, warnings.showwarning, getattr(options, "quiet", False))
+            code: int | None = options.run(options)
         if sys.stdout is not None:
             sys.stdout.flush()
     except DetmapError as error:
@@ -46,6 +51,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code or 0
 
 
+def _show_warning(others: Any, quiet: bool, message: Any, category: type[Warning], *place: Any) -> None:
+    """Say a warning of detmap in one line; one of another package is shown as Python does."""
+    if not category.__module__.startswith("detmap."):
+        others(message, category, *place)
+    elif not quiet:
+        say(f"note: {message}")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="detmap",
@@ -55,4 +68,5 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     detection.add_commands(commands)
     rankings.add_commands(commands)
+    warm.add_commands(commands)
     return parser

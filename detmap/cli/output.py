@@ -148,8 +148,8 @@ def stages(options: argparse.Namespace) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def progress(options: argparse.Namespace, total: int) -> Iterator[Callable[[], None]]:
-    """Give a function to call after each file; on a terminal there is a bar with the rate and the time left."""
+def progress(options: argparse.Namespace, total: int, unit: str = "files") -> Iterator[Callable[[], None]]:
+    """Give a function to call after each file, or other `unit`; a terminal shows a bar with the rate and the time left."""
     if options.quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda: None
         return
@@ -162,6 +162,6 @@ def progress(options: argparse.Namespace, total: int) -> Iterator[Callable[[], N
 
         def advance() -> None:
             bar.advance(task)
-            bar.update(task, rate=f"{bar.tasks[0].completed / max(bar.tasks[0].elapsed or 0, 1e-9):.2f} files/s")
+            bar.update(task, rate=f"{bar.tasks[0].completed / max(bar.tasks[0].elapsed or 0, 1e-9):.2f} {unit}/s")
 
         yield advance

@@ -1,0 +1,112 @@
+"""A call of every kernel, on a little data: what `detmap warm` learns the kernels' signatures from.
+
+A new kernel needs a call here; `tests/test_kernel_cache.py` names the kernels that have none.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+from detmap.errors import DetmapError
+
+
+def run() -> None:
+    """Call every kernel with all types of arguments that it is called with anywhere."""
+    _detections()
+    _drop_in()
+    _hits_and_samples()
+    _galleries()
+    _runs()
+
+
+def _detections() -> None:
+    from detmap import evaluate, read_coco, read_coco_results
+    from detmap.formats._scan import scan_ground_truth, scan_results
+    from detmap.statistics import bootstrap
+
+    names: tuple[list[Any], ...] = ([1, 2, 3, 4], ["a", "b", "c", "d"])
+    for images, protocol in zip(names, ("coco", "voc2007"), strict=True):
+        found: list[dict[str, Any]] = [
+            {
+                "image_id": images[i % 3],
+                "category_id": i % 2 + 1,
+                "bbox": [8.5 * i, 5.5, 9, 12.25],
+                "score": 1 / (i + 2),
+            }
+            for i in range(12)
+        ]
+        document = {
+            "info": {"year": 2020},
+            "images": [{"id": image} for image in images],
+            "categories": [{"id": i, "name": str(i)} for i in (1, 2, 3)],
+            "annotations": [{**row, "id": i, "area": 100.5, "iscrowd": int(i == 7)} for i, row in enumerate(found)],
+        }
+        given, detections = json.dumps(document).encode(), json.dumps(found).encode()
+        scan_ground_truth(given, None)  # the readers scan large files alone
+        scan_results(detections, None)
+        result = evaluate(read_coco(given), read_coco_results(detections), protocol=protocol)
+        bootstrap(result, 2)
+        result.counts(iou=0.5, score=0.1)
+        result.class_summary()
+
+
+def _drop_in() -> None:
+    import numpy as np
+
+    from detmap.pycocotools import cocoeval, mask
+
+    box = [0.0, 0.0, 5.0, 5.0]
+    row = {"id": 1, "image_id": 1, "category_id": 1, "bbox": box, "area": 25.0, "iscrowd": 0, "ignore": 0, "score": 0.5}
+    cells = {(1, 1): [row]}
+    params = cocoeval.Params(iouType="bbox")
+    cocoeval._evaluate_cell(params, cells, cells, {(1, 1): np.ones((1, 1))}, 1, 1, params.areaRng, 100)
+    mask.iou([box], [box], [0])
+
+
+def _hits_and_samples() -> None:
+    import detmap
+    from detmap.retrieval import average_precision_score, evaluate_rankings
+
+    for interpolation in ("step", "101-point"):
+        detmap.average_precision([1, 0, 1], [3, 2, 1], interpolation=interpolation)
+    detmap.precision_recall_curve([1, 0, 1], [3, 2, 1]).best_f1(2)
+    for weights in (None, [1.0, 2.0, 0.5, 1.0]):
+        average_precision_score([0, 1, 1, 0], [0.1, 0.5, 0.5, 0.9], sample_weight=weights)
+    evaluate_rankings([[1, 0, 1], [0, 2]])
+
+
+def _galleries() -> None:
+    import numpy as np
+
+    from detmap.retrieval import CONVENTIONS, evaluate_codes, evaluate_distances, evaluate_features
+
+    ours, theirs, cameras = np.arange(2) % 3, np.arange(7) % 3, np.arange(7) % 2
+    distances = (np.arange(14) * 5 % 11 / 4).reshape(2, 7)
+    bits = np.arange(7 * 6).reshape(7, 6) * 5 % 7 % 2
+    for name in CONVENTIONS:
+        with suppress(DetmapError):  # not every convention ranks galleries
+            result = evaluate_distances(distances, ours, theirs, cameras[:2], cameras, convention=name)
+            result.tie_bands()
+        with suppress(DetmapError):
+            evaluate_codes(bits[:2], bits, ours, theirs, 3, convention=name)
+    evaluate_distances(distances, ours, theirs, metrics=["TPR@FPR=0.1"])
+    evaluate_features(bits[:2], bits, ours, theirs)
+    evaluate_codes(bits[:2], bits, bits[:2, :3], bits[:, :3], 3)
+
+
+def _runs() -> None:
+    from detmap.formats._scan import scan_qrels, scan_run
+    from detmap.retrieval import evaluate_run
+    from detmap.retrieval.metrics import METRICS
+
+    kinds = {"never": "{}", "may": "{}", "must": "{}@1"}
+    judged = b"".join(b"%d 0 d%d %d\n" % (q, d, (d + q) % 3) for q in (1, 2) for d in range(3))
+    ranked = b"".join(b"%d Q0 d%d %d %f x\n" % (q, d, d, 1 - d // 2 / 8) for q in (1, 2) for d in range(4))
+    for convention, ties in (("trec", None), ("trec", "expected"), ("detmap", "collapsed"), ("detmap", "best")):
+        for metric in (None, *(kinds[metric.depth].format(metric.name) for metric in METRICS)):
+            with suppress(DetmapError):  # not every metric has a value under every rule
+                evaluate_run(judged, ranked, None if metric is None else [metric], convention, ties=ties)
+    scan_qrels(judged)
+    scan_run(ranked)

@@ -1,0 +1,502 @@
+"""Everything that goes beyond numba's documented interface: the cache of compiled kernels, and options without a promise.
+
+numba stamps a cached function with its own file alone: where a named tuple changes in another file, an old kernel is
+loaded that reads the wrong column. The cache here keeps a file per kernel and signature whose name holds a digest of all
+that the machine code depends on, so that a file either fits or is not found. Its content bears a checksum: what was cut
+or damaged is compiled anew.
+
+Private names of numba are used by the versions in `TESTED` alone, and only if all of them are there. Otherwise, or where
+``DETMAP_PLAIN_NUMBA=1`` is set, kernels are cached by ``numba.njit(cache=True)``, under a name that holds the digest of
+the sources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import re
+import sys
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+
+_config: Any = numba.config
+
+#: The oldest and the newest numba whose private names are known.
+TESTED = ((0, 60), (0, 68))
+
+#: The folder whose files every kernel is compiled from.
+_HOME = Path(__file__).resolve().parent
+
+#: Settings of numba that change the machine code.
+_SETTINGS = ("BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE", "USING_SVML")
+
+#: What a file of the cache begins with; the digest of its key and the checksum of the rest follow.
+_MAGIC = b"detmap kernel 1\n"
+_DIGEST = 32
+
+#: So many files of one kernel are kept: of other processors, versions and settings.
+_MOST = 32
+
+#: The names of the files here, and of those that numba writes itself; each may end in ``.tmp`` while it is written.
+_OURS = re.compile(r"(?P<label>[\w.]+)-[0-9a-f]{16}-[0-9a-f]{24}\.nbc")
+_NUMBAS = re.compile(r"\.nb[ic](\.tmp\.\w+)?$")
+
+#: Modules that are no sources of a kernel: their versions are in its key.
+_KNOWN = frozenset({"numpy", "numba", "llvmlite", *sys.stdlib_module_names})
+
+
+class CacheWarning(RuntimeWarning):
+    """Compiled kernels cannot be kept; every process compiles them anew, with the same results."""
+
+
+@cache
+def is_plain() -> bool:
+    """Return whether kernels are cached by numba itself."""
+    if os.environ.get("DETMAP_PLAIN_NUMBA", "0") not in ("", "0"):
+        return True
+    if not TESTED[0] <= numba.version_info.short <= TESTED[1] or getattr(_config, "CACHE_LOCATOR_CLASSES", False):
+        return True
+    try:
+        from llvmlite import binding
+        from numba.core import codegen, compiler, serialize
+        from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
+
+        needed: list[Any] = [
+            binding.add_symbol,
+            _nrt_python.c_helpers,
+            serialize.dumps,
+            codegen.JITCPUCodegen.magic_tuple,
+        ]
+        needed += [compiler.CompileResult._reduce, compiler.CompileResult._rebuild]
+    except (AttributeError, ImportError):
+        return True
+    return not (all(needed) and _HOME.is_dir())
+
+
+@cache
+def known_options(*wanted: str) -> dict[str, bool]:
+    """Return the options of `wanted` that this numba has, switched on."""
+    try:
+        from numba.core.cpu import CPUTargetOptions
+    except ImportError:
+        return {}
+    return {name: True for name in wanted if hasattr(CPUTargetOptions, name)}
+
+
+def cached(function: Callable[..., Any], compile: Callable[..., Any]) -> Any:
+    """Return what ``compile(function)`` makes, with a cache on disk. ``compile(function, cache=True)`` is numba's own."""
+    if _config.DISABLE_JIT:
+        return compile(function)
+    if not is_plain():
+        compiled = compile(function)
+        if hasattr(compiled, "_cache"):
+            compiled._cache = SourceCache(function)
+            return compiled
+    name = function.__qualname__
+    folder = _home_of(function)
+    try:  # numba names the files of its cache by the function
+        function.__qualname__ = f"{name}_{_stamp(folder)}_{_digest(_circumstances())[:8]}"
+        compiled = compile(function, cache=True)
+    except (OSError, RuntimeError) as error:
+        compiled = compile(function)
+        _say(f"compiled kernels cannot be kept: {error}")
+    finally:
+        function.__qualname__ = name
+    compiled.__qualname__ = name
+    if hasattr(compiled, "_cache"):
+        compiled._cache = _Forgiving(compiled._cache)
+    if folder == _HOME and compiled.stats.cache_path:
+        _prune_once(Path(compiled.stats.cache_path), _stamp(folder))
+    return compiled
+
+
+def is_kept(compiled: Any) -> bool:
+    """Return whether the cache holds `compiled`, a kernel, for some signature."""
+    kept = getattr(compiled, "_cache", None)
+    if isinstance(kept, SourceCache):
+        return kept.is_kept()
+    function, path = compiled.py_func, compiled.stats.cache_path
+    stamp = _stamp(_home_of(function))
+    return bool(path) and any(Path(path).glob(f"*.{function.__qualname__}_{stamp}_*.nbi"))
+
+
+def writable_folder() -> Path:
+    """Return the folder that our kernels are written to.
+
+    Raises
+    ------
+    OSError
+        If none of the folders can be written to; its ``filename`` is the first.
+    """
+    failure: OSError | None = None
+    for folder in _folders(_HOME):
+        probe = folder / "probe"
+        try:
+            _write(probe, bytes(1 << 16))
+            probe.unlink()
+            return folder
+        except OSError as error:
+            failure = failure or OSError(error.errno, error.strerror, str(folder))
+    raise failure or OSError("there is no folder for a cache")
+
+
+class SourceCache:
+    """The cache of a kernel, in the form that numba's dispatchers ask for.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel before it is compiled. One outside of `detmap.kernels` is stamped with the files of its own folder and
+        of all that it uses, too.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._home = _home_of(function)
+        label = re.sub(r"[^\w.]", "", f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}")
+        self._label = label[-100:]
+        self._enabled = True
+
+    @property
+    def cache_path(self) -> str:
+        """The folder that this process reads first, and writes to if it can."""
+        return str(_folders(self._home)[0])
+
+    def enable(self) -> None:
+        """Read and write files."""
+        self._enabled = True
+
+    def disable(self) -> None:
+        """Neither read nor write files."""
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Remove what is kept of this kernel."""
+        for folder in _folders(self._home):
+            for path in folder.glob(f"{self._label}-*.nbc"):
+                with suppress(OSError):
+                    path.unlink()
+
+    def is_kept(self) -> bool:
+        """Return whether a file of the sources as they are is there."""
+        pattern = f"{self._label}-{self._stamp()}-*.nbc"
+        return any(any(folder.glob(pattern)) for folder in _folders(self._home))
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return what an earlier process has compiled for `sig`, or None.
+
+        numba would set up here what only compiling needs, which takes longer than all that a small evaluation does. The
+        compiler sets it up itself where a kernel is not there.
+        """
+        from numba.core import compiler
+
+        if not self._enabled:
+            return None
+        # Whatever goes wrong here, with a private name or a file that is whole, compiling is right.
+        with suppress(Exception):
+            name, key = self._name(sig, target_context.codegen())
+            for folder in _folders(self._home):
+                payload = _read(folder / name, key)
+                if payload is not None:
+                    _name_runtime()
+                    result: Any = compiler.CompileResult
+                    found = result._rebuild(target_context, *pickle.loads(payload))
+                    if tuple(found.signature.args) == _arguments(sig):
+                        return found
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep `data`, what numba has compiled for `sig`; where that cannot be done a `CacheWarning` says so once."""
+        from numba.core import serialize
+
+        if not self._enabled:
+            return
+        if data.library.has_dynamic_globals or any(not lifted.can_cache for lifted in data.lifted):
+            _say(f"compiled kernels cannot be kept: {self._label} holds addresses of this process")
+            return
+        failure: Exception | None = None
+        try:
+            name, key = self._name(sig, data.codegen)
+            if self._stamp() != self._stamp(anew=True):  # the sources changed since this process read them
+                return
+            *kept, environments = data._reduce()
+            # An environment holds a function's constant objects; numba's own functions have none. Loading one imports its
+            # module, and the module of array functions, which `np.empty` names, takes longer than all kernels together.
+            kept.append([e for e in environments if e.consts or not e.globals["__name__"].startswith("numba.")])
+            dumps: Any = serialize.dumps
+            payload = dumps(tuple(kept))
+        except Exception as error:  # private names: whatever surprises here must not stop a score
+            _say(f"compiled kernels cannot be kept: {type(error).__name__}: {error}")
+            return
+        for folder in _folders(self._home):
+            try:
+                _write(folder / name, _MAGIC + key + _checksum(payload) + payload)
+            except OSError as error:
+                failure = failure or error
+                continue
+            _prune(folder, self._stamp(), None if self._home == _HOME else self._label)
+            return
+        where = f" in {_folders(self._home)[0]}"
+        _say(f"compiled kernels cannot be kept{where}: {getattr(failure, 'strerror', None) or failure}")
+
+    def _stamp(self, anew: bool = False) -> str:
+        """Return the digest of the sources of this kernel; files are read again if `anew`."""
+        stamp = _stamp.__wrapped__(self._home) if anew else _stamp(self._home)
+        return stamp if self._home == _HOME else _digest((stamp, list(_uses(self._function, (), set()))))[:16]
+
+    def _name(self, sig: Any, codegen: Any) -> tuple[str, bytes]:
+        """Return the name of the file for `sig`, and the digest that it must hold."""
+        function, stamp = self._function, self._stamp()
+        types = [_type_words(of) for of in (*_arguments(sig), getattr(sig, "return_type", None))]
+        code = function.__code__
+        what = (function.__module__, function.__qualname__, code.co_firstlineno, code.co_code, stamp)
+        digest = _digest((_circumstances(), codegen.magic_tuple(), what, types))
+        return f"{self._label}-{stamp}-{digest[:24]}.nbc", bytes.fromhex(digest)
+
+
+class _Forgiving:
+    """numba's own cache, whose damaged or unwritable files do not stop a score."""
+
+    def __init__(self, kept: Any) -> None:
+        self._kept = kept
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kept, name)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return what an earlier process has compiled for `sig`, or None."""
+        try:
+            return self._kept.load_overload(sig, target_context)
+        except Exception:
+            with suppress(Exception):  # an index that cannot be read could not be added to either
+                self._kept.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep `data` for `sig`."""
+        try:
+            self._kept.save_overload(sig, data)
+        except Exception as error:
+            _say(f"compiled kernels cannot be kept in {self._kept.cache_path}: {getattr(error, 'strerror', error)}")
+
+
+@cache
+def _name_runtime() -> None:
+    """Tell the linker where numba's functions are that kernels allocate memory with."""
+    from llvmlite import binding
+    from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
+
+    for name, address in _nrt_python.c_helpers.items():
+        binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
+_said: list[str] = []
+
+
+def _say(text: str) -> None:
+    """Warn of a cache that does not work, once in a process: the kernels that follow would say the same."""
+    if not _said:
+        _said.append(text)
+        remedy = "every process compiles them anew; NUMBA_CACHE_DIR=FOLDER names another place"
+        warnings.warn(f"{text}; {remedy}", CacheWarning, stacklevel=2)
+
+
+def _digest(of: object) -> str:
+    return hashlib.blake2b(repr(of).encode(), digest_size=_DIGEST).hexdigest()
+
+
+def _checksum(payload: bytes) -> bytes:
+    return hashlib.blake2b(payload, digest_size=_DIGEST).digest()
+
+
+@cache
+def _circumstances() -> tuple[object, ...]:
+    """Return what machine code depends on apart from sources, types and the processor."""
+    versions = (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__)
+    return (*versions, *(str(getattr(_config, name, None)) for name in _SETTINGS))
+
+
+def _home_of(function: Callable[..., Any]) -> Path:
+    return _resolved(os.path.dirname(function.__code__.co_filename))
+
+
+@cache
+def _resolved(folder: str) -> Path:
+    return Path(folder).resolve()
+
+
+def _arguments(sig: Any) -> tuple[Any, ...]:
+    return tuple(getattr(sig, "args", sig))
+
+
+def _type_words(of: Any) -> object:
+    """Return a type of numba in words; a named tuple's are its fields, which ``str`` leaves out."""
+    if not hasattr(of, "types"):
+        named = getattr(of, "instance_class", None)
+        return str(of) if named is None else (str(of), named.__module__, named.__qualname__, of.fields)
+    named = getattr(of, "instance_class", None)
+    name = None if named is None else (named.__module__, named.__qualname__, of.fields)
+    return (type(of).__name__, name, [_type_words(part) for part in of.types])
+
+
+@cache
+def _stamp(folder: Path) -> str:
+    """Return the digest of the sources of all our kernels, and of those in `folder`."""
+    files = [path for home in dict.fromkeys((_HOME, folder)) for path in sorted(home.glob("*.py*"))]
+    sources = [path for path in files if path.suffix in (".py", ".pyc") and path.is_file()]
+    return _digest([(path.name, _checksum(path.read_bytes())) for path in sources])[:16]
+
+
+def _uses(value: Any, names: tuple[str, ...], seen: set[int]) -> Iterator[object]:
+    """Yield what tells every version of `value`, and of all that it uses, from others.
+
+    Parameters
+    ----------
+    value : object
+        A function, or what one finds among its global names.
+    names : tuple of str
+        The names that the function uses, which are looked up in a module.
+    seen : set of int
+        The identities of functions and modules that were visited.
+    """
+    value = getattr(value, "py_func", value)
+    if isinstance(value, FunctionType | ModuleType | type):
+        if id(value) in seen or _module_name(value).partition(".")[0] in _KNOWN:
+            return
+        seen.add(id(value))
+        yield _source(_module_name(value))
+    if isinstance(value, FunctionType):
+        names = tuple(_names(value.__code__))
+        yield (value.__qualname__, value.__code__.co_code, value.__defaults__)
+        for cell in value.__closure__ or ():
+            yield from _uses(cell.cell_contents, names, seen)
+        for name in names:
+            if name in value.__globals__:
+                yield name
+                yield from _uses(value.__globals__[name], names, seen)
+    elif isinstance(value, ModuleType):
+        for name in names:
+            if name in vars(value):
+                yield name
+                yield from _uses(vars(value)[name], names, seen)
+    elif isinstance(value, type):
+        yield (value.__qualname__, getattr(value, "_fields", ()))
+    elif isinstance(value, np.ndarray):
+        yield (value.dtype.str, value.shape, _checksum(np.ascontiguousarray(value).tobytes()))
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _uses(part, names, seen)
+    elif isinstance(value, bool | int | float | complex | str | bytes | np.generic | None):
+        yield repr(value)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Yield the names that `code` looks up, and those of functions within it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _module_name(value: Any) -> str:
+    return str(value.__name__ if isinstance(value, ModuleType) else value.__module__)
+
+
+def _source(module: str) -> object:
+    path = getattr(sys.modules.get(module), "__file__", None)
+    try:
+        return (module, _checksum(Path(path).read_bytes()) if path else None)
+    except OSError:
+        return module
+
+
+def _folder_name(home: Path) -> str:
+    return f"{home.name}_{hashlib.sha1(str(home).encode()).hexdigest()}"
+
+
+@cache
+def _folders(home: Path) -> tuple[Path, ...]:
+    """Return the folders that may hold compiled kernels of the sources in `home`; the first that can be is written to.
+
+    Folders that cannot be written to are read all the same: an image of a container is filled once and then read-only.
+    """
+    name = _folder_name(home)
+    if _config.CACHE_DIR:
+        return (Path(_config.CACHE_DIR) / name,)
+    folders = [home / "__pycache__"]
+    with suppress(RuntimeError):  # nobody's home
+        own = {"win32": Path.home() / "AppData" / "Local", "darwin": Path.home() / "Library" / "Caches"}
+        given = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+        folders.append(Path(given or own.get(sys.platform, Path.home() / ".cache")) / "detmap" / name)
+    return tuple(folders)
+
+
+def _read(path: Path, key: bytes) -> bytes | None:
+    """Return what `_write` was given after the header, or None if the file is not there or not whole."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    begin = len(_MAGIC) + len(key)
+    payload = data[begin + _DIGEST :]
+    whole = data[: begin + _DIGEST] == _MAGIC + key + _checksum(payload)
+    return payload if whole else None
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file that other processes see whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    passing = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}.tmp")
+    try:
+        passing.write_bytes(data)
+        os.replace(passing, path)
+    except BaseException as error:
+        with suppress(OSError):
+            passing.unlink()
+        # Windows does not replace a file that another process reads: that one has it.
+        if not (os.name == "nt" and isinstance(error, PermissionError) and path.exists()):
+            raise
+
+
+@cache
+def _prune_once(folder: Path, stamp: str) -> None:
+    _prune(folder, stamp, None)
+
+
+def _prune(folder: Path, stamp: str, label: str | None) -> None:
+    """Remove files of other sources, the oldest of very many, and what killed processes left half-written.
+
+    In our own folder (`label` is None) every file of compiled code is ours; elsewhere those of the kernel `label` are. A
+    process that wants a file which is gone compiles the kernel.
+    """
+    kept: dict[str, list[tuple[float, Path]]] = {}
+    with suppress(OSError):
+        for path in folder.iterdir():
+            match = _OURS.match(path.name)
+            if not (match and label in (None, match["label"])) and (label or not _NUMBAS.search(path.name)):
+                continue
+            with suppress(OSError):
+                written = path.stat().st_mtime
+                if ".tmp" in path.name:
+                    if written < time.time() - 3600:
+                        path.unlink()
+                elif stamp not in path.name:
+                    path.unlink()
+                else:
+                    kept.setdefault(match["label"] if match else path.name, []).append((written, path))
+    for files in kept.values():
+        for _, path in sorted(files)[:-_MOST]:
+            with suppress(OSError):
+                path.unlink()

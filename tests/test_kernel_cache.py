@@ -1,0 +1,475 @@
+"""The cache of compiled kernels: it knows its sources, notices damage, never stops a score, and can be filled ahead."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import importlib
+import json
+import os
+import pkgutil
+import random
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import detmap.kernels
+from detmap import cli
+from detmap.kernels import KERNELS, _numba, kernel, readonly
+
+ROOT = Path(__file__).parents[1]
+compiled = pytest.mark.compiled
+tricks = pytest.mark.skipif(_numba.is_plain(), reason="numba's own cache is in use")
+
+_SHAPES = "from typing import Any, NamedTuple\nclass Pair(NamedTuple):\n    {}: Any\n    {}: Any\n"
+_KERNEL = """
+import numpy as np, numba
+from detmap.kernels import kernel, readonly
+import shapes
+@{decorator}
+def first(pair):
+    return pair.x[0]
+pair = shapes.Pair(x=readonly([1], np.int64), y=readonly([2], np.int64))
+print(first(pair), *first.stats.cache_hits.values())
+"""
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """What a process needs that imports the modules in `tmp_path`, with numba's own folders."""
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+    kept = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "DETMAP_PLAIN_NUMBA")}
+    return {**kept, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "XDG_CACHE_HOME": str(tmp_path / "home")}
+
+
+def said(program, environment, **more):
+    """What a process prints that runs `program`."""
+    arguments = [sys.executable, "-c", program]
+    run = subprocess.run(arguments, env={**environment, **more}, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.split()
+
+
+def _swap_fields(tmp_path, environment, decorator, **more):
+    """What a kernel gives, twice and then once more after the fields of a named tuple in another file change places."""
+    (tmp_path / "fits.py").write_text(_KERNEL.format(decorator=decorator))
+    (tmp_path / "shapes.py").write_text(_SHAPES.format("x", "y"))
+    before = [said("import fits", environment, **more) for _ in range(2)]
+    (tmp_path / "shapes.py").write_text(_SHAPES.format("y", "x"))
+    return [*before, said("import fits", environment, **more)]
+
+
+@compiled
+def test_numbas_own_cache_reads_the_wrong_column_after_a_change_in_another_file(tmp_path, environment):
+    """The trap: once numba mends it, `detmap.kernels._numba` may lose its stamps."""
+    assert _swap_fields(tmp_path, environment, "numba.njit(cache=True)") == [["1"], ["1", "1"], ["2", "1"]]
+
+
+@compiled
+@pytest.mark.parametrize("plain", ["0", "1"])
+def test_a_kernel_is_compiled_anew_after_a_change_in_another_file(tmp_path, environment, plain):
+    """A kernel outside the package, with our cache and with numba's."""
+    seen = _swap_fields(tmp_path, environment, "kernel", DETMAP_PLAIN_NUMBA=plain)
+    assert seen == [["1"], ["1", "1"], ["1"]]
+
+
+@compiled
+@pytest.mark.parametrize("plain", ["0", "1"])
+def test_a_kernel_of_the_package_is_compiled_anew_after_a_change_in_another_file(tmp_path, environment, plain):
+    """In a copy of the package, `Cells` of the file of overlaps changes; the kernel that reads it is in another file."""
+    shutil.copytree(ROOT / "detmap", tmp_path / "detmap", ignore=shutil.ignore_patterns("__pycache__"))
+    home = tmp_path / "detmap" / "kernels"
+    (home / "shapes.py").write_text(_SHAPES.format("x", "y"))
+    program = _KERNEL.format(decorator="kernel").replace("import shapes", "from detmap.kernels import shapes")
+    (home / "fits.py").write_text(program)
+    settings = {**environment, "PYTHONPATH": str(tmp_path), "DETMAP_PLAIN_NUMBA": plain}
+    before = [said("import detmap.kernels.fits", settings) for _ in range(2)]
+    (home / "shapes.py").write_text(_SHAPES.format("y", "x"))
+    after = [said("import detmap.kernels.fits", settings) for _ in range(2)]
+    assert before + after == [["1"], ["1", "1"]] * 2
+    kept = [path for path in (home / "__pycache__").iterdir() if path.suffix in (".nbc", ".nbi")]
+    assert len(kept) == (1 if plain == "0" else 2), "what was compiled from the sources before is gone"
+
+
+_USES = """
+import numpy as np
+from detmap.kernels import kernel
+from elsewhere import limits
+from elsewhere.limits import TABLE, helper
+STEP = limits.STEP
+@kernel
+def total(x):
+    return helper(x) + STEP + limits.OTHER + TABLE[0]
+print(total(1), *total.stats.cache_hits.values())
+"""
+_LIMITS = """
+import numba, numpy as np
+{}
+TABLE = np.array([1000])
+@numba.njit
+def helper(x):
+    return x * 10000
+"""
+
+
+@compiled
+@tricks
+def test_the_stamp_of_a_plug_in_holds_what_it_uses_from_other_folders(tmp_path, environment):
+    """Constants, constants of a module, arrays and functions; what it does not use may change."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "__init__.py").touch()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "uses.py").write_text(_USES)
+    (tmp_path / "mine" / "__init__.py").touch()
+    seen = []
+    for text in ("STEP, OTHER = 1, 10", "STEP, OTHER = 1, 10", "STEP, OTHER = 2, 10", "STEP, OTHER = 2, 20"):
+        (tmp_path / "elsewhere" / "limits.py").write_text(_LIMITS.format(text))
+        (tmp_path / "elsewhere" / "unused.py").write_text(f"x = {len(seen)}")
+        seen.append(said("import mine.uses", environment))
+    assert seen == [["11011"], ["11011", "1"], ["11012"], ["11022"]]
+    assert len(list((tmp_path / "mine" / "__pycache__").glob("*.nbc"))) == 1, "stale files of a plug-in are pruned"
+
+
+def _double(array, out):
+    for i in range(array.size):
+        out[i] = 2 * array[i]
+
+
+def _doubled():
+    """How often a fresh kernel was found in the cache, after asserting that what it gives is right."""
+    function, out = kernel(_double), np.zeros(3, np.int64)
+    KERNELS.pop()
+    function(readonly([1, 2, 3], np.int64), out)
+    assert out.tolist() == [2, 4, 6]
+    return sum(function.stats.cache_hits.values())
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """The cache of kernels of this file, in a folder of its own."""
+    monkeypatch.setattr(_numba, "_said", [])
+    monkeypatch.setattr(_numba, "_folders", lambda home: (tmp_path / "kept",))
+    return tmp_path / "kept"
+
+
+@compiled
+@tricks
+def test_damage_at_any_offset_is_noticed_and_mended(own):
+    """Flipped bits, cuts, zeros, garbage, foreign pickles: the number is right, and the next process finds a good file."""
+    assert [_doubled(), _doubled()] == [0, 1]
+    (path,) = own.iterdir()
+    good, draw = path.read_bytes(), random.Random(5)
+    damaged = [b"", good[:-1], good + b"x", good[:16], good[: len(good) // 2], bytes(len(good)), b"\x80\x04K\x01."]
+    for _ in range(6):
+        at = draw.randrange(len(good))
+        damaged.append(good[:at] + bytes([good[at] ^ 1 << draw.randrange(8)]) + good[at + 1 :])
+        damaged.append(good[: draw.randrange(len(good))])
+    head = len(_numba._MAGIC) + _numba._DIGEST
+    for payload in (b"no pickle", b"\x80\x04K\x01.", b"\x80\x04)."):  # whole, but nothing that numba has written
+        damaged.append(good[:head] + _numba._checksum(payload) + payload)
+    for data in damaged:
+        path.write_bytes(data)
+        assert [_doubled(), _doubled()] == [0, 1]
+        assert [p.name for p in own.iterdir()] == [path.name]
+
+
+@compiled
+@tricks
+def test_no_single_byte_can_change_unnoticed(own):
+    """Every offset, without loading what was read."""
+    _doubled()
+    (path,) = own.iterdir()
+    good = path.read_bytes()
+    key = good[len(_numba._MAGIC) :][: _numba._DIGEST]
+    assert _numba._read(path, key) is not None
+    other = own / "other"
+    for at in range(0, len(good), 1 + len(good) // 3000):
+        other.write_bytes(good[:at] + bytes([good[at] ^ 64]) + good[at + 1 :])
+        assert _numba._read(other, key) is None, at
+    assert _numba._read(path, bytes(_numba._DIGEST)) is None, "a file that bears another's name"
+
+
+@compiled
+@tricks
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES, errno.EIO])
+def test_a_cache_that_cannot_be_written_is_said_once_and_scoring_goes_on(own, monkeypatch, number):
+    def fail(path, data):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(_numba, "_write", fail)
+    with pytest.warns(_numba.CacheWarning, match=os.strerror(number)) as caught:
+        assert [_doubled(), _doubled()] == [0, 0]
+    assert len(caught) == 1
+    assert "\n" not in str(caught[0].message)
+
+
+@compiled
+@tricks
+def test_a_disk_that_fills_while_a_file_is_written_leaves_nothing(own, monkeypatch):
+    write = Path.write_bytes
+
+    def half(path, data):
+        write(path, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", half)
+        with pytest.warns(_numba.CacheWarning):
+            assert _doubled() == 0
+    assert list(own.iterdir()) == []
+    assert [_doubled(), _doubled()] == [0, 1]
+
+
+@compiled
+@tricks
+def test_a_folder_that_cannot_be_written_is_read_all_the_same(own, monkeypatch):
+    """An image of a container is filled by its maker and then run by somebody else."""
+    assert _doubled() == 0
+    monkeypatch.setattr(_numba, "_write", lambda path, data: pytest.fail("nothing is to be written"))
+    assert _doubled() == 1
+
+
+def test_the_command_line_says_it_in_one_line_and_nothing_under_quiet(capsys, monkeypatch):
+    def convention(options):
+        warnings.warn("compiled kernels cannot be kept", _numba.CacheWarning, stacklevel=1)
+
+    monkeypatch.setattr("detmap.cli.rankings._conventions", convention)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert cli.main(["conventions"]) == 0
+    assert capsys.readouterr().err == "detmap: note: compiled kernels cannot be kept\n"
+
+
+@compiled
+def test_processes_that_compile_at_once_agree(tmp_path, environment):
+    (tmp_path / "fits.py").write_text(_KERNEL.format(decorator="kernel"))
+    (tmp_path / "shapes.py").write_text(_SHAPES.format("x", "y"))
+    arguments = [sys.executable, "-c", "import fits"]
+    started = [subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    assert {process.communicate()[0].split()[0] for process in started} == {"1"}
+    assert said("import fits", environment) == ["1", "1"]
+    assert not [path for path in (tmp_path / "__pycache__").iterdir() if ".tmp" in path.name]
+
+
+def test_what_is_stale_is_pruned_and_what_others_wrote_is_not(tmp_path):
+    now, then = "0" * 16, "f" * 16
+    stale = [
+        f"matching.match-{then}-{'1' * 24}.nbc",
+        f"gone.gone-{then}-{'1' * 24}.nbc",
+        "matching.match-100.py311.nbi",
+    ]
+    stale += ["matching.match-100.py311.1.nbc", f"matching.match_{then}_x-100.py311.1.nbc"]
+    left = [
+        f"matching.match-{now}-{'1' * 24}.nbc.0123456789abcdef.tmp",
+        "matching.match-100.py311.nbi.tmp.0123456789abcdef",
+    ]
+    good = [f"matching.match-{now}-{'1' * 24}.nbc", f"matching.match_{now}_x-100.py311.nbi", "overlap.cpython-311.pyc"]
+    for name in (*stale, *left, *good):
+        (tmp_path / name).touch()
+    _numba._prune(tmp_path, now, "matching.other")
+    assert len(list(tmp_path.iterdir())) == len(stale + left + good), "a plug-in prunes its own files alone"
+    _numba._prune(tmp_path, now, None)
+    assert {path.name for path in tmp_path.iterdir()} == {*left, *good}, "another process may be writing those"
+    for name in left:
+        os.utime(tmp_path / name, (time.time() - 7200,) * 2)
+    _numba._prune(tmp_path, now, None)
+    assert {path.name for path in tmp_path.iterdir()} == {*good}
+
+
+def test_very_many_files_of_a_kernel_are_cut_to_the_newest(tmp_path):
+    names = [f"matching.match-{'0' * 16}-{i:024x}.nbc" for i in range(_numba._MOST + 5)]
+    for age, name in enumerate(names):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (time.time() - 100 * age,) * 2)
+    _numba._prune(tmp_path, "0" * 16, None)
+    assert {path.name for path in tmp_path.iterdir()} == set(names[: _numba._MOST])
+
+
+@compiled
+@tricks
+def test_code_with_checked_indices_is_kept_apart(tmp_path, environment):
+    """Settings of numba that change the machine code are part of what a file is found by."""
+    (tmp_path / "reads.py").write_text(
+        "import numpy as np\nfrom detmap.kernels import kernel\n@kernel\ndef read(a, i):\n    return a[i]\n"
+        "print(read(np.zeros(9)[:2], 1))\n"
+        "try:\n    read(np.zeros(9)[:2], 5)\nexcept IndexError:\n    print('checked')\n"
+    )
+    plain, checked = {**environment, "NUMBA_BOUNDSCHECK": "0"}, {**environment, "NUMBA_BOUNDSCHECK": "1"}
+    assert [said("import reads", kind) for kind in (plain, checked, plain)] == [["0.0"], ["0.0", "checked"], ["0.0"]]
+    assert len(list((tmp_path / "__pycache__").glob("*.nbc"))) == 2
+
+
+_COUNTS = """
+import warnings, sys
+warnings.simplefilter("ignore")
+import numba, numpy as np
+{}
+from detmap.kernels import _numba, matching, readonly, KERNELS
+out = np.zeros((2, 64), np.int64)
+matching.count_bits(readonly([0, 1, 3], np.int64), readonly([[3], [1], [5]], np.uint64), out)
+assert out[:, :3].tolist() == [[1, 1, 0], [2, 0, 1]], out
+print(_numba.is_plain())
+"""
+_NAMES = [
+    "numba.core.compiler.CompileResult._reduce",
+    "numba.core.compiler.CompileResult._rebuild",
+    "numba.core.serialize.dumps",
+    "numba.core.codegen.CPUCodegen.magic_tuple",
+    "numba.core.runtime._nrt_python.c_helpers",
+    "llvmlite.binding.add_symbol",
+    "numba.core.cpu.CPUTargetOptions.forceinline",
+]
+
+
+@compiled
+@pytest.mark.parametrize("name", _NAMES)
+def test_without_a_private_name_kernels_still_score(tmp_path, environment, name):
+    """Removed in numba itself, before anything of detmap is imported: twice, so that the cache is read as well."""
+    owner, _, gone = name.rpartition(".")
+    remove = f"import llvmlite.binding, numba.core.cpu, numba.core.codegen, numba.core.runtime._nrt_python\ndel {name}"
+    if gone == "forceinline":  # taken up by the class's own making: what is left is that nobody finds it
+        remove = remove.replace("del", "#").replace("import", f"import numba.core.cpu; {owner} = object\nimport", 1)
+    if gone in ("c_helpers", "add_symbol", "dumps"):  # numba itself needs these, but not where detmap looks them up
+        remove = f"import numba.core.cpu, numba.core.runtime._nrt_python\nnumba.njit(lambda: np.zeros(3))()\n{remove}"
+    for _ in range(2):
+        plain = said(_COUNTS.format(remove), environment, NUMBA_CACHE_DIR=str(tmp_path))
+        assert plain == [str(gone != "forceinline" or _numba.is_plain())]
+
+
+@compiled
+@pytest.mark.parametrize(("version", "plain"), [((0, 59), True), ((0, 60), False), ((0, 68), False), ((0, 69), True)])
+def test_private_names_are_used_in_known_versions_alone(monkeypatch, version, plain):
+    monkeypatch.delenv("DETMAP_PLAIN_NUMBA", raising=False)
+    monkeypatch.setattr("numba.version_info", type("Version", (), {"short": version}))
+    assert _numba.is_plain.__wrapped__() is plain
+    monkeypatch.setenv("DETMAP_PLAIN_NUMBA", "1")
+    assert _numba.is_plain.__wrapped__() is True
+
+
+@compiled
+def test_damage_and_a_full_disk_with_numbas_own_cache(tmp_path, environment):
+    """An index that is cut, empty or garbage, or names a file that is not there; a folder that cannot be written."""
+    settings = {**environment, "DETMAP_PLAIN_NUMBA": "1", "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    run = functools.partial(said, _COUNTS.format(""), settings)
+    run()
+    for suffix, change in (("nbi", lambda d: d[:20]), ("nbi", lambda d: b""), ("nbc", lambda d: d[:99]), ("nbc", None)):
+        (path,) = (tmp_path / "kept").rglob(f"*.{suffix}")
+        if change is None:
+            path.unlink()
+        else:
+            path.write_bytes(change(path.read_bytes()))
+        assert run() == ["True"]
+    assert _said_by_full_disk(environment) == [1]
+
+
+def _said_by_full_disk(environment):
+    program = """
+import warnings, errno
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    from numba.core.caching import IndexDataCacheFile
+    def full(*_): raise OSError(errno.ENOSPC, "No space left on device")
+    IndexDataCacheFile.save = full
+    import numpy as np
+    from detmap.kernels import kernel
+    for i in range(2):
+        function = kernel(lambda x: x + 1)
+        assert function(1) == 2
+print(len(caught))
+"""
+    path = Path(environment["PYTHONPATH"].split(os.pathsep)[0], "full.py")
+    path.write_text(program)
+    return [int(n) for n in said("import full", environment, DETMAP_PLAIN_NUMBA="1")]
+
+
+def _all_kernels():
+    for module in pkgutil.iter_modules(detmap.kernels.__path__):
+        importlib.import_module(f"detmap.kernels.{module.name}")
+    home = detmap.kernels.__name__ + "."
+    return [function for function in KERNELS if function.__module__.startswith(home)]
+
+
+@compiled
+@tricks
+def test_warm_compiles_every_kernel_and_nothing_is_compiled_later(tmp_path, environment):
+    """After `detmap warm` each kernel has a file, and files small and large of every command add none."""
+    warm = subprocess.run(
+        [sys.executable, "-m", "detmap", "warm"], capture_output=True, text=True, check=True, env=dict(os.environ)
+    )
+    assert warm.stderr == ""
+    count, _, folder = warm.stdout.partition("\n")
+    home = Path(folder.strip())
+    assert home == Path(KERNELS[0]._cache.cache_path)
+    assert [function for function in _all_kernels() if not _numba.is_kept(function)] == [], "add it to cli/workload.py"
+    assert int(count.split()[0]) >= 40
+    copied = tmp_path / "kept" / _numba._folder_name(Path(detmap.kernels.__file__).parent)
+    shutil.copytree(home, copied, ignore=shutil.ignore_patterns("*.pyc", "*.nbi", "*.tmp"))
+    before = sorted(path.name for path in copied.iterdir())
+    for arguments in _commands(tmp_path):
+        run = subprocess.run(
+            [sys.executable, "-m", "detmap", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**environment, "NUMBA_CACHE_DIR": str(tmp_path / "kept")},
+        )
+        assert (run.returncode, run.stderr) == (0, ""), arguments
+        new = {path.name for path in copied.iterdir()} - set(before)
+        assert not new, f"{arguments[0]} compiled {new}"
+
+
+def _commands(folder):
+    """Every command on files of its own: below and above the size from which files are scanned."""
+    draw = np.random.default_rng(3)
+    fixtures = ROOT / "fixtures" / "coco"
+    coco = (fixtures / "ground_truth.json", fixtures / "detections.json")
+    yield ("eval", *coco, "--per-class")
+    yield ("eval", *coco, "--bootstrap", "3", "--bca", "--protocol", "voc2007")
+    yield ("compare", coco[0], coco[1], coco[1], "--bootstrap", "3")
+    results = json.loads(coco[1].read_bytes())
+    (folder / "large.json").write_text(json.dumps(results * (1 + (1 << 20) // coco[1].stat().st_size)))
+    truth = json.loads(coco[0].read_bytes())
+    truth["annotations"] = [{**row, "note": "x" * 5000} for row in truth["annotations"]]
+    (folder / "truth.json").write_text(json.dumps(truth))
+    yield ("eval", folder / "truth.json", folder / "large.json")
+    for lines in (20, 40_000):
+        with open(folder / f"{lines}.run", "w") as run, open(folder / f"{lines}.qrels", "w") as qrels:
+            for i in range(lines):
+                run.write(f"q{i % 10} Q0 document{i} {i} {draw.random()} x\n")
+                qrels.write(f"q{i % 10} 0 document{i} {i % 3}\n")
+        yield ("trec", folder / f"{lines}.qrels", folder / f"{lines}.run", "--per-query")
+    ids, cameras = draw.integers(0, 3, 30), draw.integers(0, 2, 30)
+    labels = {"query_ids": ids[:9], "gallery_ids": ids, "query_cameras": cameras[:9], "gallery_cameras": cameras}
+    features = draw.random((30, 8), np.float32)
+    np.savez(folder / "features.npz", query_features=features[:9], gallery_features=features, **labels)
+    np.savez(folder / "distances.npz", distances=draw.random((9, 30), np.float32), **labels)
+    for convention in ("reid", "cuhk03", "torchmetrics"):
+        yield ("reid", folder / "features.npz", "--convention", convention)
+        yield ("reid", folder / "distances.npz", "--convention", convention)
+    codes = draw.integers(0, 2, (30, 16))
+    np.savez(folder / "codes.npz", query_codes=codes[:9], gallery_codes=codes, query_labels=ids[:9], gallery_labels=ids)
+    yield ("hashing", folder / "codes.npz")
+
+
+def test_warm_refuses_a_processor_that_does_not_exist_and_a_folder_that_cannot_be_written(tmp_path, environment):
+    (tmp_path / "file").touch()
+    for arguments, more, line in (
+        (["--cpu", "pentium99"], {}, "--cpu 'pentium99': LLVM knows no such processor"),
+        ([], {"NUMBA_CACHE_DIR": str(tmp_path / "file" / "x")}, "compiled kernels cannot be kept in "),
+    ):
+        run = subprocess.run(
+            [sys.executable, "-m", "detmap", "warm", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**environment, **more},
+        )
+        assert (run.returncode, run.stdout) == (2, "")
+        assert run.stderr.startswith(f"detmap: error: {line}")
+        assert run.stderr.count("\n") == 1

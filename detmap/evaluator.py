@@ -12,11 +12,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.boxes import BoxFormat
 from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
 from detmap.kernels import readonly
 from detmap.protocols import AreaRanges, Protocol, resolve
-from detmap.tables import BoxFormat, Detections, GroundTruth, index_ids
+from detmap.tables import Detections, GroundTruth, index_ids
 from detmap.tally import Tally, seal, unseal
 
 #: Images are matched when so many wait, or so many boxes.

@@ -320,7 +320,7 @@ def _match_cells(
     def miss(begin: int, end: int) -> None:
         areas = np.empty(end - begin)
         overlap.box_areas(detections, begin, end, areas)
-        if protocol.inclusive_pixels:  # VOC knows no areas: a box of negative size counts like any other
+        if protocol.matching == "best":  # VOC's rule knows no areas: a box of negative size counts like any other miss
             np.maximum(areas, 0.0, out=areas)
         matching.mark_misses(readonly(areas, np.float64), ranges, thresholds.size, begin, end, hit, ignored)
 

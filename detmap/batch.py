@@ -412,13 +412,7 @@ class _Options:
     level: float
 
     def read(self, path: str, ground_truth: GroundTruth) -> Detections:
-        return files.read_detections(
-            path,
-            ground_truth,
-            self.unknown_images,
-            invalid_boxes=self.invalid_boxes,
-            missing_classes=self.missing_classes,
-        )
+        return files.read_detections(path, ground_truth, self.unknown_images, self.invalid_boxes, self.missing_classes)
 
     def key(self, ground_truth: str, content: str) -> str:
         made = [self.replicates, self.seed, self.bca, self.level] if self.replicates else []

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from detmap.boxes import INVALID_BOXES, BoxFormat, InvalidBoxes
 from detmap.boxes import areas as box_areas
-from detmap.columns import array, flags, identifiers, numbers
+from detmap.columns import array, flags, identifiers, numbers, plain
 from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
 from detmap.kernels import readonly
@@ -236,8 +236,9 @@ class Evaluator:
                 if value not in self._names:
                     problem = "is not among the categories"
                     raise InputError(problem, source="targets", record=f"image {i}", field="labels", value=value)
-        areas = np.full(count, np.nan)
-        if "area" in target:
+        if "area" not in target:
+            areas = np.full(count, np.nan)
+        else:
             areas = _column(target, "area", count, "targets", i)
             good = (areas >= 0) & (areas < np.inf)
             if not good.all():
@@ -546,6 +547,9 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
 
 def _ids(image_ids: Any, alone: bool) -> list[Any]:
     """Return image ids as Python's own integers or strings; the one of an image `alone` need not be in a list."""
+    quick = plain(image_ids, np.int64)
+    if quick is not None and quick.ndim == 1:
+        return list(quick.tolist())
     if alone and isinstance(image_ids, str | bytes | int | float):
         image_ids = [image_ids]
     elif alone and getattr(image_ids, "ndim", 1) == 0:
@@ -560,10 +564,18 @@ def _field(record: Mapping[str, Any], name: str, source: str, i: int) -> Any:
         raise InputError(f"there is no {name!r}", source=source, record=f"image {i}", field=name) from None
 
 
+_DTYPES: dict[Any, type[np.float64 | np.int64 | np.bool_]] = {
+    numbers: np.float64,
+    identifiers: np.int64,
+    flags: np.bool_,
+}
+
+
 def _own(value: Any, source: str, name: str, i: int, read: Callable[..., Any] = numbers) -> Any:
     """Return a copy: the caller may fill the array anew before it is looked at."""
-    if type(value) is np.ndarray and value.dtype == np.float64 and read is numbers:
-        return value.copy()
+    quick = plain(value, _DTYPES[read])
+    if quick is not None:
+        return quick
     column = read(value, source=source, field=name, record=f"image {i}")
     return column if isinstance(value, list | tuple) else column.copy()
 
@@ -586,8 +598,6 @@ def _column(
 
 def _labels(record: Mapping[str, Any], count: int, source: str, i: int) -> NDArray[Any]:
     labels = _field(record, "labels", source, i)
-    if type(labels) is np.ndarray and labels.dtype == np.int64 and labels.shape == (count,):
-        return np.array(labels)
     if count == 0 and array(labels).size == 0:
         return np.empty(0, np.int64)
     column: NDArray[Any] = _column(record, "labels", count, source, i, identifiers)

@@ -55,7 +55,6 @@ def read_detections(
     path: str | os.PathLike[str],
     ground_truth: GroundTruth,
     unknown_images: Literal["error", "ignore"] = "error",
-    *,
     invalid_boxes: InvalidBoxes = "error",
     missing_classes: MissingClasses = "zero",
 ) -> Detections:

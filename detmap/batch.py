@@ -30,6 +30,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from detmap import __version__, parallel, report, results
+from detmap.boxes import InvalidBoxes
 from detmap.detection import DetectionResult, match
 from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, shorten
 from detmap.formats import files
@@ -37,7 +38,7 @@ from detmap.kernels import readonly
 from detmap.protocols import Protocol, resolve
 from detmap.results import Result, without_nan
 from detmap.statistics import Bootstrap, Comparison, bootstrap
-from detmap.tables import NOTICES, Detections, GroundTruth, locate
+from detmap.tables import NOTICES, Detections, GroundTruth, MissingClasses, locate
 from detmap.tally import Tally
 from detmap.writing import write_atomically
 
@@ -401,14 +402,20 @@ class _Options:
 
     protocol: Protocol
     unknown_images: Unknown
+    invalid_boxes: InvalidBoxes
+    missing_classes: MissingClasses
     replicates: int
     seed: int
     bca: bool
     level: float
 
+    def read(self, path: str, ground_truth: GroundTruth) -> Detections:
+        return files.read_detections(path, ground_truth, self.unknown_images, self.invalid_boxes, self.missing_classes)
+
     def key(self, ground_truth: str, content: str) -> str:
         made = [self.replicates, self.seed, self.bca, self.level] if self.replicates else []
-        parts = [__version__, ground_truth, content, self.protocol.to_dict(), self.unknown_images, made]
+        parts: list[Any] = [__version__, ground_truth, content, self.protocol.to_dict()]
+        parts += [self.unknown_images, self.invalid_boxes, self.missing_classes, made]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -424,7 +431,7 @@ def _score(
             return key, None
         identity = {"key": key, "content": f"sha256:{content}"}
     # Not held here, so that `match` can let the detections go before it ranks.
-    tally = match(ground_truth, files.read_detections(path, ground_truth, options.unknown_images), options.protocol)
+    tally = match(ground_truth, options.read(path, ground_truth), options.protocol)
     result = DetectionResult(tally)
     document = {**identity, **result.to_dict()}
     if options.replicates:
@@ -445,6 +452,8 @@ def score(
     protocol: str | Protocol = "coco",
     *,
     unknown_images: Unknown = "error",
+    invalid_boxes: InvalidBoxes = "error",
+    missing_classes: MissingClasses = "zero",
     replicates: int = 0,
     seed: int = 0,
     bca: bool = False,
@@ -466,6 +475,10 @@ def score(
         As in `detmap.evaluate`.
     unknown_images : {"error", "ignore"}
         As in `detmap.read_coco_results`.
+    invalid_boxes : {"error", "miss", "drop"}
+        As in `detmap.read_coco_results`, and for ground truth that is read here.
+    missing_classes : {"zero", "error", "skip"}
+        As in `detmap.read_voc_results`.
     replicates, seed, bca, level
         Of the bootstrap over images, see `detmap.statistics.bootstrap`; none by default.
     out : path, optional
@@ -489,8 +502,8 @@ def score(
         For ground truth, options or an `out` that cannot be used; never for a file of predictions.
     """
     entries = find(predictions)
-    decided = _Options(resolve(protocol), unknown_images, replicates, seed, bca, level)
-    truth = ground_truth if isinstance(ground_truth, GroundTruth) else files.read_ground_truth(ground_truth)
+    decided = _Options(resolve(protocol), unknown_images, invalid_boxes, missing_classes, replicates, seed, bca, level)
+    truth = _truth(ground_truth, invalid_boxes)
     folder = None if out is None else _folder(Path(out) / "results")
     done = _documents(folder) if folder is not None and resume else {}
     return _score_all(truth, entries, decided, folder, done, executor, threads)
@@ -725,12 +738,18 @@ class _Shard:
     tally: Tally
 
 
-def _match_shard(ground_truth: GroundTruth, path: str, protocol: Protocol, unknown_images: Unknown) -> _Shard:
+def _truth(ground_truth: GroundTruth | PathLike, invalid_boxes: InvalidBoxes) -> GroundTruth:
+    if isinstance(ground_truth, GroundTruth):
+        return ground_truth
+    return files.read_ground_truth(ground_truth, invalid_boxes=invalid_boxes)
+
+
+def _match_shard(ground_truth: GroundTruth, path: str, options: _Options) -> _Shard:
     """Return the tally of the images that a shard has detections on."""
     content = _content(path)
-    detections = files.read_detections(path, ground_truth, unknown_images)
+    detections = options.read(path, ground_truth)
     images = detections.images.values
-    tally = match(ground_truth, detections, protocol, image_ids=images)
+    tally = match(ground_truth, detections, options.protocol, image_ids=images)
     notices = {
         code: count - ground_truth.notices.get(code, 0) for code, count in tally.notices.items()
     }  # once is enough
@@ -743,6 +762,8 @@ def evaluate_shards(
     protocol: str | Protocol = "coco",
     *,
     unknown_images: Unknown = "error",
+    invalid_boxes: InvalidBoxes = "error",
+    missing_classes: MissingClasses = "zero",
     executor: Executor | None = None,
     threads: int | None = None,
 ) -> DetectionResult:
@@ -752,23 +773,30 @@ def evaluate_shards(
     ----------
     shards : iterable of path
         Files, patterns and folders, see `find`. All detections of an image are in one of them.
-    ground_truth, protocol, unknown_images, executor, threads
+    missing_classes : {"zero", "error"}
+        As in `detmap.read_voc_results`, of every shard. Classes cannot be skipped: shards are of the same classes.
+    ground_truth, protocol, unknown_images, invalid_boxes, executor, threads
         See `score`.
 
     Raises
     ------
+    OptionError
+        Where classes are to be skipped.
     InputError
         Where a shard cannot be read, is given twice, or shares an image with another: names both.
     """
+    if missing_classes == "skip":
+        raise OptionError("missing_classes='skip' does not go with shards, which are of the same classes")
     paths = [entry.path for entry in find(shards)]
     decided = resolve(protocol)
-    truth = ground_truth if isinstance(ground_truth, GroundTruth) else files.read_ground_truth(ground_truth)
+    truth = _truth(ground_truth, invalid_boxes)
+    options = _Options(decided, unknown_images, invalid_boxes, missing_classes, 0, 0, False, 0.95)
     images = truth.images.values
     owner = np.full(images.size, -1, np.int32)
     contents: dict[str, int] = {}
     counts: Counter[str] = Counter()
     tree = _Tree(len(paths))
-    arguments = [(path, decided, unknown_images) for path in paths]
+    arguments = [(path, options) for path in paths]
     with closing(_dispatch(executor, threads, truth, _match_shard, arguments)) as outcomes:
         for i, outcome in outcomes:
             if isinstance(outcome, BaseException):

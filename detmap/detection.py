@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import parallel
+from detmap import mismatches, parallel
 from detmap.errors import InputError, OptionError
 from detmap.hits import Curve, best_f1
 from detmap.kernels import allocate, matching, overlap, readonly, sorting
+from detmap.naming import distinct_names, metric_table
 from detmap.protocols import UNLIMITED, AreaRanges, Protocol, resolve
 from detmap.results import Result
 from detmap.tables import Detections, GroundTruth, Ids, check_pair, locate, select
@@ -195,10 +196,17 @@ def _match(
     """Return the tally with its detections image by image; a function of its own, so that all it needed is gone after it."""
     detections = detections.on_images_of(ground_truth)
     notices = {**ground_truth.notices}
-    for code, count in detections.notices.items():
-        notices[code] = notices.get(code, 0) + count
+    missing = mismatches.classes_without_results(ground_truth, detections)
+    for more in (
+        detections.notices,
+        mismatches.notices_of_classes(missing, detections),
+        mismatches.notices_of_units(ground_truth, detections),
+    ):
+        for code, count in more.items():
+            notices[code] = notices.get(code, 0) + count
+    skipped = list(missing) if detections.missing_classes == "skip" else []
     images, image_of = _selection(ground_truth.images, image_ids, "image_ids")
-    categories, category_of = _selection(ground_truth.categories, category_ids, "category_ids")
+    categories, category_of = _selection(ground_truth.categories, category_ids, "category_ids", skipped)
 
     det_image = _translate(detections.images, ground_truth.images.values)
     det_category = _translate(detections.categories, ground_truth.categories.values)
@@ -213,7 +221,7 @@ def _match(
             )
     if image_ids is not None:
         det_image = image_of[det_image]
-    if category_ids is not None:
+    if category_ids is not None or skipped:
         det_category = np.where(det_category >= 0, category_of[det_category], -1).astype(np.int32)
     merged = not protocol.use_categories
     truth = _Side.of(
@@ -275,11 +283,12 @@ def _match(
     )
 
 
-def _selection(ids: Ids, wanted: Any, what: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the selected ids and, for each id there is, its place among them (-1 where left out)."""
-    if wanted is None:
+def _selection(ids: Ids, wanted: Any, what: str, skipped: Sequence[Any] = ()) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the selected ids but for the skipped and, for each id there is, its place among them (-1 where left out)."""
+    if wanted is None and not skipped:
         return ids.values, np.arange(ids.values.size, dtype=np.int32)
-    mask = select(wanted, ids.values, what)
+    mask = np.ones(ids.values.size, np.bool_) if wanted is None else select(wanted, ids.values, what)
+    mask &= ~np.isin(ids.values, skipped)
     place = np.where(mask, np.cumsum(mask) - 1, -1).astype(np.int32)
     return readonly(ids.values[mask], ids.values.dtype), place
 
@@ -314,6 +323,8 @@ def _match_cells(
     def miss(begin: int, end: int) -> None:
         areas = np.empty(end - begin)
         overlap.box_areas(detections, begin, end, areas)
+        if protocol.matching == "best":  # VOC's rule knows no areas: a box of negative size counts like any other miss
+            np.maximum(areas, 0.0, out=areas)
         matching.mark_misses(readonly(areas, np.float64), ranges, thresholds.size, begin, end, hit, ignored)
 
     def pair(begin: int, end: int) -> None:
@@ -384,7 +395,7 @@ class DetectionResult(Result):
     def __init__(self, tally: Tally, *, threads: int | None = None) -> None:
         self.tally = tally.in_ranking_order(threads)
         self._accumulate(threads)
-        super().__init__({name: self._mean(*row) for name, row in _metric_table(self.protocol, self.categories)})
+        super().__init__({name: self._mean(*row) for name, row in metric_table(self.protocol, self.categories)})
 
     @property
     def protocol(self) -> Protocol:
@@ -603,10 +614,13 @@ class DetectionResult(Result):
         protocol, rows = self.protocol, []
         low, high = (f"{round(end(protocol.iou_thresholds), 9):g}" for end in (min, max))
         every = low if low == high else f"{low}:{high}"
-        for name, (kind, iou, area, cap, category) in _metric_table(protocol, self.categories):
+        table = metric_table(protocol, self.categories)
+        of_all = {name for name, (*_, category) in table if category is None}
+        classes = distinct_names(self.categories)
+        for name, (kind, iou, area, cap, category) in table:
             most = protocol.max_dets[cap]
             row = {
-                "metric": name if category is None else self.categories[category][1],
+                "metric": name if category is None or classes[category] in of_all else classes[category],
                 "value": self[name],
                 "mean of": {"AP": "precision", "AR": "recall"}[kind],
                 "IoU": every if iou is None else f"{iou:g}",
@@ -670,28 +684,3 @@ class DetectionResult(Result):
 
 def _copied(value: Any) -> Any:
     return value.copy() if isinstance(value, list | dict) else value
-
-
-_Row = tuple[str, float | None, int, int, int | None]
-
-
-def _metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> list[tuple[str, _Row]]:
-    """Return the metrics of a protocol: name and (kind, IoU threshold, area range, cap, category)."""
-    last = len(protocol.max_dets) - 1
-    areas = [(f"_{name}" if a else "", a) for a, (name, _, _) in enumerate(protocol.area_ranges)]
-    if protocol.per_class_metrics:
-        table: list[tuple[str, _Row]] = [(f"mAP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas]
-        names = [name for _, name in categories]
-        for k, (key, name) in enumerate(categories):
-            own = name if names.count(name) == 1 else f"{name}_{key}"  # two ids may share a name
-            table.append((f"AP_{own}", ("AP", None, 0, last, k)))
-        return table
-    caps = [(f"AR_{cap}" if cap < UNLIMITED else "AR", m) for m, cap in enumerate(protocol.max_dets)]
-    return [
-        ("AP", ("AP", None, 0, last, None)),
-        ("AP50", ("AP", 0.5, 0, last, None)),
-        ("AP75", ("AP", 0.75, 0, last, None)),
-        *((f"AP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas[1:]),
-        *((name, ("AR", None, 0, m, None)) for name, m in caps),
-        *((f"AR{suffix}", ("AR", None, a, last, None)) for suffix, a in areas[1:]),
-    ]

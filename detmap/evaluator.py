@@ -12,11 +12,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.boxes import INVALID_BOXES, BoxFormat, InvalidBoxes
+from detmap.boxes import areas as box_areas
+from detmap.columns import array, flags, identifiers, numbers, plain
 from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
 from detmap.kernels import readonly
 from detmap.protocols import AreaRanges, Protocol, resolve
-from detmap.tables import BoxFormat, Detections, GroundTruth, index_ids
+from detmap.tables import Detections, GroundTruth, index_ids
 from detmap.tally import Tally, seal, unseal
 
 #: Images are matched when so many wait, or so many boxes.
@@ -34,6 +37,7 @@ class _Image(NamedTuple):
     areas: NDArray[np.float64]  # NaN: of the box
     crowd: NDArray[np.bool_]
     difficult: NDArray[np.bool_]
+    dropped: int  # boxes
 
 
 class Evaluator:
@@ -49,6 +53,8 @@ class Evaluator:
         Of predictions and targets: two corners, near corner and size, or centre and size.
     duplicates : {"error", "first"}
         What to do with an image that is seen twice. Samplers that pad the last batch need ``"first"``.
+    invalid_boxes : {"error", "miss", "drop"}
+        What becomes of boxes of negative width or height, see `Detections.from_arrays` and `GroundTruth.from_arrays`.
     iou_thresholds, recall_thresholds, area_ranges, max_dets, use_categories
         See `detmap.evaluate`.
     threads : int, optional
@@ -77,6 +83,7 @@ class Evaluator:
         categories: Sequence[int] | Sequence[str] | Mapping[Any, str] | None = None,
         box_format: BoxFormat = "xyxy",
         duplicates: Literal["error", "first"] = "error",
+        invalid_boxes: InvalidBoxes = "error",
         iou_thresholds: str | float | Iterable[float] | None = None,
         recall_thresholds: str | float | Iterable[float] | None = None,
         area_ranges: AreaRanges | None = None,
@@ -96,7 +103,10 @@ class Evaluator:
             raise OptionError(f"box_format must be xyxy, xywh or cxcywh, not {box_format!r}")
         if duplicates not in ("error", "first"):
             raise OptionError(f"duplicates must be 'error' or 'first', not {duplicates!r}")
+        if invalid_boxes not in INVALID_BOXES:
+            raise OptionError(f"invalid_boxes must be 'error', 'miss' or 'drop', not {invalid_boxes!r}")
         self.box_format: BoxFormat = box_format
+        self.invalid_boxes: InvalidBoxes = invalid_boxes
         self.duplicates = duplicates
         self.threads = threads
         self._names: dict[Any, str] | None = None
@@ -206,12 +216,19 @@ class Evaluator:
         self._label_kind = next(iter(labels), None)
 
     def _read(self, prediction: Mapping[str, Any], target: Mapping[str, Any], i: int) -> _Image:
-        boxes = self._read_boxes(prediction, "predictions", i)
-        scores = _column(prediction, "scores", len(boxes), np.float64, "predictions", i)
+        boxes, kept = self._read_boxes(prediction, "predictions", i)
+        scores = _column(prediction, "scores", len(boxes), "predictions", i)
         if np.isnan(scores).any():
-            raise InputError("a score must be a number", source="predictions", record=f"image {i}", field="scores")
+            raise InputError(
+                "a score must be a number",
+                source="predictions",
+                record=f"image {i}",
+                field=f"scores[{int(np.argmax(np.isnan(scores)))}]",
+                value=float("nan"),
+                remedy="leave out the detection: NaN has no place in a ranking",
+            )
         labels = _labels(prediction, len(boxes), "predictions", i)
-        true_boxes = self._read_boxes(target, "targets", i)
+        true_boxes, true_kept = self._read_boxes(target, "targets", i)
         count = len(true_boxes)
         true_labels = _labels(target, count, "targets", i)
         if self._names is not None:
@@ -219,58 +236,88 @@ class Evaluator:
                 if value not in self._names:
                     problem = "is not among the categories"
                     raise InputError(problem, source="targets", record=f"image {i}", field="labels", value=value)
-        areas = _column(target, "area", count, np.float64, "targets", i, np.nan)
-        if "area" in target and not ((areas >= 0) & (areas < np.inf)).all():
-            raise InputError(
-                "an area must be a finite number of 0 or more", source="targets", record=f"image {i}", field="area"
-            )
-        crowd = _column(target, "iscrowd", count, np.bool_, "targets", i, False)
-        difficult = _column(target, "difficult", count, np.bool_, "targets", i, False)
-        return _Image(boxes, scores, labels, true_boxes, true_labels, areas, crowd, difficult)
+        if "area" not in target:
+            areas = np.full(count, np.nan)
+        else:
+            areas = _column(target, "area", count, "targets", i)
+            good = (areas >= 0) & (areas < np.inf)
+            if not good.all():
+                bad = int(np.argmin(good))
+                raise InputError(
+                    "an area must be a finite number of 0 or more",
+                    source="targets",
+                    record=f"image {i}",
+                    field=f"area[{bad}]",
+                    value=float(areas[bad]),
+                    remedy="leave out the areas: they are width times height then",
+                )
+        crowd, difficult = (
+            _column(target, name, count, "targets", i, flags) if name in target else np.zeros(count, np.bool_)
+            for name in ("iscrowd", "difficult")
+        )
+        image = _Image(boxes, scores, labels, true_boxes, true_labels, areas, crowd, difficult, 0)
+        return image if kept is None and true_kept is None else _without(image, kept, true_kept)
 
-    def _read_boxes(self, record: Mapping[str, Any], source: str, i: int) -> NDArray[np.float64]:
-        boxes = _numbers(_field(record, "boxes", source, i), np.float64, source, "boxes", i)
+    def _read_boxes(
+        self, record: Mapping[str, Any], source: str, i: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+        """Return boxes, and which of them are not to be dropped; None is all."""
+        boxes = _own(_field(record, "boxes", source, i), source, "boxes", i)
         if boxes.size == 0:
-            return np.empty((0, 4))
+            return np.empty((0, 4)), None
         if boxes.ndim != 2 or boxes.shape[1] != 4:
             raise InputError(
                 f"shape {boxes.shape} where n x 4 was expected", source=source, record=f"image {i}", field="boxes"
             )
         sizes = boxes[:, 2:] - boxes[:, :2] if self.box_format == "xyxy" else boxes[:, 2:]
-        if not (sizes >= 0).all() or not np.isfinite(boxes).all():
-            bad = int(np.argmin((sizes >= 0).all(axis=1) & np.isfinite(boxes).all(axis=1)))
-            raise InputError(
-                "a box must be four finite numbers of no negative size",
-                source=source,
-                record=f"image {i}",
-                field=f"boxes[{bad}]",
-                value=boxes[bad].tolist(),
-                remedy=f"are they {self.box_format}? Say so with box_format",
-            )
-        return boxes
+        if (sizes >= 0).all() and np.isfinite(boxes).all():
+            return boxes, None
+        finite = np.isfinite(boxes).all(axis=1)
+        good = finite & ((sizes >= 0).all(axis=1) | (self.invalid_boxes == "miss"))
+        if self.invalid_boxes == "drop" or good.all():
+            return boxes, None if good.all() else good
+        bad = int(np.argmin(good))
+        more = f", here and in {len(good) - int(good.sum()) - 1} more of the image" if (~good).sum() > 1 else ""
+        raise InputError(
+            "a box must be four finite numbers of no negative size" + more,
+            source=source,
+            record=f"image {i}",
+            field=f"boxes[{bad}]",
+            value=boxes[bad].tolist(),
+            remedy=f"are they {self.box_format}? Say so with box_format. Otherwise invalid_boxes="
+            + (
+                "'miss' lets such boxes match nothing, 'drop' leaves them out"
+                if finite.all()
+                else "'drop' leaves them out"
+            ),
+        )
 
     def _match(self) -> None:
         """Turn the images that wait into a tally."""
         if not self._waiting:
             return
         ids, images = list(self._waiting), list(self._waiting.values())
-        joined = _Image(*(np.concatenate(column) for column in zip(*images, strict=True)))
+        *columns, dropped = zip(*images, strict=True)
+        joined = _Image._make((*(np.concatenate(column) for column in columns), sum(dropped)))
         counts = [image.scores.size for image in images]
         true_counts = [image.areas.size for image in images]
         labels = np.unique(np.concatenate([joined.labels, joined.true_labels]))
         given = np.array(ids)
-        extent = joined.true_boxes[:, 2:] - (joined.true_boxes[:, :2] if self.box_format == "xyxy" else 0)
+        invalid: InvalidBoxes = "miss" if self.invalid_boxes == "miss" else "error"
         truth = GroundTruth.from_arrays(
             image_ids=np.repeat(given, true_counts),
             category_ids=joined.true_labels,
             boxes=joined.true_boxes,
             box_format=self.box_format,
-            areas=np.where(np.isnan(joined.areas), extent[:, 0] * extent[:, 1], joined.areas),
+            areas=np.where(
+                np.isnan(joined.areas), box_areas(joined.true_boxes, self.box_format != "xyxy"), joined.areas
+            ),
             crowd=joined.crowd,
             difficult=joined.difficult,
             images=given,
             categories=labels if self._names is None else list(self._names),
             category_names=self._names,
+            invalid_boxes=invalid,
             source="targets",
         )
         found = Detections.from_arrays(
@@ -279,6 +326,8 @@ class Evaluator:
             boxes=joined.boxes,
             scores=joined.scores,
             box_format=self.box_format,
+            invalid_boxes=invalid,
+            notices={"dropped_boxes": joined.dropped},
             source="predictions",
         )
         tally = match(truth, found, self.protocol, threads=self.threads)
@@ -399,6 +448,7 @@ class Evaluator:
             categories=self._names,
             box_format=self.box_format,
             duplicates=self.duplicates,
+            invalid_boxes=self.invalid_boxes,
             threads=self.threads,
         )
 
@@ -409,6 +459,7 @@ class Evaluator:
         header = {
             "box_format": self.box_format,
             "duplicates": self.duplicates,
+            "invalid_boxes": self.invalid_boxes,
             "numbered": self._numbered,
             "categories": None if self._names is None else list(self._names.items()),
         }
@@ -439,7 +490,11 @@ class Evaluator:
         categories = None if header.categories is None else dict(header.categories)
         try:
             made = cls(
-                tally.protocol, categories=categories, box_format=header.box_format, duplicates=header.duplicates
+                tally.protocol,
+                categories=categories,
+                box_format=header.box_format,
+                duplicates=header.duplicates,
+                invalid_boxes=header.invalid_boxes,
             )
         except InputError as error:
             raise StateError(f"not an evaluator: {error}") from None
@@ -487,35 +542,19 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     duplicates: Literal["error", "first"]
     numbered: bool | None
     categories: list[tuple[int | str, str]] | None
+    invalid_boxes: Literal["error", "miss", "drop"] = "error"
 
 
 def _ids(image_ids: Any, alone: bool) -> list[Any]:
     """Return image ids as Python's own integers or strings; the one of an image `alone` need not be in a list."""
-    ids = _array(image_ids)
-    if alone and ids.ndim == 0:
-        ids = ids.reshape(1)
-    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iuU"):
-        raise InputError("must be integers or strings, one for each image", source="update", field="image_ids")
-    if ids.dtype.kind == "U" and isinstance(image_ids, list | tuple) and not all(isinstance(i, str) for i in image_ids):
-        raise InputError("must be all integers or all strings", source="update", field="image_ids")
-    if _too_big(ids):
-        raise InputError("is beyond 64 bits", source="update", field="image_ids")
-    return list(ids.tolist())
-
-
-def _too_big(ids: NDArray[Any]) -> bool:
-    return bool(ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max)
-
-
-def _array(value: Any) -> NDArray[Any]:
-    """Return anything like an array as an array of numpy, tensors from their device."""
-    if hasattr(value, "detach"):
-        value = value.detach().cpu()
-        if str(value.dtype) == "torch.bfloat16":
-            value = value.float()
-    elif not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
-    return np.asarray(value)
+    quick = plain(image_ids, np.int64)
+    if quick is not None and quick.ndim == 1:
+        return list(quick.tolist())
+    if alone and isinstance(image_ids, str | bytes | int | float):
+        image_ids = [image_ids]
+    elif alone and getattr(image_ids, "ndim", 1) == 0:
+        image_ids = array(image_ids).reshape(1)
+    return list(identifiers(image_ids, source="update", field="image_ids").tolist())
 
 
 def _field(record: Mapping[str, Any], name: str, source: str, i: int) -> Any:
@@ -525,24 +564,31 @@ def _field(record: Mapping[str, Any], name: str, source: str, i: int) -> Any:
         raise InputError(f"there is no {name!r}", source=source, record=f"image {i}", field=name) from None
 
 
-def _numbers(value: Any, dtype: Any, source: str, name: str, i: int) -> NDArray[Any]:
+_DTYPES: dict[Any, type[np.float64 | np.int64 | np.bool_]] = {
+    numbers: np.float64,
+    identifiers: np.int64,
+    flags: np.bool_,
+}
+
+
+def _own(value: Any, source: str, name: str, i: int, read: Callable[..., Any] = numbers) -> Any:
     """Return a copy: the caller may fill the array anew before it is looked at."""
-    try:
-        array = _array(value)
-        if array.size and array.dtype.kind not in "biuf":
-            raise TypeError
-        return array.astype(dtype)
-    except (TypeError, ValueError, OverflowError):
-        problem = "expected numbers in a regular array"
-        raise InputError(problem, source=source, record=f"image {i}", field=name) from None
+    quick = plain(value, _DTYPES[read])
+    if quick is not None:
+        return quick
+    column = read(value, source=source, field=name, record=f"image {i}")
+    return column if isinstance(value, list | tuple) else column.copy()
 
 
 def _column(
-    record: Mapping[str, Any], name: str, count: int, dtype: Any, source: str, i: int, default: Any = None
-) -> NDArray[Any]:
-    if default is not None and name not in record:
-        return np.full(count, default, dtype)
-    column = _numbers(_field(record, name, source, i), dtype, source, name, i)
+    record: Mapping[str, Any],
+    name: str,
+    count: int,
+    source: str,
+    i: int,
+    read: Callable[..., Any] = numbers,
+) -> Any:
+    column = _own(_field(record, name, source, i), source, name, i, read)
     if column.shape != (count,):
         raise InputError(
             f"shape {column.shape} where there are {count} boxes", source=source, record=f"image {i}", field=name
@@ -551,12 +597,23 @@ def _column(
 
 
 def _labels(record: Mapping[str, Any], count: int, source: str, i: int) -> NDArray[Any]:
-    labels = _array(_field(record, "labels", source, i))
-    if labels.size == 0 and count == 0:
+    labels = _field(record, "labels", source, i)
+    if count == 0 and array(labels).size == 0:
         return np.empty(0, np.int64)
-    if labels.shape != (count,) or labels.dtype.kind not in "iuU" or _too_big(labels):
-        raise InputError(f"expected {count} integers or strings", source=source, record=f"image {i}", field="labels")
-    return labels.astype(np.int64) if labels.dtype.kind in "iu" else labels.copy()
+    column: NDArray[Any] = _column(record, "labels", count, source, i, identifiers)
+    return column
+
+
+def _without(image: _Image, kept: NDArray[np.bool_] | None, true_kept: NDArray[np.bool_] | None) -> _Image:
+    """Return an image without the boxes that are dropped."""
+    columns: list[Any] = list(image[:-1])
+    dropped = 0
+    for rows, places in ((kept, range(3)), (true_kept, range(3, 8))):
+        if rows is not None:
+            dropped += int(np.count_nonzero(~rows))
+            for k in places:
+                columns[k] = columns[k][rows]
+    return _Image._make((*columns, dropped))
 
 
 def _with_file_order(tally: Tally) -> Tally:

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import parallel
-from detmap.errors import InputError
+from detmap import boxes as box_columns
+from detmap import columns
+from detmap.boxes import Boxes, BoxFormat, InvalidBoxes, extremes, over_rows
+from detmap.errors import InputError, shorten
 from detmap.kernels import Frozen, readonly
 
-T = TypeVar("T")
-BoxFormat = Literal["xywh", "xyxy", "cxcywh"]
+MissingClasses = Literal["zero", "error", "skip"]
 
-#: What was accepted although it is unusual: code to the sentence that a person reads, for `n` records.
+#: What was accepted although it is unusual: code to the sentence that a person reads, for `n` records. A code may be
+#: followed by a colon and what it is about, as in ``missing_classes:dog``; these are the `names` of the sentence.
 NOTICES = {
     "missing_iscrowd": "{n} annotations without iscrowd: taken as 0",
     "duplicate_annotation_ids": "{n} annotations repeat an id: each counts as an object of its own",
     "zero_id": "{n} annotations with id 0: matched like any other (pycocotools takes their match for a miss)",
     "zero_sized_boxes": "{n} boxes of no width or height",
+    "missed_boxes": "{n} boxes of negative width or height: they overlap nothing",
+    "dropped_boxes": "{n} boxes of negative width or height, or not of finite numbers: dropped",
     "unknown_image": "{n} detections on images that the ground truth does not have: dropped",
     "unknown_category": "{n} detections of categories that the ground truth does not have: not scored",
     "counted_positives": "positives of {n} queries were counted in their rankings, too few if those are cut: give positives",
     "short_rankings": "{n} queries have fewer neighbours (padding and junk left out) than a metric reads: search for more",
+    "missing_classes": "{n} classes without a result file, so that their AP is 0: {names}",
+    "skipped_classes": "{n} classes without a result file, left out: {names}",
+    "unread_files": "{n} files whose names do not say a class, as comp4_det_test_dog.txt does: not read",
+    "normalised_detections": "all {n} detections lie within 0 to 1, and the ground truth is in pixels: scale them",
+    "normalised_ground_truth": "the ground truth lies within 0 to 1, and the {n} detections are in pixels: scale it",
     "no_detections": "no detections at all: every recall is 0",
     "empty_categories": "{n} categories without ground truth: left out of the means",
 }
@@ -33,7 +42,24 @@ NOTICES = {
 
 def describe(notices: Mapping[str, int]) -> list[str]:
     """Return the sentences of `notices`, in the order of the table."""
-    return [text.format(n=notices[code]) for code, text in NOTICES.items() if notices.get(code)]
+    counts: dict[str, int] = {}
+    named: dict[str, list[str]] = {}
+    for key, count in notices.items():
+        code, _, name = key.partition(":")
+        if name:
+            named.setdefault(code, []).append(shorten(name)[1:-1])
+        counts[code] = counts.get(code, 0) + (1 if name else count)
+    sentences = []
+    for code, text in NOTICES.items():
+        if counts.get(code):
+            names = named.get(code, [])
+            shown = ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
+            sentences.append(text.format(n=counts[code], names=shown))
+    return sentences
+
+
+#: How many names a sentence has at most.
+_NAMES = 20
 
 
 class Ids(NamedTuple):
@@ -61,26 +87,11 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
         place = np.empty(ascending.size, np.int32)
         place[ascending] = np.arange(ascending.size)
         return Ids(readonly(ids.values[ascending], ids.values.dtype), readonly(place[ids.codes], np.int32))
-    if isinstance(ids, list | tuple):
-        kinds = {str if isinstance(value, str) else bool if isinstance(value, bool) else int for value in ids}
-        if len(kinds) > 1 or bool in kinds:
-            raise _mixed_ids(source, field)
-        if str in kinds and any("\0" in value for value in ids):
-            raise InputError("an id holds a null character", source=source, field=field)
-    try:
-        values = np.asarray(ids)
-        values = values.astype(str) if values.dtype.kind == "T" else values
-    except ValueError:
-        raise _mixed_ids(source, field) from None
-    if values.size == 0 and values.ndim == 1:
+    values = columns.identifiers(ids, source=source, field=field)
+    if not values.size:
         return Ids(readonly((), np.int64), readonly((), np.int32))
-    if values.ndim != 1 or values.dtype.kind not in "iuU":
-        raise _mixed_ids(source, field)
-    if values.dtype.kind == "u" and values.max() > np.iinfo(np.int64).max:
-        raise InputError("an id is beyond 64 bits", source=source, field=field, value=int(values.max()))
-    if values.dtype.kind in "iu":
-        values = values.astype(np.int64, copy=False)
-        low, high = map(int, _extremes(values))
+    if values.dtype.kind == "i":
+        low, high = map(int, extremes(values))
         if high - low < 8 * values.size + 1_000_000:  # ids are mostly dense: look them up rather than sort
             seen, codes = np.zeros(high - low + 1, np.bool_), np.empty(values.size, np.int32)
 
@@ -90,28 +101,17 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
             def look_up(begin: int, end: int) -> None:
                 codes[begin:end] = place[values[begin:end] - low]
 
-            _run(see, values.size)
+            over_rows(see, values.size)
             place = np.cumsum(seen, dtype=np.int32) - np.int32(1)
-            _run(look_up, values.size)
+            over_rows(look_up, values.size)
             return Ids(readonly(np.flatnonzero(seen) + low, np.int64), readonly(codes, np.int32))
     distinct, index = np.unique(values, return_inverse=True)
     return Ids(readonly(distinct, distinct.dtype), readonly(index.reshape(-1), np.int32))
 
 
-def _run(task: Callable[[int, int], T], count: int) -> list[T]:
-    """Run a task over `count` rows, on threads where there are enough of them."""
-    return parallel.run(task, parallel.even(count, None if count > _MANY else 1))
-
-
-def _extremes(column: NDArray[Any]) -> tuple[Any, Any]:
-    """Return the least and the largest value of a column of one row or more; NaN where it has one."""
-    ends = _run(lambda begin, end: (column[begin:end].min(), column[begin:end].max()), len(column))
-    return np.min([low for low, _ in ends]), np.max([high for _, high in ends])
-
-
 def complete(column: NDArray[np.float64]) -> bool:
     """Return whether no value of a column is NaN."""
-    return not (len(column) and np.isnan(_extremes(column)[0]))
+    return not (len(column) and np.isnan(extremes(column)[0]))
 
 
 def coded(strings: Sequence[str]) -> Ids:
@@ -119,15 +119,6 @@ def coded(strings: Sequence[str]) -> Ids:
     places: dict[str, int] = {}
     codes = [places.setdefault(value, len(places)) for value in strings]
     return Ids(np.array(list(places), str), np.array(codes, np.int32))
-
-
-def _mixed_ids(source: str, field: str) -> InputError:
-    return InputError(
-        "ids must be a flat sequence, all integers or all strings",
-        source=source,
-        field=field,
-        remedy="give every image and category one id of one type",
-    )
 
 
 def locate(ids: NDArray[Any], within: NDArray[Any]) -> NDArray[np.int64]:
@@ -138,75 +129,44 @@ def locate(ids: NDArray[Any], within: NDArray[Any]) -> NDArray[np.int64]:
     return np.where(within[place] == ids, place, -1)
 
 
-def _column(values: ArrayLike, dtype: Any, count: int, source: str, name: str, tail: tuple[int, ...] = ()) -> Any:
-    try:
-        column = readonly(values, dtype)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError("expected numbers in a regular array", source=source, field=name) from None
+def _column(column: NDArray[Any], values: Any, count: int, source: str, name: str, tail: tuple[int, ...] = ()) -> Any:
+    """Return a column read-only, and of the table's own: the caller may go on to use `values` for something else."""
     if isinstance(values, np.ndarray) and values.flags.writeable and np.may_share_memory(values, column):
-        column = readonly(column.copy(), dtype)  # the caller may go on to use the array for something else
+        column = column.copy()
+    column = readonly(column, column.dtype)
     if column.size == 0 and count == 0:
-        column = readonly(np.empty((0, *tail)), dtype)
+        column = readonly(np.empty((0, *tail)), column.dtype)
     if column.shape != (count, *tail):
         expected = " x ".join(str(n) for n in (count, *tail))
         raise InputError(f"shape {column.shape} where {expected} was expected", source=source, field=name)
     return column
 
 
-#: Rows from which on threads are worth their start.
-_MANY = 100_000
+def _numbers(values: Any, count: int, source: str, name: str, tail: tuple[int, ...] = ()) -> NDArray[np.float64]:
+    column: NDArray[np.float64] = _column(
+        columns.numbers(values, source=source, field=name), values, count, source, name, tail
+    )
+    return column
 
-#: Coordinates beyond this have areas beyond what a float holds.
-_FARTHEST = 1e150
+
+def _flags(values: Any, count: int, source: str, name: str) -> NDArray[np.bool_]:
+    if values is None:
+        return readonly(np.zeros(count, np.bool_), np.bool_)
+    column: NDArray[np.bool_] = _column(columns.flags(values, source=source, field=name), values, count, source, name)
+    return column
+
+
+def _boxes(boxes: Any, count: int, source: str, box_format: BoxFormat, invalid_boxes: InvalidBoxes) -> Boxes:
+    return box_columns.check(_numbers(boxes, count, source, "boxes", (4,)), box_format, invalid_boxes, source)
 
 
 def _first(bad: NDArray[np.bool_]) -> int:
     return int(np.argmax(bad))
 
 
-def _boxes(boxes: ArrayLike, box_format: BoxFormat, count: int, source: str) -> tuple[NDArray[np.float64], bool]:
-    """Check boxes; return them, with whether columns 2 and 3 are sizes."""
-    if box_format not in ("xywh", "xyxy", "cxcywh"):
-        raise InputError("unknown box_format; one of xywh, xyxy, cxcywh", source=source, value=box_format)
-    column = _column(boxes, np.float64, count, source, "boxes", (4,))
-    # The extremes first: they say of most columns that all is well, and row by row numpy takes long.
-    lowest, highest = _extremes(column) if column.size else (0.0, 0.0)
-    if not (lowest >= -_FARTHEST and highest <= _FARTHEST):
-        bad = ~(np.abs(column) <= _FARTHEST).all(axis=1)
-        raise InputError(
-            "a box must be four finite numbers" + ("" if np.isnan(column[bad]).any() else f" of at most {_FARTHEST:g}"),
-            source=source,
-            record=_first(bad),
-            field="bbox",
-            value=column[_first(bad)].tolist(),
-            remedy="leave out the record or repair the box",
-        )
-    if box_format == "xyxy":
-        bad = (column[:, 2] < column[:, 0]) | (column[:, 3] < column[:, 1])
-        problem, remedy = (
-            "the far corner lies before the near one",
-            "is it x, y, width, height? That is box_format='xywh'",
-        )
-    else:
-        bad = (column[:, 2] < 0) | (column[:, 3] < 0) if lowest < 0 else np.zeros(0, np.bool_)
-        problem, remedy = "width and height must not be negative", "is it x1, y1, x2, y2? That is box_format='xyxy'"
-    if bad.any():
-        raise InputError(
-            problem, source=source, record=_first(bad), field="bbox", value=column[_first(bad)].tolist(), remedy=remedy
-        )
-    if box_format == "cxcywh":
-        shifted = column.copy()
-        shifted[:, :2] -= column[:, 2:] / 2
-        column = readonly(shifted, np.float64)
-    return column, box_format != "xyxy"
-
-
-def _zero_sized(boxes: NDArray[np.float64], sizes: bool) -> int:
-    def count(begin: int, end: int) -> int:
-        x, y, p, q = boxes[begin:end].T
-        return int(np.count_nonzero((p == 0) | (q == 0) if sizes else (p == x) | (q == y)))
-
-    return sum(_run(count, len(boxes)))
+def _of(rows: NDArray[np.bool_] | None, *given: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return some rows of columns; None is all."""
+    return list(given) if rows is None else [readonly(column[rows], column.dtype) for column in given]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -231,6 +191,8 @@ class GroundTruth(Frozen):
         Square pixels; decides the area range. Of the mask, where the data says so.
     crowd, difficult : ndarray of bool, shape (n,)
         COCO's ``iscrowd`` and VOC's ``difficult``.
+    within_unit : bool
+        Whether all coordinates were given within 0 to 1, as fractions of the image are.
     notices : mapping of str to int
         What was unusual, counted; see `NOTICES`.
     source : str
@@ -245,6 +207,7 @@ class GroundTruth(Frozen):
     areas: NDArray[np.float64]
     crowd: NDArray[np.bool_]
     difficult: NDArray[np.bool_]
+    within_unit: bool = False
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "ground truth"
 
@@ -262,6 +225,7 @@ class GroundTruth(Frozen):
         images: ArrayLike | Ids | None = None,
         categories: ArrayLike | Ids | None = None,
         category_names: Mapping[Any, str] | None = None,
+        invalid_boxes: InvalidBoxes = "error",
         notices: Mapping[str, int] | None = None,
         source: str = "ground truth",
     ) -> GroundTruth:
@@ -278,27 +242,31 @@ class GroundTruth(Frozen):
         areas : array_like of float, shape (n,), optional
             Width times height by default.
         crowd, difficult : array_like of bool, shape (n,), optional
-            False by default.
+            False by default; numbers must be 0 or 1.
         images, categories : array_like of int or str, optional
             All ids there are; by default those that objects have. Images without objects matter: what is detected there is
             false.
         category_names : mapping, optional
             Category id to name; the id itself by default.
+        invalid_boxes : {"error", "miss", "drop"}
+            What becomes of boxes of negative width or height. ``miss`` keeps them as objects that nothing overlaps, of area
+            0 unless `areas` says otherwise. ``drop`` leaves them out, and those that are not finite. Both are counted.
 
         Raises
         ------
         InputError
-            For ids of mixed types, boxes that are not finite or have a negative size, columns of unequal lengths, or an
-            object on an image or of a category that is not listed.
+            For ids of mixed types or missing ones, boxes that are not finite or have a negative size, values that are
+            masked, missing or of another type, columns of unequal lengths, or an object on an image or of a category that
+            is not listed.
         """
         image, image_index = _indexed(image_ids, images, source, "image_id", "images")
         category, category_index = _indexed(category_ids, categories, source, "category_id", "categories")
         count = image_index.size
         if category_index.size != count:
             raise InputError(f"{category_index.size} category ids for {count} objects", source=source)
-        table, sizes = _boxes(boxes, box_format, count, source)
-        extent = table[:, 2:] if sizes else table[:, 2:] - table[:, :2]
-        area = _column(extent[:, 0] * extent[:, 1] if areas is None else areas, np.float64, count, source, "area")
+        checked = _boxes(boxes, count, source, box_format, invalid_boxes)
+        given = areas is not None
+        area = _numbers(areas, count, source, "area") if given else box_columns.areas(checked.table, checked.sizes)
         bad = ~(area >= 0) | np.isinf(area)
         if bad.any():
             raise InputError(
@@ -307,22 +275,23 @@ class GroundTruth(Frozen):
                 record=_first(bad),
                 field="area",
                 value=float(area[_first(bad)]),
+                remedy="leave out the areas: they are width times height then",
             )
+        flags = [_flags(value, count, source, name) for name, value in (("crowd", crowd), ("difficult", difficult))]
+        image_index, category_index, *flags = _of(checked.kept, image_index, category_index, *flags)
         names = category_names or {}
         flat = [str(names.get(value, value)) for value in category.tolist()]
-        counted = dict(notices or {})
-        counted["zero_sized_boxes"] = counted.get("zero_sized_boxes", 0) + _zero_sized(table, sizes)
-        none = np.zeros(count, np.bool_)
         return cls(
             images=Ids(image, image_index),
             categories=Ids(category, category_index),
             category_names=tuple(flat),
-            boxes=table,
-            box_sizes=sizes,
-            areas=area,
-            crowd=_column(none if crowd is None else crowd, np.bool_, count, source, "crowd"),
-            difficult=_column(none if difficult is None else difficult, np.bool_, count, source, "difficult"),
-            notices=counted,
+            boxes=checked.table,
+            box_sizes=checked.sizes,
+            areas=_of(checked.kept if given else None, readonly(area, np.float64))[0],
+            crowd=flags[0],
+            difficult=flags[1],
+            within_unit=checked.within_unit,
+            notices=_added(notices, checked.notices),
             source=source,
         )
 
@@ -350,6 +319,13 @@ class Detections(Frozen):
         What columns 2 and 3 of `boxes` are.
     scores : ndarray of float64, shape (n,)
         Higher is surer; any scale.
+    within_unit : bool
+        Whether all coordinates were given within 0 to 1, as fractions of the image are.
+    classes : tuple of str, or None
+        The classes that the results have a file for, where they come a file per class.
+    missing_classes : {"zero", "error", "skip"}
+        What becomes of others that the ground truth has objects of: no detections, hence AP 0, and a notice; an error; or
+        they are left out.
     notices : mapping of str to int
         What was unusual, counted; see `NOTICES`.
     source : str
@@ -361,6 +337,9 @@ class Detections(Frozen):
     boxes: NDArray[np.float64]
     box_sizes: bool
     scores: NDArray[np.float64]
+    within_unit: bool = False
+    classes: tuple[str, ...] | None = None
+    missing_classes: MissingClasses = "zero"
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "detections"
 
@@ -373,6 +352,7 @@ class Detections(Frozen):
         boxes: ArrayLike,
         scores: ArrayLike,
         box_format: BoxFormat = "xywh",
+        invalid_boxes: InvalidBoxes = "error",
         notices: Mapping[str, int] | None = None,
         source: str = "detections",
     ) -> Detections:
@@ -388,20 +368,25 @@ class Detections(Frozen):
             Higher is surer.
         box_format : {"xywh", "xyxy", "cxcywh"}
             Near corner and size, two corners, or centre and size.
+        invalid_boxes : {"error", "miss", "drop"}
+            What becomes of boxes of negative width or height. ``miss`` keeps them as detections that overlap nothing, as
+            pycocotools and VOC's development kit do. (By COCO's rule a box of which one side is negative has a negative
+            area, which no area range holds: there it is ignored.) ``drop`` leaves them out, and those that are not finite.
+            Both are counted.
 
         Raises
         ------
         InputError
-            For ids of mixed types, boxes that are not finite or have a negative size, a NaN score, or columns of unequal
-            lengths.
+            For ids of mixed types or missing ones, boxes that are not finite or have a negative size, a NaN score, values
+            that are masked, missing or of another type, or columns of unequal lengths.
         """
         images = index_ids(image_ids, source=source, field="image_id")
         categories = index_ids(category_ids, source=source, field="category_id")
         count = images.codes.size
         if categories.codes.size != count:
             raise InputError(f"{categories.codes.size} category ids for {count} detections", source=source)
-        table, sizes = _boxes(boxes, box_format, count, source)
-        score = _column(scores, np.float64, count, source, "score")
+        checked = _boxes(boxes, count, source, box_format, invalid_boxes)
+        score = _numbers(scores, count, source, "score")
         bad = np.isnan(score)
         if bad.any():
             raise InputError(
@@ -412,15 +397,19 @@ class Detections(Frozen):
                 value=float("nan"),
                 remedy="leave out the record: NaN has no place in a ranking",
             )
-        counted = dict(notices or {})
-        counted["zero_sized_boxes"] = counted.get("zero_sized_boxes", 0) + _zero_sized(table, sizes)
+        if checked.kept is not None:
+            images, categories = (
+                index_ids(ids.values[ids.codes[checked.kept]], source=source, field="ids")
+                for ids in (images, categories)
+            )
         return cls(
             images=images,
             categories=categories,
-            boxes=table,
-            box_sizes=sizes,
-            scores=score,
-            notices=counted,
+            boxes=checked.table,
+            box_sizes=checked.sizes,
+            scores=_of(checked.kept, score)[0],
+            within_unit=checked.within_unit,
+            notices=_added(notices, checked.notices),
             source=source,
         )
 
@@ -461,15 +450,22 @@ class Detections(Frozen):
                 remedy="are both of one data set? Such detections are dropped with unknown_images='ignore' "
                 "(--unknown-images ignore)",
             )
-        return Detections.from_arrays(
+        made = Detections.from_arrays(
             image_ids=self.images.values[self.images.codes[kept]],
             category_ids=self.categories.values[self.categories.codes[kept]],
             boxes=self.boxes[kept],
             scores=self.scores[kept],
             box_format="xywh" if self.box_sizes else "xyxy",
-            notices={**self.notices, "zero_sized_boxes": 0, "unknown_image": int((~kept).sum())},
+            invalid_boxes="miss",  # whether they may be is decided
+            notices={
+                **self.notices,
+                "zero_sized_boxes": 0,
+                "missed_boxes": 0,
+                "unknown_image": int((~kept).sum()),
+            },
             source=self.source,
         )
+        return replace(made, within_unit=self.within_unit, classes=self.classes, missing_classes=self.missing_classes)
 
     def __len__(self) -> int:
         """Return the number of detections."""
@@ -477,6 +473,14 @@ class Detections(Frozen):
 
     def __repr__(self) -> str:
         return f"<Detections: {len(self)} on {self.images.values.size} images>"
+
+
+def _added(notices: Mapping[str, int] | None, more: Mapping[str, int]) -> dict[str, int]:
+    """Return notices of two sources together."""
+    counted = dict(notices or {})
+    for code, count in more.items():
+        counted[code] = counted.get(code, 0) + count
+    return counted
 
 
 def _indexed(

@@ -98,7 +98,7 @@ BAD_BOXES = [
         "bbox",
         "record 1, field 'bbox': width and height must not be negative",
     ),
-    ([["a", 0, 1, 1]] * 3, "boxes", "expected numbers in a regular array"),
+    ([["a", 0, 1, 1]] * 3, "boxes", "expected numbers, not strings"),
     ([[0, 0, 1, 1], [0, 0, 1], [0, 0, 1, 1]], "boxes", "expected numbers in a regular array"),
 ]
 
@@ -156,14 +156,22 @@ def test_columns_of_other_lengths_in_detections():
 
 
 @pytest.mark.parametrize(
-    "ids", [[1, 2, None], [1.0, 2.0, 3.0], [[1], [2], [3]], [b"a", b"b", b"c"], [True, False, True], 5]
+    ("ids", "says"),
+    [
+        ([1, 2, None], "record 2, field 'COLUMN': is missing (got None)"),
+        ([1.0, 2.5, 3.0], "record 1, field 'COLUMN': is not an integer (got 2.5)"),
+        ([[1], [2], [3]], "all integers or all strings"),
+        ([b"a", b"b", b"\xff"], "record 2, field 'COLUMN': an id is not UTF-8"),
+        ([True, False, True], "record 0, field 'COLUMN': ids must be integers or strings, not booleans (got True)"),
+        (5, "all integers or all strings"),
+    ],
 )
 @pytest.mark.parametrize("column", ["image_ids", "category_ids"])
-def test_ids_that_cannot_be(ids, column):
+def test_ids_that_cannot_be(ids, says, column):
     with pytest.raises(InputError) as caught:
         truth(**{column: ids})
     assert caught.value.field == column[:-1]
-    assert "all integers or all strings" in str(caught.value)
+    assert says.replace("COLUMN", column[:-1]) in str(caught.value)
     assert caught.value.remedy
 
 

@@ -63,7 +63,11 @@ def _add_eval(commands: Any) -> None:
     )
     parser.set_defaults(run=_eval)
     add_ground_truth(parser)
-    parser.add_argument("detections", metavar="DETECTIONS", help="COCO result JSON, or VOC's comp4_det_*_{class}.txt")
+    parser.add_argument(
+        "detections",
+        metavar="DETECTIONS",
+        help="COCO result JSON, or VOC's comp4_det_*_{class}.txt: a folder, archive or one file",
+    )
     parser.add_argument(
         "--sharded", action="store_true", help="DETECTIONS is a folder or pattern of files with some of the images each"
     )
@@ -82,7 +86,7 @@ def _eval(options: argparse.Namespace) -> None:
         stage("reading the ground truth")
         from detmap.formats.files import read_detections, read_ground_truth
 
-        ground_truth = read_ground_truth(options.ground_truth, options.image_set)
+        ground_truth = read_ground_truth(options.ground_truth, options.image_set, invalid_boxes=options.invalid_boxes)
         if options.sharded:
             from detmap.batch import evaluate_shards
 
@@ -92,14 +96,14 @@ def _eval(options: argparse.Namespace) -> None:
                 ground_truth,
                 [options.detections],
                 protocol,
-                unknown_images=options.unknown_images,
+                **_reading(options),
                 executor=executor,
                 threads=options.threads,
             )
             found = len(result.tally)
         else:
             stage("reading the detections")
-            read = [read_detections(options.detections, ground_truth, options.unknown_images)]
+            read = [read_detections(options.detections, ground_truth, **_reading(options))]
             from detmap import evaluate
 
             _warn_of_compiling(options)
@@ -174,7 +178,7 @@ def _batch(options: argparse.Namespace) -> int:
     from detmap.results import printable
 
     entries = batch.find(options.predictions)
-    ground_truth = read_ground_truth(options.ground_truth, options.image_set)
+    ground_truth = read_ground_truth(options.ground_truth, options.image_set, invalid_boxes=options.invalid_boxes)
     _warn_of_compiling(options)
     known = batch.metric_names(ground_truth, protocol)
     if options.rank_by is not None and options.rank_by not in known:
@@ -191,7 +195,7 @@ def _batch(options: argparse.Namespace) -> int:
                 ground_truth,
                 entries,
                 protocol,
-                unknown_images=options.unknown_images,
+                **_reading(options),
                 replicates=options.bootstrap,
                 seed=options.seed,
                 bca=options.bca,
@@ -244,12 +248,12 @@ def _compare(options: argparse.Namespace) -> None:
     from detmap.statistics import compare
 
     entries = find(options.predictions)
-    ground_truth = read_ground_truth(options.ground_truth, options.image_set)
+    ground_truth = read_ground_truth(options.ground_truth, options.image_set, invalid_boxes=options.invalid_boxes)
     _warn_of_compiling(options)
     tallies = {}
     with progress(options, len(entries)) as advance:
         for entry in entries:
-            detections = read_detections(entry.path, ground_truth, options.unknown_images)
+            detections = read_detections(entry.path, ground_truth, **_reading(options))
             tallies[entry.name] = match(ground_truth, detections, protocol, threads=options.threads)
             advance()
         made = compare(
@@ -288,6 +292,11 @@ def _compare(options: argparse.Namespace) -> None:
     print_tables([models, shown[:pairs], shown[pairs:]], options, title, document, rows)
     if not made.changed and options.format == "table":
         print(f"\nno category changed significantly (at {alpha:.2g}, after Holm's correction)")
+
+
+def _reading(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options say about reading detections."""
+    return {name: getattr(options, name) for name in ("unknown_images", "invalid_boxes", "missing_classes")}
 
 
 @contextlib.contextmanager

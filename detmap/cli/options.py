@@ -38,6 +38,18 @@ def add_detection_options(parser: argparse.ArgumentParser) -> None:
         default="error",
         help="detections on images that the ground truth does not have: refuse (default), or drop and count",
     )
+    rules.add_argument(
+        "--invalid-boxes",
+        choices=("error", "miss", "drop"),
+        default="error",
+        help="boxes of negative width or height: refuse (default), keep as what overlaps nothing, or leave out; counted",
+    )
+    rules.add_argument(
+        "--missing-classes",
+        choices=("zero", "error", "skip"),
+        default="zero",
+        help="classes that VOC's results have no file for: AP 0 (default), refuse, or leave out; named",
+    )
     rules.add_argument("--threads", type=int, metavar="N", help="default: one per processor; changes no result")
 
 

@@ -22,11 +22,14 @@ def show(result: Any, options: argparse.Namespace, title: str, made: Bootstrap |
     summary, per_class = result.summary(), _details(result) if options.rows else []
     rows = result.rows() if options.rows else [{"metric": name, "value": value} for name, value in result.items()]
     if made is not None:
+        from detmap.naming import distinct_names
+
         ends = made.interval(options.confidence).tolist()
         of_metric = dict(zip(made.metrics, ends, strict=False))
         of_class = ends[len(made.metrics) :]
         if "mAP" in of_metric:
-            of_metric |= {f"AP_{name}": pair for (_, name), pair in zip(made.categories, of_class, strict=True)}
+            names = distinct_names(made.categories)
+            of_metric |= {f"AP_{name}": pair for name, pair in zip(names, of_class, strict=True)}
         of_name = [of_metric.get(name, [math.nan] * 2) for name in result]
         summary = _with_intervals(summary, of_name, "value")
         per_class = _with_intervals(per_class, of_class, "AP") if per_class else []

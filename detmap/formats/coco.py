@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.boxes import InvalidBoxes
 from detmap.errors import InputError
 from detmap.formats._scan import Strings, scan_ground_truth, scan_results
 from detmap.formats._source import Buffer, Source, read_bytes
@@ -75,7 +76,7 @@ _REMEDIES = {
 }
 
 
-def read_coco(source: Source | Mapping[str, Any]) -> GroundTruth:
+def read_coco(source: Source | Mapping[str, Any], *, invalid_boxes: InvalidBoxes = "error") -> GroundTruth:
     """Read ground truth in COCO's JSON.
 
     Parameters
@@ -83,6 +84,8 @@ def read_coco(source: Source | Mapping[str, Any]) -> GroundTruth:
     source : path, bytes, file object, or mapping
         ``images``, ``annotations`` with ``image_id``, ``category_id``, ``bbox`` (x, y, width, height), ``area`` and
         ``iscrowd``, and ``categories``; gzip too. A mapping is the parsed document.
+    invalid_boxes : {"error", "miss", "drop"}
+        What becomes of boxes of negative width or height, see `GroundTruth.from_arrays`.
 
     Returns
     -------
@@ -103,7 +106,7 @@ def read_coco(source: Source | Mapping[str, Any]) -> GroundTruth:
         columns = _scanned_ground_truth(data) or _ground_truth_columns(
             _parse(data, name, _decode_ground_truth, _checked_ground_truth), name
         )
-    return GroundTruth.from_arrays(**columns, source=name)
+    return GroundTruth.from_arrays(**columns, invalid_boxes=invalid_boxes, source=name)
 
 
 def read_coco_results(
@@ -111,6 +114,7 @@ def read_coco_results(
     ground_truth: GroundTruth | None = None,
     *,
     unknown_images: Literal["error", "ignore"] = "error",
+    invalid_boxes: InvalidBoxes = "error",
 ) -> Detections:
     """Read detections in COCO's JSON of results.
 
@@ -123,6 +127,8 @@ def read_coco_results(
         Whose images the detections are on.
     unknown_images : {"error", "ignore"}
         What to do with a detection on an image that the ground truth does not have; ``ignore`` drops and counts them.
+    invalid_boxes : {"error", "miss", "drop"}
+        What becomes of boxes of negative width or height, see `Detections.from_arrays`.
 
     Returns
     -------
@@ -146,7 +152,7 @@ def read_coco_results(
         columns = _scanned_results(data, lines) or _result_columns(
             _parse(data, name, _decode_lines if lines else _decode_results, _checked_results, lines), name
         )
-    detections = Detections.from_arrays(**columns, source=name)
+    detections = Detections.from_arrays(**columns, invalid_boxes=invalid_boxes, source=name)
     return detections if ground_truth is None else detections.on_images_of(ground_truth, unknown_images)
 
 

@@ -6,10 +6,11 @@ import glob
 import os
 from typing import Literal
 
+from detmap.boxes import InvalidBoxes
 from detmap.errors import OptionError
 from detmap.formats.coco import read_coco, read_coco_results
-from detmap.formats.voc import read_voc, read_voc_results
-from detmap.tables import Detections, GroundTruth
+from detmap.formats.voc import class_of, read_voc, read_voc_results
+from detmap.tables import Detections, GroundTruth, MissingClasses
 
 _ARCHIVES = (".tar", ".tar.gz", ".tgz")
 _LISTS = tuple(ending + packed for ending in (".json", ".jsonl", ".ndjson") for packed in ("", ".gz"))
@@ -19,8 +20,8 @@ SUFFIXES = (*_LISTS, *_ARCHIVES)
 
 
 def is_voc(path: str) -> bool:
-    """Return whether a path is read as VOC's: a folder or an archive."""
-    return os.path.isdir(path) or path.endswith(_ARCHIVES)
+    """Return whether a path is read as VOC's: a folder, an archive, or the results of one class."""
+    return os.path.isdir(path) or path.endswith(_ARCHIVES) or class_of(path) is not None
 
 
 def holds_voc_results(folder: str) -> bool:
@@ -28,7 +29,12 @@ def holds_voc_results(folder: str) -> bool:
     return any(glob.iglob(os.path.join(glob.escape(folder), "comp*_det_*.txt")))
 
 
-def read_ground_truth(path: str | os.PathLike[str], image_set: str | os.PathLike[str] | None = None) -> GroundTruth:
+def read_ground_truth(
+    path: str | os.PathLike[str],
+    image_set: str | os.PathLike[str] | None = None,
+    *,
+    invalid_boxes: InvalidBoxes = "error",
+) -> GroundTruth:
     """Read COCO's JSON, or a folder or archive of VOC's XML with, optionally, a file that lists the images.
 
     Raises
@@ -39,21 +45,34 @@ def read_ground_truth(path: str | os.PathLike[str], image_set: str | os.PathLike
         For an image set with COCO's JSON.
     """
     if is_voc(os.fspath(path)):
-        return read_voc(path, image_set)
+        return read_voc(path, image_set, invalid_boxes=invalid_boxes)
     if image_set:
         raise OptionError("--image-set goes with VOC's XML")
-    return read_coco(path)
+    return read_coco(path, invalid_boxes=invalid_boxes)
 
 
 def read_detections(
-    path: str | os.PathLike[str], ground_truth: GroundTruth, unknown_images: Literal["error", "ignore"] = "error"
+    path: str | os.PathLike[str],
+    ground_truth: GroundTruth,
+    unknown_images: Literal["error", "ignore"] = "error",
+    invalid_boxes: InvalidBoxes = "error",
+    missing_classes: MissingClasses = "zero",
 ) -> Detections:
-    """Read COCO's list of results, or a folder or archive of VOC's ``comp4_det_*_{class}.txt``.
+    """Read COCO's list of results, or a folder or archive of VOC's ``comp4_det_*_{class}.txt``, or one of these.
+
+    `missing_classes` concerns VOC's only: COCO's list does not say which classes it is about.
 
     Raises
     ------
     InputError
         As the reader of the format does.
     """
-    reader = read_voc_results if is_voc(os.fspath(path)) else read_coco_results
-    return reader(path, ground_truth, unknown_images=unknown_images)
+    if not is_voc(os.fspath(path)):
+        return read_coco_results(path, ground_truth, unknown_images=unknown_images, invalid_boxes=invalid_boxes)
+    return read_voc_results(
+        path,
+        ground_truth,
+        unknown_images=unknown_images,
+        invalid_boxes=invalid_boxes,
+        missing_classes=missing_classes,
+    )

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from os import PathLike
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from os import PathLike, fspath
+from os.path import basename, isdir
 from pathlib import Path
 from typing import Any, Literal
 from xml.parsers import expat
 
 import numpy as np
 
+from detmap.boxes import InvalidBoxes, areas, check_option, inverted, negative
 from detmap.errors import InputError
 from detmap.formats._source import Source, members, name_of, read_bytes
-from detmap.tables import Detections, GroundTruth, coded
+from detmap.mismatches import classes_without_results
+from detmap.tables import Detections, GroundTruth, MissingClasses, coded
 
 _DEEPEST = 64  # elements within elements
 _LONGEST = 256  # characters of a field: columns are as wide as their widest
@@ -24,7 +28,12 @@ _FIELDS = {"name", "difficult", *(f"bndbox/{corner}" for corner in _CORNERS)}
 Folder = Source | Mapping[str, bytes | str]
 
 
-def read_voc(annotations: Folder, image_set: str | PathLike[str] | Iterable[str] | None = None) -> GroundTruth:
+def read_voc(
+    annotations: Folder,
+    image_set: str | PathLike[str] | Iterable[str] | None = None,
+    *,
+    invalid_boxes: InvalidBoxes = "error",
+) -> GroundTruth:
     """Read VOC's annotations.
 
     Parameters
@@ -34,6 +43,8 @@ def read_voc(annotations: Folder, image_set: str | PathLike[str] | Iterable[str]
         files. An image's id is its file's name without ``.xml``.
     image_set : path or iterable of str, optional
         The images to read: a file of ``ImageSets/Main`` (its first column), or the ids. All by default.
+    invalid_boxes : {"error", "miss", "drop"}
+        What becomes of boxes whose far corner lies before the near one, see `GroundTruth.from_arrays`.
 
     Returns
     -------
@@ -47,13 +58,15 @@ def read_voc(annotations: Folder, image_set: str | PathLike[str] | Iterable[str]
         Where a file is not such XML, declares a document type or entities, or an image of the set has none.
     """
     wanted = None if image_set is None else _image_set(image_set)
-    images, image_ids, names, boxes, difficult = [], [], [], [], []
+    check_option(invalid_boxes)
+    images, image_ids, names, boxes, difficult, places = [], [], [], [], [], []
     for file, data, place in members(annotations, ".xml", "annotations"):
         image = file[: -len(".xml")]
         if wanted is not None and image not in wanted:
             continue
         images.append(image)
-        for name, box, hard in _objects(data, place):
+        for i, (name, box, hard) in enumerate(_objects(data, place, finite=invalid_boxes != "drop")):
+            places.append((place, f"object {i}"))
             image_ids.append(image)
             names.append(name)
             boxes.append(box)
@@ -66,14 +79,21 @@ def read_voc(annotations: Folder, image_set: str | PathLike[str] | Iterable[str]
             value=missing[0],
         )
     corners = np.array(boxes, np.float64).reshape(-1, 4)
+    bad = negative(corners, "xyxy")
+    if bad.any() and invalid_boxes == "error":
+        first = int(np.argmax(bad))
+        source, record = places[first]
+        count = int(np.count_nonzero(bad))
+        raise inverted(corners[first], count, len(corners), None, source=source, record=record, field="bndbox")
     return GroundTruth.from_arrays(
         image_ids=coded(image_ids),
         category_ids=coded(names),
         boxes=corners,
         box_format="xyxy",
-        areas=(corners[:, 2] - corners[:, 0] + 1) * (corners[:, 3] - corners[:, 1] + 1),
+        areas=areas(np.where(np.isfinite(corners), corners, 0.0), sizes=False, pixel=1.0),
         difficult=np.array(difficult, np.bool_),
         images=np.array(images, str),
+        invalid_boxes=invalid_boxes,
         source=name_of(annotations, "annotations"),
     )
 
@@ -89,7 +109,7 @@ def _image_set(image_set: str | PathLike[str] | Iterable[str]) -> set[str]:
     return {line.split()[0] for line in lines if line.strip()}
 
 
-def _objects(data: bytes, source: str) -> list[tuple[str, list[float], bool]]:
+def _objects(data: bytes, source: str, finite: bool) -> list[tuple[str, list[float], bool]]:
     """Return name, corners and difficult of every object of one file."""
     path: list[str] = []
     text: list[str] = []
@@ -116,7 +136,7 @@ def _objects(data: bytes, source: str) -> list[tuple[str, list[float], bool]]:
     def end(_: str) -> None:
         if path[:2] == ["annotation", "object"]:
             if len(path) == 2:
-                found.append(_object(fields, source, len(found)))
+                found.append(_object(fields, source, len(found), finite))
             elif len(path) <= 4 and (field := "/".join(path[2:])) in _FIELDS:
                 fields.setdefault(field, "".join(text).strip())
         path.pop()
@@ -135,7 +155,7 @@ def _objects(data: bytes, source: str) -> list[tuple[str, list[float], bool]]:
     return found
 
 
-def _object(fields: Mapping[str, str], source: str, record: int) -> tuple[str, list[float], bool]:
+def _object(fields: Mapping[str, str], source: str, record: int, finite: bool) -> tuple[str, list[float], bool]:
     corners = []
     if not fields.get("name"):
         raise InputError("is missing", source=source, record=f"object {record}", field="name")
@@ -147,43 +167,52 @@ def _object(fields: Mapping[str, str], source: str, record: int) -> tuple[str, l
         value = fields.get(f"bndbox/{corner}")
         if value is None:
             raise InputError("is missing", source=source, record=f"object {record}", field=corner)
-        corners.append(_number(value, source, f"object {record}", corner))
-    if corners[2] < corners[0] or corners[3] < corners[1]:
-        raise InputError(
-            "the far corner lies before the near one",
-            source=source,
-            record=f"object {record}",
-            field="bndbox",
-            value=corners,
-        )
+        corners.append(_number(value, source, f"object {record}", corner, finite))
     difficult = fields.get("difficult", "0")
     if difficult not in ("", "0", "1"):
         raise InputError("must be 0 or 1", source=source, record=f"object {record}", field="difficult", value=difficult)
     return fields["name"], corners, difficult == "1"
 
 
-def _number(text: str | bytes, source: str, record: str, field: str) -> float:
+def _number(text: str | bytes, source: str, record: str, field: str, finite: bool = True) -> float:
     try:
-        value = float(text) if not set(text) & {"_", ord("_")} else float("nan")  # float() takes 1_000
+        value = None if set(text) & {"_", ord("_")} else float(text)  # float() takes 1_000
     except ValueError:
-        value = float("nan")
-    if not np.isfinite(value):
+        value = None
+    if value is None or (finite and not np.isfinite(value)):
         raise InputError("must be a finite number", source=source, record=record, field=field, value=text)
     return value
 
 
+def class_of(path: str) -> str | None:
+    """Return the class that a file of results is of, by its name; None where that does not say."""
+    match = _RESULTS.fullmatch(basename(path))
+    return match["name"] if match else None
+
+
 def read_voc_results(
-    results: Folder, ground_truth: GroundTruth | None = None, *, unknown_images: Literal["error", "ignore"] = "error"
+    results: Folder,
+    ground_truth: GroundTruth | None = None,
+    *,
+    unknown_images: Literal["error", "ignore"] = "error",
+    invalid_boxes: InvalidBoxes = "error",
+    missing_classes: MissingClasses = "zero",
 ) -> Detections:
     """Read VOC's detections, one file per class.
 
     Parameters
     ----------
     results : path, bytes, file object, or mapping of file name to text
-        The folder of ``comp4_det_test_{class}.txt``, a tar archive of it (``.tar``, ``.tar.gz``), or its files;
-        each line holds image id, score, xmin, ymin, xmax, ymax.
+        The folder of ``comp4_det_test_{class}.txt``, a tar archive of it (``.tar``, ``.tar.gz``), its files, or the path of
+        one such file; each line holds image id, score, xmin, ymin, xmax, ymax. Other files that end in ``.txt`` are not
+        read, and counted.
     ground_truth, unknown_images
         As in `detmap.read_coco_results`.
+    invalid_boxes : {"error", "miss", "drop"}
+        What becomes of boxes whose far corner lies before the near one, see `Detections.from_arrays`.
+    missing_classes : {"zero", "error", "skip"}
+        What becomes of classes that the ground truth has objects of and the results no file for: their AP is 0, which a
+        notice says; they are an error; or they are left out of the result, which a notice says too.
 
     Returns
     -------
@@ -193,27 +222,33 @@ def read_voc_results(
     Raises
     ------
     InputError
-        Where a name or a line is not of that form.
+        Where a line is not of that form, no file's name is, or a class is missing that must not be.
     """
+    check_option(invalid_boxes)
+    if missing_classes not in ("zero", "error", "skip"):
+        raise InputError("missing_classes must be 'zero', 'error' or 'skip'", value=missing_classes)
     ids: list[str] = []
     names: list[str] = []
     numbers = []
     files: dict[str, str] = {}
-    for file, data, place in members(results, ".txt", "results"):
-        match = _RESULTS.fullmatch(file)
-        if not match:
+    unread: list[str] = []
+    first: tuple[str, int, Any] | None = None  # of the boxes of negative size: file, line, corners
+    inversions = 0
+    for file, data, place in _result_files(results):
+        name = class_of(file)
+        if name is None:
+            unread.append(place)
+            continue
+        if name in files:
             raise InputError(
-                "the file's name does not say its class", source=place, remedy="call it comp4_det_test_{class}.txt"
-            )
-        if match["name"] in files:
-            raise InputError(
-                f"is a second file for class {match['name']}, after {files[match['name']]}",
+                f"is a second file for class {name}, after {files[name]}",
                 source=place,
                 remedy="keep the results of one competition and image set in the folder",
             )
-        files[match["name"]] = file
+        files[name] = file
         lines = [line.split() for line in data.splitlines()]
         rows = [line for line in lines if line]
+        finite = slice(None) if invalid_boxes != "drop" else slice(1)  # the score alone
         try:
             if max((len(part) for row in rows for part in row), default=0) > _LONGEST:
                 raise ValueError
@@ -221,29 +256,55 @@ def read_voc_results(
             ids += [row[0].decode() for row in rows]
             bad = (
                 b"\0" in data
-                or not np.isfinite(column).all()
-                or (column[:, 3:] < column[:, 1:3]).any()
+                or not np.isfinite(column[:, finite]).all()
                 or b"_" in b"".join(part for row in rows for part in row[1:])
             )
         except ValueError:
             bad = True
         if bad:
-            raise _bad_line(lines, place)
+            raise _bad_line(lines, place, invalid_boxes != "drop")
+        inversion = negative(column[:, 1:], "xyxy")
+        if inversion.any():
+            inversions += int(np.count_nonzero(inversion))
+            row = int(np.argmax(inversion))
+            first = first or (place, [n for n, line in enumerate(lines, 1) if line][row], column[row, 1:])
         numbers.append(column)
-        names += [match["name"]] * len(rows)
+        names += [name] * len(rows)
+    if unread and not files:
+        raise InputError(
+            "the file's name does not say its class", source=unread[0], remedy="call it comp4_det_test_{class}.txt"
+        )
     table = np.concatenate(numbers)
-    detections = Detections.from_arrays(
+    if first and invalid_boxes == "error":
+        raise inverted(first[2], inversions, len(table), None, source=first[0], record=f"line {first[1]}")
+    made = Detections.from_arrays(
         image_ids=coded(ids),
         category_ids=coded(names),
         boxes=table[:, 1:],
         scores=table[:, 0],
         box_format="xyxy",
+        invalid_boxes=invalid_boxes,
+        notices={"unread_files": len(unread)},
         source=name_of(results, "results"),
     )
-    return detections if ground_truth is None else detections.on_images_of(ground_truth, unknown_images)
+    detections = replace(made, classes=tuple(files), missing_classes=missing_classes)
+    if ground_truth is None:
+        return detections
+    detections = detections.on_images_of(ground_truth, unknown_images)
+    classes_without_results(ground_truth, detections)  # where they are an error it comes here, not after the matching
+    return detections
 
 
-def _bad_line(lines: list[list[bytes]], source: str) -> InputError:
+def _result_files(results: Folder) -> Iterator[tuple[str, bytes, str]]:
+    """Yield name, content and full name of the files of results, or of the one that is given by its path."""
+    if isinstance(results, str | PathLike) and class_of(fspath(results)) is not None and not isdir(results):
+        data, name = read_bytes(results, "results")
+        yield basename(name), bytes(data), name
+    else:
+        yield from members(results, ".txt", "results")
+
+
+def _bad_line(lines: list[list[bytes]], source: str, finite: bool) -> InputError:
     for number, line in enumerate(lines, 1):
         if any(len(part) > _LONGEST or b"\0" in part for part in line):
             return InputError("has a field of absurd length or content", source=source, record=f"line {number}")
@@ -256,9 +317,7 @@ def _bad_line(lines: list[list[bytes]], source: str) -> InputError:
             )
         for field, text in zip(("score", *_CORNERS), line[1:], strict=False):
             try:
-                _number(text, source, f"line {number}", field)
+                _number(text, source, f"line {number}", field, finite or field == "score")
             except InputError as error:
                 return error
-        if line and (float(line[4]) < float(line[2]) or float(line[5]) < float(line[3])):
-            return InputError("the far corner lies before the near one", source=source, record=f"line {number}")
     return InputError("is not a text file", source=source)

@@ -1,0 +1,68 @@
+"""Where ground truth and detections do not go together: classes without results, boxes in other units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.boxes import areas
+from detmap.errors import InputError, shorten
+from detmap.tables import Detections, GroundTruth
+
+
+def classes_without_results(ground_truth: GroundTruth, detections: Detections) -> dict[Any, str]:
+    """Return id and name of every class that has objects and no file among the results.
+
+    Empty where the detections do not come a file per class (`Detections.classes` is None).
+
+    Raises
+    ------
+    InputError
+        Where there are such classes and `Detections.missing_classes` says that they are an error.
+    """
+    if detections.classes is None:
+        return {}
+    values = ground_truth.categories.values
+    if values.size and values.dtype.kind != "U":
+        return {}  # no file can be of such a class, which is an error of its own
+    has_objects = np.zeros(values.size, np.bool_)
+    has_objects[ground_truth.categories.codes] = True
+    there = set(detections.classes)
+    rows = zip(values.tolist(), ground_truth.category_names, has_objects.tolist(), strict=True)
+    missing = {value: name for value, name, needed in rows if needed and value not in there}
+    if missing and detections.missing_classes == "error":
+        names = ", ".join(shorten(name)[1:-1] for name in list(missing.values())[:10])
+        more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+        raise InputError(
+            f"{len(missing)} classes of the ground truth have no result file: {names}{more}",
+            source=detections.source,
+            remedy="write one for each, empty if nothing was found; missing_classes='zero' (--missing-classes zero) "
+            "scores them as 0, 'skip' leaves them out",
+        )
+    return missing
+
+
+def notices_of_classes(missing: dict[Any, str], detections: Detections) -> dict[str, int]:
+    """Return a notice for each class without results, which names it."""
+    code = "skipped_classes" if detections.missing_classes == "skip" else "missing_classes"
+    return {f"{code}:{name}": 1 for name in missing.values()}
+
+
+def notices_of_units(ground_truth: GroundTruth, detections: Detections) -> dict[str, int]:
+    """Return a notice where one side's boxes are fractions of the image, as it seems, and the other's are pixels.
+
+    All that is asked of most data is a flag. Only where all boxes of one side lie within 0 to 1, the other side's are
+    looked at: most of these must be larger than all of those can be.
+    """
+    if detections.within_unit == ground_truth.within_unit or not (len(detections) and len(ground_truth)):
+        return {}
+    if detections.within_unit:
+        return {"normalised_detections": len(detections)} if _in_pixels(ground_truth) else {}
+    return {"normalised_ground_truth": len(detections)} if _in_pixels(detections) else {}
+
+
+def _in_pixels(table: GroundTruth | Detections) -> bool:
+    size: NDArray[np.float64] = areas(table.boxes, table.box_sizes)
+    return bool(np.median(size) > 1)

@@ -1,0 +1,255 @@
+"""Ground truth and results that do not go together: classes without a file, stray files, boxes in other units."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+
+import numpy as np
+import pytest
+import workloads
+from support import assert_same_result
+
+import detmap
+from detmap.batch import evaluate_shards, score
+from detmap.cli import main
+from detmap.errors import InputError, OptionError
+from detmap.formats.files import read_detections
+from detmap.tables import describe
+
+LINE = "i1 0.9 0 0 9 9\n"
+
+
+def file_of(name):
+    return f"comp4_det_test_{name}.txt"
+
+
+@pytest.fixture
+def truth():
+    return detmap.GroundTruth.from_arrays(
+        image_ids=["i1", "i1", "i2"], category_ids=["cat", "dog", "eel"], boxes=[[0, 0, 9, 9]] * 3
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The XML of the same ground truth, and results of cats alone."""
+    (tmp_path / "Annotations").mkdir()
+    for image, names in (("i1", ["cat", "dog"]), ("i2", ["eel"])):
+        box = "<bndbox><xmin>0</xmin><ymin>0</ymin><xmax>9</xmax><ymax>9</ymax></bndbox>"
+        objects = "".join(f"<object><name>{name}</name>{box}</object>" for name in names)
+        (tmp_path / "Annotations" / f"{image}.xml").write_text(f"<annotation>{objects}</annotation>")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / file_of("cat")).write_text(LINE)
+    return tmp_path
+
+
+def test_classes_without_a_file_are_named_and_count_as_0(truth):
+    found = detmap.read_voc_results({file_of("cat"): LINE}, truth)
+    result = detmap.evaluate(truth, found, "voc2012")
+    assert dict(result) == {"mAP": 1 / 3, "AP_cat": 1.0, "AP_dog": 0.0, "AP_eel": 0.0}
+    assert result.notices == {"missing_classes:dog": 1, "missing_classes:eel": 1}
+    assert describe(result.notices) == ["2 classes without a result file, so that their AP is 0: dog, eel"]
+    alone = detmap.evaluate(truth, detmap.read_voc_results({file_of("cat"): LINE}), "voc2012")
+    assert alone.notices == result.notices  # the ground truth need not be there when they are read
+
+
+def test_an_empty_file_is_a_file(truth):
+    found = detmap.read_voc_results({file_of("cat"): LINE, file_of("dog"): "", file_of("eel"): ""}, truth)
+    assert detmap.evaluate(truth, found, "voc2012").notices == {}
+
+
+def test_classes_without_objects_are_not_missed():
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=["i1"], category_ids=["cat"], boxes=[[0, 0, 9, 9]], categories=["cat", "dog"]
+    )
+    found = detmap.read_voc_results({file_of("cat"): LINE}, truth, missing_classes="error")
+    assert detmap.evaluate(truth, found, "voc2012").notices == {"empty_categories": 1}
+
+
+def test_classes_without_a_file_as_an_error(truth):
+    says = r"^results: 2 classes of the ground truth have no result file: dog, eel; .*'zero' .*'skip'"
+    with pytest.raises(InputError, match=says):
+        detmap.read_voc_results({file_of("cat"): LINE}, truth, missing_classes="error")
+    found = detmap.read_voc_results({file_of("cat"): LINE}, missing_classes="error")
+    with pytest.raises(InputError, match=says):
+        detmap.evaluate(truth, found)
+    with pytest.raises(InputError, match="missing_classes must be 'zero', 'error' or 'skip' \\(got 'no'\\)"):
+        detmap.read_voc_results({file_of("cat"): LINE}, missing_classes="no")
+
+
+@pytest.mark.parametrize("protocol", ["voc2012", "coco"])
+@pytest.mark.parametrize("use_categories", [True, False])
+def test_skipped_classes_leave_the_result_of_the_others(truth, protocol, use_categories):
+    found = detmap.read_voc_results({file_of("cat"): LINE, file_of("eel"): ""}, truth, missing_classes="skip")
+    options = {"use_categories": use_categories}
+    result = detmap.evaluate(truth, found, protocol, **options)
+    zero = detmap.read_voc_results({file_of("cat"): LINE, file_of("eel"): ""}, truth)
+    expected = detmap.evaluate(truth, zero, protocol, category_ids=["cat", "eel"], **options)
+    assert_same_result(result, expected)
+    assert result.notices == {"skipped_classes:dog": 1}
+    some = detmap.evaluate(truth, found, protocol, category_ids=["dog", "eel"], **options)
+    assert_same_result(some, detmap.evaluate(truth, zero, protocol, category_ids=["eel"], **options))
+
+
+def test_what_is_said_of_classes_outlives_dropped_detections(truth):
+    found = detmap.read_voc_results({file_of("cat"): LINE + "other .5 0 0 9 9\n"}, missing_classes="skip")
+    assert found.on_images_of(truth, "ignore").classes == ("cat",)
+    assert list(detmap.evaluate(truth, found.on_images_of(truth, "ignore"), "voc2012")) == ["mAP", "AP_cat"]
+
+
+def test_a_long_list_of_classes_is_cut():
+    notices = {f"missing_classes:{k:02}": 1 for k in range(23)}
+    assert describe(notices)[0].endswith("18, 19 and 3 more")
+    assert describe({"missing_classes:a\nb": 1}) == ["1 classes without a result file, so that their AP is 0: a\\nb"]
+
+
+def test_stray_files_are_left_aside_and_counted(truth):
+    stray = {"notes.txt": "hello", "cat.txt": LINE, "README": "", "table.csv": "1,2"}
+    found = detmap.read_voc_results({file_of("cat"): LINE, **stray}, truth)
+    assert (len(found), found.notices["unread_files"]) == (1, 2)
+    with pytest.raises(InputError, match=r"cat\.txt.*: the file's name does not say its class; call it comp4_det"):
+        detmap.read_voc_results({"cat.txt": LINE, "notes.txt": ""}, truth)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_stray_files_in_folders_and_archives(folder, truth, packed):
+    (folder / "results" / "notes.txt").write_bytes(b"\xff\0 not results")
+    path = folder / "results"
+    if packed:
+        path = folder / "results.tar"
+        with tarfile.open(path, "w") as archive:
+            archive.add(folder / "results", "results")
+    found = read_detections(path, truth)
+    assert (len(found), found.notices["unread_files"]) == (1, 1)
+
+
+def test_the_file_of_one_class_is_read_by_itself(folder, truth):
+    path = folder / "results" / file_of("cat")
+    found = read_detections(path, truth, missing_classes="skip")
+    assert (found.source, found.classes) == (str(path), ("cat",))
+    assert dict(detmap.evaluate(truth, found, "voc2012")) == {"mAP": 1.0, "AP_cat": 1.0}
+    assert len(detmap.read_voc_results(path)) == 1
+    path.write_text("i1 0.9 0 0 9\n")
+    with pytest.raises(InputError, match=r"comp4_det_test_cat\.txt: line 1: has 5 fields where 6 are expected"):
+        read_detections(path, truth)
+    with pytest.raises(InputError, match="no such file"):
+        read_detections(folder / file_of("dog"), truth)
+
+
+def test_the_command_line_says_it(folder, capsys):
+    paths = [str(folder / "Annotations"), str(folder / "results")]
+    more = ["--protocol", "voc2012", "--format", "json"]
+    (folder / "results" / "notes.txt").write_text("x")
+    for command in (["eval", *paths], ["eval", paths[0], str(folder / "results" / file_of("cat"))]):
+        assert main([*command, *more]) == 0
+        out, err = capsys.readouterr()
+        assert "2 classes without a result file, so that their AP is 0: dog, eel" in err
+        assert ("1 files whose names do not say a class" in err) == (command[-1] == paths[1])
+        assert json.loads(out)["metrics"]["mAP"] == 1 / 3
+        assert main([*command, *more, "--missing-classes", "error"]) == 2
+        assert "2 classes of the ground truth have no result file: dog, eel; " in capsys.readouterr().err
+        assert main([*command, *more, "--missing-classes", "skip"]) == 0
+        out, err = capsys.readouterr()
+        assert "2 classes without a result file, left out: dog, eel" in err
+        assert json.loads(out)["metrics"] == {"mAP": 1.0, "AP_cat": 1.0}
+
+
+def test_batches_and_comparisons_pass_it_on(folder, capsys):
+    (folder / "all").mkdir()
+    for name in ("cat", "dog", "eel"):
+        (folder / "all" / file_of(name)).write_text(LINE)
+    ground_truth, paths = str(folder / "Annotations"), [str(folder / "all"), str(folder / "results")]
+    found = {}
+    for choice in ("zero", "error", "skip"):
+        for one in score(ground_truth, paths, "voc2012", missing_classes=choice, out=folder / "out", resume=True):
+            found[choice, one.entry.name] = one
+    assert found["zero", "results"]["mAP"] == 1 / 3
+    assert "no result file: dog, eel" in found["error", "results"].error
+    assert dict(found["skip", "results"]) == {"mAP": 1.0, "AP_cat": 1.0}
+    assert found["zero", "all"]["mAP"] == found["error", "all"]["mAP"] == found["skip", "all"]["mAP"] == 2 / 3
+    more = ["--protocol", "voc2012", "--format", "json"]
+    assert main(["batch", ground_truth, *paths, *more, "--missing-classes", "skip"]) == 0
+    models = json.loads(capsys.readouterr().out)["models"]
+    assert {row["model"]: row["metrics"]["mAP"] for row in models} == {"all": 2 / 3, "results": 1.0}
+    assert main(["compare", ground_truth, *paths, "--bootstrap", "10", "--missing-classes", "skip"]) == 2
+    assert "different categories" in capsys.readouterr().err
+    assert main(["compare", ground_truth, *paths, "--bootstrap", "10", "--missing-classes", "error"]) == 2
+    assert "no result file: dog, eel" in capsys.readouterr().err
+
+
+def test_shards_are_of_the_same_classes(folder):
+    shards = (folder / "Annotations", [folder / "results"])
+    assert evaluate_shards(*shards, "voc2012").notices == {"missing_classes:dog": 1, "missing_classes:eel": 1}
+    with pytest.raises(InputError, match="no result file: dog, eel"):
+        evaluate_shards(*shards, "voc2012", missing_classes="error")
+    with pytest.raises(OptionError, match="does not go with shards"):
+        evaluate_shards(*shards, "voc2012", missing_classes="skip")
+
+
+# -------------------------------------------------------------------------------------------------------------- units
+
+
+def tables(truth_scale, found_scale, box_format="xywh", **columns):
+    boxes = np.array([[0.1, 0.1, 0.5, 0.6], [0.25, 0.25, 0.5, 0.5], [0.0, 0.0, 1.0, 1.0]])
+    ids = {"image_ids": [1, 1, 2], "category_ids": [1, 2, 1], "box_format": box_format}
+    return (
+        detmap.GroundTruth.from_arrays(**ids, boxes=boxes * truth_scale, **columns),
+        detmap.Detections.from_arrays(**ids, boxes=boxes * found_scale, scores=[0.5, 0.4, 0.3]),
+    )
+
+
+@pytest.mark.parametrize("box_format", ["xywh", "xyxy", "cxcywh"])
+def test_fractions_against_pixels_are_noticed(box_format):
+    assert detmap.evaluate(*tables(500, 1, box_format)).notices == {"normalised_detections": 3}
+    assert detmap.evaluate(*tables(1, 500, box_format)).notices == {"normalised_ground_truth": 3}
+    assert detmap.evaluate(*tables(1, 1, box_format)).notices == {}
+    assert detmap.evaluate(*tables(500, 500, box_format)).notices == {}
+
+
+def test_fractions_that_leave_the_image_a_little_are_none_of_pixels():
+    """Rounding puts a corner at 1.0000001; that makes no pixels of the others."""
+    assert detmap.evaluate(*tables(1, 1.0001)).notices == {}
+    assert detmap.evaluate(*tables(1.0001, 1)).notices == {}
+
+
+def test_nothing_is_said_of_nothing():
+    truth, found = tables(500, 1)
+    empty = detmap.Detections.from_arrays(image_ids=[], category_ids=[], boxes=[], scores=[])
+    assert "normalised_detections" not in detmap.evaluate(truth, empty).notices
+    none = detmap.GroundTruth.from_arrays(image_ids=[], category_ids=[], boxes=[], images=[1, 2], categories=[1, 2])
+    assert detmap.evaluate(none, found).notices == {"empty_categories": 2}
+
+
+def test_fractions_are_noticed_where_other_images_are_dropped():
+    truth, found = tables(500, 1, "cxcywh")
+    truth = detmap.GroundTruth.from_arrays(image_ids=[1], category_ids=[1], boxes=[[0, 0, 500, 300]])
+    assert detmap.evaluate(truth, found.on_images_of(truth, "ignore")).notices["normalised_detections"] == 2
+
+
+def test_an_evaluator_notices_fractions_too():
+    evaluator = detmap.Evaluator()
+    for i in range(3):
+        evaluator.update(
+            {"boxes": [[0.1, 0.1, 0.5, 0.6]], "scores": [0.5], "labels": [1]},
+            {"boxes": [[10, 10, 50, 60]], "labels": [1]},
+            image_ids=i,
+        )
+    assert evaluator.compute().notices == {"normalised_detections": 3}
+    assert "3 detections lie within 0 to 1" in describe(evaluator.compute().notices)[0]
+
+
+@workloads.needs_real_data
+def test_real_results_without_two_classes():
+    """Detector b comes without files for chair and person."""
+    path = workloads.REAL_DATA / "voc2007" / "detections_b.tar.gz"
+    truth = detmap.read_voc(workloads.REAL_DATA / "voc2007" / "Annotations.tar.gz")
+    zero = detmap.evaluate(truth, read_detections(path, truth), "voc2007")
+    assert zero.notices.keys() >= {"missing_classes:chair", "missing_classes:person"}
+    assert zero["AP_chair"] == zero["AP_person"] == 0.0
+    skip = detmap.evaluate(truth, read_detections(path, truth, missing_classes="skip"), "voc2007")
+    assert list(skip) == [name for name in zero if name not in ("AP_chair", "AP_person")]
+    assert all(skip[name] == zero[name] for name in skip if name != "mAP")
+    assert skip["mAP"] == np.mean([value for name, value in skip.items() if name != "mAP"])
+    with pytest.raises(InputError, match="have no result file: chair, person"):
+        read_detections(path, truth, missing_classes="error")

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap import subsets
 from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
 from detmap.kernels import readonly
@@ -286,7 +287,7 @@ class Evaluator:
         if tally.order.size:  # from the place among all to the place within the image
             first = np.cumsum([0, *counts])[np.argsort(given, kind="stable")]
             tally = replace(tally, order=tally.order - first[tally.image])
-        self._parts.append(_with_file_order(replace(tally, notices=notices)))
+        self._parts.append(subsets.with_file_order(replace(tally, notices=notices)))
         self._waiting, self._boxes = {}, 0
 
     # ------------------------------------------------------------------------------------------------------- output
@@ -301,7 +302,7 @@ class Evaluator:
         if self._names is None and self.protocol.use_categories:
             wanted = np.zeros(len(tally.categories), np.bool_)
             wanted[tally.positive_category] = True
-            tally = _of_categories(tally, wanted)
+            tally = subsets.of_categories(tally, wanted)
             notices["unknown_category"] = len(self._merged()) - len(tally)
         notices["no_detections"] = int(not len(tally))
         notices = {code: count for code, count in notices.items() if count}
@@ -315,8 +316,8 @@ class Evaluator:
             if self._names is None and self.protocol.use_categories:
                 listed = tuple(sorted({pair for part in parts for pair in part.categories}, key=lambda pair: pair[0]))
             empty = Tally.empty(self.protocol, listed)
-            merged = empty.merge(*(_among(part, listed) for part in parts))
-            self._tally = _with_file_order(merged).in_ranking_order(self.threads)
+            merged = empty.merge(*(subsets.among(part, listed) for part in parts))
+            self._tally = subsets.with_file_order(merged).in_ranking_order(self.threads)
             self._parts = []
         return self._tally
 
@@ -349,7 +350,7 @@ class Evaluator:
         if self._label_kind and other._label_kind and self._label_kind != other._label_kind:
             raise StateError("labels are integers in one evaluator and strings in the other")
         if known.any():
-            theirs = _on_images(theirs, ~known)
+            theirs = subsets.on_images(theirs, ~known)
         self._parts.append(theirs)
         self._seen.update(ids)
         self._numbered = other._numbered
@@ -557,64 +558,3 @@ def _labels(record: Mapping[str, Any], count: int, source: str, i: int) -> NDArr
     if labels.shape != (count,) or labels.dtype.kind not in "iuU" or _too_big(labels):
         raise InputError(f"expected {count} integers or strings", source=source, record=f"image {i}", field="labels")
     return labels.astype(np.int64) if labels.dtype.kind in "iu" else labels.copy()
-
-
-def _with_file_order(tally: Tally) -> Tally:
-    """Return the tally with the image's place ahead of the place within the image in what breaks ties."""
-    if not tally.order.size:
-        return tally
-    order = (tally.image.astype(np.int64) << 32) | (tally.order & (2**32 - 1))
-    return replace(tally, order=readonly(order, np.int64), ranked=False)
-
-
-def _among(tally: Tally, categories: tuple[tuple[Any, str], ...]) -> Tally:
-    """Return the tally as one of more categories."""
-    if tally.categories == categories:
-        return tally
-    place = {pair: k for k, pair in enumerate(categories)}
-    to = np.array([place[pair] for pair in tally.categories], np.int32)
-    return replace(
-        tally,
-        categories=categories,
-        category=readonly(to[tally.category], np.int32),
-        positive_category=readonly(to[tally.positive_category], np.int32),
-    )
-
-
-def _rows(tally: Tally, kept: NDArray[np.bool_], kept_pairs: NDArray[np.bool_], **changes: Any) -> Tally:
-    """Return the tally with some of its detections and of its pairs only; `changes` replace whole columns before."""
-    tally = replace(tally, **changes)
-    columns: dict[str, Any] = {}
-    for name in ("category", "image", "rank", "order", "scores", "hit", "ignored"):
-        column = getattr(tally, name)
-        columns[name] = readonly(column[kept] if len(column) else column, column.dtype)
-    for name in ("positive_category", "positive_image", "positive_counts"):
-        column = getattr(tally, name)
-        columns[name] = readonly(column[kept_pairs], column.dtype)
-    return replace(tally, **columns)
-
-
-def _of_categories(tally: Tally, wanted: NDArray[np.bool_]) -> Tally:
-    """Return the tally of some of its categories."""
-    place = (np.cumsum(wanted) - 1).astype(np.int32)
-    return _rows(
-        tally,
-        wanted[tally.category],
-        wanted[tally.positive_category],
-        categories=tuple(pair for pair, kept in zip(tally.categories, wanted, strict=True) if kept),
-        category=place[tally.category],
-        positive_category=place[tally.positive_category],
-    )
-
-
-def _on_images(tally: Tally, wanted: NDArray[np.bool_]) -> Tally:
-    """Return the tally of some of its images."""
-    place = (np.cumsum(wanted) - 1).astype(np.int32)
-    return _rows(
-        tally,
-        wanted[tally.image],
-        wanted[tally.positive_image],
-        image_ids=readonly(tally.image_ids[wanted], tally.image_ids.dtype),
-        image=place[tally.image],
-        positive_image=place[tally.positive_image],
-    )

@@ -449,6 +449,8 @@ class Evaluator:
             raise StateError("not an evaluator: its images are not those that it says")
         if (made._names is not None or not tally.protocol.use_categories) and made._categories() != tally.categories:
             raise StateError("not an evaluator: its tally is of other categories")
+        if (tally.order >> 32 != tally.image[: tally.order.size]).any():
+            raise StateError("not an evaluator: its detections are not in the order of their images")
         made._take(tally, header.numbered)
         return made
 

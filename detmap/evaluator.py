@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
@@ -60,7 +61,10 @@ class Evaluator:
     With image ids neither the order nor the number of updates and merges matters: every bit of the result is that of one
     `detmap.evaluate` of everything. Without them images are numbered as they come, and a merge puts the other's images
     behind the own. Equal scores rank by image id, then as given within the image; protocols that go by file order take
-    the images in that order too. Notices count an image that two merged evaluators saw once for each.
+    the images in that order too.
+
+    Threads may share an evaluator: one of them at a time reads or changes what it has seen, and `compute` scores what was
+    there when it was called.
 
     Examples
     --------
@@ -107,10 +111,15 @@ class Evaluator:
             if set(ids) != set(names):
                 raise InputError("must be all integers or all strings", source="evaluator", field="categories")
             self._names = {identity: str(names[identity]) for identity in ids}
+        self._lock = threading.RLock()  # held by whoever looks at what was seen; never two evaluators' at once
         self.reset()
 
     def reset(self) -> None:
         """Forget everything seen."""
+        with self._lock:
+            self._forget()
+
+    def _forget(self) -> None:
         self._tally = Tally.empty(self.protocol, self._categories())
         self._parts: list[Tally] = []
         self._waiting: dict[Any, _Image] = {}
@@ -161,6 +170,16 @@ class Evaluator:
             predictions, targets = [predictions], [targets]
         elif isinstance(predictions, Mapping) or isinstance(targets, Mapping) or len(predictions) != len(targets):
             raise InputError("predictions and targets must be of the same images", source="update")
+        with self._lock:
+            self._update(predictions, targets, image_ids, alone)
+
+    def _update(
+        self,
+        predictions: Sequence[Mapping[str, Any]],
+        targets: Sequence[Mapping[str, Any]],
+        image_ids: Any,
+        alone: bool,
+    ) -> None:
         numbered = image_ids is None
         if numbered:
             ids: list[Any] = list(range(len(self._seen), len(self._seen) + len(predictions)))
@@ -297,13 +316,14 @@ class Evaluator:
 
         Without ``categories`` those are scored that targets had; predictions of others are counted in its notices.
         """
-        tally = self._merged()
+        with self._lock:
+            whole = tally = self._merged()
         notices = dict(tally.notices)
         if self._names is None and self.protocol.use_categories:
             wanted = np.zeros(len(tally.categories), np.bool_)
             wanted[tally.positive_category] = True
             tally = subsets.of_categories(tally, wanted)
-            notices["unknown_category"] = len(self._merged()) - len(tally)
+            notices["unknown_category"] = len(whole) - len(tally)
         notices["no_detections"] = int(not len(tally))
         notices = {code: count for code, count in notices.items() if count}
         return DetectionResult(replace(tally, notices=notices), threads=self.threads)
@@ -334,12 +354,19 @@ class Evaluator:
             raise StateError("evaluators of different protocols cannot be merged")
         if other._names != self._names:
             raise StateError("evaluators of different categories cannot be merged")
-        if not len(other):
-            return self
-        if self._numbered not in (None, other._numbered):
+        with other._lock:
+            theirs, numbered, label_kind = other._merged(), other._numbered, other._label_kind
+        with self._lock:
+            self._add(theirs, numbered, label_kind)
+        return self
+
+    def _add(self, theirs: Tally, numbered: bool | None, label_kind: str | None) -> None:
+        """Take in what another evaluator had seen."""
+        if not theirs.image_ids.size:
+            return
+        if self._numbered not in (None, numbered):
             raise StateError("one evaluator has image ids and the other has not")
-        theirs = other._merged()
-        if other._numbered:
+        if numbered:
             theirs = replace(theirs, image_ids=readonly(theirs.image_ids + len(self), np.int64))
         ids = theirs.image_ids.tolist()
         known = np.array([identity in self._seen for identity in ids])
@@ -347,15 +374,14 @@ class Evaluator:
             raise StateError(f"image {ids[int(np.argmax(known))]!r} was seen by both; is duplicates='first' meant?")
         if self._seen and type(ids[0]) is not type(next(iter(self._seen))):
             raise StateError("image ids are integers in one evaluator and strings in the other")
-        if self._label_kind and other._label_kind and self._label_kind != other._label_kind:
+        if self._label_kind and label_kind and self._label_kind != label_kind:
             raise StateError("labels are integers in one evaluator and strings in the other")
         if known.any():
             theirs = subsets.on_images(theirs, ~known)
         self._parts.append(theirs)
         self._seen.update(ids)
-        self._numbered = other._numbered
-        self._label_kind = self._label_kind or other._label_kind
-        return self
+        self._numbered = numbered
+        self._label_kind = self._label_kind or label_kind
 
     def sync(self, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None = None) -> Evaluator:
         """Return an evaluator of what all processes have seen, the same in each of them; this one is left as it is.
@@ -407,13 +433,15 @@ class Evaluator:
 
     def to_bytes(self) -> bytes:
         """Return everything seen in a form that `from_bytes` reads on any machine."""
+        with self._lock:
+            tally, numbered = self._merged(), self._numbered
         header = {
             "box_format": self.box_format,
             "duplicates": self.duplicates,
-            "numbered": self._numbered,
+            "numbered": numbered,
             "categories": None if self._names is None else list(self._names.items()),
         }
-        return seal("evaluator", header, self._merged().to_bytes())
+        return seal("evaluator", header, tally.to_bytes())
 
     @classmethod
     def from_bytes(cls, data: bytes, protocol: Protocol | None = None) -> Evaluator:
@@ -476,8 +504,9 @@ class Evaluator:
         saved = Evaluator.from_bytes(state["state"], self.protocol)
         if saved._names != self._names:
             raise StateError("the saved state has other categories")
-        self.reset()
-        self._take(saved._tally, saved._numbered)
+        with self._lock:
+            self._forget()
+            self._take(saved._tally, saved._numbered)
 
     def __reduce__(self) -> Any:
         return Evaluator.from_bytes, (self.to_bytes(),)
@@ -494,16 +523,29 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
 
 def _ids(image_ids: Any, alone: bool) -> list[Any]:
     """Return image ids as Python's own integers or strings; the one of an image `alone` need not be in a list."""
+    if isinstance(image_ids, list | tuple):
+        image_ids = [one if type(one) in (int, str) else _single(one) for one in image_ids]
+        kinds = {next((kind for kind in (bool, int, str) if isinstance(one, kind)), None) for one in image_ids}
+        if not (kinds <= {int} or kinds <= {str}):
+            raise InputError("must be all integers or all strings", source="update", field="image_ids")
     ids = _array(image_ids)
+    if ids.ndim == 2 and ids.shape[1] == 1:  # a batch of tensors of one element each
+        ids = ids[:, 0]
     if alone and ids.ndim == 0:
         ids = ids.reshape(1)
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iuU"):
         raise InputError("must be integers or strings, one for each image", source="update", field="image_ids")
-    if ids.dtype.kind == "U" and isinstance(image_ids, list | tuple) and not all(isinstance(i, str) for i in image_ids):
-        raise InputError("must be all integers or all strings", source="update", field="image_ids")
     if _too_big(ids):
         raise InputError("is beyond 64 bits", source="update", field="image_ids")
     return list(ids.tolist())
+
+
+def _single(value: Any) -> Any:
+    """Return the integer or string of an array or tensor of one element; anything else as it is."""
+    if not (hasattr(value, "detach") or hasattr(value, "__array__") or hasattr(value, "__dlpack__")):
+        return value
+    array = _array(value)
+    return array.item() if array.size == 1 and array.dtype.kind in "iuU" else value
 
 
 def _too_big(ids: NDArray[Any]) -> bool:

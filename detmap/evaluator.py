@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import subsets
+from detmap import arrays, subsets
 from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
 from detmap.kernels import readonly
@@ -184,7 +184,7 @@ class Evaluator:
         if numbered:
             ids: list[Any] = list(range(len(self._seen), len(self._seen) + len(predictions)))
         else:
-            ids = _ids(image_ids, alone)
+            ids = arrays.image_ids_of(image_ids, alone)
             if len(ids) != len(predictions):
                 raise InputError(f"{len(ids)} image ids for {len(predictions)} images", source="update")
         if self._numbered not in (None, numbered):
@@ -521,48 +521,6 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     categories: list[tuple[int | str, str]] | None
 
 
-def _ids(image_ids: Any, alone: bool) -> list[Any]:
-    """Return image ids as Python's own integers or strings; the one of an image `alone` need not be in a list."""
-    if isinstance(image_ids, list | tuple):
-        image_ids = [one if type(one) in (int, str) else _single(one) for one in image_ids]
-        kinds = {next((kind for kind in (bool, int, str) if isinstance(one, kind)), None) for one in image_ids}
-        if not (kinds <= {int} or kinds <= {str}):
-            raise InputError("must be all integers or all strings", source="update", field="image_ids")
-    ids = _array(image_ids)
-    if ids.ndim == 2 and ids.shape[1] == 1:  # a batch of tensors of one element each
-        ids = ids[:, 0]
-    if alone and ids.ndim == 0:
-        ids = ids.reshape(1)
-    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iuU"):
-        raise InputError("must be integers or strings, one for each image", source="update", field="image_ids")
-    if _too_big(ids):
-        raise InputError("is beyond 64 bits", source="update", field="image_ids")
-    return list(ids.tolist())
-
-
-def _single(value: Any) -> Any:
-    """Return the integer or string of an array or tensor of one element; anything else as it is."""
-    if not (hasattr(value, "detach") or hasattr(value, "__array__") or hasattr(value, "__dlpack__")):
-        return value
-    array = _array(value)
-    return array.item() if array.size == 1 and array.dtype.kind in "iuU" else value
-
-
-def _too_big(ids: NDArray[Any]) -> bool:
-    return bool(ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max)
-
-
-def _array(value: Any) -> NDArray[Any]:
-    """Return anything like an array as an array of numpy, tensors from their device."""
-    if hasattr(value, "detach"):
-        value = value.detach().cpu()
-        if str(value.dtype) == "torch.bfloat16":
-            value = value.float()
-    elif not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
-    return np.asarray(value)
-
-
 def _field(record: Mapping[str, Any], name: str, source: str, i: int) -> Any:
     try:
         return record[name]
@@ -573,7 +531,7 @@ def _field(record: Mapping[str, Any], name: str, source: str, i: int) -> Any:
 def _numbers(value: Any, dtype: Any, source: str, name: str, i: int) -> NDArray[Any]:
     """Return a copy: the caller may fill the array anew before it is looked at."""
     try:
-        array = _array(value)
+        array = arrays.array_of(value)
         if array.size and array.dtype.kind not in "biuf":
             raise TypeError
         return array.astype(dtype)
@@ -596,9 +554,9 @@ def _column(
 
 
 def _labels(record: Mapping[str, Any], count: int, source: str, i: int) -> NDArray[Any]:
-    labels = _array(_field(record, "labels", source, i))
+    labels = arrays.array_of(_field(record, "labels", source, i))
     if labels.size == 0 and count == 0:
         return np.empty(0, np.int64)
-    if labels.shape != (count,) or labels.dtype.kind not in "iuU" or _too_big(labels):
+    if labels.shape != (count,) or labels.dtype.kind not in "iuU" or arrays.too_big(labels):
         raise InputError(f"expected {count} integers or strings", source=source, record=f"image {i}", field="labels")
     return labels.astype(np.int64) if labels.dtype.kind in "iu" else labels.copy()

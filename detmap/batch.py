@@ -9,7 +9,9 @@ import io
 import json
 import os
 import re
+import stat
 import threading
+import uuid
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import (
@@ -201,6 +203,22 @@ def _content(path: str) -> str:
         raise InputError(f"cannot be read: {error.strerror or error}", source=path) from None
 
 
+def _stamp(path: str) -> list[tuple[int, ...]]:
+    """Return what changes when a file, or one in a folder, is written; nothing of pipes, and of what is not there."""
+    try:
+        inside = sorted(os.listdir(path)) if os.path.isdir(path) else [""]
+        found = [os.stat(os.path.join(path, name) if name else path) for name in inside]
+    except OSError:
+        return []
+    return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found if stat.S_ISREG(one.st_mode)]
+
+
+def _check_unchanged(path: str, before: list[tuple[int, ...]]) -> None:
+    """Refuse a file that was written between hashing and reading: its result would be kept under another's hash."""
+    if _stamp(path) != before:
+        raise InputError("was changed while it was read", source=path, remedy="score it again once it is written")
+
+
 def _fingerprint(ground_truth: GroundTruth) -> str:
     """Return a hash of all that scoring reads of it."""
     whole = hashlib.sha256()
@@ -221,11 +239,18 @@ _lock = threading.Lock()
 
 
 def _on_worker(
-    task: Callable[..., T], key: str, ground_truth: GroundTruth | None, threads: int, arguments: tuple[Any, ...]
+    submission: str,
+    task: Callable[..., T],
+    key: str,
+    ground_truth: GroundTruth | None,
+    threads: int,
+    arguments: tuple[Any, ...],
 ) -> tuple[T] | None:
     """Run a task in so many threads; None where the ground truth of that key did not come along and is not kept here.
 
-    Any executor can do this, whether or not it knows how to send something to each of its workers once.
+    Any executor can do this, whether or not it knows how to send something to each of its workers once. `submission` is
+    another one each time: Dask takes calls with equal arguments for one, and gives the second what came of the first, even
+    if its file has been rewritten since, or it was cancelled.
     """
     with _lock:
         if ground_truth is not None and key not in _kept:
@@ -290,7 +315,8 @@ def _run(
                     future: Future[Any] = executor.submit(_in_thread, task, threads, ground_truth, arguments[i])
                 else:
                     sent = ground_truth if carries else None
-                    future = executor.submit(_on_worker, task, key, sent, threads or 1, arguments[i])
+                    submission = uuid.uuid4().hex
+                    future = executor.submit(_on_worker, submission, task, key, sent, threads or 1, arguments[i])
                 pending[future] = i
             for future in wait(pending, return_when=FIRST_COMPLETED).done:
                 i = pending.pop(future)
@@ -337,7 +363,7 @@ def cluster(address: str) -> Iterator[Executor]:
         except (OSError, ValueError) as error:
             raise OptionError(f"no scheduler at {shorten(address)}: {shorten(str(error), 200)}") from None
         with client:
-            yield client.get_executor()
+            yield client.get_executor(pure=False)  # a file can be rewritten: no call is the same as one before
 
 
 # ------------------------------------------------------------------------------------------------------------- scoring
@@ -418,7 +444,7 @@ def _score(
     ground_truth: GroundTruth, path: str, options: _Options, truth: str | None, known: frozenset[str]
 ) -> tuple[str, dict[str, Any] | None]:
     """Return the key of a file (where the fingerprint of the ground truth is given), and its document unless it is known."""
-    identity, key = {}, ""
+    identity, key, before = {}, "", _stamp(path)
     if truth is not None:
         content = _content(path)
         key = options.key(truth, content)
@@ -427,6 +453,7 @@ def _score(
         identity = {"key": key, "content": f"sha256:{content}"}
     # Not held here, so that `match` can let the detections go before it ranks.
     tally = match(ground_truth, files.read_detections(path, ground_truth, options.unknown_images), options.protocol)
+    _check_unchanged(path, before)
     result = DetectionResult(tally)
     document = {**identity, **result.to_dict()}
     if options.replicates:
@@ -745,8 +772,9 @@ class _Shard:
 
 def _match_shard(ground_truth: GroundTruth, path: str, protocol: Protocol, unknown_images: Unknown) -> _Shard:
     """Return the tally of the images that a shard has detections on."""
-    content = _content(path)
+    before, content = _stamp(path), _content(path)
     detections = files.read_detections(path, ground_truth, unknown_images)
+    _check_unchanged(path, before)
     images = detections.images.values
     tally = match(ground_truth, detections, protocol, image_ids=images)
     notices = {

@@ -43,18 +43,18 @@ def test_a_file_that_is_rewritten_gets_its_new_score(tmp_path, cluster, how):
     path = tmp_path / "model.json"
     path.write_bytes((FIXTURES / "detections.json").read_bytes())
     before = expected(path)
+    records = json.loads(path.read_text())
     with executor_of(cluster, how) as executor:
-        first = batch.score(TRUTH, [path, *variants(tmp_path / "others", 3)], executor=executor)
-        assert len([next(first) for _ in range(4)]) == 4  # all done, none forgotten
-        for wrong in range(5):
-            path.write_text(json.dumps(json.loads((FIXTURES / "detections.json").read_text())[wrong :: 3 + wrong]))
-            after = expected(path)
-            assert after != before
-            [found] = batch.score(TRUTH, [path], executor=executor)
-            assert found["AP"] == after
-            with executor_of(cluster, how) as other:
-                [found] = batch.score(TRUTH, [path], executor=other)
-            assert found["AP"] == after
+        first = batch.score(TRUTH, [path], executor=executor)
+        assert next(first)["AP"] == before
+        path.write_text(json.dumps(records[::3]))
+        after = expected(path)
+        assert after != before
+        [found] = batch.score(TRUTH, [path], executor=executor)
+        assert found["AP"] == after
+        with executor_of(cluster, how) as other:
+            [found] = batch.score(TRUTH, [path], executor=other)
+        assert found["AP"] == after
         first.close()
 
 
@@ -63,13 +63,12 @@ def test_a_run_after_one_that_was_closed_early(tmp_path, cluster, how):
     """The second had rows "CancelledError": its calls were those that the first took back."""
     paths = variants(tmp_path, 12)
     with executor_of(cluster, how) as executor:
-        for _ in range(3):
-            started = batch.score(TRUTH, paths, executor=executor)
-            next(started)
-            started.close()
-            found = list(batch.score(TRUTH, paths, executor=executor))
-            assert [one.error for one in found] == [None] * 12
-            assert len({one.entry.name for one in found}) == 12
+        started = batch.score(TRUTH, paths, executor=executor)
+        next(started)
+        started.close()
+        found = list(batch.score(TRUTH, paths, executor=executor))
+    assert [one.error for one in found] == [None] * 12
+    assert len({one.entry.name for one in found}) == 12
 
 
 def test_two_runs_side_by_side(tmp_path, cluster):

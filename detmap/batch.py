@@ -239,12 +239,12 @@ _lock = threading.Lock()
 
 
 def _on_worker(
-    submission: str,
     task: Callable[..., T],
     key: str,
     ground_truth: GroundTruth | None,
     threads: int,
     arguments: tuple[Any, ...],
+    submission: str,
 ) -> tuple[T] | None:
     """Run a task in so many threads; None where the ground truth of that key did not come along and is not kept here.
 
@@ -316,7 +316,7 @@ def _run(
                 else:
                     sent = ground_truth if carries else None
                     submission = uuid.uuid4().hex
-                    future = executor.submit(_on_worker, submission, task, key, sent, threads or 1, arguments[i])
+                    future = executor.submit(_on_worker, task, key, sent, threads or 1, arguments[i], submission)
                 pending[future] = i
             for future in wait(pending, return_when=FIRST_COMPLETED).done:
                 i = pending.pop(future)
@@ -385,7 +385,8 @@ class FileResult(Result):
     def __init__(self, entry: Entry, document: dict[str, Any]) -> None:
         self.entry, self.document = entry, document
         self.error: str | None = document.get("error")
-        super().__init__({k: float("nan") if v is None else v for k, v in document.get("metrics", {}).items()})
+        metrics = {k: float("nan") if v is None else v for k, v in document.get("metrics", {}).items()}
+        super().__init__(metrics, document.get("notices"))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return `per_category`."""
@@ -648,11 +649,12 @@ class Leaderboard:
         return Comparison(narrow, metric, level).groups
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per file: rank, model, tags, metrics, the interval of what is ranked by, group, and error."""
+        """Return a row per file: rank, model, tags, metrics, interval of what is ranked by, group, notices, and error."""
         scored = [one for one in self.results if not one.error]
         metrics = list(scored[0]) if scored else []
         tags = list(dict.fromkeys(tag for one in self.results for tag in one.entry.tags))
         with_interval = any(one.bootstrap is not None for one in scored)
+        with_notices = any(one.notices for one in scored)
         better: list[float] = []
         rows = []
         for one in self.results:
@@ -667,6 +669,8 @@ class Leaderboard:
                 row[metric] = one.get(metric, float("nan"))
                 if with_interval and metric == self.rank_by:
                     row[f"{metric} low"], row[f"{metric} high"] = one.interval(metric)
+            if with_notices:
+                row["notices"] = results.in_brief(one.notices)
             rows.append({**row, "error": one.error or ""})
         return rows
 
@@ -688,6 +692,7 @@ class Leaderboard:
                     "metrics": dict(one),
                     "intervals": one.document.get("bootstrap", {}).get("intervals", {}),
                     "group": self.groups.get(one.entry.name),
+                    "notices": dict(one.notices),
                     "error": one.error,
                 }
                 for one, row in zip(self.results, self.rows(), strict=True)
@@ -706,6 +711,10 @@ class Leaderboard:
         """Return a row per file that could not be scored: ``model`` and ``error``."""
         return [{"model": one.entry.name, "error": one.error} for one in self.results if one.error]
 
+    def notices(self) -> list[dict[str, Any]]:
+        """Return a row per notice in words: ``model`` (all, where every file that was scored has it) and ``notice``."""
+        return results.sentences({one.entry.name: one.notices for one in self.results if not one.error})
+
     def write(self, out: PathLike) -> list[str]:
         """Write ``leaderboard.csv``, ``.json``, ``.md``, ``.html`` and ``.parquet`` into a folder.
 
@@ -718,7 +727,7 @@ class Leaderboard:
         rows = self.rows()
         write_atomically(folder / "leaderboard.csv", results.to_csv(rows).encode("utf-8", "backslashreplace"))
         write_atomically(folder / "leaderboard.json", _json(self.to_dict()))
-        text = report.markdown(self.table(), self.errors(), str(self.rank_by))
+        text = report.markdown(self.table(), self.errors(), str(self.rank_by), self.notices())
         write_atomically(folder / "leaderboard.md", text.encode("utf-8", "backslashreplace"))
         missing = []
         for name, make in (("html", self._html), ("parquet", self._parquet)):
@@ -733,7 +742,8 @@ class Leaderboard:
         categories = [str(row["category"]) for row in scored[0].rows()] if scored else []
         values = [[row["AP"] for row in one.rows()] for one in scored]
         models = [one.entry.name for one in scored]
-        page = report.html(self.table(), self.errors(), str(self.rank_by), models, categories, values)
+        tables = self.table(), self.errors()
+        page = report.html(*tables, str(self.rank_by), models, categories, values, self.notices())
         return page.encode("utf-8", "backslashreplace")
 
     def _parquet(self) -> bytes:

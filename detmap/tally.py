@@ -237,6 +237,11 @@ class Tally(Frozen):
         """The numbers of hits within the largest cap, in ranking order, shape (K, A, T)."""
         return self._count(self.hit)
 
+    def every_notice(self) -> dict[str, int]:
+        """Return `notices` and what the tally says itself: no detections, categories without ground truth."""
+        own = {"no_detections": int(not len(self)), "empty_categories": int((self.positives[:, 0] == 0).sum())}
+        return {**self.notices, **{code: count for code, count in own.items() if count}}
+
     def ignored_counts(self, area: int) -> NDArray[np.int64]:
         """Return how many detections are ignored in an area range, of those within the largest cap, shape (K, T)."""
         thresholds = len(self.protocol.iou_thresholds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
@@ -125,6 +126,7 @@ class Evaluator:
         self._waiting: dict[Any, _Image] = {}
         self._boxes = 0
         self._seen: set[Any] = set()
+        self._noted: dict[Any, dict[str, int]] = {}  # by image, the notices that `_tally` and `_parts` have of it
         self._numbered: bool | None = None
         self._label_kind: str | None = None
 
@@ -303,11 +305,25 @@ class Evaluator:
         )
         tally = match(truth, found, self.protocol, threads=self.threads)
         notices = {code: count for code, count in tally.notices.items() if code != "no_detections"}
+        if notices:
+            noted = {identity: self._notices_of(image) for identity, image in self._waiting.items()}
+            self._noted.update((identity, counts) for identity, counts in noted.items() if counts)
         if tally.order.size:  # from the place among all to the place within the image
             first = np.cumsum([0, *counts])[np.argsort(given, kind="stable")]
             tally = replace(tally, order=tally.order - first[tally.image])
         self._parts.append(subsets.with_file_order(replace(tally, notices=notices)))
         self._waiting, self._boxes = {}, 0
+
+    def _notices_of(self, image: _Image) -> dict[str, int]:
+        """Return what the notices of a batch say of one image: a merge may find that it was seen before."""
+        empty = 0
+        for boxes in (image.boxes, image.true_boxes):
+            sizes = boxes[:, 2:] - boxes[:, :2] if self.box_format == "xyxy" else boxes[:, 2:]
+            empty += int((sizes == 0).any(axis=1).sum())
+        names = self._names
+        unknown = 0 if names is None else sum(label not in names for label in image.labels.tolist())
+        counts = {"zero_sized_boxes": empty, "unknown_category": unknown}
+        return {code: count for code, count in counts.items() if count}
 
     # ------------------------------------------------------------------------------------------------------- output
 
@@ -355,12 +371,19 @@ class Evaluator:
         if other._names != self._names:
             raise StateError("evaluators of different categories cannot be merged")
         with other._lock:
-            theirs, numbered, label_kind = other._merged(), other._numbered, other._label_kind
+            theirs, numbered, label_kind, noted = (
+                other._merged(),
+                other._numbered,
+                other._label_kind,
+                dict(other._noted),
+            )
         with self._lock:
-            self._add(theirs, numbered, label_kind)
+            self._add(theirs, numbered, label_kind, noted)
         return self
 
-    def _add(self, theirs: Tally, numbered: bool | None, label_kind: str | None) -> None:
+    def _add(
+        self, theirs: Tally, numbered: bool | None, label_kind: str | None, noted: dict[Any, dict[str, int]]
+    ) -> None:
         """Take in what another evaluator had seen."""
         if not theirs.image_ids.size:
             return
@@ -368,6 +391,7 @@ class Evaluator:
             raise StateError("one evaluator has image ids and the other has not")
         if numbered:
             theirs = replace(theirs, image_ids=readonly(theirs.image_ids + len(self), np.int64))
+            noted = {identity + len(self): counts for identity, counts in noted.items()}
         ids = theirs.image_ids.tolist()
         known = np.array([identity in self._seen for identity in ids])
         if known.any() and self.duplicates == "error":
@@ -377,7 +401,11 @@ class Evaluator:
         if self._label_kind and label_kind and self._label_kind != label_kind:
             raise StateError("labels are integers in one evaluator and strings in the other")
         if known.any():
-            theirs = subsets.on_images(theirs, ~known)
+            twice = (noted.pop(identity, {}) for identity, seen in zip(ids, known.tolist(), strict=True) if seen)
+            again = sum(map(Counter, twice), Counter[str]())
+            notices = {code: count - again[code] for code, count in theirs.notices.items() if count > again[code]}
+            theirs = replace(subsets.on_images(theirs, ~known), notices=notices)
+        self._noted.update(noted)
         self._parts.append(theirs)
         self._seen.update(ids)
         self._numbered = numbered
@@ -434,12 +462,13 @@ class Evaluator:
     def to_bytes(self) -> bytes:
         """Return everything seen in a form that `from_bytes` reads on any machine."""
         with self._lock:
-            tally, numbered = self._merged(), self._numbered
+            tally, numbered, noted = self._merged(), self._numbered, sorted(self._noted.items())
         header = {
             "box_format": self.box_format,
             "duplicates": self.duplicates,
             "numbered": numbered,
             "categories": None if self._names is None else list(self._names.items()),
+            **({"noted": noted} if noted else {}),
         }
         return seal("evaluator", header, tally.to_bytes())
 
@@ -479,10 +508,16 @@ class Evaluator:
             raise StateError("not an evaluator: its tally is of other categories")
         if (tally.order >> 32 != tally.image[: tally.order.size]).any():
             raise StateError("not an evaluator: its detections are not in the order of their images")
-        made._take(tally, header.numbered)
+        noted = dict(header.noted)
+        total = sum(map(Counter, noted.values()), Counter[str]())
+        negative = any(count < 0 for counts in noted.values() for count in counts.values())
+        if negative or not noted.keys() <= set(ids) or any(n > tally.notices.get(code, 0) for code, n in total.items()):
+            raise StateError("not an evaluator: it notes more of its images than its tally does")
+        made._take(tally, header.numbered, noted)
         return made
 
-    def _take(self, tally: Tally, numbered: bool | None) -> None:
+    def _take(self, tally: Tally, numbered: bool | None, noted: Mapping[Any, dict[str, int]] | None = None) -> None:
+        self._noted = dict(noted or {})
         self._tally, self._numbered, self._seen = tally, numbered, set(tally.image_ids.tolist())
         kinds = {"U" if isinstance(identity, str) else "i" for identity, _ in tally.categories if identity is not None}
         self._label_kind = next(iter(kinds), None)
@@ -506,7 +541,7 @@ class Evaluator:
             raise StateError("the saved state has other categories")
         with self._lock:
             self._forget()
-            self._take(saved._tally, saved._numbered)
+            self._take(saved._tally, saved._numbered, saved._noted)
 
     def __reduce__(self) -> Any:
         return Evaluator.from_bytes, (self.to_bytes(),)
@@ -519,6 +554,7 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     duplicates: Literal["error", "first"]
     numbered: bool | None
     categories: list[tuple[int | str, str]] | None
+    noted: list[tuple[int | str, dict[str, int]]] = []
 
 
 def _field(record: Mapping[str, Any], name: str, source: str, i: int) -> Any:

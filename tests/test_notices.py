@@ -211,3 +211,72 @@ def test_galleries_and_codes_have_them_too(tmp_path, capsys):
         for text in (table, err):
             assert "1 queries without relevant items" in text
         assert json.loads(run(capsys, *arguments, "--format", "json")[1])["notices"] == {"empty_queries": 1}
+
+
+# ---------------------------------------------------------------------------------------------- images seen by two parts
+
+FLAT = {"boxes": [[0, 0, 0, 9], [0, 0, 9, 9]], "labels": [1, 1]}
+ODD = ({"boxes": [[0, 0, 0, 9], [0, 0, 9, 9]], "scores": [0.5, 0.4], "labels": [1, 7]}, FLAT)
+FINE = ({"boxes": [[0, 0, 9, 9]], "scores": [0.5], "labels": [1]}, {"boxes": [[0, 0, 9, 9]], "labels": [1]})
+OF_ODD = {"zero_sized_boxes": 2, "unknown_category": 1}
+
+
+def part(*images, again=lambda evaluator: evaluator):
+    evaluator = detmap.Evaluator(categories=[1], duplicates="first")
+    for identity in images:
+        evaluator.update(*(ODD if identity % 2 else FINE), image_ids=identity)
+    return again(evaluator)
+
+
+def loaded(evaluator):
+    other = part(3)
+    other.load_state_dict(evaluator.state_dict())
+    return other
+
+
+COPIES = {
+    "as it is": lambda one: one,
+    "saved": lambda one: detmap.Evaluator.from_bytes(one.to_bytes()),
+    "loaded": loaded,
+}
+
+
+@pytest.mark.parametrize("again", COPIES)
+def test_an_image_that_pads_two_parts_is_counted_once(again):
+    """Samplers pad the last batch: its notices were counted once for each part that saw the image."""
+    whole = part(1, 2, 3, 4, 5)
+    expected = dict(whole.compute().notices)
+    assert expected == {code: 3 * count for code, count in OF_ODD.items()}
+    made = part(again=COPIES[again])
+    for images in ((1, 2, 3), (3, 4, 1), (5, 1), (2, 4)):
+        made.merge(part(*images, again=COPIES[again]))
+    assert dict(made.compute().notices) == expected
+    assert made.to_bytes() == whole.to_bytes()
+    gathered = made.sync(lambda states, own: states.__setitem__(slice(None), [own, own]), 2)
+    assert dict(gathered.compute().notices) == expected
+
+
+def test_images_without_ids_are_others():
+    one = detmap.Evaluator(categories=[1])
+    one.update(*ODD)
+    one.update(*FINE)
+    one.merge(one)
+    assert one.compute().notices["zero_sized_boxes"] == 4
+    assert detmap.Evaluator.from_bytes(one.to_bytes())._noted == {0: OF_ODD, 2: OF_ODD}
+
+
+def test_a_state_that_notes_what_its_tally_does_not():
+    for noted in ({9: OF_ODD}, {1: {"zero_sized_boxes": 3}}, {1: {"zero_sized_boxes": -1}}, {1: {"more": 1}}):
+        evaluator = part(1, 2)
+        evaluator.compute()
+        evaluator._noted = noted
+        with pytest.raises(detmap.StateError, match="notes more of its images than its tally does"):
+            detmap.Evaluator.from_bytes(evaluator.to_bytes())
+
+
+def test_a_state_that_notes_no_images_loads():
+    """Those that were saved before this was noted."""
+    evaluator = part(1, 2)
+    evaluator.compute()
+    evaluator._noted = {}
+    assert dict(detmap.Evaluator.from_bytes(evaluator.to_bytes()).compute().notices) == OF_ODD

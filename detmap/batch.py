@@ -9,7 +9,9 @@ import io
 import json
 import os
 import re
+import stat
 import threading
+import uuid
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import (
@@ -203,6 +205,22 @@ def _content(path: str) -> str:
         raise InputError(f"cannot be read: {error.strerror or error}", source=path) from None
 
 
+def _stamp(path: str) -> list[tuple[int, ...]]:
+    """Return what changes when a file, or one in a folder, is written; nothing of pipes, and of what is not there."""
+    try:
+        inside = sorted(os.listdir(path)) if os.path.isdir(path) else [""]
+        found = [os.stat(os.path.join(path, name) if name else path) for name in inside]
+    except OSError:
+        return []
+    return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found if stat.S_ISREG(one.st_mode)]
+
+
+def _check_unchanged(path: str, before: list[tuple[int, ...]]) -> None:
+    """Refuse a file that was written between hashing and reading: its result would be kept under another's hash."""
+    if _stamp(path) != before:
+        raise InputError("was changed while it was read", source=path, remedy="score it again once it is written")
+
+
 def _fingerprint(ground_truth: GroundTruth) -> str:
     """Return a hash of all that scoring reads of it."""
     whole = hashlib.sha256()
@@ -223,11 +241,18 @@ _lock = threading.Lock()
 
 
 def _on_worker(
-    task: Callable[..., T], key: str, ground_truth: GroundTruth | None, threads: int, arguments: tuple[Any, ...]
+    task: Callable[..., T],
+    key: str,
+    ground_truth: GroundTruth | None,
+    threads: int,
+    arguments: tuple[Any, ...],
+    submission: str,
 ) -> tuple[T] | None:
     """Run a task in so many threads; None where the ground truth of that key did not come along and is not kept here.
 
-    Any executor can do this, whether or not it knows how to send something to each of its workers once.
+    Any executor can do this, whether or not it knows how to send something to each of its workers once. `submission` is
+    another one each time: Dask takes calls with equal arguments for one, and gives the second what came of the first, even
+    if its file has been rewritten since, or it was cancelled.
     """
     with _lock:
         if ground_truth is not None and key not in _kept:
@@ -289,7 +314,8 @@ def _run(
                     future: Future[Any] = executor.submit(_in_thread, task, threads, ground_truth, arguments[i])
                 else:
                     sent = ground_truth if carries else None
-                    future = executor.submit(_on_worker, task, key, sent, threads or 1, arguments[i])
+                    submission = uuid.uuid4().hex
+                    future = executor.submit(_on_worker, task, key, sent, threads or 1, arguments[i], submission)
                 pending[future] = i
             for future in wait(pending, return_when=FIRST_COMPLETED).done:
                 i = pending.pop(future)
@@ -336,7 +362,7 @@ def cluster(address: str) -> Iterator[Executor]:
         except (OSError, ValueError) as error:
             raise OptionError(f"no scheduler at {shorten(address)}: {shorten(str(error), 200)}") from None
         with client:
-            yield client.get_executor()
+            yield client.get_executor(pure=False)  # a file can be rewritten: no call is the same as one before
 
 
 # ------------------------------------------------------------------------------------------------------------- scoring
@@ -358,7 +384,8 @@ class FileResult(Result):
     def __init__(self, entry: Entry, document: dict[str, Any]) -> None:
         self.entry, self.document = entry, document
         self.error: str | None = document.get("error")
-        super().__init__({k: float("nan") if v is None else v for k, v in document.get("metrics", {}).items()})
+        metrics = {k: float("nan") if v is None else v for k, v in document.get("metrics", {}).items()}
+        super().__init__(metrics, document.get("notices"))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return `per_category`."""
@@ -423,7 +450,7 @@ def _score(
     ground_truth: GroundTruth, path: str, options: _Options, truth: str | None, known: frozenset[str]
 ) -> tuple[str, dict[str, Any] | None]:
     """Return the key of a file (where the fingerprint of the ground truth is given), and its document unless it is known."""
-    identity, key = {}, ""
+    identity, key, before = {}, "", _stamp(path)
     if truth is not None:
         content = _content(path)
         key = options.key(truth, content)
@@ -432,6 +459,7 @@ def _score(
         identity = {"key": key, "content": f"sha256:{content}"}
     # Not held here, so that `match` can let the detections go before it ranks.
     tally = match(ground_truth, options.read(path, ground_truth), options.protocol)
+    _check_unchanged(path, before)
     result = DetectionResult(tally)
     document = {**identity, **result.to_dict()}
     if options.replicates:
@@ -616,11 +644,12 @@ class Leaderboard:
         return Comparison(narrow, metric, level).groups
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per file: rank, model, tags, metrics, the interval of what is ranked by, group, and error."""
+        """Return a row per file: rank, model, tags, metrics, interval of what is ranked by, group, notices, and error."""
         scored = [one for one in self.results if not one.error]
         metrics = list(scored[0]) if scored else []
         tags = list(dict.fromkeys(tag for one in self.results for tag in one.entry.tags))
         with_interval = any(one.bootstrap is not None for one in scored)
+        with_notices = any(one.notices for one in scored)
         better: list[float] = []
         rows = []
         for one in self.results:
@@ -635,6 +664,8 @@ class Leaderboard:
                 row[metric] = one.get(metric, float("nan"))
                 if with_interval and metric == self.rank_by:
                     row[f"{metric} low"], row[f"{metric} high"] = one.interval(metric)
+            if with_notices:
+                row["notices"] = results.in_brief(one.notices)
             rows.append({**row, "error": one.error or ""})
         return rows
 
@@ -656,6 +687,7 @@ class Leaderboard:
                     "metrics": dict(one),
                     "intervals": one.document.get("bootstrap", {}).get("intervals", {}),
                     "group": self.groups.get(one.entry.name),
+                    "notices": dict(one.notices),
                     "error": one.error,
                 }
                 for one, row in zip(self.results, self.rows(), strict=True)
@@ -674,6 +706,10 @@ class Leaderboard:
         """Return a row per file that could not be scored: ``model`` and ``error``."""
         return [{"model": one.entry.name, "error": one.error} for one in self.results if one.error]
 
+    def notices(self) -> list[dict[str, Any]]:
+        """Return a row per notice in words: ``model`` (all, where every file that was scored has it) and ``notice``."""
+        return results.sentences({one.entry.name: one.notices for one in self.results if not one.error})
+
     def write(self, out: PathLike) -> list[str]:
         """Write ``leaderboard.csv``, ``.json``, ``.md``, ``.html`` and ``.parquet`` into a folder.
 
@@ -686,7 +722,7 @@ class Leaderboard:
         rows = self.rows()
         write_atomically(folder / "leaderboard.csv", results.to_csv(rows).encode("utf-8", "backslashreplace"))
         write_atomically(folder / "leaderboard.json", _json(self.to_dict()))
-        text = report.markdown(self.table(), self.errors(), str(self.rank_by))
+        text = report.markdown(self.table(), self.errors(), str(self.rank_by), self.notices())
         write_atomically(folder / "leaderboard.md", text.encode("utf-8", "backslashreplace"))
         missing = []
         for name, make in (("html", self._html), ("parquet", self._parquet)):
@@ -701,7 +737,8 @@ class Leaderboard:
         categories = [str(row["category"]) for row in scored[0].rows()] if scored else []
         values = [[row["AP"] for row in one.rows()] for one in scored]
         models = [one.entry.name for one in scored]
-        page = report.html(self.table(), self.errors(), str(self.rank_by), models, categories, values)
+        tables = self.table(), self.errors()
+        page = report.html(*tables, str(self.rank_by), models, categories, values, self.notices())
         return page.encode("utf-8", "backslashreplace")
 
     def _parquet(self) -> bytes:
@@ -746,8 +783,9 @@ def _truth(ground_truth: GroundTruth | PathLike, invalid_boxes: InvalidBoxes) ->
 
 def _match_shard(ground_truth: GroundTruth, path: str, options: _Options) -> _Shard:
     """Return the tally of the images that a shard has detections on."""
-    content = _content(path)
+    before, content = _stamp(path), _content(path)
     detections = options.read(path, ground_truth)
+    _check_unchanged(path, before)
     images = detections.images.values
     tally = match(ground_truth, detections, options.protocol, image_ids=images)
     notices = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,6 @@ from detmap.protocols import UNLIMITED, AreaRanges, Protocol, resolve
 from detmap.results import Result
 from detmap.tables import Detections, GroundTruth, Ids, check_pair, locate, select
 from detmap.tally import Rankings, Tally, word_count
-
 
 _LONG = 1e5  # a block of cells of this cost can take longer than an interrupt should wait
 
@@ -395,7 +394,8 @@ class DetectionResult(Result):
     def __init__(self, tally: Tally, *, threads: int | None = None) -> None:
         self.tally = tally.in_ranking_order(threads)
         self._accumulate(threads)
-        super().__init__({name: self._mean(*row) for name, row in metric_table(self.protocol, self.categories)})
+        metrics = {name: self._mean(*row) for name, row in metric_table(self.protocol, self.categories)}
+        super().__init__(metrics, self.tally.every_notice())
 
     @property
     def protocol(self) -> Protocol:
@@ -406,13 +406,6 @@ class DetectionResult(Result):
     def categories(self) -> tuple[tuple[Any, str], ...]:
         """The K categories as (id, name)."""
         return self.tally.categories
-
-    @property
-    def notices(self) -> Mapping[str, int]:
-        """What was unusual in the input, counted; `detmap.tables.NOTICES` says it in words."""
-        empty = int((self.tally.positives[:, 0] == 0).sum())
-        own = {"no_detections": int(not len(self.tally)), "empty_categories": empty}
-        return {**self.tally.notices, **{code: count for code, count in own.items() if count}}
 
     def _accumulate(self, threads: int | None) -> None:
         protocol = self.protocol

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import sys
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
@@ -12,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap import subsets
 from detmap.boxes import INVALID_BOXES, BoxFormat, InvalidBoxes
 from detmap.boxes import areas as box_areas
 from detmap.columns import array, flags, identifiers, numbers, plain
@@ -65,7 +68,10 @@ class Evaluator:
     With image ids neither the order nor the number of updates and merges matters: every bit of the result is that of one
     `detmap.evaluate` of everything. Without them images are numbered as they come, and a merge puts the other's images
     behind the own. Equal scores rank by image id, then as given within the image; protocols that go by file order take
-    the images in that order too. Notices count an image that two merged evaluators saw once for each.
+    the images in that order too.
+
+    Threads may share an evaluator: one of them at a time reads or changes what it has seen, and `compute` scores what was
+    there when it was called.
 
     Examples
     --------
@@ -116,15 +122,21 @@ class Evaluator:
             if set(ids) != set(names):
                 raise InputError("must be all integers or all strings", source="evaluator", field="categories")
             self._names = {identity: str(names[identity]) for identity in ids}
+        self._lock = threading.RLock()  # held by whoever looks at what was seen; never two evaluators' at once
         self.reset()
 
     def reset(self) -> None:
         """Forget everything seen."""
+        with self._lock:
+            self._forget()
+
+    def _forget(self) -> None:
         self._tally = Tally.empty(self.protocol, self._categories())
         self._parts: list[Tally] = []
         self._waiting: dict[Any, _Image] = {}
         self._boxes = 0
         self._seen: set[Any] = set()
+        self._noted: dict[Any, dict[str, int]] = {}  # by image, the notices that `_tally` and `_parts` have of it
         self._numbered: bool | None = None
         self._label_kind: str | None = None
 
@@ -170,6 +182,16 @@ class Evaluator:
             predictions, targets = [predictions], [targets]
         elif isinstance(predictions, Mapping) or isinstance(targets, Mapping) or len(predictions) != len(targets):
             raise InputError("predictions and targets must be of the same images", source="update")
+        with self._lock:
+            self._update(predictions, targets, image_ids, alone)
+
+    def _update(
+        self,
+        predictions: Sequence[Mapping[str, Any]],
+        targets: Sequence[Mapping[str, Any]],
+        image_ids: Any,
+        alone: bool,
+    ) -> None:
         numbered = image_ids is None
         if numbered:
             ids: list[Any] = list(range(len(self._seen), len(self._seen) + len(predictions)))
@@ -332,11 +354,25 @@ class Evaluator:
         )
         tally = match(truth, found, self.protocol, threads=self.threads)
         notices = {code: count for code, count in tally.notices.items() if code != "no_detections"}
+        if notices:
+            noted = {identity: self._notices_of(image) for identity, image in self._waiting.items()}
+            self._noted.update((identity, counts) for identity, counts in noted.items() if counts)
         if tally.order.size:  # from the place among all to the place within the image
             first = np.cumsum([0, *counts])[np.argsort(given, kind="stable")]
             tally = replace(tally, order=tally.order - first[tally.image])
-        self._parts.append(_with_file_order(replace(tally, notices=notices)))
+        self._parts.append(subsets.with_file_order(replace(tally, notices=notices)))
         self._waiting, self._boxes = {}, 0
+
+    def _notices_of(self, image: _Image) -> dict[str, int]:
+        """Return what the notices of a batch say of one image: a merge may find that it was seen before."""
+        empty = 0
+        for boxes in (image.boxes, image.true_boxes):
+            sizes = boxes[:, 2:] - boxes[:, :2] if self.box_format == "xyxy" else boxes[:, 2:]
+            empty += int((sizes == 0).any(axis=1).sum())
+        names = self._names
+        unknown = 0 if names is None else sum(label not in names for label in image.labels.tolist())
+        counts = {"zero_sized_boxes": empty, "unknown_category": unknown}
+        return {code: count for code, count in counts.items() if count}
 
     # ------------------------------------------------------------------------------------------------------- output
 
@@ -345,13 +381,14 @@ class Evaluator:
 
         Without ``categories`` those are scored that targets had; predictions of others are counted in its notices.
         """
-        tally = self._merged()
+        with self._lock:
+            whole = tally = self._merged()
         notices = dict(tally.notices)
         if self._names is None and self.protocol.use_categories:
             wanted = np.zeros(len(tally.categories), np.bool_)
             wanted[tally.positive_category] = True
-            tally = _of_categories(tally, wanted)
-            notices["unknown_category"] = len(self._merged()) - len(tally)
+            tally = subsets.of_categories(tally, wanted)
+            notices["unknown_category"] = len(whole) - len(tally)
         notices["no_detections"] = int(not len(tally))
         notices = {code: count for code, count in notices.items() if count}
         return DetectionResult(replace(tally, notices=notices), threads=self.threads)
@@ -364,8 +401,8 @@ class Evaluator:
             if self._names is None and self.protocol.use_categories:
                 listed = tuple(sorted({pair for part in parts for pair in part.categories}, key=lambda pair: pair[0]))
             empty = Tally.empty(self.protocol, listed)
-            merged = empty.merge(*(_among(part, listed) for part in parts))
-            self._tally = _with_file_order(merged).in_ranking_order(self.threads)
+            merged = empty.merge(*(subsets.among(part, listed) for part in parts))
+            self._tally = subsets.with_file_order(merged).in_ranking_order(self.threads)
             self._parts = []
         return self._tally
 
@@ -382,28 +419,46 @@ class Evaluator:
             raise StateError("evaluators of different protocols cannot be merged")
         if other._names != self._names:
             raise StateError("evaluators of different categories cannot be merged")
-        if not len(other):
-            return self
-        if self._numbered not in (None, other._numbered):
+        with other._lock:
+            theirs, numbered, label_kind, noted = (
+                other._merged(),
+                other._numbered,
+                other._label_kind,
+                dict(other._noted),
+            )
+        with self._lock:
+            self._add(theirs, numbered, label_kind, noted)
+        return self
+
+    def _add(
+        self, theirs: Tally, numbered: bool | None, label_kind: str | None, noted: dict[Any, dict[str, int]]
+    ) -> None:
+        """Take in what another evaluator had seen."""
+        if not theirs.image_ids.size:
+            return
+        if self._numbered not in (None, numbered):
             raise StateError("one evaluator has image ids and the other has not")
-        theirs = other._merged()
-        if other._numbered:
+        if numbered:
             theirs = replace(theirs, image_ids=readonly(theirs.image_ids + len(self), np.int64))
+            noted = {identity + len(self): counts for identity, counts in noted.items()}
         ids = theirs.image_ids.tolist()
         known = np.array([identity in self._seen for identity in ids])
         if known.any() and self.duplicates == "error":
             raise StateError(f"image {ids[int(np.argmax(known))]!r} was seen by both; is duplicates='first' meant?")
         if self._seen and type(ids[0]) is not type(next(iter(self._seen))):
             raise StateError("image ids are integers in one evaluator and strings in the other")
-        if self._label_kind and other._label_kind and self._label_kind != other._label_kind:
+        if self._label_kind and label_kind and self._label_kind != label_kind:
             raise StateError("labels are integers in one evaluator and strings in the other")
         if known.any():
-            theirs = _on_images(theirs, ~known)
+            twice = (noted.pop(identity, {}) for identity, seen in zip(ids, known.tolist(), strict=True) if seen)
+            again = sum(map(Counter, twice), Counter[str]())
+            notices = {code: count - again[code] for code, count in theirs.notices.items() if count > again[code]}
+            theirs = replace(subsets.on_images(theirs, ~known), notices=notices)
+        self._noted.update(noted)
         self._parts.append(theirs)
         self._seen.update(ids)
-        self._numbered = other._numbered
-        self._label_kind = self._label_kind or other._label_kind
-        return self
+        self._numbered = numbered
+        self._label_kind = self._label_kind or label_kind
 
     def sync(self, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None = None) -> Evaluator:
         """Return an evaluator of what all processes have seen, the same in each of them; this one is left as it is.
@@ -456,14 +511,17 @@ class Evaluator:
 
     def to_bytes(self) -> bytes:
         """Return everything seen in a form that `from_bytes` reads on any machine."""
+        with self._lock:
+            tally, numbered, noted = self._merged(), self._numbered, sorted(self._noted.items())
         header = {
             "box_format": self.box_format,
             "duplicates": self.duplicates,
             "invalid_boxes": self.invalid_boxes,
-            "numbered": self._numbered,
+            "numbered": numbered,
             "categories": None if self._names is None else list(self._names.items()),
+            **({"noted": noted} if noted else {}),
         }
-        return seal("evaluator", header, self._merged().to_bytes())
+        return seal("evaluator", header, tally.to_bytes())
 
     @classmethod
     def from_bytes(cls, data: bytes, protocol: Protocol | None = None) -> Evaluator:
@@ -503,10 +561,18 @@ class Evaluator:
             raise StateError("not an evaluator: its images are not those that it says")
         if (made._names is not None or not tally.protocol.use_categories) and made._categories() != tally.categories:
             raise StateError("not an evaluator: its tally is of other categories")
-        made._take(tally, header.numbered)
+        if (tally.order >> 32 != tally.image[: tally.order.size]).any():
+            raise StateError("not an evaluator: its detections are not in the order of their images")
+        noted = dict(header.noted)
+        total = sum(map(Counter, noted.values()), Counter[str]())
+        negative = any(count < 0 for counts in noted.values() for count in counts.values())
+        if negative or not noted.keys() <= set(ids) or any(n > tally.notices.get(code, 0) for code, n in total.items()):
+            raise StateError("not an evaluator: it notes more of its images than its tally does")
+        made._take(tally, header.numbered, noted)
         return made
 
-    def _take(self, tally: Tally, numbered: bool | None) -> None:
+    def _take(self, tally: Tally, numbered: bool | None, noted: Mapping[Any, dict[str, int]] | None = None) -> None:
+        self._noted = dict(noted or {})
         self._tally, self._numbered, self._seen = tally, numbered, set(tally.image_ids.tolist())
         kinds = {"U" if isinstance(identity, str) else "i" for identity, _ in tally.categories if identity is not None}
         self._label_kind = next(iter(kinds), None)
@@ -528,8 +594,9 @@ class Evaluator:
         saved = Evaluator.from_bytes(state["state"], self.protocol)
         if saved._names != self._names:
             raise StateError("the saved state has other categories")
-        self.reset()
-        self._take(saved._tally, saved._numbered)
+        with self._lock:
+            self._forget()
+            self._take(saved._tally, saved._numbered, saved._noted)
 
     def __reduce__(self) -> Any:
         return Evaluator.from_bytes, (self.to_bytes(),)
@@ -543,6 +610,7 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     numbered: bool | None
     categories: list[tuple[int | str, str]] | None
     invalid_boxes: Literal["error", "miss", "drop"] = "error"
+    noted: list[tuple[int | str, dict[str, int]]] = []
 
 
 def _ids(image_ids: Any, alone: bool) -> list[Any]:
@@ -552,9 +620,21 @@ def _ids(image_ids: Any, alone: bool) -> list[Any]:
         return list(quick.tolist())
     if alone and isinstance(image_ids, str | bytes | int | float):
         image_ids = [image_ids]
-    elif alone and getattr(image_ids, "ndim", 1) == 0:
-        image_ids = array(image_ids).reshape(1)
+    if isinstance(image_ids, list | tuple):
+        image_ids = [one if type(one) in (int, str) else _single(one) for one in image_ids]
+    elif not isinstance(image_ids, str | bytes):
+        ids = array(image_ids)
+        one_each = ids.ndim == 2 and ids.shape[1] == 1  # a batch of tensors of one element
+        image_ids = ids.reshape(-1) if one_each or (alone and ids.ndim == 0) else image_ids
     return list(identifiers(image_ids, source="update", field="image_ids").tolist())
+
+
+def _single(value: Any) -> Any:
+    """Return the element of an array or tensor of one; anything else as it is."""
+    if not (hasattr(value, "detach") or hasattr(value, "__array__") or hasattr(value, "__dlpack__")):
+        return value
+    one = array(value)
+    return one.item() if one.size == 1 and one.dtype.kind in "iuU" else value
 
 
 def _field(record: Mapping[str, Any], name: str, source: str, i: int) -> Any:
@@ -614,64 +694,3 @@ def _without(image: _Image, kept: NDArray[np.bool_] | None, true_kept: NDArray[n
             for k in places:
                 columns[k] = columns[k][rows]
     return _Image._make((*columns, dropped))
-
-
-def _with_file_order(tally: Tally) -> Tally:
-    """Return the tally with the image's place ahead of the place within the image in what breaks ties."""
-    if not tally.order.size:
-        return tally
-    order = (tally.image.astype(np.int64) << 32) | (tally.order & (2**32 - 1))
-    return replace(tally, order=readonly(order, np.int64), ranked=False)
-
-
-def _among(tally: Tally, categories: tuple[tuple[Any, str], ...]) -> Tally:
-    """Return the tally as one of more categories."""
-    if tally.categories == categories:
-        return tally
-    place = {pair: k for k, pair in enumerate(categories)}
-    to = np.array([place[pair] for pair in tally.categories], np.int32)
-    return replace(
-        tally,
-        categories=categories,
-        category=readonly(to[tally.category], np.int32),
-        positive_category=readonly(to[tally.positive_category], np.int32),
-    )
-
-
-def _rows(tally: Tally, kept: NDArray[np.bool_], kept_pairs: NDArray[np.bool_], **changes: Any) -> Tally:
-    """Return the tally with some of its detections and of its pairs only; `changes` replace whole columns before."""
-    tally = replace(tally, **changes)
-    columns: dict[str, Any] = {}
-    for name in ("category", "image", "rank", "order", "scores", "hit", "ignored"):
-        column = getattr(tally, name)
-        columns[name] = readonly(column[kept] if len(column) else column, column.dtype)
-    for name in ("positive_category", "positive_image", "positive_counts"):
-        column = getattr(tally, name)
-        columns[name] = readonly(column[kept_pairs], column.dtype)
-    return replace(tally, **columns)
-
-
-def _of_categories(tally: Tally, wanted: NDArray[np.bool_]) -> Tally:
-    """Return the tally of some of its categories."""
-    place = (np.cumsum(wanted) - 1).astype(np.int32)
-    return _rows(
-        tally,
-        wanted[tally.category],
-        wanted[tally.positive_category],
-        categories=tuple(pair for pair, kept in zip(tally.categories, wanted, strict=True) if kept),
-        category=place[tally.category],
-        positive_category=place[tally.positive_category],
-    )
-
-
-def _on_images(tally: Tally, wanted: NDArray[np.bool_]) -> Tally:
-    """Return the tally of some of its images."""
-    place = (np.cumsum(wanted) - 1).astype(np.int32)
-    return _rows(
-        tally,
-        wanted[tally.image],
-        wanted[tally.positive_image],
-        image_ids=readonly(tally.image_ids[wanted], tally.image_ids.dtype),
-        image=place[tally.image],
-        positive_image=place[tally.positive_image],
-    )

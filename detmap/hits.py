@@ -102,6 +102,9 @@ class Hits(Frozen):
                 raise InputError(
                     f"{getattr(self, name).size} values where {sizes[-1]} belong", source="hits", field=name
                 )
+        short = self.counts > self.positives
+        if short.any():
+            raise InputError("more hits than positives", source="hits", record=f"ranking {int(np.argmax(short))}")
 
     @classmethod
     def from_ranks(
@@ -141,12 +144,9 @@ class Hits(Frozen):
         for i, r in enumerate(lists):
             if r.size and (r[0] < 1 or np.any(np.diff(r) < 1)):
                 raise InputError("ranks must be positive and strictly ascending", source="hits", record=f"ranking {i}")
-        for short, text in (
-            (found < counts, "more hits than positives"),
-            (ranked < last, "a hit beyond the last item"),
-        ):
-            if short.any():
-                raise InputError(text, source="hits", record=f"ranking {int(np.argmax(short))}")
+        short = ranked < last
+        if short.any():
+            raise InputError("a hit beyond the last item", source="hits", record=f"ranking {int(np.argmax(short))}")
         return cls(starts, flat, found, ranked)
 
     def __len__(self) -> int:

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.ma  # noqa: F401 - numba would on the first call of a kernel, in a thread that another may fork meanwhile
+import numpy.ma
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import OptionError
@@ -172,7 +172,7 @@ def _being_imported() -> list[str]:
 
 
 def _before_fork() -> None:
-    """Wait until no other thread compiles or loads a kernel: a forked process would find the locks of that taken for good."""
+    """Wait until no other thread compiles or loads a kernel: a forked process would find its locks taken for good."""
     for _ in range(100):
         _take_locks()
         names = _being_imported()
@@ -188,7 +188,11 @@ def _before_fork() -> None:
 def _take_locks() -> None:
     compiler = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
     linker = getattr(getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None), "_lock", None)
-    for lock in (compiler, getattr(linker, "_lock", None), _lock):  # in the order in which a compiling thread takes them
+    for lock in (
+        compiler,
+        getattr(linker, "_lock", None),
+        _lock,
+    ):  # in the order in which a compiling thread takes them
         if lock is not None:
             lock.acquire()
             _held.append(lock.release)

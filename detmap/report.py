@@ -12,10 +12,16 @@ from detmap.errors import MissingDependencyError
 from detmap.results import cell, is_words, printable, to_markdown, without_nan
 
 
-def markdown(rows: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]], rank_by: str) -> str:
-    """Return the leaderboard as Markdown: a table of the models, and one of those that could not be scored."""
-    failed = f"\n## Not scored\n\n{to_markdown(errors)}\n" if errors else ""
-    return f"# Leaderboard by {printable(rank_by)}\n\n{to_markdown(rows)}\n{failed}"
+def markdown(
+    rows: Sequence[Mapping[str, Any]],
+    errors: Sequence[Mapping[str, Any]],
+    rank_by: str,
+    notices: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    """Return the leaderboard as Markdown: tables of the models, of what was unusual, and of those not scored."""
+    sections = (("Notices", notices), ("Not scored", errors))
+    text = "".join(f"\n## {title}\n\n{to_markdown(found)}\n" for title, found in sections if found)
+    return f"# Leaderboard by {printable(rank_by)}\n\n{to_markdown(rows)}\n{text}"
 
 
 def html(
@@ -25,6 +31,7 @@ def html(
     models: Sequence[str],
     categories: Sequence[str],
     values: Sequence[Sequence[float | None]],
+    notices: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """Return the leaderboard as one page that asks for nothing else (extra ``report``).
 
@@ -42,6 +49,8 @@ def html(
         What `values` is of.
     values : sequence of sequence of float or None
         ``values[i][k]`` is the AP of model *i* on category *k*.
+    notices : sequence of mapping
+        ``model`` and ``notice``: what was unusual.
 
     Raises
     ------
@@ -64,6 +73,7 @@ def html(
         rank_by=rank_by,
         columns=[{"name": printable(name), "text": name in text} for name in header],
         rows=[[_cell(name, row[name], rank_by, name in text) for name in header] for row in rows],
+        notices=[[printable(str(row[name])) for name in ("model", "notice")] for row in notices],
         errors=[[printable(str(row[name])) for name in ("model", "error")] for row in errors],
         grouped="group" in header,
         data={

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from detmap.errors import MissingDependencyError
+from detmap.tables import describe
 
 
 class Result(Mapping[str, float]):
@@ -20,8 +21,14 @@ class Result(Mapping[str, float]):
     Subclasses hand over the metrics and give `rows`, what there is to say of each category or query.
     """
 
-    def __init__(self, metrics: Mapping[str, float]) -> None:
+    def __init__(self, metrics: Mapping[str, float], notices: Mapping[str, int] | None = None) -> None:
         self._metrics = dict(metrics)
+        self._notices = {code: count for code, count in (notices or {}).items() if count}
+
+    @property
+    def notices(self) -> Mapping[str, int]:
+        """What was unusual in the input, counted; `detmap.tables.NOTICES` says it in words."""
+        return self._notices
 
     def __getitem__(self, name: str) -> float:
         return self._metrics[name]
@@ -50,6 +57,24 @@ class Result(Mapping[str, float]):
     def to_frame(self) -> Any:
         """Return `rows` as a pandas data frame (extra ``frames``)."""
         return to_frame(self.rows())
+
+
+def in_brief(notices: Mapping[str, int]) -> str:
+    """Return notices as a cell of a table: codes and counts, of a code that comes with names (``code:name``) how many."""
+    counts: dict[str, int] = {}
+    for key, count in notices.items():
+        code, _, name = key.partition(":")
+        counts[code] = counts.get(code, 0) + (1 if name else count)
+    return ", ".join(f"{code} {count}" for code, count in counts.items())
+
+
+def sentences(notices: Mapping[str, Mapping[str, int]]) -> list[dict[str, str]]:
+    """Return a row per notice of several models or runs: ``model`` and ``notice``; one that all share is said once."""
+    said = {name: describe(found) for name, found in notices.items()}
+    every = dict.fromkeys(text for found in said.values() for text in found)
+    shared = {text for text in every if len(said) > 1 and all(text in found for found in said.values())}
+    rows = [{"model": "all", "notice": text} for text in every if text in shared]
+    return rows + [{"model": name, "notice": t} for name, found in said.items() for t in found if t not in shared]
 
 
 def without_nan(value: Any) -> Any:

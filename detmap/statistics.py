@@ -384,11 +384,14 @@ class Comparison:
         What the models are compared by.
     level : float
         Of the intervals; ``1 - level`` is the level of the tests.
+    notices : mapping of str to mapping of str to int
+        What was unusual in each model's input, counted; `detmap.tables.NOTICES` says it in words.
     """
 
     bootstraps: Mapping[str, Bootstrap]
     metric: str
     level: float = 0.95
+    notices: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @cached_property
     def _pairs(self) -> list[tuple[str, str, Bootstrap]]:
@@ -458,6 +461,7 @@ class Comparison:
             ],
             "differences": [one._asdict() for one in self.differences],
             "categories": [one._asdict() for one in self.categories],
+            "notices": {name: dict(found) for name, found in self.notices.items()},
         }
 
 
@@ -510,7 +514,8 @@ def compare(
             if not same:
                 raise OptionError(f"{first_name!r} and {name!r} were scored on different {what}")
     done = {name: bootstrap(tally, replicates, seed, bca=bca, threads=threads) for name, tally in tallies.items()}
-    return Comparison(done, checked_metric(metric, next(iter(done.values())).metrics), level)
+    notices = {name: tally.every_notice() for name, tally in tallies.items()}
+    return Comparison(done, checked_metric(metric, next(iter(done.values())).metrics), level, notices)
 
 
 def checked_metric(metric: str | None, names: Sequence[str]) -> str:

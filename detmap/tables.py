@@ -37,6 +37,9 @@ NOTICES = {
     "normalised_ground_truth": "the ground truth lies within 0 to 1, and the {n} detections are in pixels: scale it",
     "no_detections": "no detections at all: every recall is 0",
     "empty_categories": "{n} categories without ground truth: left out of the means",
+    "missing_queries": "{n} judged queries that the run does not have: left out, or 0 where the convention says so",
+    "extra_queries": "{n} queries of the run that nobody judged: left out",
+    "empty_queries": "{n} queries without relevant items: they count as the convention says",
 }
 
 

@@ -18,7 +18,7 @@ from detmap.cli.options import (
     add_output_options,
     protocol_of,
 )
-from detmap.cli.output import print_tables, progress, result_json, say, show, stages
+from detmap.cli.output import note, print_tables, progress, result_json, say, show, stages
 from detmap.errors import OptionError, shorten
 from detmap.interrupts import before_end
 from detmap.writing import write
@@ -117,11 +117,7 @@ def _eval(options: argparse.Namespace) -> None:
 
             stage("drawing images anew")
             made = bootstrap(result, options.bootstrap, options.seed, bca=options.bca, threads=options.threads)
-    if not options.quiet:
-        from detmap.tables import describe
-
-        for sentence in describe(result.notices):
-            say(f"note: {sentence}")
+    note(options, {"": result.notices})
     if options.out:
         write(options.out, (result_json(result, made, options) + "\n").encode())
     if options.arrays:
@@ -218,9 +214,10 @@ def _batch(options: argparse.Namespace) -> int:
     if not options.quiet:
         for sentence in missing:
             say(f"note: {sentence}")
+    note(options, {one.entry.name: one.notices for one in board.results if not one.error})
     failed = sum(outcome.error is not None for outcome in done)
     title = f"{protocol.name}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
-    print_tables([board.table(), board.errors()], options, title, board.to_dict(), board.rows())
+    print_tables([board.table(), board.notices(), board.errors()], options, title, board.to_dict(), board.rows())
     return 3 if failed else 0
 
 
@@ -265,6 +262,7 @@ def _compare(options: argparse.Namespace) -> None:
             bca=options.bca,
             threads=options.threads,
         )
+    note(options, made.notices)
     document = made.to_dict()
     if options.out:
         from detmap.results import without_nan
@@ -289,7 +287,9 @@ def _compare(options: argparse.Namespace) -> None:
     pairs = len(made.differences)
     models = sorted(document["models"], key=lambda row: (-row[made.metric], row["model"]))
     title = f"{protocol.name}: {made.metric}, {options.bootstrap} draws of {len(ground_truth.images.values):,} images"
-    print_tables([models, shown[:pairs], shown[pairs:]], options, title, document, rows)
+    from detmap.results import sentences
+
+    print_tables([models, shown[:pairs], shown[pairs:], sentences(made.notices)], options, title, document, rows)
     if not made.changed and options.format == "table":
         print(f"\nno category changed significantly (at {alpha:.2g}, after Holm's correction)")
 

@@ -8,7 +8,7 @@ import json
 import math
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from detmap.interrupts import before_end, ending
@@ -34,8 +34,12 @@ def show(result: Any, options: argparse.Namespace, title: str, made: Bootstrap |
         summary = _with_intervals(summary, of_name, "value")
         per_class = _with_intervals(per_class, of_class, "AP") if per_class else []
         rows = _with_intervals(rows, of_class if options.rows else of_name, "AP" if options.rows else "value")
+    if not options.rows:
+        rows += [{"metric": f"notices {code}", "value": count} for code, count in result.notices.items()]
     tables = [summary, per_class] if options.rows else [summary]
-    print_tables(tables, options, title, None, rows, lambda: result_json(result, made, options))
+    print_tables(
+        [*tables, in_words(result.notices)], options, title, None, rows, lambda: result_json(result, made, options)
+    )
 
 
 def result_json(result: Any, made: Bootstrap | None, options: argparse.Namespace) -> str:
@@ -46,6 +50,23 @@ def result_json(result: Any, made: Bootstrap | None, options: argparse.Namespace
         return str(result.to_json())
     document = {**result.to_dict(), "bootstrap": made.to_dict(options.confidence)}
     return json.dumps(without_nan(document), indent=2, allow_nan=False)
+
+
+def in_words(notices: Mapping[str, int]) -> list[dict[str, str]]:
+    """Return the rows of a table of notices."""
+    from detmap.tables import describe
+
+    return [{"notice": text} for text in describe(notices)]
+
+
+def note(options: argparse.Namespace, notices: Mapping[str, Mapping[str, int]]) -> None:
+    """Say on stderr, unless it should be quiet, what was unusual in the input of several models or runs (or of one, "")."""
+    if options.quiet or not any(notices.values()):
+        return
+    from detmap.results import printable, sentences
+
+    for row in sentences(notices):
+        say(f"note: {printable(row['model'])}{': ' if row['model'] else ''}{row['notice']}")
 
 
 def _with_intervals(rows: list[dict[str, Any]], ends: Sequence[Sequence[float]], after: str) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from detmap.cli.options import add_output_options
-from detmap.cli.output import show
+from detmap.cli.output import note, show
 from detmap.errors import OptionError, shorten
 from detmap.writing import write
 
@@ -97,6 +97,7 @@ def _trec(options: argparse.Namespace) -> None:
     if options.complete:
         given["missing"] = "zero"
     results = {path: evaluate_run(options.qrels, path, **given) for path in options.runs}
+    note(options, {path if len(results) > 1 else "": result.notices for path, result in results.items()})
     if len(results) == 1 and options.compare is None:
         _finish(next(iter(results.values())), options, options.runs[0])
         return
@@ -160,6 +161,12 @@ def _finish_several(
         {"metric": f"queries {kind}", **{path: result.queries[kind] for path, result in results.items()}}
         for kind in ("scored", "empty", "missing", "extra")
     ]
+    codes = dict.fromkeys(code for result in results.values() for code in result.notices)
+    rows += [
+        {"metric": f"notices {code}", **{path: result.notices.get(code, 0) for path, result in results.items()}}
+        for code in codes
+        if not code.endswith("_queries")  # which are there already
+    ]
     if options.rows:
         rows = [{"run": path, **row} for path, result in results.items() for row in result.rows()]
     printer = {"csv": tables.to_csv, "markdown": tables.to_markdown, "table": tables.to_text}[options.format]
@@ -168,6 +175,9 @@ def _finish_several(
     print(printer(rows).rstrip("\n"))
     if compared:
         print("\n" + printer(compared).rstrip("\n"))
+    said = tables.sentences({path: result.notices for path, result in results.items()})
+    if said and options.format != "csv":
+        print("\n" + printer(said).rstrip("\n"))
 
 
 def _finish(result: Any, options: argparse.Namespace, name: str) -> None:
@@ -198,6 +208,7 @@ def _reid(options: argparse.Namespace) -> None:
         result = evaluate_features(*both, *labels, metric=options.metric, **_rules(options))
     else:
         result = evaluate_distances(*_need(arrays, options.file, "distances"), *labels, **_rules(options))
+    note(options, {"": result.notices})
     _finish(result, options, options.file)
 
 
@@ -206,7 +217,9 @@ def _hashing(options: argparse.Namespace) -> None:
 
     names = ("query_codes", "gallery_codes", "query_labels", "gallery_labels")
     query, gallery, ours, theirs = _need(_arrays(options.file, *((n,) for n in names)), options.file, *names)
-    _finish(evaluate_codes(query, gallery, ours, theirs, options.k, **_rules(options)), options, options.file)
+    result = evaluate_codes(query, gallery, ours, theirs, options.k, **_rules(options))
+    note(options, {"": result.notices})
+    _finish(result, options, options.file)
 
 
 def _conventions(options: argparse.Namespace) -> None:

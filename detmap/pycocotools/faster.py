@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from detmap.errors import OptionError, shorten
+from detmap.errors import InputError, OptionError, shorten
 from detmap.pycocotools import coco, cocoeval
 
 _log = logging.getLogger(__name__)
@@ -170,6 +170,8 @@ class COCOeval_faster(cocoeval.COCOeval):
     ------
     OptionError
         For one of `options` that asks for more: federated annotations (``lvis_style``), for one.
+    InputError
+        From `evaluate`, for a score that is NaN, as the original's ValueError; pycocotools ranks it last.
     """
 
     def __init__(
@@ -203,6 +205,22 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     def _say(self, text: str) -> None:
         self.print_function(text)
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        # The fast path leaves NaN to this one; the original refuses it in every cell that is evaluated.
+        for (image, category), found in self._dts.items():
+            for d in found:
+                score = d.get("score")
+                if score != score and image in self.params.imgIds and category in self.params.catIds:
+                    raise InputError(
+                        "detection scores must not be NaN",
+                        source="results",
+                        record=f"id {d['id']} on image {image}",
+                        field="score",
+                        value=float(score),
+                        remedy="leave out the record: NaN has no place in a ranking",
+                    )
 
     @property
     def _evalImgs_cpp(self) -> Any:

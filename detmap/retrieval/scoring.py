@@ -103,11 +103,13 @@ class RankingResult(Result):
         cmc: NDArray[np.float64] | None,
         hits: Hits | None,
         radius: NDArray[np.float64] | None,
+        notices: Mapping[str, int] | None = None,
     ) -> None:
         for array in (*per_query.values(), query_ids, cmc, radius):
             if array is not None:
                 array.setflags(write=False)
-        super().__init__(values)
+        unusual = {f"{kind}_queries": queries[kind] for kind in ("missing", "extra", "empty")}
+        super().__init__(values, {**unusual, **(notices or {})})
         self.per_query: Mapping[str, NDArray[np.float64]] = _ByName(per_query)
         self.query_ids = query_ids
         self.convention = convention
@@ -321,10 +323,12 @@ def score(
     junk: int = 0,
     reason: str = "",
     complete: bool = True,
+    notices: Mapping[str, int] | None = None,
 ) -> RankingResult:
     """Evaluate the metrics on each block and put the queries together.
 
-    Blocks that are not `complete` hold the hits down to the metrics' depth alone, and are not kept.
+    Blocks that are not `complete` hold the hits down to the metrics' depth alone, and are not kept. `notices` are those of
+    the input; queries that are missing, extra or empty are counted among them here.
 
     Raises
     ------
@@ -379,6 +383,7 @@ def score(
         cmc,
         None if kept is None else _join(kept),
         None if radius_sum is None else radius_sum / (count - empty),
+        notices,
     )
 
 

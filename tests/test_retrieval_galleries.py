@@ -374,7 +374,7 @@ def test_same_bits_for_any_number_of_threads_and_blocks(monkeypatch):
         ({"distances": np.array([[0, np.nan, 1]])}, "NaN is no distance"),
         ({"query_ids": [1, 2]}, "2 values for 1 rows"),
         ({"gallery_ids": [1, 2]}, "2 values for 3 rows"),
-        ({"gallery_ids": [1.5, 2, 3]}, "integers or strings"),
+        ({"gallery_ids": [1.5, 2, 3]}, "is not an integer"),
         ({"gallery_ids": ["a", "b", "c"]}, "both be integers or both be strings"),
         ({"gallery_ids": [4, 5, 6]}, "nothing in common"),
         ({"query_cameras": [0]}, "cameras of both"),

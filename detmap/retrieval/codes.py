@@ -14,7 +14,7 @@ from detmap.hits import Hits
 from detmap.kernels import ranking, readonly
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.metrics import Ranked, parse_all
-from detmap.retrieval.scoring import KEPT_HITS, RankingResult, flat, int64, score, table
+from detmap.retrieval.scoring import KEPT_HITS, RankingResult, int64, labels, score, table
 
 #: Relevant items that a block of queries may bring.
 _BLOCK_ITEMS = 1 << 21
@@ -71,17 +71,19 @@ def _both(query: ArrayLike, gallery: ArrayLike) -> tuple[NDArray[np.uint64], NDA
     return ours, theirs, bits
 
 
+def _label_array(values: ArrayLike, source: str) -> NDArray[Any]:
+    """Return labels as they were given; a single column holds a label each, for rows of 0 and 1 could say nothing there."""
+    array = table(values, source)
+    if array.ndim == 2 and array.shape[1] == 1:
+        return labels(array[:, 0], None, source)
+    return labels(values, None, source) if array.ndim == 1 else array
+
+
 def _labels(
     query: ArrayLike, gallery: ArrayLike, queries: int, items: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], bool]:
     """Return both sides' labels as rows of words, and whether an item may have several (a bit each)."""
-    ours, theirs = (
-        array if array.ndim != 1 else flat(array, name)
-        for array, name in (
-            (table(query, "query_labels"), "query_labels"),
-            (table(gallery, "gallery_labels"), "gallery_labels"),
-        )
-    )
+    ours, theirs = _label_array(query, "query_labels"), _label_array(gallery, "gallery_labels")
     for name, array, count in (("query_labels", ours, queries), ("gallery_labels", theirs, items)):
         if array.ndim not in (1, 2) or len(array) != count:
             raise InputError(f"expected labels of {count} items", source=name, value=array.shape)

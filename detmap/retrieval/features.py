@@ -21,8 +21,8 @@ from detmap import parallel
 from detmap.errors import InputError, OptionError
 from detmap.kernels import hashing, readonly
 from detmap.retrieval.conventions import Convention, convention_of
-from detmap.retrieval.galleries import Rows, evaluate_rows, numeric_table, relate
-from detmap.retrieval.scoring import RankingResult
+from detmap.retrieval.galleries import Rows, evaluate_rows, relate
+from detmap.retrieval.scoring import RankingResult, numeric_table
 
 DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
 
@@ -161,8 +161,8 @@ def _first_equal(features: NDArray[Any], hashes: NDArray[np.uint64], kind: type)
         heads = rest[starts][np.cumsum(starts) - 1]
         equal = np.empty(rest.size, np.bool_)
         for low in range(0, rest.size, step):
-            one, other = (features[rows[low : low + step]].astype(kind, copy=False) for rows in (rest, heads))
-            equal[low : low + step] = (one == other).all(axis=1)
+            part = slice(low, low + step)
+            equal[part] = (features[rest[part]].astype(kind) == features[heads[part]].astype(kind)).all(axis=1)
         first[rest[equal]] = heads[equal]
         rest = rest[~equal]
     return first

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import columns, parallel
+from detmap import parallel
 from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import Hits
 from detmap.kernels import ranking, readonly
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.metrics import Ranked, listed, parse_all, parse_rate
-from detmap.retrieval.scoring import RankingResult, flat, int64, numeric, score, table
+from detmap.retrieval.scoring import RankingResult, flat, int64, labels, numeric, numeric_table, score, table
 
 #: What is evaluated where nothing is named.
 REID_METRICS = ("mAP", "mAP(trapezoid)", "mINP", "CMC@1", "CMC@5", "CMC@10", "CMC@20")
@@ -113,24 +113,6 @@ class Gallery:
             readonly(np.searchsorted(codes, np.arange(begin, end + 1) * np.int64(self.items)), np.int64),
             readonly(codes % self.items if codes.size else codes, np.int64),
         )
-
-
-def labels(values: ArrayLike, count: int | None, name: str) -> NDArray[Any]:
-    """Return ids of `count` rows as integers or strings; booleans are 0 and 1."""
-    if isinstance(values, np.ndarray) and values.dtype == np.bool_:
-        values = values.astype(np.int64)
-    array = columns.identifiers(values, source=name)
-    if count is not None and array.size != count:
-        raise InputError(f"{array.size} values for {count} rows", source=name)
-    return array
-
-
-def numeric_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any]:
-    """Return a matrix of numbers of the type that they have."""
-    array = numeric(values, source, booleans=booleans)
-    if array.ndim != 2:
-        raise InputError("expected a matrix of numbers", source=source, value=f"{array.ndim}-d {array.dtype}")
-    return array
 
 
 def _cameras(
@@ -560,7 +542,7 @@ def multi_query(
     features: ArrayLike, ids: ArrayLike, cameras: ArrayLike
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the mean feature of each identity and camera, with their identities and cameras (layumi's multi-query)."""
-    rows = np.asarray(features)
+    rows = numeric_table(features, "features")
     keys = np.stack([labels(ids, len(rows), "ids"), labels(cameras, len(rows), "cameras")], axis=1)
     pairs, inverse = np.unique(keys, axis=0, return_inverse=True)
     total = np.zeros((len(pairs), rows.shape[1]), np.result_type(rows.dtype, np.float32))

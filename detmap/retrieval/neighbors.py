@@ -17,13 +17,11 @@ from detmap.retrieval.galleries import (
     Gallery,
     Rows,
     evaluate_rows,
-    labels,
     matchless,
-    numeric_table,
     relate,
 )
 from detmap.retrieval.metrics import Ranked, Request, listed, parse_all, parse_rate
-from detmap.retrieval.scoring import RankingResult, int64, score
+from detmap.retrieval.scoring import RankingResult, int64, labels, numeric_table, score
 
 #: Ranks that CMC is evaluated at where nothing is named.
 _RANKS = (1, 5, 10, 20)

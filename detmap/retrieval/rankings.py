@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import InputError, OptionError
 from detmap.hits import Hits
-from detmap.retrieval.conventions import Convention, convention_of
-from detmap.retrieval.metrics import Ranked, parse_all
+from detmap.retrieval.conventions import Convention, Normalizer, convention_of
+from detmap.retrieval.metrics import Ranked, Request, parse_all
 from detmap.retrieval.scoring import RankingResult, flat, graded, int64, score, table
 
 #: Relevant items beyond those in the rankings that a best ranking is made of.
@@ -40,7 +40,8 @@ def evaluate_rankings(
         judged). With `query_ids` or `relevant`, the items' ids instead.
     positives : array_like of int, shape (q,), or int, optional
         How many relevant items there are for each query, those that were not ranked included (they count as grade 1 in
-        nDCG's best ranking); those in the ranking by default.
+        nDCG's best ranking); those in the ranking by default, with a notice, because of rankings that are cut these are too
+        few. Of what an index returned, `evaluate_neighbors` counts them in the gallery.
     query_ids : sequence, shape (q,), optional
         An item is relevant where its id is the query's (identities).
     relevant : sequence of collections, shape (q,), optional
@@ -68,17 +69,18 @@ def evaluate_rankings(
         raise InputError(f"{len(other)} for {len(lists)} rankings", source=name)
     if not lists:
         raise InputError("there are none", source="rankings")
+    other = table(other, name) if isinstance(other, np.ndarray) else other
     wanted = np.zeros(len(lists), np.int64)
     grades = []
     for q, items in enumerate(lists):
-        if query_ids is not None:
-            row = flat(items, "rankings") == query_ids[q]
+        if query_ids is not None and other is not None:
+            row = flat(items, "rankings") == other[q]
             grades.append(np.broadcast_to(row, np.shape(items)).astype(np.int64))
-        elif relevant is not None:
+        elif other is not None:
             try:
-                good = set(relevant[q])
+                good = set(table(other[q], name).tolist() if isinstance(other[q], np.ndarray) else other[q])
                 wanted[q] = len(good)
-                values = items.tolist() if isinstance(items, np.ndarray) else list(items)
+                values = table(items, "rankings").tolist() if isinstance(items, np.ndarray) else list(items)
                 grades.append(np.array([_credit(good, item) for item in values], dtype=np.int64))
             except TypeError:
                 raise InputError("expected ids in lists", source="rankings", record=q) from None
@@ -103,7 +105,22 @@ def evaluate_rankings(
         ideal=best[1],
         highest=int(every.max(initial=1)),
     )
-    return score([block], np.arange(len(lists)), requests, decided, reason="no ranking has a relevant item")
+    result = score([block], np.arange(len(lists)), requests, decided, reason="no ranking has a relevant item")
+    if positives is None and relevant is None and any(_divides(request, decided) for request in requests):
+        result.notices = {**result.notices, "counted_positives": len(lists)}
+    return result
+
+
+#: Metrics that do not depend on how many relevant items there are beyond those in the ranking.
+_OF_THE_RANKING = ("P", "RR", "success", "CMC", "DCG", "ERR", "RBP")
+
+
+def _divides(request: Request, convention: Convention) -> bool:
+    """Return whether a metric depends on how many relevant items there are in all."""
+    if request.metric.name == "AP":
+        named = [option for option in request.options if option in get_args(Normalizer)]
+        return "hits" not in (named or [convention.normalizer])
+    return request.metric.name not in _OF_THE_RANKING
 
 
 def _credit(good: set[Any], item: Any) -> int:

@@ -23,7 +23,10 @@ KEPT_HITS = 1 << 21
 
 
 def table(values: Any, source: str) -> NDArray[Any]:
-    """Return `values` as an array, or say that its rows are of different lengths."""
+    """Return `values` as an array, or say that its rows are of different lengths or which element is masked."""
+    if isinstance(values, np.ma.MaskedArray):
+        hidden = np.ma.getmaskarray(values)
+        columns.flags(np.ma.array(np.zeros(hidden.shape, np.bool_), mask=hidden), source=source)
     try:
         return np.asarray(values)
     except (TypeError, ValueError):
@@ -48,6 +51,24 @@ def flat(values: Any, source: str) -> NDArray[Any]:
         raise InputError("expected a flat array", source=source, value=f"{array.ndim}-d {array.dtype}")
     if array.dtype.kind in "OT" and array.size and all(isinstance(value, str) for value in array.tolist()):
         return array.astype(np.str_)
+    return array
+
+
+def labels(values: Any, count: int | None, name: str) -> NDArray[Any]:
+    """Return ids of `count` rows as integers or strings; booleans are 0 and 1."""
+    if isinstance(values, np.ndarray) and values.dtype == np.bool_:
+        values = values.astype(np.int64)
+    array = columns.identifiers(values, source=name)
+    if count is not None and array.size != count:
+        raise InputError(f"{array.size} values for {count} rows", source=name)
+    return array
+
+
+def numeric_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any]:
+    """Return a matrix of numbers of the type that they have."""
+    array = numeric(values, source, booleans=booleans)
+    if array.ndim != 2:
+        raise InputError("expected a matrix of numbers", source=source, value=f"{array.ndim}-d {array.dtype}")
     return array
 
 
@@ -81,7 +102,8 @@ class RankingResult(Result):
         The values that the means are of; NaN for a query that is left out.
     queries : dict of str to int
         How many queries were ``scored``, ``empty`` (without relevant items), ``missing`` (from the run) and ``extra``
-        (in the run, not judged).
+        (in the run, not judged); and where AP is divided by hits and leaves queries out (``hashnet``), how many of them
+        were ``without hits`` down to its depth.
     junk : int
         How many (query, item) pairs were taken out of the rankings.
     cmc : ndarray of float64, shape (k,), or None
@@ -177,14 +199,17 @@ class RankingResult(Result):
 
     @property
     def radius_precision(self) -> NDArray[np.float64]:
-        """Mean precision within each Hamming radius 0 .. bits (a query without items there counts 0)."""
+        """Mean precision within each Hamming radius 0 .. bits: element *r* is ``P(radius=r)``.
+
+        A query without items there counts 0; one without relevant items counts as the convention has it.
+        """
         if self._radius is None:
             raise OptionError("precision by radius is for hash codes")
         return self._radius[:, 0]
 
     @property
     def radius_recall(self) -> NDArray[np.float64]:
-        """Mean recall within each Hamming radius 0 .. bits."""
+        """Mean recall within each Hamming radius 0 .. bits: element *r* is ``R(radius=r)``."""
         if self._radius is None:
             raise OptionError("recall by radius is for hash codes")
         return self._radius[:, 1]
@@ -358,7 +383,7 @@ def score(
         if with_cmc:
             cmc_sum = _add(cmc_sum, _cmc_counts(ranked))
         if ranked.radius is not None:
-            part = _radius_sums(ranked)
+            part = _radius_sums(ranked, convention)
             radius_sum = part if radius_sum is None else radius_sum + part
         stored += ranked.raw.ranks.size
         kept = None if kept is None or stored > KEPT_HITS else [*kept, ranked.raw]
@@ -367,6 +392,18 @@ def score(
     per_query = {key: np.concatenate(parts) for key, parts in columns.items()}
     means = {r.name: _mean(per_query[r.key], convention, r.metric.aggregate) for r in requests}
     counted = count if convention.empty in ("zero", "one") else count - empty
+    queries = {"scored": counted, "empty": empty, "missing": missing, "extra": extra}
+    if convention.empty == "skip":  # AP divided by hits has no value either where there are none down to its depth
+        without = [np.isnan(per_query[r.key]) for r in requests if r.metric.name == "AP"]
+        hitless = int(np.count_nonzero(np.any(without, axis=0))) - empty if without else 0
+        if hitless:
+            queries = {**queries, "scored": counted - hitless, "without hits": hitless}
+    if radius_sum is not None:
+        radius_sum /= count if convention.empty == "nan" else counted
+        for request in requests:  # the very number: a sum by blocks may differ from it in the last bit
+            named = _RADII.get(request.metric.name)
+            if named is not None and any(option.startswith("radius") for option in request.options):
+                radius_sum[min(int(request.number("radius", 0)), len(radius_sum) - 1), named] = means[request.name]
     cmc = None
     if with_cmc:
         cmc = np.cumsum(cmc_sum)
@@ -378,11 +415,11 @@ def score(
         per_query,
         query_ids,
         convention,
-        {"scored": counted, "empty": empty, "missing": missing, "extra": extra},
+        queries,
         junk,
         cmc,
         None if kept is None else _join(kept),
-        None if radius_sum is None else radius_sum / (count - empty),
+        radius_sum,
         notices,
     )
 
@@ -411,13 +448,24 @@ def _cmc_counts(ranked: Ranked) -> NDArray[np.float64]:
     return out
 
 
-def _radius_sums(ranked: Ranked) -> NDArray[np.float64]:
+#: Where precision and recall stand in the sums by radius.
+_RADII = {"P": 0, "R": 1}
+
+
+def _radius_sums(ranked: Ranked, convention: Convention) -> NDArray[np.float64]:
+    """Return the sums over queries of precision and recall within each radius; those of empty ones are the convention's."""
     assert ranked.radius is not None
-    some = ranked.raw.positives > 0
-    items, relevant = ranked.radius[some, :, 0], ranked.radius[some, :, 1]
-    precision = np.divide(relevant, items, out=np.zeros(items.shape), where=items > 0)
-    recall = relevant / ranked.raw.positives[some][:, None]
-    return np.stack([precision.sum(axis=0), recall.sum(axis=0)], axis=1)
+    items, relevant = ranked.radius[..., 0], ranked.radius[..., 1]
+    found = ranked.raw.positives[:, None]
+    values = np.zeros((*items.shape, 2))
+    np.divide(relevant, items, out=values[..., 0], where=items > 0)
+    np.divide(relevant, found, out=values[..., 1], where=found > 0)
+    none = ranked.raw.positives <= 0
+    if convention.empty == "skip":
+        values = values[~none]
+    elif convention.empty != "zero":
+        values[none] = 1.0 if convention.empty == "one" else np.nan
+    return np.asarray(values.sum(axis=0))
 
 
 def _join(parts: list[Hits]) -> Hits:

@@ -65,11 +65,15 @@ class Texts:
         """Return some of the strings."""
         return Texts(self.data, readonly(self.words[rows], np.uint64))
 
+    def lengths(self) -> NDArray[np.int64]:
+        """Return how many bytes each string has."""
+        lengths: NDArray[np.uint64] = self.words & np.uint64((1 << LENGTH_BITS) - 1)
+        return lengths.astype(np.int64)
+
     def tolist(self) -> list[bytes]:
         """Return the strings as bytes."""
         begins = (self.words >> np.uint64(LENGTH_BITS)).tolist()
-        lengths = (self.words & np.uint64((1 << LENGTH_BITS) - 1)).tolist()
-        return [self.data[a : a + n].tobytes() for a, n in zip(begins, lengths, strict=True)]
+        return [self.data[a : a + n].tobytes() for a, n in zip(begins, self.lengths().tolist(), strict=True)]
 
 
 class Lines(NamedTuple):

@@ -1,0 +1,373 @@
+"""From what users give to a column of numbers, flags or ids: the one place that decides what is taken.
+
+Taken are lists, arrays, pandas and pyarrow columns, tensors on any device, and whatever else numpy can read. A masked
+array is taken where no element is masked. numpy would also cast a string, a date, a complex number, a missing value or a
+hidden element to something that looks like a number: here each of them is an error that names its record.
+"""
+
+from __future__ import annotations
+
+import numbers as abstract
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from detmap.errors import InputError
+
+#: From here on a float does not tell integers apart.
+_EXACT = 2**53
+
+_KINDS = {
+    "b": "booleans",
+    "c": "complex numbers",
+    "m": "time spans",
+    "M": "dates",
+    "S": "strings",
+    "T": "strings",
+    "U": "strings",
+    "V": "records",
+}
+
+
+class _Place:
+    """Where a column comes from, for messages. Its rows are records, unless it belongs to a record as a whole."""
+
+    def __init__(self, source: str | None, field: str | None, record: int | str | None) -> None:
+        self.source, self.field, self.record = source, field, record
+
+    def error(self, problem: str, remedy: str | None = None) -> InputError:
+        """Return an error about the whole column."""
+        return InputError(problem, source=self.source, field=self.field, record=self.record, remedy=remedy)
+
+    def unlike(self, problem: str, given: NDArray[Any], remedy: str) -> InputError:
+        """Return an error about a column whose type is wrong, with its first value."""
+        kind = _KINDS.get(given.dtype.kind, "objects")
+        return self.error_at(0, f"{problem}, not {kind}", given.ravel()[0], remedy)
+
+    def error_at(self, index: int, problem: str, value: Any, remedy: str | None = None) -> InputError:
+        """Return an error about row `index`, counted from 0."""
+        value = value.item() if isinstance(value, np.generic) else value
+        record, field = self.record, self.field
+        record, field = (index, field) if record is None else (record, f"{field or ''}[{index}]")
+        return InputError(problem, source=self.source, field=field, record=record, value=value, remedy=remedy)
+
+
+def array(values: Any) -> NDArray[Any]:
+    """Return anything like an array as a numpy array, which may share its memory; tensors come from their device.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError, RuntimeError
+        Whatever the library raises that cannot hand the values over.
+    """
+    if isinstance(values, np.ndarray):
+        return values
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        if str(values.dtype) == "torch.bfloat16":  # numpy has no such type
+            values = values.float()
+    elif not hasattr(values, "__array__") and hasattr(values, "__dlpack__"):
+        return np.from_dlpack(values)
+    return np.asarray(values)
+
+
+def numbers(
+    values: Any,
+    *,
+    source: str | None = None,
+    field: str | None = None,
+    record: int | str | None = None,
+    dtype: DTypeLike = np.float64,
+    booleans: bool = False,
+) -> NDArray[Any]:
+    """Return real numbers of any shape as an array of `dtype`; NaN and infinities pass.
+
+    Parameters
+    ----------
+    values : array_like
+        Integers or floats. Of dtype object every element must be a real number.
+    source, field : str, optional
+        What messages call the file or argument, and the column.
+    record : int or str, optional
+        The record that the whole column belongs to, for messages. Without it every row is a record.
+    dtype : dtype
+        A float type.
+    booleans : bool
+        Take booleans as 0 and 1; otherwise they are an error.
+
+    Returns
+    -------
+    ndarray of `dtype`, in the shape of `values`
+        May share memory with `values`.
+
+    Raises
+    ------
+    InputError
+        For anything else: names the record and the value, where it is a single one.
+    """
+    place = _Place(source, field, record)
+    given = _numpy(values, place, "expected numbers in a regular array")
+    kind = given.dtype.kind
+    if kind == "O":
+        given = _objects(given, _as_number, "is not a number", place)
+    elif kind not in ("biuf" if booleans else "iuf") and given.size:
+        raise place.unlike("expected numbers", given, "give integers or floats")
+    elif given.dtype.itemsize == 8 and kind in "iu" and given.size:
+        _check_exact(given, place)
+    try:
+        return given.astype(dtype, copy=False)
+    except (TypeError, ValueError, OverflowError):  # no value at all, of a type that does not convert
+        return np.empty(given.shape, dtype)
+
+
+def flags(
+    values: Any, *, source: str | None = None, field: str | None = None, record: int | str | None = None
+) -> NDArray[np.bool_]:
+    """Return flags of any shape as booleans.
+
+    Parameters
+    ----------
+    values : array_like
+        Booleans, or numbers that are exactly 0 or 1.
+    source, field, record
+        As in `numbers`.
+
+    Returns
+    -------
+    ndarray of bool, in the shape of `values`
+        May share memory with `values`.
+
+    Raises
+    ------
+    InputError
+        For any other number, NaN and missing values included, and for whatever is no number; names the record.
+    """
+    place = _Place(source, field, record)
+    given = _numpy(values, place, "expected flags in a regular array")
+    kind = given.dtype.kind
+    if kind == "b":
+        return given
+    if kind == "O":
+        given = _objects(given, _as_flag, "is neither 0 nor 1", place)
+    elif kind not in "iuf" and given.size:
+        raise place.unlike("expected booleans", given, _ZERO_OR_ONE)
+    if given.size:
+        bad = (given != 0) & (given != 1)
+        if bad.any():
+            index = _first(bad)
+            value = given[index] if given.ndim else given[()]
+            raise place.error_at(index[0], "is neither 0 nor 1", value, _ZERO_OR_ONE)
+    return given.astype(np.bool_)
+
+
+def identifiers(
+    values: Any, *, source: str | None = None, field: str | None = None, record: int | str | None = None
+) -> NDArray[Any]:
+    """Return ids as integers or strings, whatever column they come in.
+
+    Parameters
+    ----------
+    values : array_like of int, str, bytes or float, of one dimension
+        All of one type. Floats must be integers below 2**53, as pandas makes them where a value is missing elsewhere;
+        bytes are UTF-8. Columns of dtype object, categories, and pandas' own types are taken for what they hold.
+    source, field, record
+        As in `numbers`.
+
+    Returns
+    -------
+    ndarray of int64, or of a string dtype ("U"), shape (n,)
+        May share memory with `values`.
+
+    Raises
+    ------
+    InputError
+        For ids of mixed types, missing ones, and any others; names the record.
+    """
+    place = _Place(source, field, record)
+    plain = isinstance(values, list | tuple)
+    kinds = set(map(type, values)) if plain else set()
+    if len(kinds) > 1 and any(issubclass(kind, _NEVER_MIXED) for kind in kinds):
+        given = np.empty(len(values), object)  # numpy would make strings of everything, or numbers of booleans
+        given[:] = values
+    else:
+        given = _numpy(values, place, _NO_IDS)
+    if given.ndim != 1:
+        raise place.error(_NO_IDS, _ONE_TYPE)
+    if not given.size:
+        return np.empty(0, np.int64)
+    kind = given.dtype.kind
+    if kind in "iu":
+        if kind == "u" and given.max() > np.iinfo(np.int64).max:
+            index = int(np.argmax(given))
+            raise place.error_at(index, "an id is beyond 64 bits", given[index])
+        return given.astype(np.int64, copy=False)
+    if kind == "f":
+        return _whole(given, place)
+    if kind == "U":
+        if plain:  # numpy drops what ends a string
+            _check_null(values, place)
+        return given
+    if kind in "OST":
+        return _one_type(given.tolist(), place)
+    raise place.unlike("ids must be integers or strings", given, _ONE_TYPE)
+
+
+_NEVER_MIXED = (str, bytes, bool, np.bool_, type(None))
+_ZERO_OR_ONE = "write False and True, or 0 and 1"
+_NO_IDS = "ids must be a flat sequence, all integers or all strings"
+_ONE_TYPE = "give every image and category one id of one type"
+_NEEDED = "leave out the record or give it an id"
+
+
+def _numpy(values: Any, place: _Place, problem: str) -> NDArray[Any]:
+    """Return a plain numpy array of what `array` takes, if nothing in it is masked."""
+    try:
+        if isinstance(values, list | tuple) and any(issubclass(t, np.ma.MaskedArray) for t in set(map(type, values))):
+            values = np.ma.stack([np.ma.asarray(value) for value in values])  # numpy would not look at the masks
+        given = array(values)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise place.error(problem) from None
+    if isinstance(given, np.ma.MaskedArray):
+        hidden = np.ma.getmaskarray(given)
+        if hidden.any():
+            remedy = "leave out what is masked, or fill it in: numpy.ma.filled"
+            if not hidden.ndim:
+                raise place.error("is masked", remedy)
+            count = int(np.count_nonzero(hidden))
+            raise place.error_at(_first(hidden)[0], f"is masked, one of {count} such values", np.ma.masked, remedy)
+        given = given.data
+    return np.asarray(given)  # of a subclass, the array
+
+
+def _first(bad: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return where the first True is; 0 where the array has no dimension."""
+    return tuple(map(int, np.unravel_index(int(np.argmax(bad)), bad.shape))) or (0,)
+
+
+def _objects(
+    given: NDArray[Any], convert: Callable[[Any], float | None], problem: str, place: _Place
+) -> NDArray[np.float64]:
+    """Return objects as floats; `convert` says None of one that is not taken."""
+    out = np.empty(given.size)
+    row = given.size // len(given) if given.ndim and given.size else 1
+    for i, value in enumerate(given.ravel().tolist()):
+        number = convert(value)
+        if number is None:
+            if not given.ndim:  # what numpy cannot look into: None, a set, a dict
+                raise place.error(f"expected a column, not {type(value).__name__}")
+            what = "is missing" if _missing(value) else problem
+            raise place.error_at(i // row, what, value, "leave out the record or repair it")
+        out[i] = number
+    return out.reshape(given.shape)
+
+
+def _as_number(value: Any) -> float | None:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, abstract.Real | Decimal):
+        return None
+    try:
+        number = float(value)
+    except (OverflowError, ValueError):
+        return None
+    return None if isinstance(value, int | np.integer) and abs(int(value)) > _EXACT else number
+
+
+def _as_flag(value: Any) -> float | None:
+    if isinstance(value, bool | np.bool_):
+        return float(value)
+    return float(value) if isinstance(value, abstract.Real | Decimal) and value in (0, 1) else None
+
+
+def _check_exact(given: NDArray[Any], place: _Place) -> None:
+    if int(given.max()) > _EXACT or int(given.min()) < -_EXACT:
+        index = _first((given > _EXACT) | (given < (-_EXACT if given.dtype.kind == "i" else 0)))
+        problem = "an integer beyond 2**53 is not told from its neighbours"
+        raise place.error_at(index[0], problem, given[index] if given.ndim else given[()], "scale them, or give floats")
+
+
+def _whole(given: NDArray[Any], place: _Place) -> NDArray[np.int64]:
+    """Return floats that are integers as integers."""
+    good = (np.abs(given) < _EXACT) & (given == np.floor(given))
+    if not good.all():
+        index = int(np.argmin(good))
+        value = given[index]
+        raise _no_integer(index, float(value), place)
+    return given.astype(np.int64)
+
+
+def _no_integer(index: int, value: float, place: _Place) -> InputError:
+    if np.isnan(value):
+        return place.error_at(index, "is missing", value, _NEEDED)
+    if value != np.floor(value) or np.isinf(value):
+        return place.error_at(index, "is not an integer", value, _ONE_TYPE)
+    return place.error_at(index, "an id from 2**53 on must not be a float", value, "floats do not tell such ids apart")
+
+
+def _one_type(values: list[Any], place: _Place) -> NDArray[Any]:
+    """Return ids that come as objects."""
+    kinds = {t: _kind(t) for t in set(map(type, values))}
+    found = set(kinds.values())
+    if found == {str}:
+        _check_null(values, place)
+        return np.array(values, np.str_)
+    if found == {bytes}:
+        return _decoded(values, place)
+    if found <= {int, float}:
+        return _integers(values, place)
+    first = kinds[type(values[0])]
+    for i, value in enumerate(values):
+        kind = kinds[type(value)]
+        if _missing(value):
+            raise place.error_at(i, "is missing", value, _NEEDED)
+        if kind is None:
+            raise place.error_at(i, "is neither an integer nor a string", value, _ONE_TYPE)
+        if kind is not first and {kind, first} != {int, float}:
+            break
+    raise place.error_at(i, "ids must be all integers or all strings", value, _ONE_TYPE)
+
+
+def _kind(kind: type) -> type | None:
+    """Return which sort of id a type is: int, float, str or bytes; None if it is none."""
+    if issubclass(kind, bool | np.bool_):
+        return None
+    for own, others in ((str, str), (bytes, bytes), (int, int | np.integer), (float, float | np.floating)):
+        if issubclass(kind, others):
+            return own
+    return None
+
+
+def _integers(values: list[Any], place: _Place) -> NDArray[np.int64]:
+    """Return integers, some of them perhaps written as floats."""
+    for i, value in enumerate(values):
+        if isinstance(value, float | np.floating):
+            if not (abs(value) < _EXACT and value == int(value)):
+                raise _no_integer(i, float(value), place)
+        elif not -(2**63) <= value < 2**63:
+            raise place.error_at(i, "an id is beyond 64 bits", value)
+    return np.array([int(value) for value in values], np.int64)
+
+
+def _decoded(values: list[bytes], place: _Place) -> NDArray[np.str_]:
+    decoded = []
+    for i, value in enumerate(values):
+        try:
+            decoded.append(value.decode())
+        except UnicodeDecodeError:
+            raise place.error_at(i, "an id is not UTF-8", value, "decode the ids first") from None
+    _check_null(decoded, place)
+    return np.array(decoded, np.str_)
+
+
+def _check_null(values: Iterable[str], place: _Place) -> None:
+    for i, value in enumerate(values):
+        if "\0" in value:
+            raise place.error_at(i, "an id holds a null character", value)
+
+
+def _missing(value: Any) -> bool:
+    """Return whether a value stands for none: None, NaN, pandas' NA and NaT."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))

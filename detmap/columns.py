@@ -218,7 +218,7 @@ def identifiers(
 _NEVER_MIXED = (str, bytes, bool, np.bool_, type(None))
 _ZERO_OR_ONE = "write False and True, or 0 and 1"
 _NO_IDS = "ids must be a flat sequence, all integers or all strings"
-_ONE_TYPE = "give every image and category one id of one type"
+_ONE_TYPE = "write all of them as integers, or all as strings"
 _NEEDED = "leave out the record or give it an id"
 
 

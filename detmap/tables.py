@@ -26,6 +26,8 @@ NOTICES = {
     "unknown_category": "{n} detections of categories that the ground truth does not have: not scored",
     "no_detections": "no detections at all: every recall is 0",
     "empty_categories": "{n} categories without ground truth: left out of the means",
+    "text_after_name": "{n} lines of the run with text after its name: that text is not read",
+    "no_judged_document": "none of the {n} ranked documents is judged: are ids of run and judgements written alike?",
 }
 
 

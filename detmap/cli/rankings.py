@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from detmap.cli.options import add_output_options
-from detmap.cli.output import show, write
+from detmap.cli.output import say, show, write
 from detmap.errors import OptionError, shorten
 
 if TYPE_CHECKING:
@@ -91,11 +91,15 @@ def _rules(options: argparse.Namespace) -> dict[str, Any]:
 
 def _trec(options: argparse.Namespace) -> None:
     from detmap.retrieval import evaluate_run
+    from detmap.tables import describe
 
     given = {**_rules(options), "level": options.level, "depth": options.depth, "judged_only": options.judged_only}
     if options.complete:
         given["missing"] = "zero"
     results = {path: evaluate_run(options.qrels, path, **given) for path in options.runs}
+    for path, result in results.items():
+        for sentence in [] if options.quiet else describe(result.notices):
+            say(f"note: {path}: {sentence}")
     if len(results) == 1 and options.compare is None:
         _finish(next(iter(results.values())), options, options.runs[0])
         return

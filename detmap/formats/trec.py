@@ -212,7 +212,8 @@ def _wrong_count(line: bytes, kind: str, count: int, place: str) -> InputError:
     """Return the error about a line with too few fields, or with so many that they could be two records."""
     found = len(line.split())
     remedy = "query, 0, document, grade" if kind == "qrels" else "query, Q0, document, rank, score, name"
-    if found >= 2 * count - 1:  # the last field of one and the first of the next are one word
+    # Of two records on one line, the last field of one and the first of the other may be one word.
+    if found > count and (kind == "run" or found >= 2 * count - 1):
         remedy += "; two records on one line? A line feed is missing, as where files were joined"
     return InputError(f"{found} fields where {count} belong", source=place, value=line, remedy=remedy)
 

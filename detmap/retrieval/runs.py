@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -52,12 +51,15 @@ class Table:
         Each line's document. In a list, of strings, those of a query are distinct.
     values : ndarray of float64 or int64
         Scores or grades.
+    longer : int
+        How many lines of a file have text that is not read.
     """
 
     queries: list[Any]
     starts: NDArray[np.int64]
     documents: Documents
     values: NDArray[Any]
+    longer: int = 0
 
     def take(self, which: list[int]) -> Table:
         """Return some of the queries (-1: one without lines), in their order."""
@@ -118,13 +120,10 @@ def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | No
 
     try:
         given = columns.numbers(values, source=kind, field=field, booleans=True)
-    except InputError as error:
-        if place is None or not isinstance(values, list):
-            raise
-        row = error.record if isinstance(error.record, int) else _first_that_is_no_number(values)
-        raise InputError(
-            error.problem, source=kind, record=at(row), field=field, value=values[row], remedy=error.remedy
-        ) from None
+    except InputError:
+        if place is not None:
+            _refuse_first(values, kind, field, place)
+        raise
     if given.shape != (count,):
         raise InputError(f"expected {count} numbers", source=kind, field=field)
     bad = np.isnan(given) if kind == "run" else ~((given == np.trunc(given)) & (np.abs(given) <= 2.0**31))
@@ -139,8 +138,16 @@ def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | No
     return given if kind == "run" else given.astype(np.int64)
 
 
-def _first_that_is_no_number(values: list[Any]) -> int:
-    return next((i for i, value in enumerate(values) if not isinstance(value, Real)), 0)
+def _refuse_first(values: list[Any], kind: str, field: str, place: Callable[[int], str]) -> None:
+    """Refuse the first value of mappings that is no number, by the name of its record."""
+    for row, value in enumerate(values):
+        problem = "is no single number"
+        try:
+            if columns.numbers([value], booleans=True).shape == (1,):
+                continue
+        except InputError as error:
+            problem = error.problem
+        raise InputError(problem, source=kind, record=place(row), field=field, value=value)
 
 
 def _table(data: Any, kind: str) -> Table:
@@ -176,7 +183,7 @@ def _table(data: Any, kind: str) -> Table:
         order, starts = np.empty(found.size, np.int32), np.empty(len(place) + 1, np.int64)
         group_by(codes, readonly((), np.int32), order, starts)
         listed, items, numbers = list(place), items[order], numbers[order]
-    return Table(listed, starts, items, numbers)
+    return Table(listed, starts, items, numbers, lines.longer if _is_source(data) else 0)
 
 
 def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Table:
@@ -216,6 +223,8 @@ def evaluate_run(
     qrels, run : dict of dict, three columns, mapping or frame of columns, or file
         Grades and scores by query and document: ``{query: {document: value}}``; or a tuple of arrays (query, document,
         value); or named columns; or the path, bytes or open file of a TREC file (``.gz`` too). Queries are paired by key.
+        Ids are all integers or all strings on each side, and compared as text: ``7``, ``"7"`` and ``b"7"`` are the same,
+        ``"07"`` is another. Floats that are integers are taken as these. Nothing is stripped, folded or normalised.
     metrics : sequence of str, optional
         Names of the metric table, trec_eval's too.
     convention : str or Convention
@@ -231,12 +240,14 @@ def evaluate_run(
     Returns
     -------
     RankingResult
-        Its queries are those of the judgements that were evaluated, in the order of `qrels`.
+        Its queries are those of the judgements that were evaluated, in the order of `qrels`. Its notices say where text
+        in a file was not read, and where no document of the run is judged.
 
     Raises
     ------
     InputError
-        For NaN scores, a document ranked or judged twice, unreadable lines, or no query in common.
+        For scores and grades that are no numbers, NaN, masked or missing values, ids that are neither integers nor
+        strings or mixed, a document ranked or judged twice, unreadable lines, or no query in common.
     """
     decided = convention_of(convention, choices, run=True)
     requests = parse_all(RUN_METRICS if metrics is None else metrics, decided)
@@ -266,10 +277,11 @@ def evaluate_run(
     if not isinstance(judged.documents, list):
         none = _pick(judged.documents, np.empty(0, np.int64))
         _check(judged, _find(judged.documents, judged.starts, none, np.zeros_like(judged.starts))[1], "qrels", "judged")
+    longer = ranked.longer
     judged, ranked = judged.take(kept), ranked.take([theirs[i] for i in kept])
     block = _rank(judged, ranked, decided, int(level), depth, judged_only)
     names = np.array([ids.printable(query) for query in judged.queries])
-    return score(
+    result = score(
         [block[0]],
         names,
         requests,
@@ -279,6 +291,10 @@ def evaluate_run(
         junk=block[1],
         reason="no document is judged relevant" + (f" at level {level}" if level != 1 else ""),
     )
+    strangers = ranked.values.size if block[2] == 0 else 0
+    notices = {"text_after_name": longer, "no_judged_document": strangers}
+    result.notices.update({code: count for code, count in notices.items() if count})
+    return result
 
 
 def _find(
@@ -348,8 +364,18 @@ def _rank(
     level: int,
     depth: int | None,
     judged_only: bool,
-) -> tuple[Ranked, int]:
-    """Rank the judged documents of tables with the same queries; return them and the number of lines taken out."""
+) -> tuple[Ranked, int, int]:
+    """Rank the judged documents of tables with the same queries.
+
+    Returns
+    -------
+    ranked : Ranked
+        The judged documents that were ranked.
+    removed : int
+        How many lines of the run the convention takes out.
+    known : int
+        How many lines of the run are of judged documents.
+    """
     count = len(judged.queries)
     starts, grades = judged.starts, judged.values
     found, repeated = _find(ranked.documents, ranked.starts, judged.documents, starts)
@@ -357,6 +383,7 @@ def _rank(
     owner = np.repeat(np.arange(count), np.diff(starts))
     # Which judged documents were ranked, by query and then by line: the order that the kernel asks for.
     got = np.flatnonzero(found >= 0)
+    known = got.size
     lines = ranked.starts[owner[got]] + found[got]
     order = np.argsort(lines, kind="stable")
     lines, whose, gains = lines[order], owner[got][order], grades[got][order]
@@ -394,6 +421,7 @@ def _rank(
             highest=int(grades.max(initial=0)),
         ),
         removed,
+        known,
     )
 
 

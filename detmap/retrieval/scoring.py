@@ -76,6 +76,8 @@ class RankingResult(Result):
         Element *i* is CMC at rank ``i + 1``, as the convention has it.
     hits : Hits or None
         Where the relevant items fell (ties in index order); None for evaluations of more than 2**21 hits.
+    notices : dict of str to int
+        What was unusual in the input, counted; `detmap.tables.NOTICES` says it in words.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class RankingResult(Result):
         self.cmc = cmc
         self.hits = hits
         self._radius = radius
+        self.notices: dict[str, int] = {}
 
     def __getitem__(self, name: str) -> float:
         if name in self._metrics:
@@ -212,6 +215,7 @@ class RankingResult(Result):
             "junk": self.junk,
             "cmc": self.cmc,
             "per_query": self.rows(),
+            "notices": dict(self.notices),
         }
 
     def line(self, label: str | None = None) -> plots.Line:

@@ -30,6 +30,10 @@ class Result(Mapping[str, float]):
         """What was unusual in the input, counted; `detmap.tables.NOTICES` says it in words."""
         return self._notices
 
+    def add_notices(self, more: Mapping[str, int]) -> None:
+        """Add what an entry point found unusual after the metrics were made; counts of 0 are left out."""
+        self._notices.update({code: count for code, count in more.items() if count})
+
     def __getitem__(self, name: str) -> float:
         return self._metrics[name]
 

@@ -180,7 +180,7 @@ DECIMAL = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 INTEGER = re.compile(rb"-?(0|[1-9][0-9]*)")
 
 
-def token_lines(data: bytes, least: int, most: float) -> list[list[bytes]]:
+def token_lines(data: bytes, least: int, most: int) -> list[list[bytes]]:
     """Split the lines of a TREC file that are neither empty nor comments."""
     rows = []
     for line in data.split(b"\n"):
@@ -197,14 +197,14 @@ def token_lines(data: bytes, least: int, most: float) -> list[list[bytes]]:
     return rows
 
 
-def run(data: bytes) -> list[tuple[bytes, bytes, float]] | None:
-    """Read a TREC run; None where it is not plain."""
+def run(data: bytes) -> list[tuple[bytes, bytes, float, bool]] | None:
+    """Read a TREC run, and say of each line whether words follow the name; None where it is not plain."""
     rows = []
     try:
-        for query, _, document, _, score, *_ in token_lines(data, 6, math.inf):
+        for query, _, document, _, score, _, *further in token_lines(data, 6, 9):
             if not DECIMAL.fullmatch(score) or math.isinf(float(score)):
                 return None
-            rows.append((query, document, float(score)))
+            rows.append((query, document, float(score), bool(further)))
     except NotPlain:
         return None
     return rows

@@ -895,6 +895,7 @@ def check_run(data: bytes, threads: int = 1) -> _scan.RunColumns | None:
         assert query_ids(columns) == [row[0] for row in rows]
         assert document_ids(columns) == [row[1] for row in rows]
         assert list(map(bits, columns.score.tolist())) == [bits(row[2]) for row in rows]
+        assert columns.longer == sum(row[3] for row in rows)
     return columns
 
 
@@ -921,7 +922,7 @@ RUN = b"q1 Q0 doc-1 1 2.5 tag\nq1\tQ0\tdoc-22222222222 2  -1e-3 tag\nq2 Q0 d\xc3
         RUN,
         RUN + b"\n",
         RUN.replace(b"\n", b"\r\n"),
-        RUN.replace(b"\n", b" more junk 1e5 #\n\n"),
+        RUN.replace(b"\n", b" more 1e5 #\n\n"),
         RUN.replace(b"tag", b"tag\t "),
         b"\n".join(b"a 0 b 0 %b c" % text.encode() for text in HARD),
         b"\n".join(
@@ -933,6 +934,11 @@ RUN = b"q1 Q0 doc-1 1 2.5 tag\nq1\tQ0\tdoc-22222222222 2  -1e-3 tag\nq2 Q0 d\xc3
 )
 def test_plain_runs(data: bytes) -> None:
     assert check_run(data) is not None
+
+
+def test_a_run_with_four_words_after_the_name_is_not_plain() -> None:
+    assert check_run(RUN + b" one two three") is not None
+    assert check_run(RUN + b" one two three four") is None
 
 
 BAD_SCORES = "nan|inf|-inf|NaN|Infinity|1_0|0x10|1e|1e+|-|+|.|e5|1e999|-1e999|1,5|1..2|1.5f|\u0661"
@@ -975,7 +981,7 @@ BLANK = st.sampled_from([b" ", b"\t", b"  ", b" \t "])
 def token_lines(draw: st.DrawFn) -> bytes:
     lines = []
     for _ in range(draw(st.integers(0, 5))):
-        tokens = draw(st.lists(TOKEN, min_size=4, max_size=7))
+        tokens = draw(st.lists(TOKEN, min_size=4, max_size=10))
         if len(tokens) > 5:
             tokens[4] = draw(st.floats(allow_nan=False).map(lambda value: repr(value).encode()) | st.just(tokens[4]))
         elif len(tokens) == 4:

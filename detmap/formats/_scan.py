@@ -135,6 +135,8 @@ class RunColumns(NamedTuple):
         The scores, finite.
     data : (bytes,) uint8
         The file.
+    longer : int
+        How many lines have text after the tag.
     """
 
     query: NDArray[np.int32]
@@ -142,6 +144,7 @@ class RunColumns(NamedTuple):
     document: NDArray[np.uint64]
     score: NDArray[np.float64]
     data: NDArray[np.uint8]
+    longer: int
 
 
 class QrelsColumns(NamedTuple):
@@ -379,6 +382,7 @@ class _Table:
             int(np.bitwise_or.reduce(states[:, slot])) for slot in (scanning.EVER, scanning.INTEGERS, scanning.STRINGS)
         )
         self.always = int(np.bitwise_and.reduce(states[:, scanning.ALWAYS]))
+        self.longer = int(states[:, scanning.LONGER].sum())
         self.columns: dict[str, NDArray[np.uint64]] = {}
         for f, (kind, width, begin) in enumerate(fields.places(capacity)[0].tolist()):
             own = ids if kind in scanning.APART else words
@@ -725,7 +729,8 @@ def _scan_tokens(
 def scan_run(data: Buffer, threads: int | None = None) -> RunColumns | None:
     """Scan a TREC run: lines of query, a field that is passed, document, rank (passed), score, tag (passed).
 
-    As in trec_eval, empty lines and those that begin with ``#`` are passed, and so is what follows the tag.
+    As in trec_eval, empty lines and those that begin with ``#`` are passed, and so are up to `scanning.MOST_FURTHER` words
+    that follow the tag.
 
     Parameters
     ----------
@@ -737,8 +742,8 @@ def scan_run(data: Buffer, threads: int | None = None) -> RunColumns | None:
     Returns
     -------
     RunColumns or None
-        The columns; None where a line is not plain: too few fields, a score that is no finite decimal number, a control
-        character.
+        The columns; None where a line is not plain: too few fields or too many, a score that is no finite decimal number,
+        a control character.
     """
     try:
         document, table, query, queries = _scan_tokens(data, threads, _RUN_LINES)
@@ -746,7 +751,7 @@ def scan_run(data: Buffer, threads: int | None = None) -> RunColumns | None:
         return None
     score = table.numbers("score")
     assert score is not None
-    return RunColumns(query, queries, table.columns["document"][:, 0], score, document.bytes)
+    return RunColumns(query, queries, table.columns["document"][:, 0], score, document.bytes, table.longer)
 
 
 def scan_qrels(data: Buffer, threads: int | None = None) -> QrelsColumns | None:

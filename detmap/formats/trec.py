@@ -18,6 +18,7 @@ from detmap.kernels.scanning import LENGTH_BITS
 #: Longer ids are refused: no corpus has them, and some columns are as wide as their longest element.
 LONGEST_ID = 1024
 
+_MARK = b"\xef\xbb\xbf"  # of the byte order, in UTF-8
 _WORTH_SCANNING = 1 << 20  # bytes; below it, loading the scanner takes longer than all else
 
 
@@ -65,11 +66,15 @@ class Texts:
         """Return some of the strings."""
         return Texts(self.data, readonly(self.words[rows], np.uint64))
 
+    def lengths(self) -> NDArray[np.int64]:
+        """Return how many bytes each string has."""
+        lengths: NDArray[np.uint64] = self.words & np.uint64((1 << LENGTH_BITS) - 1)
+        return lengths.astype(np.int64)
+
     def tolist(self) -> list[bytes]:
         """Return the strings as bytes."""
         begins = (self.words >> np.uint64(LENGTH_BITS)).tolist()
-        lengths = (self.words & np.uint64((1 << LENGTH_BITS) - 1)).tolist()
-        return [self.data[a : a + n].tobytes() for a, n in zip(begins, lengths, strict=True)]
+        return [self.data[a : a + n].tobytes() for a, n in zip(begins, self.lengths().tolist(), strict=True)]
 
 
 class Lines(NamedTuple):
@@ -85,18 +90,22 @@ class Lines(NamedTuple):
         The ids of the documents.
     values : ndarray, shape (n,)
         Grades (int64) of judgements, scores (float64) of a run.
+    longer : int
+        How many lines of a run have text after the name, which is not read.
     """
 
     codes: NDArray[np.int32]
     queries: list[bytes]
     documents: Texts
     values: NDArray[np.int64] | NDArray[np.float64]
+    longer: int = 0
 
 
 def read_qrels(source: Source) -> Lines:
     """Read judgements: lines of query, iteration, document and grade.
 
-    Blank lines and lines that begin with ``#`` are left out, as trec_eval 10 does; ``.gz`` is decompressed.
+    Lines end with a line feed, a carriage return, or both. Blank lines and lines that begin with ``#`` are left out, as
+    trec_eval 10 does; ``.gz`` is decompressed.
 
     Raises
     ------
@@ -105,14 +114,14 @@ def read_qrels(source: Source) -> Lines:
     """
     data, name = _text(source, "qrels")
     found = scan_qrels(data) if len(data) >= _WORTH_SCANNING else None
-    if found is not None and found.queries and _short(found.queries, found.document):
+    if found is not None and found.queries and _plain(found.queries, found.document):
         return Lines(
             found.query,
             found.queries,
             Texts(readonly(found.data, np.uint8), readonly(found.document, np.uint64)),
             found.relevance,
         )
-    lines, texts, numbers = _fields(data, name, "qrels", 4, 4, 3)
+    lines, texts, numbers = _fields(data, name, "qrels", 4, 3)
     grades = np.empty(len(texts), np.int64)
     for i, text in enumerate(texts):
         try:
@@ -123,26 +132,28 @@ def read_qrels(source: Source) -> Lines:
 
 
 def read_run(source: Source) -> Lines:
-    """Read a run: lines of query, Q0, document, rank, score and name; what follows the name is left out.
+    """Read a run: lines of query, Q0, document, rank, score and name.
 
-    The rank is not read: documents are ordered by score, as trec_eval does. Blank lines and lines that begin with ``#``
-    are left out; ``.gz`` is decompressed.
+    The rank is not read: documents are ordered by score, as trec_eval does. Text after the name is left out, as there,
+    and its lines are counted. Lines end as in `read_qrels`, which says also what else is left out.
 
     Raises
     ------
     InputError
-        For a line that cannot be read, with the file and the line.
+        For a line that cannot be read, with the file and the line. Where the text after the name could be another record,
+        a line feed is missing, as between files that were joined: that is an error, too.
     """
     data, name = _text(source, "run")
     found = scan_run(data) if len(data) >= _WORTH_SCANNING else None
-    if found is not None and found.queries and _short(found.queries, found.document):
+    if found is not None and found.queries and _plain(found.queries, found.document):
         return Lines(
             found.query,
             found.queries,
             Texts(readonly(found.data, np.uint8), readonly(found.document, np.uint64)),
             found.score,
+            found.longer,
         )
-    lines, texts, numbers = _fields(data, name, "run", 6, None, 4)
+    lines, texts, numbers = _fields(data, name, "run", 6, 4)
     scores = np.empty(len(texts), np.float64)
     for i, text in enumerate(texts):
         try:
@@ -157,33 +168,34 @@ def read_run(source: Source) -> Lines:
 def _text(source: Source, kind: str) -> tuple[Buffer, str]:
     """Return a file's bytes without a byte order mark, and its name."""
     data, name = read_bytes(source, kind)
-    return (data[3:] if data[:3] == b"\xef\xbb\xbf" else data), name
+    return (data[3:] if data[:3] == _MARK else data), name
 
 
-def _short(queries: list[bytes], documents: NDArray[np.uint64]) -> bool:
-    """Return whether no id is too long; where one is, reading line by line finds its place."""
+def _plain(queries: list[bytes], documents: NDArray[np.uint64]) -> bool:
+    """Return whether no id is one that reading line by line refuses, which finds its place."""
     longest = int((documents & np.uint64((1 << LENGTH_BITS) - 1)).max(initial=0))
-    return max(longest, max(map(len, queries))) <= LONGEST_ID
+    return max(longest, max(map(len, queries))) <= LONGEST_ID and not any(q.startswith(_MARK) for q in queries)
 
 
-def _fields(
-    content: Buffer, name: str, kind: str, least: int, most: int | None, wanted: int
-) -> tuple[Lines, list[bytes], list[int]]:
-    """Return the lines, without values as yet; the texts of field `wanted`; and the line numbers."""
+def _fields(content: Buffer, name: str, kind: str, count: int, wanted: int) -> tuple[Lines, list[bytes], list[int]]:
+    """Return the lines of `count` fields, without values as yet; the texts of field `wanted`; and the line numbers."""
     data = bytes(content)
     if b"\0" in data:
         raise InputError("holds a zero byte: not a text file", source=name)
     codes, documents, texts, lines = [], [], [], []
     queries: dict[bytes, int] = {}
-    for number, line in enumerate(data.split(b"\n"), 1):
-        fields = line.split(None, least)
+    longer = 0
+    for number, line in enumerate(data.splitlines(), 1):
+        fields = line.split(None, count)
         if not fields or fields[0][:1] == b"#":
             continue
-        if len(fields) < least or (most is not None and len(fields) > most):
-            shape = "query, 0, document, grade" if kind == "qrels" else "query, Q0, document, rank, score, name"
-            raise InputError(
-                f"{len(fields)} fields where {least} belong", source=f"{name}:{number}", value=line, remedy=f"{shape}"
-            )
+        if len(fields) != count:
+            if len(fields) < count or kind == "qrels" or _holds_record(fields[count].split()):
+                raise _wrong_count(line, kind, count, f"{name}:{number}")
+            longer += 1
+        if fields[0].startswith(_MARK):
+            remedy = "it belongs at the beginning of a file: were files joined?"
+            raise InputError("a byte order mark", source=f"{name}:{number}", value=line, remedy=remedy)
         if max(len(fields[0]), len(fields[2])) > LONGEST_ID:
             raise InputError(f"an id has more than {LONGEST_ID} bytes", source=f"{name}:{number}", value=line)
         codes.append(queries.setdefault(fields[0], len(queries)))
@@ -192,5 +204,31 @@ def _fields(
         lines.append(number)
     if not texts:
         raise InputError("holds no lines", source=name)
-    columns = Lines(np.array(codes, np.int32), list(queries), Texts.of(documents), np.empty(0))
+    columns = Lines(np.array(codes, np.int32), list(queries), Texts.of(documents), np.empty(0), longer)
     return columns, texts, lines
+
+
+def _wrong_count(line: bytes, kind: str, count: int, place: str) -> InputError:
+    """Return the error about a line with too few fields, or with so many that they could be two records."""
+    found = len(line.split())
+    remedy = "query, 0, document, grade" if kind == "qrels" else "query, Q0, document, rank, score, name"
+    # Of two records on one line, the last field of one and the first of the other may be one word.
+    if found > count and (kind == "run" or found >= 2 * count - 1):
+        remedy += "; two records on one line? A line feed is missing, as where files were joined"
+    return InputError(f"{found} fields where {count} belong", source=place, value=line, remedy=remedy)
+
+
+def _holds_record(words: list[bytes]) -> bool:
+    """Return whether words after a run's name could hold the later fields of another record: Q0, document, rank, score."""
+    return any(
+        _is_number(score) and (_is_number(rank) or word.upper() in (b"Q0", b"0"))
+        for word, _, rank, score in zip(words, words[1:], words[2:], words[3:], strict=False)
+    )
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -30,13 +30,16 @@ APART = (ID, REPEATED)
 # the list of doubts full (empty it and call again).
 STOPPED, CLOSED, FAILED, FULL = range(4)
 # The slots of `state`. EVER, ALWAYS, INTEGERS, STRINGS: a bit per field: some record, every record has it, and as what.
-STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, STATE_SIZE = range(11)
+# LONGER: how many lines have more tokens than there are fields for.
+STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, LONGER, STATE_SIZE = range(12)
 # A string is a word: its first byte's position, then its length in the lower bits.
 LENGTH_BITS = 24
 # Values nested deeper than this are not understood.
 MAX_DEPTH = 64
 # No kind of record has more numbers than this.
 MOST_NUMBERS = 8
+# A line that may have further tokens has no more of them than this: four could be a second record on the same line.
+MOST_FURTHER = 3
 # A record's first keys are expected where the record before had them.
 EXPECTED_KEYS = 16
 # Records are read by their likeness to the first one if it has no more values than this, and no more words between two.
@@ -953,7 +956,7 @@ def scan_lines(
     tokens : (k,) int64
         For each token of a line its field, -1 for none.
     more : bool
-        Whether a line may have more tokens than that; they are passed.
+        Whether a line may have more tokens than that, up to `MOST_FURTHER`; they are passed, and the line is counted.
     places : (fields, 3) int64
         Per field what it holds (`ID`, `NUMBERS`, `REPEATED`, `INTEGER`), 1, and where its column begins: in `ids` where it
         is an `ID` or `REPEATED`, else in `words`.
@@ -963,6 +966,8 @@ def scan_lines(
     i = state[POSITION]
     row = state[ROW]
     doubtful = state[DOUBTS]
+    longer = state[LONGER]
+    most = len(tokens) + MOST_FURTHER * more
     status = FAILED
     while True:
         if i >= stop:
@@ -981,7 +986,7 @@ def scan_lines(
             begin = i
             field = tokens[token] if token < len(tokens) else -1
             if field < 0:
-                if token >= len(tokens) and not more and not blank:
+                if token >= most and not blank:
                     i = -1
                     break
                 i = _token_end(data, i)
@@ -1025,9 +1030,11 @@ def scan_lines(
         i += 1
         if not blank:
             row += 1
+            longer += token > len(tokens)
     state[STATUS] = status
     state[POSITION] = i
     state[ROW] = row
+    state[LONGER] = longer
     state[EVER] = (1 << len(places)) - 1
     state[DOUBTS] = doubtful
 

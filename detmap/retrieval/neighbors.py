@@ -132,7 +132,7 @@ def evaluate_neighbors(
     result = score(ranked(), np.arange(len(items)), requests, decided, reason=matchless(gallery))
     result.junk = junk
     if short:
-        result.notices = {**result.notices, "short_rankings": short}
+        result.add_notices({"short_rankings": short})
     return result
 
 

@@ -107,7 +107,7 @@ def evaluate_rankings(
     )
     result = score([block], np.arange(len(lists)), requests, decided, reason="no ranking has a relevant item")
     if positives is None and relevant is None and any(_divides(request, decided) for request in requests):
-        result.notices = {**result.notices, "counted_positives": len(lists)}
+        result.add_notices({"counted_positives": len(lists)})
     return result
 
 

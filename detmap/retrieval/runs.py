@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import parallel
+from detmap import columns, parallel
 from detmap.errors import InputError, OptionError, shorten
-from detmap.formats.trec import LONGEST_ID, Texts, read_qrels, read_run
+from detmap.formats.trec import Texts, read_qrels, read_run
 from detmap.hits import Hits
 from detmap.kernels import ranking, readonly, scanning
 from detmap.kernels.sorting import group_by
+from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention, convention_of
+from detmap.retrieval.ids import Documents
 from detmap.retrieval.metrics import DEEPEST, Ranked, parse_all
-from detmap.retrieval.scoring import RankingResult, graded, int64, score
+from detmap.retrieval.scoring import RankingResult, graded, score
 
 #: What is evaluated where nothing is named: trec_eval's usual measures.
 RUN_METRICS = (
@@ -34,9 +37,6 @@ _VALUE = {
 }
 
 
-Documents = list[Any] | NDArray[np.int64] | Texts
-
-
 @dataclass(frozen=True)
 class Table:
     """Lines of judgements or of a run, grouped by query.
@@ -44,19 +44,22 @@ class Table:
     Attributes
     ----------
     queries : list
-        The queries, each once, in order of appearance.
+        The queries, each once, in order of appearance: all integers, or strings, and bytes that are not UTF-8.
     starts : ndarray of int64, shape (q + 1,)
         The lines of query *i* are ``starts[i]:starts[i + 1]``.
     documents : list, ndarray of int64, or Texts
-        Each line's document. In a list, of any keys, those of a query are distinct.
+        Each line's document. In a list, of strings, those of a query are distinct.
     values : ndarray of float64 or int64
         Scores or grades.
+    longer : int
+        How many lines of a file have text that is not read.
     """
 
     queries: list[Any]
     starts: NDArray[np.int64]
     documents: Documents
     values: NDArray[Any]
+    longer: int = 0
 
     def take(self, which: list[int]) -> Table:
         """Return some of the queries (-1: one without lines), in their order."""
@@ -108,101 +111,98 @@ def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
     )
 
 
-def _ids(values: Any, source: str) -> NDArray[Any] | list[bytes]:
-    """Return ids as an array of int64, or as bytes (UTF-8, whose order is that of strcmp), in an array or a list."""
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise InputError("expected a flat column", source=source)
-    if array.dtype.kind in "iu":
-        return int64(array, source)
-    if array.dtype.kind == "S":
-        return array
-    if array.dtype.kind not in "UOT":
-        raise InputError(f"ids must be integers or strings, not {array.dtype}", source=source)
-    texts = [v if isinstance(v, bytes) else str(v).encode("utf-8", "surrogatepass") for v in array.tolist()]
-    if max(map(len, texts), default=0) > LONGEST_ID:
-        raise InputError(f"an id has more than {LONGEST_ID} bytes", source=source, value=max(texts, key=len))
-    if any(b"\0" in t for t in texts):
-        raise InputError("an id holds a zero byte", source=source)
-    return texts
+def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | None = None) -> NDArray[Any]:
+    """Return scores as float64, grades as int64; `place` names the record of an element, which has its row's number else."""
+    field = "grades" if kind == "qrels" else "scores"
 
+    def at(row: int) -> int | str:
+        return row if place is None else place(row)
 
-def _documents(values: Any, source: str) -> NDArray[np.int64] | Texts:
-    """Return a column of documents, integers or strings."""
-    ids = _ids(values, source)
-    return ids if isinstance(ids, np.ndarray) and ids.dtype.kind == "i" else Texts.of(ids)
-
-
-def _texts(documents: Documents) -> Texts:
-    """Return documents as strings, integers in decimal."""
-    found = _documents(documents, "documents") if isinstance(documents, list) else documents
-    return found if isinstance(found, Texts) else Texts.of(found.astype("S"))
-
-
-def _decoded(name: bytes) -> str:
-    """Return the text of an id, printable also where it is not UTF-8."""
     try:
-        return name.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return name.decode("utf-8", "backslashreplace")
+        given = columns.numbers(values, source=kind, field=field, booleans=True)
+    except InputError:
+        if place is not None:
+            _refuse_first(values, kind, field, place)
+        raise
+    if given.shape != (count,):
+        raise InputError(f"expected {count} numbers", source=kind, field=field)
+    bad = np.isnan(given) if kind == "run" else ~((given == np.trunc(given)) & (np.abs(given) <= 2.0**31))
+    if bad.any():
+        row = int(np.argmax(bad))
+        value = float(given[row])
+        if kind == "run":
+            raise InputError("NaN is no score", source=kind, record=at(row), field=field)
+        whole = value == np.trunc(value)
+        problem = "a grade must be from -2 ** 31 to 2 ** 31" if whole else "grades must be integers"
+        raise InputError(problem, source=kind, record=at(row), field=field, value=value)
+    return given if kind == "run" else given.astype(np.int64)
 
 
-def _numbers(values: Any, kind: str, count: int) -> NDArray[Any]:
-    array = np.asarray(values)
-    if array.shape != (count,) or array.dtype.kind not in "iufb":
-        raise InputError(f"expected {count} numbers", source=kind, field="grades" if kind == "qrels" else "scores")
-    if kind == "run":
-        scores = array.astype(np.float64, copy=False)
-        if np.isnan(scores).any():
-            raise InputError("NaN is no score", source=kind, record=int(np.argmax(np.isnan(scores))))
-        return scores
-    if array.dtype.kind == "f" and not np.all(array == np.trunc(array)):
-        raise InputError("grades must be integers", source=kind)
-    return graded(array, kind)
+def _refuse_first(values: list[Any], kind: str, field: str, place: Callable[[int], str]) -> None:
+    """Refuse the first value of mappings that is no number, by the name of its record."""
+    for row, value in enumerate(values):
+        problem = "is no single number"
+        try:
+            if columns.numbers([value], booleans=True).shape == (1,):
+                continue
+        except InputError as error:
+            problem = error.problem
+        raise InputError(problem, source=kind, record=place(row), field=field, value=value)
 
 
 def _table(data: Any, kind: str) -> Table:
     """Return the lines of a run or of judgements, whatever they came in."""
-    if isinstance(data, Mapping) and data and all(isinstance(v, Mapping) for v in data.values()):
-        sizes = [len(v) for v in data.values()]
-        starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        documents = [document for v in data.values() for document in v]
-        try:
-            if kind == "run":
-                values = np.fromiter((x for v in data.values() for x in v.values()), np.float64, int(starts[-1]))
-            else:
-                values = np.array([x for v in data.values() for x in v.values()])
-        except (TypeError, ValueError):
-            raise InputError("expected a number for each document", source=kind) from None
-        return Table(list(data), starts, documents, _numbers(values, kind, int(starts[-1])))
+    if isinstance(data, Mapping) and not data:
+        raise InputError("is empty", source=kind)
+    if isinstance(data, Mapping) and all(isinstance(v, Mapping) for v in data.values()):
+        return _table_of_mappings(data, kind)
     items: NDArray[np.int64] | Texts
     if _is_source(data):
         lines = read_qrels(data) if kind == "qrels" else read_run(data)
-        names, items, numbers = lines.codes, lines.documents, lines.values
+        found, items, numbers = lines.codes, lines.documents, lines.values
         if kind == "qrels":
             numbers = graded(numbers, kind)
     else:
         queries, documents, values = _columns(data, kind)
-        ids, items = _ids(queries, f"{kind} queries"), _documents(documents, f"{kind} documents")
-        names = np.array(ids, dtype="S") if isinstance(ids, list) and ids else np.asarray(ids)
-        if names.size == 0:
+        found = ids.column(queries, kind, "queries")
+        items = ids.located(ids.column(documents, kind, "documents"), kind, "documents")
+        if found.size == 0:
             raise InputError("is empty", source=kind)
         count = items.words.size if isinstance(items, Texts) else items.size
-        if count != names.size:
-            raise InputError(f"{count} documents for {names.size} queries", source=kind)
-        numbers = _numbers(values, kind, names.size)
-    starts = np.concatenate(([0], np.flatnonzero(names[1:] != names[:-1]) + 1, [names.size])).astype(np.int64)
-    first = names[starts[:-1]].tolist()
+        if count != found.size:
+            raise InputError(f"{count} documents for {found.size} queries", source=kind)
+        numbers = _values(values, kind, found.size)
+    starts = np.concatenate(([0], np.flatnonzero(found[1:] != found[:-1]) + 1, [found.size])).astype(np.int64)
+    first = found[starts[:-1]].tolist()
     if _is_source(data):
         first = [lines.queries[code] for code in first]
-    listed = [_decoded(name) if isinstance(name, bytes) else name for name in first]
+    listed = ids.names(first, kind, "queries")
     if len(set(listed)) < len(listed):  # a query's lines are not all together: group them, in their order
         place = {name: i for i, name in enumerate(dict.fromkeys(listed))}
         codes = readonly(np.repeat([place[name] for name in listed], np.diff(starts)), np.int32)
-        order, starts = np.empty(names.size, np.int32), np.empty(len(place) + 1, np.int64)
+        order, starts = np.empty(found.size, np.int32), np.empty(len(place) + 1, np.int64)
         group_by(codes, readonly((), np.int32), order, starts)
         listed, items, numbers = list(place), items[order], numbers[order]
-    return Table(listed, starts, items, numbers)
+    return Table(listed, starts, items, numbers, lines.longer if _is_source(data) else 0)
+
+
+def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Table:
+    starts = np.concatenate(([0], np.cumsum([len(inner) for inner in data.values()]))).astype(np.int64)
+    (queries,) = ids.alike(ids.keys(list(data), kind, "queries"))
+    listed = list(chain.from_iterable(data.values()))
+    try:
+        documents = ids.keys(listed, kind, "documents")
+    except InputError:
+        for query, inner in zip(queries, data.values(), strict=True):  # say in which query it is, if it is in one
+            ids.keys(list(inner), f"{kind}: query {shorten(query)}", "documents")
+        raise
+
+    def place(row: int) -> str:
+        query = queries[int(np.searchsorted(starts, row, side="right")) - 1]
+        return f"query {shorten(query)}, document {shorten(listed[row])}"
+
+    values = list(chain.from_iterable(inner.values() for inner in data.values()))
+    return Table(queries, starts, documents, _values(values, kind, len(values), place))
 
 
 def evaluate_run(
@@ -223,6 +223,8 @@ def evaluate_run(
     qrels, run : dict of dict, three columns, mapping or frame of columns, or file
         Grades and scores by query and document: ``{query: {document: value}}``; or a tuple of arrays (query, document,
         value); or named columns; or the path, bytes or open file of a TREC file (``.gz`` too). Queries are paired by key.
+        Ids are all integers or all strings on each side, and compared as text: ``7``, ``"7"`` and ``b"7"`` are the same,
+        ``"07"`` is another. Floats that are integers are taken as these. Nothing is stripped, folded or normalised.
     metrics : sequence of str, optional
         Names of the metric table, trec_eval's too.
     convention : str or Convention
@@ -238,12 +240,14 @@ def evaluate_run(
     Returns
     -------
     RankingResult
-        Its queries are those of the judgements that were evaluated, in the order of `qrels`.
+        Its queries are those of the judgements that were evaluated, in the order of `qrels`. Its notices say where text
+        in a file was not read, and where no document of the run is judged.
 
     Raises
     ------
     InputError
-        For NaN scores, a document ranked or judged twice, unreadable lines, or no query in common.
+        For scores and grades that are no numbers, NaN, masked or missing values, ids that are neither integers nor
+        strings or mixed, a document ranked or judged twice, unreadable lines, or no query in common.
     """
     decided = convention_of(convention, choices, run=True)
     requests = parse_all(RUN_METRICS if metrics is None else metrics, decided)
@@ -256,8 +260,8 @@ def evaluate_run(
     if depth is not None and depth > DEEPEST:
         raise OptionError("depth must be at most 2 ** 53")
     judged, ranked = _table(qrels, "qrels"), _table(run, "run")
-    if any(isinstance(q, str) for q in judged.queries) != any(isinstance(q, str) for q in ranked.queries):
-        judged, ranked = (Table([str(q) for q in t.queries], t.starts, t.documents, t.values) for t in (judged, ranked))
+    both = ids.alike(judged.queries, ranked.queries)
+    judged, ranked = (replace(table, queries=found) for table, found in zip((judged, ranked), both, strict=True))
     place = {query: i for i, query in enumerate(ranked.queries)}
     theirs = [place.get(query, -1) for query in judged.queries]
     missing = theirs.count(-1)
@@ -273,10 +277,11 @@ def evaluate_run(
     if not isinstance(judged.documents, list):
         none = _pick(judged.documents, np.empty(0, np.int64))
         _check(judged, _find(judged.documents, judged.starts, none, np.zeros_like(judged.starts))[1], "qrels", "judged")
+    longer = ranked.longer
     judged, ranked = judged.take(kept), ranked.take([theirs[i] for i in kept])
     block = _rank(judged, ranked, decided, int(level), depth, judged_only)
-    names = np.array(judged.queries)
-    return score(
+    names = np.array([ids.printable(query) for query in judged.queries])
+    result = score(
         [block[0]],
         names,
         requests,
@@ -286,6 +291,9 @@ def evaluate_run(
         junk=block[1],
         reason="no document is judged relevant" + (f" at level {level}" if level != 1 else ""),
     )
+    strangers = ranked.values.size if block[2] == 0 else 0
+    result.add_notices({"text_after_name": longer, "no_judged_document": strangers})
+    return result
 
 
 def _find(
@@ -301,18 +309,19 @@ def _find(
         The first of `documents` that its query had before, -1 where none is; where one is, not all are found.
     """
     if isinstance(documents, list):
-        names = wanted if isinstance(wanted, list) else wanted.tolist()
-        names = [_decoded(name) if isinstance(name, bytes) and isinstance(wanted, Texts) else name for name in names]
+        names: list[Any] = wanted if isinstance(wanted, list) else wanted.tolist()
+        if not isinstance(wanted, list):
+            names = [ids.decoded(name) if isinstance(wanted, Texts) else str(name) for name in names]
         places: list[int] = []
         for q in range(starts.size - 1):
-            place = {d: i for i, d in enumerate(documents[starts[q] : starts[q + 1]])}
+            own = documents[starts[q] : starts[q + 1]]
+            place = dict(zip(own, range(len(own)), strict=True))
             places += [place.get(name, -1) for name in names[wanted_starts[q] : wanted_starts[q + 1]]]
         return np.array(places, np.int64), -1
-    sought = _documents(wanted, "documents") if isinstance(wanted, list) else wanted
-    if isinstance(documents, Texts) or isinstance(sought, Texts):
-        own, others = _texts(documents), _texts(sought)
+    if isinstance(documents, np.ndarray) and isinstance(wanted, np.ndarray):
+        searched, others = Texts.of(documents), Texts.of(wanted)
     else:
-        own, others = Texts.of(documents), Texts.of(sought)
+        searched, others = ids.texts(documents), ids.texts(wanted)
     starts, wanted_starts = readonly(starts, np.int64), readonly(wanted_starts, np.int64)
     found = np.empty(others.words.size, np.int64)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
@@ -321,7 +330,16 @@ def _find(
         with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
             return int(
                 scanning.find_strings(
-                    own.data, own.words, starts, others.data, others.words, wanted_starts, begin, end, seed, found
+                    searched.data,
+                    searched.words,
+                    starts,
+                    others.data,
+                    others.words,
+                    wanted_starts,
+                    begin,
+                    end,
+                    seed,
+                    found,
                 )
             )
 
@@ -345,8 +363,18 @@ def _rank(
     level: int,
     depth: int | None,
     judged_only: bool,
-) -> tuple[Ranked, int]:
-    """Rank the judged documents of tables with the same queries; return them and the number of lines taken out."""
+) -> tuple[Ranked, int, int]:
+    """Rank the judged documents of tables with the same queries.
+
+    Returns
+    -------
+    ranked : Ranked
+        The judged documents that were ranked.
+    removed : int
+        How many lines of the run the convention takes out.
+    known : int
+        How many lines of the run are of judged documents.
+    """
     count = len(judged.queries)
     starts, grades = judged.starts, judged.values
     found, repeated = _find(ranked.documents, ranked.starts, judged.documents, starts)
@@ -354,6 +382,7 @@ def _rank(
     owner = np.repeat(np.arange(count), np.diff(starts))
     # Which judged documents were ranked, by query and then by line: the order that the kernel asks for.
     got = np.flatnonzero(found >= 0)
+    known = got.size
     lines = ranked.starts[owner[got]] + found[got]
     order = np.argsort(lines, kind="stable")
     lines, whose, gains = lines[order], owner[got][order], grades[got][order]
@@ -391,6 +420,7 @@ def _rank(
             highest=int(grades.max(initial=0)),
         ),
         removed,
+        known,
     )
 
 
@@ -444,7 +474,7 @@ def _places(
         owner = np.repeat(np.arange(end - begin), np.diff(hit_starts[begin : end + 1]))
         some = np.unique(owner[tied[hits] > 1])
         starts, lines = _lines_of(rows, some)
-        names = _texts(_pick(ranked.documents, first + lines))
+        names = ids.texts(_pick(ranked.documents, first + lines))
         order = np.arange(lines.size, dtype=np.int32)
         with np.errstate(over="ignore"):
             tied_scores = readonly(-values[lines], np.float64)
@@ -467,12 +497,13 @@ def _places(
 def _named_as_query(ranked: Table) -> NDArray[np.bool_]:
     """Return which lines' documents have the name of their query."""
     out = np.zeros(ranked.values.size, np.bool_)
-    names = ["" if query is None else str(query) for query in ranked.queries]
+    names = [query if isinstance(query, bytes) else str(query) for query in ranked.queries]
     if isinstance(ranked.documents, list):
         for q, name in enumerate(names):
             lines = slice(ranked.starts[q], ranked.starts[q + 1])
-            out[lines] = [str(d) == name for d in ranked.documents[lines]]
+            out[lines] = [document == name for document in ranked.documents[lines]]
     else:
-        found, _ = _find(_texts(ranked.documents), ranked.starts, _texts(names), np.arange(len(names) + 1))
+        sought = Texts.of([name if isinstance(name, bytes) else name.encode(*ids.UTF8) for name in names])
+        found, _ = _find(ids.texts(ranked.documents), ranked.starts, sought, np.arange(len(names) + 1))
         out[(ranked.starts[:-1] + found)[found >= 0]] = True
     return out

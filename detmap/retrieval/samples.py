@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from itertools import chain
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import parallel
+from detmap import columns, parallel
 from detmap.errors import InputError, OptionError
 from detmap.hits import INTERPOLATIONS, Hits, Interpolation
 from detmap.kernels import curves, ranking, readonly
+from detmap.retrieval import ids
+from detmap.retrieval.scoring import table
 
 Average = Literal["macro", "micro", "weighted", "samples"]
 Binary = Callable[[NDArray[Any], NDArray[Any], "NDArray[Any] | None"], float]
@@ -34,17 +38,18 @@ def average_precision_score(
 
     Parameters
     ----------
-    y_true : array_like, shape (n,) or (n, c)
-        Binary labels; rows of 0 and 1 (multilabel); or classes (multiclass, with `y_score` of a column per class in their
-        sorted order).
-    y_score : array_like of float, shape (n,) or (n, c)
+    y_true : array_like, shape (n,), (n, 1) or (n, c)
+        Binary labels; rows of 0 and 1 (multilabel, at least two columns); or three classes or more (multiclass, with
+        `y_score` of a column per class in their sorted order). Labels are integers, floats without a fraction, booleans
+        or strings, also of dtype object; one column is the same as a flat array.
+    y_score : array_like of float, shape (n,), (n, 1) or (n, c)
         Higher means more likely positive.
     average : {"macro", "micro", "weighted", "samples"} or None
         How columns become one number: their mean; all cells together; their mean weighted by positives; the mean over
         rows instead; None returns the values of the columns. Binary labels have one value.
-    pos_label : int or str
-        The positive label of binary `y_true`.
-    sample_weight : array_like of float, shape (n,), optional
+    pos_label : int, float, bool or str
+        The positive label of binary `y_true`; one of its two labels.
+    sample_weight : array_like of float, shape (n,) or (n, 1), optional
         Not negative.
     interpolation : str
         ``step`` is scikit-learn's; ``trapezoid`` what it was before 0.19; ``11-point`` reads the envelope at recalls
@@ -61,7 +66,7 @@ def average_precision_score(
     Raises
     ------
     InputError
-        For NaN or infinite scores, other shapes or labels.
+        For NaN or infinite scores, masked or missing values, other shapes or labels.
     OptionError
         For unknown options, or an interpolation other than ``step`` with weights.
 
@@ -74,19 +79,19 @@ def average_precision_score(
         raise OptionError(f"average must be macro, micro, weighted, samples or None, not {average!r}")
     if interpolation not in INTERPOLATIONS or interpolation == "trapezoid-hits":
         raise OptionError(f"unknown interpolation {interpolation!r}")
-    truth, scores = np.asarray(y_true), np.asarray(y_score)
-    if scores.dtype.kind not in "fiub" or scores.ndim not in (1, 2):
+    if not _is_label(pos_label):
+        raise OptionError(f"pos_label must be a number or a string, not {pos_label!r}")
+    truth, scores = _labels(y_true), _column(columns.numbers(y_score, source="y_score", booleans=True))
+    if scores.ndim not in (1, 2):
         raise InputError("expected numbers, a column or a matrix", source="y_score")
-    if truth.ndim not in (1, 2) or len(truth) != len(scores) or not len(truth):
+    if len(truth) != len(scores) or not truth.size:
         raise InputError(f"{len(scores)} rows for {len(truth)} of y_true", source="y_score")
-    scores = scores.astype(np.float64, copy=False)
     if not np.isfinite(scores).all():
-        raise InputError(
-            "NaN or infinite", source="y_score", record=int(np.argmin(np.isfinite(scores)) // scores[0].size)
-        )
+        row = int(np.argmin(np.isfinite(scores)) // scores[0].size)
+        raise InputError("NaN or infinite", source="y_score", record=row)
     weights = None
     if sample_weight is not None:
-        weights = _numbers(sample_weight, "sample_weight")
+        weights = _column(columns.numbers(sample_weight, source="sample_weight", booleans=True))
         if weights.shape != (len(truth),) or not np.isfinite(weights).all() or (weights < 0).any():
             raise InputError(f"expected {len(truth)} numbers, none negative", source="sample_weight")
         if not weights.any():
@@ -94,7 +99,7 @@ def average_precision_score(
         if interpolation != "step":
             raise OptionError(f"sample_weight goes with interpolation='step', not {interpolation!r}")
     if thresholds is not None:
-        steps = np.unique(_numbers(thresholds, "thresholds"))
+        steps = np.unique(columns.numbers(thresholds, source="thresholds"))
         if not steps.size or not np.isfinite(steps).all():
             raise InputError("expected finite numbers", source="thresholds")
         # where no threshold is reached the sample is not retrieved: -inf
@@ -107,15 +112,17 @@ def average_precision_score(
         return _warned(binary, _positive(truth, pos_label), scores, weights)
     if truth.ndim == 1:
         classes = np.unique(truth)
-        if classes.size != scores.shape[1]:
-            raise InputError(f"{scores.shape[1]} columns for {classes.size} classes", source="y_score")
+        if classes.size != scores.shape[1] or classes.size < 3:
+            remedy = "give the scores of the positive class alone, as one column" if classes.size < 3 else None
+            problem = f"{scores.shape[1]} columns for {classes.size} classes"
+            raise InputError(problem, source="y_score", remedy=remedy)
         if pos_label != 1:
             raise OptionError(f"pos_label is fixed to 1 for multiclass y_true, not {pos_label!r}")
         positive = truth[:, None] == classes
     else:
         if truth.shape != scores.shape:
             raise InputError(f"of shape {scores.shape} where y_true is {truth.shape}", source="y_score")
-        if truth.dtype.kind not in "biuf" or not bool(np.all((truth == 0) | (truth == 1))):
+        if not bool(np.all((truth == 0) | (truth == 1))):
             raise InputError("rows must be 0 and 1", source="y_true")
         if pos_label != 1:
             raise OptionError(f"pos_label is fixed to 1 for multilabel y_true, not {pos_label!r}")
@@ -123,11 +130,41 @@ def average_precision_score(
     return _averaged(positive, scores, weights, average, binary)
 
 
-def _numbers(values: ArrayLike, source: str) -> NDArray[np.float64]:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("expected numbers", source=source) from None
+def _is_label(value: Any) -> bool:
+    return isinstance(value, Real | str | np.bool_)
+
+
+def _column(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the one column of a matrix that has no other, flat; all else as it is."""
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
+def _labels(y_true: Any) -> NDArray[Any]:
+    """Return labels as booleans, whole numbers or strings, shape (n,), or (n, c) with at least two columns."""
+    if isinstance(y_true, list | tuple):  # numpy would not look at the masks of elements
+        hidden = any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, y_true)))
+        labels = columns.numbers(y_true, source="y_true", booleans=True) if hidden else table(y_true, "y_true")
+    else:
+        try:
+            labels = columns.array(y_true)
+        except (TypeError, ValueError, OverflowError, RuntimeError):
+            raise InputError("expected labels in a regular array", source="y_true") from None
+    if labels.dtype.kind in "OUT":
+        strings = columns.identifiers(_column(labels), source="y_true")
+        if strings.dtype.kind != "U":
+            raise InputError("expected labels, not objects", source="y_true", remedy="convert them to integers")
+        return strings
+    if labels.dtype.kind not in "biuf" or labels.ndim not in (1, 2):
+        problem = f"expected a column or a matrix of labels, not {labels.dtype.name} of {labels.ndim} dimensions"
+        raise InputError(problem, source="y_true", remedy="write labels as integers, booleans or strings")
+    if isinstance(labels, np.ma.MaskedArray) or labels.dtype.kind == "f":
+        labels = columns.numbers(labels, source="y_true", booleans=True)
+        whole = np.isfinite(labels) & (labels == np.trunc(labels))
+        if not whole.all():
+            place = np.unravel_index(int(np.argmin(whole)), labels.shape)
+            problem = "labels must be whole numbers, booleans or strings"
+            raise InputError(problem, source="y_true", record=int(place[0]), value=float(labels[place]))
+    return _column(labels)
 
 
 def _averaged(
@@ -154,20 +191,17 @@ def _averaged(
 
 
 def _positive(truth: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
-    if truth.dtype.kind not in "biufUS":
-        raise InputError("expected labels", source="y_true", value=truth.dtype.name)
-    labels: NDArray[Any]
-    if truth.dtype.kind == "b":
-        labels = np.array([False, True])
-    elif truth.dtype.kind in "iu" and truth.min() >= 0 and truth.max() <= 1:
-        labels = np.array([0, 1])  # the usual case: no sort
-    else:
+    """Return which binary labels are the positive one. A label that stands alone may be either."""
+    usual = truth.dtype.kind == "b" or (truth.dtype.kind in "iu" and truth.min() >= 0 and truth.max() <= 1)
+    if not usual or pos_label not in (0, 1):  # else there is nothing to look for, which would take a sort
         labels = np.unique(truth)
-    if labels.size > 2:
-        raise InputError(f"{labels.size} classes", source="y_true", remedy="give y_score a column per class")
-    if pos_label not in labels.tolist() and not (labels.size == 1 and truth.dtype.kind in "biuf"):
-        raise OptionError(f"pos_label={pos_label!r} is not a label: {labels.tolist()}")
-    return truth if truth.dtype.kind == "b" and pos_label else np.asarray(truth == pos_label)
+        if labels.size > 2:
+            raise InputError(f"{labels.size} classes", source="y_true", remedy="give y_score a column per class")
+        if labels.size == 2 and pos_label not in labels.tolist():
+            raise OptionError(f"pos_label={pos_label!r} is not a label: {labels.tolist()}")
+    if isinstance(pos_label, str) != (truth.dtype.kind == "U"):
+        return np.zeros(truth.size, np.bool_)
+    return truth if truth.dtype.kind == "b" and pos_label == 1 else np.asarray(truth == pos_label)
 
 
 def _warned(binary: Binary, positive: NDArray[Any], scores: NDArray[Any], weights: NDArray[Any] | None) -> float:
@@ -223,7 +257,8 @@ def global_average_precision(predictions: tuple[ArrayLike, ArrayLike, ArrayLike]
     Parameters
     ----------
     predictions : (queries, classes, scores)
-        Three columns: one prediction per line, and at most one of each query.
+        Three columns: one prediction per line, and at most one of each query. Queries and classes are integers or
+        strings, and are compared as text with those of `truth` (see `evaluate_run`).
     truth : mapping
         Per query its class, or a collection of classes (empty, None, or absent from the mapping: no class).
 
@@ -236,21 +271,30 @@ def global_average_precision(predictions: tuple[ArrayLike, ArrayLike, ArrayLike]
     Raises
     ------
     InputError
-        For columns of other shapes, NaN, or a query that is predicted twice.
+        For columns of other shapes, NaN, masked or missing values, ids of mixed types, or a query that is predicted
+        twice.
     """
-    queries, classes, scores = (np.asarray(column) for column in predictions)
-    if not queries.shape == classes.shape == scores.shape or queries.ndim != 1:
+    if len(predictions) != 3:
+        raise InputError(f"expected three columns, not {len(predictions)}", source="predictions")
+    queries = columns.identifiers(predictions[0], source="predictions", field="queries")
+    classes = columns.identifiers(predictions[1], source="predictions", field="classes")
+    scores = columns.numbers(predictions[2], source="predictions", field="scores")
+    if not queries.shape == classes.shape == scores.shape:
         raise InputError("expected three columns of one length", source="predictions")
-    if scores.dtype.kind not in "fiu" or np.isnan(scores.astype(np.float64)).any():
-        raise InputError("NaN is no score", source="predictions")
+    if np.isnan(scores).any():
+        raise InputError("NaN is no score", source="predictions", record=int(np.argmax(np.isnan(scores))))
     known, lines = np.unique(queries, return_counts=True)
     if known.size < queries.size:
         query = known[np.argmax(lines)]
         raise InputError("two predictions of one query", source="predictions", field="query", value=query.item())
-    order = np.lexsort((classes, queries, -scores.astype(np.float64)))
-    several = (list, tuple, set, frozenset)
-    sets = {q: set(c) if isinstance(c, several) else {c} - {None} for q, c in truth.items()}
-    credit = [c in sets.get(q, ()) for q, c in zip(queries[order].tolist(), classes[order].tolist(), strict=True)]
+    order = np.lexsort((classes, queries, -scores))
+    several = (list, tuple, set, frozenset, np.ndarray)
+    wanted = [list(c) if isinstance(c, several) else [] if c is None else [c] for c in truth.values()]
+    asked, judged = ids.alike(queries[order], ids.keys(list(truth), "truth", "queries"))
+    given, flat = ids.alike(classes[order], ids.keys(list(chain.from_iterable(wanted)), "truth", "classes"))
+    at = np.concatenate(([0], np.cumsum([len(classes) for classes in wanted]))).astype(int).tolist()
+    sets = {query: set(flat[at[i] : at[i + 1]]) for i, query in enumerate(judged)}
+    credit = [name in sets.get(query, ()) for query, name in zip(asked, given, strict=True)]
     ranks = np.flatnonzero(credit) + 1
     found = sum(bool(s) for s in sets.values())
     hits = Hits(np.array([0, ranks.size]), ranks, np.array([found]), np.array([order.size]))

@@ -139,7 +139,6 @@ class RankingResult(Result):
         self.junk = junk
         self.cmc = cmc
         self.hits = hits
-        self.notices: Mapping[str, int] = {}
         self._radius = radius
 
     def __getitem__(self, name: str) -> float:

@@ -1,0 +1,174 @@
+"""Ids of queries, documents and classes: one rule wherever they come from.
+
+Ids are compared as text. An integer is its decimal digits, bytes are UTF-8, and nothing is normalised: ``7``, ``"7"`` and
+``b"7"`` are one id, ``"07"``, ``" 7"`` and ``"+7"`` are others. The ids of one column, or the keys on one level of a
+mapping, are all integers or all strings. Floats are taken where they are integers, as data frames make them; booleans,
+missing values and all else are errors. Where both sides are integers they are compared as integers, which is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap import columns
+from detmap.errors import InputError, shorten
+from detmap.formats.trec import LONGEST_ID, Texts
+
+#: How ids are encoded, lone surrogates included.
+UTF8 = ("utf-8", "surrogatepass")
+
+#: Ids of documents: strings as they came, integers, or strings in a buffer.
+Documents = list[str] | NDArray[np.int64] | Texts
+
+
+def keys(values: list[Any], source: str, field: str) -> list[str] | NDArray[np.int64]:
+    """Return the keys of a mapping as a list of strings or as integers.
+
+    Raises
+    ------
+    InputError
+        For keys that are no ids, or not all of one type: two of those are named.
+    """
+    kinds = set(map(type, values))
+    if kinds <= {str}:
+        _check(values, source, field)
+        return values
+    if len({_kind(kind) for kind in kinds}) > 1:
+        _refuse_mixed(values, source, field)
+    found = columns.identifiers(values, source=source, field=field)
+    if found.dtype.kind == "i":
+        return found
+    texts: list[str] = found.tolist()
+    _check(texts, source, field)
+    return texts
+
+
+def column(values: Any, source: str, field: str) -> NDArray[Any]:
+    """Return a column of ids as an array of int64, of strings, of bytes, or of str objects.
+
+    Raises
+    ------
+    InputError
+        For what is no flat column of ids of one type, with the first row that is none.
+    """
+    if isinstance(values, list | tuple):
+        if set(map(type, values)) == {str}:  # numpy would drop zero bytes at the end
+            objects = np.empty(len(values), object)
+            objects[:] = values
+            return objects
+        return columns.identifiers(values, source=source, field=field)
+    try:
+        given = columns.array(values)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise InputError("expected a flat column", source=source, field=field) from None
+    if given.ndim != 1:
+        raise InputError("expected a flat column", source=source, field=field, value=f"{given.ndim} dimensions")
+    plain = not isinstance(given, np.ma.MaskedArray)
+    if plain and (given.dtype.kind == "S" or (given.dtype.kind == "O" and set(map(type, given.tolist())) == {str})):
+        return given
+    return columns.identifiers(given, source=source, field=field)
+
+
+def located(ids: NDArray[Any] | Sequence[str], source: str, field: str) -> NDArray[np.int64] | Texts:
+    """Return ids, from `column` or `keys`, as integers or as strings in a buffer."""
+    if isinstance(ids, np.ndarray) and ids.dtype.kind == "i":
+        return ids
+    if isinstance(ids, np.ndarray) and ids.dtype.kind == "S":
+        texts = Texts.of(ids)
+        lengths = texts.lengths()
+        _check_length(int(lengths.max(initial=0)), lambda: ids[np.argmax(lengths)], source, field)
+        if ids.size and np.count_nonzero(texts.data) < int(lengths.sum()):
+            raise InputError("an id holds a zero byte", source=source, field=field)
+        return texts
+    listed = ids.tolist() if isinstance(ids, np.ndarray) else ids
+    _check(listed, source, field)
+    return Texts.of([text.encode(*UTF8) for text in listed])
+
+
+def texts(documents: Documents) -> Texts:
+    """Return documents as strings in a buffer, integers in decimal."""
+    found = located(documents, "ids", "documents") if isinstance(documents, list) else documents
+    return found if isinstance(found, Texts) else Texts.of(found.astype("S"))
+
+
+def names(ids: list[Any], source: str, field: str) -> list[Any]:
+    """Return ids from a column as integers or strings; bytes that are not UTF-8 stay, as they equal no string."""
+    found = [decoded(name) if isinstance(name, bytes) else name for name in ids]
+    _check([name for name in found if isinstance(name, str)], source, field)
+    return found
+
+
+def decoded(name: bytes) -> str | bytes:
+    """Return the text of an id, or the bytes where they are not UTF-8."""
+    try:
+        return name.decode(*UTF8)
+    except UnicodeDecodeError:
+        return name
+
+
+def printable(name: Any) -> Any:
+    """Return an id as a result shows it, also where it is not UTF-8."""
+    return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
+
+
+def alike(*sides: Iterable[Any]) -> tuple[list[Any], ...]:
+    """Return lists of ids that can be compared: integers only if there are no strings on any side, else as text."""
+    lists = tuple(side.tolist() if isinstance(side, np.ndarray) else list(side) for side in sides)
+    if len({isinstance(name, int) for side in lists for name in side}) < 2:
+        return lists
+    return tuple([str(name) if isinstance(name, int) else name for name in side] for side in lists)
+
+
+def _kind(kind: type) -> type | None:
+    """Return what kind of id a type is; None for what `columns.identifiers` is to judge."""
+    if issubclass(kind, str | bytes):
+        return str if issubclass(kind, str) else bytes
+    return int if issubclass(kind, int | np.integer) and kind is not bool else None
+
+
+def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
+    """Refuse integers beside strings, and name two: one id in two forms if there is one."""
+    texts: dict[str | bytes, Any] = {}
+    kinds: dict[type, Any] = {}
+    pair: list[Any] = []
+    for value in values:
+        kind = _kind(type(value))
+        if kind is None:
+            continue
+        kinds.setdefault(kind, value)
+        other = texts.setdefault(decoded(value) if isinstance(value, bytes) else str(value), value)
+        if _kind(type(other)) is not kind:
+            pair = [other, value]
+            break
+    pair = pair or list(kinds.values())[:2]
+    if len(pair) == 2:
+        one, other = (shorten(v.item() if isinstance(v, np.integer) else v) for v in pair)
+        if one == other:  # of bytes and a string, of which one is shown as the other
+            one, other = (
+                ("b" if isinstance(v, bytes) else "") + text for v, text in zip(pair, (one, other), strict=True)
+            )
+        raise InputError(
+            f"ids must be all integers or all strings, and there are {one} and {other}",
+            source=source,
+            field=field,
+            remedy="write them in one way: str(id)",
+        )
+
+
+def _check(listed: Sequence[str], source: str, field: str) -> None:
+    """Refuse strings that cannot be ids."""
+    if "\0" in "".join(listed):
+        bad = next(text for text in listed if "\0" in text)
+        raise InputError("an id holds a zero byte", source=source, field=field, value=bad)
+    if 4 * max(map(len, listed), default=0) > LONGEST_ID:
+        longest = max(listed, key=lambda text: len(text.encode(*UTF8)))
+        _check_length(len(longest.encode(*UTF8)), lambda: longest, source, field)
+
+
+def _check_length(length: int, longest: Any, source: str, field: str) -> None:
+    if length > LONGEST_ID:
+        raise InputError(f"an id has more than {LONGEST_ID} bytes", source=source, field=field, value=longest())

@@ -625,7 +625,7 @@ def _ids(image_ids: Any, alone: bool) -> list[Any]:
     elif not isinstance(image_ids, str | bytes):
         ids = array(image_ids)
         one_each = ids.ndim == 2 and ids.shape[1] == 1  # a batch of tensors of one element
-        image_ids = ids.reshape(-1) if one_each or (alone and ids.ndim == 0) else image_ids
+        image_ids = ids.reshape(-1) if one_each or (alone and ids.ndim == 0) else ids
     return list(identifiers(image_ids, source="update", field="image_ids").tolist())
 
 

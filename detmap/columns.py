@@ -79,8 +79,8 @@ def array(values: Any) -> NDArray[Any]:
 def plain(values: Any, dtype: type[np.float64 | np.int64 | np.bool_]) -> NDArray[Any] | None:
     """Return a new array of a list of Python's own values, or of an array, that has this very `dtype`; None of all else.
 
-    What comes of it needs no further check; where None does, `numbers`, `flags` and `identifiers` say why. It is for small columns,
-    where the checks would take longer than the copy.
+    What comes of it needs no further check; where None does, `numbers`, `flags` and `identifiers` say why. It is for small
+    columns, where the checks would take longer than the copy.
     """
     given = values
     if type(values) is list and values and _OWN[dtype].issuperset(map(type, values)):

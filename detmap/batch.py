@@ -781,13 +781,20 @@ def _truth(ground_truth: GroundTruth | PathLike, invalid_boxes: InvalidBoxes) ->
     return files.read_ground_truth(ground_truth, invalid_boxes=invalid_boxes)
 
 
-def _match_shard(ground_truth: GroundTruth, path: str, options: _Options) -> _Shard:
+def _match_shard(
+    ground_truth: GroundTruth,
+    path: str,
+    protocol: Protocol,
+    unknown_images: Unknown,
+    invalid_boxes: InvalidBoxes = "error",
+    missing_classes: MissingClasses = "zero",
+) -> _Shard:
     """Return the tally of the images that a shard has detections on."""
     before, content = _stamp(path), _content(path)
-    detections = options.read(path, ground_truth)
+    detections = files.read_detections(path, ground_truth, unknown_images, invalid_boxes, missing_classes)
     _check_unchanged(path, before)
     images = detections.images.values
-    tally = match(ground_truth, detections, options.protocol, image_ids=images)
+    tally = match(ground_truth, detections, protocol, image_ids=images)
     notices = {
         code: count - ground_truth.notices.get(code, 0) for code, count in tally.notices.items()
     }  # once is enough
@@ -828,13 +835,12 @@ def evaluate_shards(
     paths = [entry.path for entry in find(shards)]
     decided = resolve(protocol)
     truth = _truth(ground_truth, invalid_boxes)
-    options = _Options(decided, unknown_images, invalid_boxes, missing_classes, 0, 0, False, 0.95)
     images = truth.images.values
     owner = np.full(images.size, -1, np.int32)
     contents: dict[str, int] = {}
     counts: Counter[str] = Counter()
     tree = _Tree(len(paths))
-    arguments = [(path, options) for path in paths]
+    arguments = [(path, decided, unknown_images, invalid_boxes, missing_classes) for path in paths]
     with closing(_dispatch(executor, threads, truth, _match_shard, arguments)) as outcomes:
         for i, outcome in outcomes:
             if isinstance(outcome, BaseException):

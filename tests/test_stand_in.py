@@ -67,3 +67,18 @@ def test_a_score_that_nobody_looks_at_does_not_matter(case):
     theirs = pytest.importorskip("faster_coco_eval")
     found, expected = (evaluated(api, [0.9, NAN], **case) for api in (faster, theirs))
     assert found == pytest.approx(expected, rel=1e-13)
+
+
+def test_nothing_can_be_made_of_what_was_refused():
+    truth = {
+        "images": [{"id": 1, "width": 9, "height": 9}],
+        "categories": [{"id": 1, "name": "a"}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "area": 4.0, "iscrowd": 0, "bbox": [0, 0, 2, 2]}],
+    }
+    annotations = faster.COCO(truth)
+    results = annotations.loadRes([{"image_id": 1, "category_id": 1, "score": NAN, "bbox": [0, 0, 2, 2]}])
+    evaluation = faster.COCOeval_faster(annotations, results, "bbox")
+    with pytest.raises(InputError):
+        evaluation.evaluate()
+    with pytest.raises(Exception, match="Please run"):
+        evaluation.summarize()

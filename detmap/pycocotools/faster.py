@@ -206,13 +206,14 @@ class COCOeval_faster(cocoeval.COCOeval):
     def _say(self, text: str) -> None:
         self.print_function(text)
 
-    def _prepare(self) -> None:
-        super()._prepare()
+    def _evaluate_images(self) -> None:
+        super()._evaluate_images()
         # The fast path leaves NaN to this one; the original refuses it in every cell that is evaluated.
         for (image, category), found in self._dts.items():
             for d in found:
                 score = d.get("score")
                 if score != score and image in self.params.imgIds and category in self.params.catIds:
+                    self.evalImgs, self._paramsEval = [], {}  # so that nothing can be made of it
                     raise InputError(
                         "detection scores must not be NaN",
                         source="results",

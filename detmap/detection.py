@@ -20,7 +20,6 @@ from detmap.results import Result
 from detmap.tables import Detections, GroundTruth, Ids, check_pair, locate, select
 from detmap.tally import Rankings, Tally, word_count
 
-
 _LONG = 1e5  # a block of cells of this cost can take longer than an interrupt should wait
 
 

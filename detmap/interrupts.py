@@ -50,7 +50,7 @@ def end() -> NoReturn:
     last = threading.Thread(target=_tidy, daemon=True)
     last.start()
     last.join(_PATIENCE)
-    sys.stderr = None  # type: ignore[assignment]  # what else is said now is of no interest
+    sys.stderr = None  # what else is said now is of no interest
     writing.abandon()
     with contextlib.suppress(OSError):
         os.write(2, b"detmap: interrupted\n")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from detmap import forks as _forks  # noqa: F401 - what it says to Python must be said before anything else is imported
+
 if TYPE_CHECKING:
     from detmap.detection import DetectionResult, evaluate, match
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError

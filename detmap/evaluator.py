@@ -365,13 +365,20 @@ class Evaluator:
 
     def _notices_of(self, image: _Image) -> dict[str, int]:
         """Return what the notices of a batch say of one image: a merge may find that it was seen before."""
-        empty = 0
+        empty, missed = 0, 0
         for boxes in (image.boxes, image.true_boxes):
             sizes = boxes[:, 2:] - boxes[:, :2] if self.box_format == "xyxy" else boxes[:, 2:]
-            empty += int((sizes == 0).any(axis=1).sum())
+            negative = (sizes < 0).any(axis=1)
+            missed += int(negative.sum())
+            empty += int((~negative & (sizes == 0).any(axis=1)).sum())
         names = self._names
         unknown = 0 if names is None else sum(label not in names for label in image.labels.tolist())
-        counts = {"zero_sized_boxes": empty, "unknown_category": unknown}
+        counts = {
+            "zero_sized_boxes": empty,
+            "missed_boxes": missed,
+            "dropped_boxes": image.dropped,
+            "unknown_category": unknown,
+        }
         return {code: count for code, count in counts.items() if count}
 
     # ------------------------------------------------------------------------------------------------------- output

@@ -6,19 +6,16 @@ tells what runs to stop. Long kernels look at the flag, and blocks of other kern
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
-from functools import cached_property
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.ma
+import numpy.ma  # numba would on the first call of a kernel, in a thread that another may fork meanwhile
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import OptionError
@@ -158,65 +155,15 @@ def _pool(workers: int) -> ThreadPoolExecutor:
         return _pools[workers]
 
 
-_held: list[Callable[[], None]] = []  # what releases the locks that a fork holds
-
-
-def _being_imported() -> list[str]:
-    """Return the modules of detmap, and of what it compiles with, that are being imported, by whatever thread."""
-    return [
-        name
-        for name, module in list(sys.modules.items())
-        if name.partition(".")[0] in ("detmap", "llvmlite", "numba", "numpy")
-        and getattr(getattr(module, "__spec__", None), "_initializing", False)
-    ]
-
-
-def _before_fork() -> None:
-    """Wait until no other thread compiles or loads a kernel: a forked process would find its locks taken for good."""
-    for _ in range(100):
-        _take_locks()
-        names = _being_imported()
-        if not names:
-            return
-        _after_fork()
-        for name in names:  # a thread holds a module's lock until it has imported it
-            with suppress(ImportError):
-                importlib.import_module(name)
-    _take_locks()  # this thread imports them itself
-
-
-def _take_locks() -> None:
-    compiler = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
-    linker = getattr(getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None), "_lock", None)
-    for lock in (
-        compiler,
-        getattr(linker, "_lock", None),
-        _lock,
-    ):  # in the order in which a compiling thread takes them
-        if lock is not None:
-            lock.acquire()
-            _held.append(lock.release)
-
-
-def _after_fork() -> None:
-    while _held:
-        _held.pop()()
-
-
 def _forget_pools() -> None:
-    """A forked process has none of its parent's threads, and waits for ever for a lock that one of them held."""
+    """A forked process has none of its parent's threads, nor whoever may have held the lock."""
+    global _lock
     _pools.clear()
-    _after_fork()
-    if sys.version_info < (3, 12):  # where a cached property has a lock
-        names = [name for name in sys.modules if name.partition(".")[0] == "detmap"]
-        kinds = [kind for name in names for kind in vars(sys.modules[name]).values() if isinstance(kind, type)]
-        for value in itertools.chain.from_iterable(vars(kind).values() for kind in kinds):
-            if isinstance(value, cached_property):
-                value.lock = threading.RLock()  # type: ignore[attr-defined]
+    _lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_forget_pools)
+    os.register_at_fork(after_in_child=_forget_pools)
 
 
 class Workers(ThreadPoolExecutor):

@@ -547,7 +547,7 @@ class Rankings:
         )
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Cut the rankings into blocks whose hits take no more memory than the tally does, or than their precisions will."""
+        """Cut the rankings into blocks whose hits take up no more memory than the tally or their numbers do."""
         capacity = self._capacity(0, len(self))
         looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
         costs = capacity + looked_at / self._per_area() + 4

@@ -368,9 +368,8 @@ class Evaluator:
         empty, missed = 0, 0
         for boxes in (image.boxes, image.true_boxes):
             sizes = boxes[:, 2:] - boxes[:, :2] if self.box_format == "xyxy" else boxes[:, 2:]
-            negative = (sizes < 0).any(axis=1)
-            missed += int(negative.sum())
-            empty += int((~negative & (sizes == 0).any(axis=1)).sum())
+            missed += int((sizes < 0).any(axis=1).sum())
+            empty += int((sizes == 0).any(axis=1).sum())
         names = self._names
         unknown = 0 if names is None else sum(label not in names for label in image.labels.tolist())
         counts = {

@@ -293,8 +293,15 @@ def _objects(
     return out.reshape(given.shape)
 
 
+def _real(value: Any) -> bool:
+    """Return whether this is a real number. numpy counts time spans among the integers; a signalling NaN is no number."""
+    if isinstance(value, Decimal):
+        return not value.is_snan()
+    return isinstance(value, abstract.Real) and not isinstance(value, np.timedelta64)
+
+
 def _as_number(value: Any) -> float | None:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, abstract.Real | Decimal):
+    if isinstance(value, bool | np.bool_) or not _real(value):
         return None
     try:
         number = float(value)
@@ -306,7 +313,7 @@ def _as_number(value: Any) -> float | None:
 def _as_flag(value: Any) -> float | None:
     if isinstance(value, bool | np.bool_):
         return float(value)
-    return float(value) if isinstance(value, abstract.Real | Decimal) and value in (0, 1) else None
+    return float(value) if _real(value) and value in (0, 1) else None
 
 
 def _check_exact(given: NDArray[Any], place: _Place) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from attacks import REFUSE, Attack, Must
+from attacks.documents import ANYTHING
 from attacks.scenes import average_precision, evaluated, scene
 
 
@@ -44,7 +45,7 @@ def attack(rng: np.random.Generator, folder: Path) -> Attack:
     change = spoilt if spoil else otherwise
     what, columns[name], refuse = change(rng, columns[name], name)
     if spoil:
-        must = REFUSE if refuse else Must(must.value, True)
+        must = REFUSE if refuse else Must(value=ANYTHING, refuse=True)
     elif refuse:
         must = Must(must.value, True)
 
@@ -124,7 +125,7 @@ def spoilt(rng: np.random.Generator, column: np.ndarray, name: str) -> tuple[str
     if kind in ("nan", "inf"):
         floats = column.astype(np.float64)
         floats[at] = bad[kind]
-        return kind, floats, True
+        return kind, floats, not (name == "scores" and kind == "inf")  # an infinite score has its place in a ranking
     if kind == "complex":
         numbers = column.astype(complex)
         numbers[at] = numbers[at] + 2j

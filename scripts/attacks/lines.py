@@ -69,9 +69,9 @@ def parse_run(data: bytes) -> Run:
     for line in broken(data):
         query, _, document, _, score, _ = line
         value = float(score)
-        if not np.isfinite(value) or b"_" in score or document.decode() in run.get(query.decode(), {}):
+        if not np.isfinite(value) or "_" in score or document in run.get(query, {}):
             raise ValueError
-        run.setdefault(query.decode(), {})[document.decode()] = value
+        run.setdefault(query, {})[document] = value
     return run
 
 
@@ -137,8 +137,8 @@ def attack(rng: np.random.Generator, folder: Path) -> Attack:
 
 
 def glued(data: bytes) -> bool:
-    """Whether a line holds two records."""
-    return any(len(row) >= 10 and "Q0" in row[5:] for row in broken(data))
+    """Whether a line holds two records, the second's query written onto the first's name."""
+    return any(len(row) == 11 and row[6] == "Q0" for row in broken(data))
 
 
 def mixed_ids(rng: np.random.Generator, judged: Judged, run: Run) -> Attack:

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from detmap.kernels import curves, ranking, sorting
+from detmap.kernels import curves, hashing, ranking, sorting
 from detmap.retrieval import (
     average_precision_score,
     evaluate_codes,
@@ -42,7 +42,7 @@ def test_one_signature_each():
     average_precision_score([0, 1, 1], np.float32([0.1, 0.2, 0.2]))
     kernels = {
         f"{module.__name__}.{name}": value
-        for module in (ranking, curves, sorting)
+        for module in (ranking, curves, sorting, hashing)
         for name, value in vars(module).items()
         if hasattr(value, "signatures")
     }

@@ -152,9 +152,12 @@ _MANY = 1 << 18
 def _first_equal(features: NDArray[Any], hashes: NDArray[np.uint64], kind: type) -> NDArray[np.int64]:
     """Return for each row the first one that equals it; only rows with equal hashes are compared."""
     first = np.arange(hashes.size)
+    ordered = np.sort(hashes)
+    if not (ordered[1:] == ordered[:-1]).any():  # as mostly
+        return first
     order = np.argsort(hashes, kind="stable")
     repeated = hashes[order[1:]] == hashes[order[:-1]]
-    rest = order[np.append(False, repeated) | np.append(repeated, False)] if repeated.any() else order[:0]
+    rest = order[np.append(False, repeated) | np.append(repeated, False)]
     step = max(1, _BLOCK_DISTANCES // max(1, 4 * features.shape[1]))
     while rest.size:  # once, unless rows that differ have the same hash
         starts = np.append(True, hashes[rest[1:]] != hashes[rest[:-1]])

@@ -271,7 +271,7 @@ def test_grades_have_32_bits():
 
 def test_runs_with_integers_beyond_int64_and_bounds():
     big = np.array([2**63, 2**63 + 1], np.uint64)
-    with pytest.raises(InputError, match="beyond the range of int64"):
+    with pytest.raises(InputError, match="an id is beyond 64 bits"):
         evaluate_run(([1, 1], big, [1, 0]), ([1, 1], big, [0.5, 0.7]))
     for options in ({"level": 2**70}, {"depth": 2**70}):
         with pytest.raises(OptionError, match="2 \\*\\* "):

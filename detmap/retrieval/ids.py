@@ -33,17 +33,19 @@ def keys(values: list[Any], source: str, field: str) -> list[str] | NDArray[np.i
     InputError
         For keys that are no ids, or not all of one type: two of those are named.
     """
-    kinds = set(map(type, values))
-    if kinds <= {str}:
-        _check(values, source, field)
+    try:
+        joined = "".join(values)  # the fastest way to ask whether all are strings
+    except TypeError:
+        pass
+    else:
+        _check_bytes(joined, values, source, field)
         return values
-    if len({_kind(kind) for kind in kinds}) > 1:
+    if len({_kind(kind) for kind in set(map(type, values))}) > 1:
         _refuse_mixed(values, source, field)
     found = columns.identifiers(values, source=source, field=field)
     if found.dtype.kind == "i":
         return found
     texts: list[str] = found.tolist()
-    _check(texts, source, field)
     return texts
 
 
@@ -91,8 +93,9 @@ def located(ids: NDArray[Any] | Sequence[str], source: str, field: str) -> NDArr
 
 def texts(documents: Documents) -> Texts:
     """Return documents as strings in a buffer, integers in decimal."""
-    found = located(documents, "ids", "documents") if isinstance(documents, list) else documents
-    return found if isinstance(found, Texts) else Texts.of(found.astype("S"))
+    if isinstance(documents, list):
+        return Texts.of([text.encode(*UTF8) for text in documents])
+    return documents if isinstance(documents, Texts) else Texts.of(documents.astype("S"))
 
 
 def names(ids: list[Any], source: str, field: str) -> list[Any]:
@@ -160,13 +163,17 @@ def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
 
 
 def _check(listed: Sequence[str], source: str, field: str) -> None:
-    """Refuse strings that cannot be ids."""
-    if "\0" in "".join(listed):
-        bad = next(text for text in listed if "\0" in text)
-        raise InputError("an id holds a zero byte", source=source, field=field, value=bad)
+    """Refuse strings of a column that cannot be ids."""
+    _check_bytes("".join(listed), listed, source, field)
     if 4 * max(map(len, listed), default=0) > LONGEST_ID:
         longest = max(listed, key=lambda text: len(text.encode(*UTF8)))
         _check_length(len(longest.encode(*UTF8)), lambda: longest, source, field)
+
+
+def _check_bytes(joined: str, listed: Sequence[str], source: str, field: str) -> None:
+    if "\0" in joined:
+        bad = next(text for text in listed if "\0" in text)
+        raise InputError("an id holds a zero byte", source=source, field=field, value=bad)
 
 
 def _check_length(length: int, longest: Any, source: str, field: str) -> None:

@@ -141,6 +141,7 @@ MIXED = "ids must be all integers or all strings"
         ({10**30: {"x": 1}}, "qrels: record 0, field 'queries': an id is beyond 64 bits"),
         ({"a\0": {"x": 1}}, "'queries': an id holds a zero byte"),
         ({"a": {"x\0": 1}}, "'documents': an id holds a zero byte"),
+        ({"a": {"x" * 1025: 1}}, "'documents': an id has more than 1024 bytes"),
         ({"é" * 600: {"x": 1}}, "'queries': an id has more than 1024 bytes"),
         ((["a", "a"], ["x", "é" * 600], [1, 1]), "'documents': an id has more than 1024 bytes"),
         ({}, "qrels: is empty"),

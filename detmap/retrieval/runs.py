@@ -6,7 +6,7 @@ import os
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from detmap.kernels import ranking, readonly, scanning
 from detmap.kernels.sorting import group_by
 from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention, convention_of
-from detmap.retrieval.ids import Documents
+from detmap.retrieval.ids import Located
 from detmap.retrieval.metrics import DEEPEST, Ranked, parse_all
 from detmap.retrieval.scoring import RankingResult, graded, score
 
@@ -48,8 +48,8 @@ class Table:
         The queries, each once, in order of appearance: all integers, or strings, and bytes that are not UTF-8.
     starts : ndarray of int64, shape (q + 1,)
         The lines of query *i* are ``starts[i]:starts[i + 1]``.
-    documents : list, ndarray of int64, or Texts
-        Each line's document. In a list, of strings, those of a query are distinct.
+    documents : ndarray of int64, or Texts
+        Each line's document.
     values : ndarray of float64 or int64
         Scores or grades.
     longer : int
@@ -58,7 +58,7 @@ class Table:
 
     queries: list[Any]
     starts: NDArray[np.int64]
-    documents: Documents
+    documents: Located
     values: NDArray[Any]
     longer: int = 0
 
@@ -68,13 +68,13 @@ class Table:
             return self
         starts, lines = _lines_of(self.starts, np.array(which, dtype=np.int64))
         queries = [self.queries[i] if i >= 0 else None for i in which]
-        return Table(queries, starts, _pick(self.documents, lines), self.values[lines])
+        return Table(queries, starts, self.documents[lines], self.values[lines])
 
     def without(self, out: NDArray[np.bool_]) -> Table:
         """Return the table without some of its lines."""
         stay = np.flatnonzero(~out)
         starts = np.searchsorted(stay, self.starts).astype(np.int64)
-        return Table(self.queries, starts, _pick(self.documents, stay), self.values[stay])
+        return Table(self.queries, starts, self.documents[stay], self.values[stay])
 
 
 def _lines_of(starts: NDArray[np.int64], which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -82,10 +82,6 @@ def _lines_of(starts: NDArray[np.int64], which: NDArray[np.int64]) -> tuple[NDAr
     sizes = np.where(which >= 0, starts[which + 1] - starts[which], 0)
     new = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     return new, np.arange(new[-1]) + np.repeat(starts[which] - new[:-1], sizes)
-
-
-def _pick(documents: Documents, lines: NDArray[np.int64]) -> Documents:
-    return [documents[i] for i in lines.tolist()] if isinstance(documents, list) else documents[lines]
 
 
 def _is_source(data: Any) -> bool:
@@ -168,7 +164,7 @@ def _table(data: Any, kind: str) -> Table:
         raise InputError("is empty", source=kind)
     if isinstance(data, Mapping) and all(isinstance(v, Mapping) for v in data.values()):
         return _table_of_mappings(data, kind)
-    items: NDArray[np.int64] | Texts
+    items: Located
     if _is_source(data):
         lines = read_qrels(data) if kind == "qrels" else read_run(data)
         found, items, numbers = lines.codes, lines.documents, lines.values
@@ -200,8 +196,7 @@ def _table(data: Any, kind: str) -> Table:
 
 def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Table:
     starts = np.concatenate(([0], np.cumsum([len(inner) for inner in data.values()]))).astype(np.int64)
-    (queries,) = ids.alike(ids.keys(list(data), kind, "queries"))
-    queries = ids.names(queries, kind, "queries")
+    queries = ids.names(ids.keys(list(data), kind, "queries").tolist(), kind, "queries")
     listed = list(chain.from_iterable(data.values()))
     try:
         documents = ids.keys(listed, kind, "documents")
@@ -287,9 +282,8 @@ def evaluate_run(
             remedy=f"the judgements' queries are like {shorten(judged.queries[0])}",
         )
     kept = [i for i, at in enumerate(theirs) if at >= 0 or decided.missing == "zero"]
-    if not isinstance(judged.documents, list):
-        none = _pick(judged.documents, np.empty(0, np.int64))
-        _check(judged, _find(judged.documents, judged.starts, none, np.zeros_like(judged.starts))[1], "qrels", "judged")
+    none = judged.documents[np.empty(0, np.int64)]
+    _check(judged, _find(judged.documents, judged.starts, none, np.zeros_like(judged.starts))[1], "qrels", "judged")
     longer = ranked.longer
     judged, ranked = judged.take(kept), ranked.take([theirs[i] for i in kept])
     block = _rank(judged, ranked, decided, int(level), depth, judged_only)
@@ -311,7 +305,7 @@ def evaluate_run(
 
 
 def _find(
-    documents: Documents, starts: NDArray[np.int64], wanted: Documents, wanted_starts: NDArray[np.int64]
+    documents: Located, starts: NDArray[np.int64], wanted: Located, wanted_starts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
     """Find, query by query, documents among documents.
 
@@ -322,17 +316,6 @@ def _find(
     repeated : int
         The first of `documents` that its query had before, -1 where none is; where one is, not all are found.
     """
-    if isinstance(documents, list):
-        names: list[Any] = wanted if isinstance(wanted, list) else wanted.tolist()
-        if not isinstance(wanted, list):
-            names = [ids.decoded(name) if isinstance(wanted, Texts) else str(name) for name in names]
-        places: list[int] = []
-        sizes = np.diff(starts)
-        lines, numbers = iter(documents), list(range(int(sizes.max(initial=0))))
-        for q, size in enumerate(sizes.tolist()):
-            place = dict(zip(islice(lines, size), numbers, strict=False))
-            places += [place.get(name, -1) for name in names[wanted_starts[q] : wanted_starts[q + 1]]]
-        return np.array(places, np.int64), -1
     if isinstance(documents, np.ndarray) and isinstance(wanted, np.ndarray):
         searched, others = Texts.of(documents), Texts.of(wanted)
     else:
@@ -365,8 +348,7 @@ def _find(
 def _check(table: Table, repeated: int, source: str, what: str) -> None:
     """Refuse a document that is repeated."""
     if repeated >= 0:
-        document = _pick(table.documents, np.array([repeated]))
-        text = document.tolist()[0] if not isinstance(document, list) else document[0]
+        text = table.documents[np.array([repeated])].tolist()[0]
         query = table.queries[int(np.searchsorted(table.starts, repeated, side="right")) - 1]
         raise InputError(f"document {shorten(text)} is {what} twice", source=source, record=f"query {query}")
 
@@ -489,7 +471,7 @@ def _places(
         owner = np.repeat(np.arange(end - begin), np.diff(hit_starts[begin : end + 1]))
         some = np.unique(owner[tied[hits] > 1])
         starts, lines = _lines_of(rows, some)
-        names = ids.texts(_pick(ranked.documents, first + lines))
+        names = ids.texts(ranked.documents[first + lines])
         order = np.arange(lines.size, dtype=np.int32)
         with np.errstate(over="ignore"):
             tied_scores = readonly(-values[lines], np.float64)
@@ -513,12 +495,7 @@ def _named_as_query(ranked: Table) -> NDArray[np.bool_]:
     """Return which lines' documents have the name of their query."""
     out = np.zeros(ranked.values.size, np.bool_)
     names = [query if isinstance(query, bytes) else str(query) for query in ranked.queries]
-    if isinstance(ranked.documents, list):
-        for q, name in enumerate(names):
-            lines = slice(ranked.starts[q], ranked.starts[q + 1])
-            out[lines] = [document == name for document in ranked.documents[lines]]
-    else:
-        sought = Texts.of([name if isinstance(name, bytes) else name.encode(*ids.UTF8) for name in names])
-        found, _ = _find(ids.texts(ranked.documents), ranked.starts, sought, np.arange(len(names) + 1))
-        out[(ranked.starts[:-1] + found)[found >= 0]] = True
+    sought = Texts.of([name if isinstance(name, bytes) else name.encode(*ids.UTF8) for name in names])
+    found, _ = _find(ids.texts(ranked.documents), ranked.starts, sought, np.arange(len(names) + 1))
+    out[(ranked.starts[:-1] + found)[found >= 0]] = True
     return out

@@ -46,16 +46,19 @@ class Texts:
         InputError
             Where an id is too long to be located.
         """
-        lengths: NDArray[np.int64]
-        if isinstance(ids, np.ndarray):
-            data = np.ascontiguousarray(ids).view(np.uint8)
-            width = ids.dtype.itemsize
-            lengths = np.char.str_len(ids) if ids.dtype.kind == "S" else np.full(ids.size, width, np.int64)
-            begins = np.arange(ids.size) * width
-        else:
-            data = np.frombuffer(b"".join(ids), np.uint8)
-            lengths = np.fromiter(map(len, ids), np.int64, len(ids))
-            begins = np.cumsum(lengths) - lengths
+        if not isinstance(ids, np.ndarray):
+            return cls.joined(b"".join(ids), np.fromiter(map(len, ids), np.int64, len(ids)))
+        width = ids.dtype.itemsize
+        lengths = np.char.str_len(ids) if ids.dtype.kind == "S" else np.full(ids.size, width, np.int64)
+        return cls._at(np.ascontiguousarray(ids).view(np.uint8), np.arange(ids.size) * width, lengths)
+
+    @classmethod
+    def joined(cls, data: bytes, lengths: NDArray[np.int64]) -> Texts:
+        """Locate ids that lie end to end, each with its length in bytes."""
+        return cls._at(np.frombuffer(data, np.uint8), np.cumsum(lengths) - lengths, lengths)
+
+    @classmethod
+    def _at(cls, data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> Texts:
         if lengths.size and int(lengths.max()) >> LENGTH_BITS:
             raise InputError(f"an id has more than {(1 << LENGTH_BITS) - 1} bytes", source="ids")
         if data.size < 8:

@@ -8,7 +8,7 @@ missing values and all else are errors. Where both sides are integers they are c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,30 +21,25 @@ from detmap.formats.trec import LONGEST_ID, Texts
 #: How ids are encoded, lone surrogates included.
 UTF8 = ("utf-8", "surrogatepass")
 
-#: Ids of documents: strings as they came, integers, or strings in a buffer.
-Documents = list[str] | NDArray[np.int64] | Texts
+#: Ids as integers, or as strings in a buffer.
+Located = NDArray[np.int64] | Texts
 
 
-def keys(values: list[Any], source: str, field: str) -> list[str] | NDArray[np.int64]:
-    """Return the keys of a mapping as a list of strings or as integers.
+def keys(values: list[Any], source: str, field: str) -> Located:
+    """Return the keys of a mapping.
 
     Raises
     ------
     InputError
         For keys that are no ids, or not all of one type: two of those are named.
     """
-    kinds = set(map(type, values))
-    if kinds <= {str}:
-        _check(values, source, field)
-        return values
-    if len({_kind(kind) for kind in kinds}) > 1:
+    try:
+        return _strings(values, source, field)
+    except TypeError:  # they are not all strings
+        pass
+    if len({_kind(kind) for kind in set(map(type, values))}) > 1:
         _refuse_mixed(values, source, field)
-    found = columns.identifiers(values, source=source, field=field)
-    if found.dtype.kind == "i":
-        return found
-    texts: list[str] = found.tolist()
-    _check(texts, source, field)
-    return texts
+    return located(columns.identifiers(values, source=source, field=field), source, field)
 
 
 def column(values: Any, source: str, field: str) -> NDArray[Any]:
@@ -73,32 +68,27 @@ def column(values: Any, source: str, field: str) -> NDArray[Any]:
     return columns.identifiers(given, source=source, field=field)
 
 
-def located(ids: NDArray[Any] | Sequence[str], source: str, field: str) -> NDArray[np.int64] | Texts:
-    """Return ids, from `column` or `keys`, as integers or as strings in a buffer."""
-    if isinstance(ids, np.ndarray) and ids.dtype.kind == "i":
+def located(ids: NDArray[Any], source: str, field: str) -> Located:
+    """Return ids from `column` as integers or as strings in a buffer."""
+    if ids.dtype.kind == "i":
         return ids
-    if isinstance(ids, np.ndarray) and ids.dtype.kind == "S":
-        texts = Texts.of(ids)
-        lengths = texts.lengths()
-        _check_length(int(lengths.max(initial=0)), lambda: ids[np.argmax(lengths)], source, field)
-        if ids.size and np.count_nonzero(texts.data) < int(lengths.sum()):
-            raise InputError("an id holds a zero byte", source=source, field=field)
-        return texts
-    listed = ids.tolist() if isinstance(ids, np.ndarray) else ids
-    _check(listed, source, field)
-    return Texts.of([text.encode(*UTF8) for text in listed])
+    if ids.dtype.kind != "S":
+        return _strings(ids.tolist(), source, field)
+    found = Texts.of(ids)
+    if ids.size and np.count_nonzero(found.data) < int(found.lengths().sum()):
+        raise InputError("an id holds a zero byte", source=source, field=field)
+    return _checked(found, source, field)
 
 
-def texts(documents: Documents) -> Texts:
-    """Return documents as strings in a buffer, integers in decimal."""
-    found = located(documents, "ids", "documents") if isinstance(documents, list) else documents
-    return found if isinstance(found, Texts) else Texts.of(found.astype("S"))
+def texts(ids: Located) -> Texts:
+    """Return ids as strings, integers in decimal."""
+    return ids if isinstance(ids, Texts) else Texts.of(ids.astype("S"))
 
 
 def names(ids: list[Any], source: str, field: str) -> list[Any]:
-    """Return ids from a column as integers or strings; bytes that are not UTF-8 stay, as they equal no string."""
+    """Return ids of queries as integers or strings; bytes that are not UTF-8 stay, as they equal no string."""
     found = [decoded(name) if isinstance(name, bytes) else name for name in ids]
-    _check([name for name in found if isinstance(name, str)], source, field)
+    _strings([name for name in found if isinstance(name, str)], source, field)  # which refuses what cannot be an id
     return found
 
 
@@ -159,16 +149,23 @@ def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
         )
 
 
-def _check(listed: Sequence[str], source: str, field: str) -> None:
-    """Refuse strings that cannot be ids."""
-    if "\0" in "".join(listed):
+def _strings(listed: list[str], source: str, field: str) -> Texts:
+    """Return strings in a buffer; TypeError says that not all are strings, and joining them is the fastest way to ask."""
+    joined = "".join(listed)
+    if "\0" in joined:
         bad = next(text for text in listed if "\0" in text)
         raise InputError("an id holds a zero byte", source=source, field=field, value=bad)
-    if 4 * max(map(len, listed), default=0) > LONGEST_ID:
-        longest = max(listed, key=lambda text: len(text.encode(*UTF8)))
-        _check_length(len(longest.encode(*UTF8)), lambda: longest, source, field)
+    if joined.isascii():
+        found = Texts.joined(joined.encode(), np.fromiter(map(len, listed), np.int64, len(listed)))
+    else:
+        found = Texts.of([text.encode(*UTF8) for text in listed])
+    return _checked(found, source, field)
 
 
-def _check_length(length: int, longest: Any, source: str, field: str) -> None:
-    if length > LONGEST_ID:
-        raise InputError(f"an id has more than {LONGEST_ID} bytes", source=source, field=field, value=longest())
+def _checked(found: Texts, source: str, field: str) -> Texts:
+    """Refuse ids that are too long."""
+    lengths = found.lengths()
+    if int(lengths.max(initial=0)) > LONGEST_ID:
+        longest = found[np.array([np.argmax(lengths)])].tolist()[0]
+        raise InputError(f"an id has more than {LONGEST_ID} bytes", source=source, field=field, value=longest)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -19,7 +20,7 @@ from detmap.kernels import ranking, readonly, scanning
 from detmap.kernels.sorting import group_by
 from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention, convention_of
-from detmap.retrieval.ids import Documents
+from detmap.retrieval.ids import Located
 from detmap.retrieval.metrics import DEEPEST, Ranked, parse_all
 from detmap.retrieval.scoring import RankingResult, graded, score
 
@@ -47,8 +48,8 @@ class Table:
         The queries, each once, in order of appearance: all integers, or strings, and bytes that are not UTF-8.
     starts : ndarray of int64, shape (q + 1,)
         The lines of query *i* are ``starts[i]:starts[i + 1]``.
-    documents : list, ndarray of int64, or Texts
-        Each line's document. In a list, of strings, those of a query are distinct.
+    documents : ndarray of int64, or Texts
+        Each line's document.
     values : ndarray of float64 or int64
         Scores or grades.
     longer : int
@@ -57,7 +58,7 @@ class Table:
 
     queries: list[Any]
     starts: NDArray[np.int64]
-    documents: Documents
+    documents: Located
     values: NDArray[Any]
     longer: int = 0
 
@@ -67,13 +68,13 @@ class Table:
             return self
         starts, lines = _lines_of(self.starts, np.array(which, dtype=np.int64))
         queries = [self.queries[i] if i >= 0 else None for i in which]
-        return Table(queries, starts, _pick(self.documents, lines), self.values[lines])
+        return Table(queries, starts, self.documents[lines], self.values[lines])
 
     def without(self, out: NDArray[np.bool_]) -> Table:
         """Return the table without some of its lines."""
         stay = np.flatnonzero(~out)
         starts = np.searchsorted(stay, self.starts).astype(np.int64)
-        return Table(self.queries, starts, _pick(self.documents, stay), self.values[stay])
+        return Table(self.queries, starts, self.documents[stay], self.values[stay])
 
 
 def _lines_of(starts: NDArray[np.int64], which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -81,10 +82,6 @@ def _lines_of(starts: NDArray[np.int64], which: NDArray[np.int64]) -> tuple[NDAr
     sizes = np.where(which >= 0, starts[which + 1] - starts[which], 0)
     new = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     return new, np.arange(new[-1]) + np.repeat(starts[which] - new[:-1], sizes)
-
-
-def _pick(documents: Documents, lines: NDArray[np.int64]) -> Documents:
-    return [documents[i] for i in lines.tolist()] if isinstance(documents, list) else documents[lines]
 
 
 def _is_source(data: Any) -> bool:
@@ -118,12 +115,14 @@ def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | No
     def at(row: int) -> int | str:
         return row if place is None else place(row)
 
-    try:
-        given = columns.numbers(values, source=kind, field=field, booleans=True)
-    except InputError:
-        if place is not None:
-            _refuse_first(values, kind, field, place)
-        raise
+    given = None if place is None else _plain_floats(values)
+    if given is None:
+        try:
+            given = columns.numbers(values, source=kind, field=field, booleans=True)
+        except InputError:
+            if place is not None:
+                _refuse_first(values, kind, field, place)
+            raise
     if given.shape != (count,):
         raise InputError(f"expected {count} numbers", source=kind, field=field)
     bad = np.isnan(given) if kind == "run" else ~((given == np.trunc(given)) & (np.abs(given) <= 2.0**31))
@@ -136,6 +135,15 @@ def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | No
         problem = "a grade must be from -2 ** 31 to 2 ** 31" if whole else "grades must be integers"
         raise InputError(problem, source=kind, record=at(row), field=field, value=value)
     return given if kind == "run" else given.astype(np.int64)
+
+
+def _plain_floats(values: list[Any]) -> NDArray[np.float64] | None:
+    """Return a list of numbers as floats, quickly; None where one is none, or is not told from its neighbours as a float."""
+    try:
+        given = np.frombuffer(array("d", values), np.float64)
+    except (TypeError, ValueError, OverflowError, Warning):
+        return None
+    return given if bool((np.abs(given) < 2.0**53).all()) else None
 
 
 def _refuse_first(values: list[Any], kind: str, field: str, place: Callable[[int], str]) -> None:
@@ -156,7 +164,7 @@ def _table(data: Any, kind: str) -> Table:
         raise InputError("is empty", source=kind)
     if isinstance(data, Mapping) and all(isinstance(v, Mapping) for v in data.values()):
         return _table_of_mappings(data, kind)
-    items: NDArray[np.int64] | Texts
+    items: Located
     if _is_source(data):
         lines = read_qrels(data) if kind == "qrels" else read_run(data)
         found, items, numbers = lines.codes, lines.documents, lines.values
@@ -188,7 +196,7 @@ def _table(data: Any, kind: str) -> Table:
 
 def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Table:
     starts = np.concatenate(([0], np.cumsum([len(inner) for inner in data.values()]))).astype(np.int64)
-    (queries,) = ids.alike(ids.keys(list(data), kind, "queries"))
+    queries = ids.names(ids.keys(list(data), kind, "queries").tolist(), kind, "queries")
     listed = list(chain.from_iterable(data.values()))
     try:
         documents = ids.keys(listed, kind, "documents")
@@ -274,9 +282,8 @@ def evaluate_run(
             remedy=f"the judgements' queries are like {shorten(judged.queries[0])}",
         )
     kept = [i for i, at in enumerate(theirs) if at >= 0 or decided.missing == "zero"]
-    if not isinstance(judged.documents, list):
-        none = _pick(judged.documents, np.empty(0, np.int64))
-        _check(judged, _find(judged.documents, judged.starts, none, np.zeros_like(judged.starts))[1], "qrels", "judged")
+    none = judged.documents[np.empty(0, np.int64)]
+    _check(judged, _find(judged.documents, judged.starts, none, np.zeros_like(judged.starts))[1], "qrels", "judged")
     longer = ranked.longer
     judged, ranked = judged.take(kept), ranked.take([theirs[i] for i in kept])
     block = _rank(judged, ranked, decided, int(level), depth, judged_only)
@@ -297,7 +304,7 @@ def evaluate_run(
 
 
 def _find(
-    documents: Documents, starts: NDArray[np.int64], wanted: Documents, wanted_starts: NDArray[np.int64]
+    documents: Located, starts: NDArray[np.int64], wanted: Located, wanted_starts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
     """Find, query by query, documents among documents.
 
@@ -308,16 +315,6 @@ def _find(
     repeated : int
         The first of `documents` that its query had before, -1 where none is; where one is, not all are found.
     """
-    if isinstance(documents, list):
-        names: list[Any] = wanted if isinstance(wanted, list) else wanted.tolist()
-        if not isinstance(wanted, list):
-            names = [ids.decoded(name) if isinstance(wanted, Texts) else str(name) for name in names]
-        places: list[int] = []
-        for q in range(starts.size - 1):
-            own = documents[starts[q] : starts[q + 1]]
-            place = dict(zip(own, range(len(own)), strict=True))
-            places += [place.get(name, -1) for name in names[wanted_starts[q] : wanted_starts[q + 1]]]
-        return np.array(places, np.int64), -1
     if isinstance(documents, np.ndarray) and isinstance(wanted, np.ndarray):
         searched, others = Texts.of(documents), Texts.of(wanted)
     else:
@@ -350,8 +347,7 @@ def _find(
 def _check(table: Table, repeated: int, source: str, what: str) -> None:
     """Refuse a document that is repeated."""
     if repeated >= 0:
-        document = _pick(table.documents, np.array([repeated]))
-        text = document.tolist()[0] if not isinstance(document, list) else document[0]
+        text = table.documents[np.array([repeated])].tolist()[0]
         query = table.queries[int(np.searchsorted(table.starts, repeated, side="right")) - 1]
         raise InputError(f"document {shorten(text)} is {what} twice", source=source, record=f"query {query}")
 
@@ -474,7 +470,7 @@ def _places(
         owner = np.repeat(np.arange(end - begin), np.diff(hit_starts[begin : end + 1]))
         some = np.unique(owner[tied[hits] > 1])
         starts, lines = _lines_of(rows, some)
-        names = ids.texts(_pick(ranked.documents, first + lines))
+        names = ids.texts(ranked.documents[first + lines])
         order = np.arange(lines.size, dtype=np.int32)
         with np.errstate(over="ignore"):
             tied_scores = readonly(-values[lines], np.float64)
@@ -498,12 +494,7 @@ def _named_as_query(ranked: Table) -> NDArray[np.bool_]:
     """Return which lines' documents have the name of their query."""
     out = np.zeros(ranked.values.size, np.bool_)
     names = [query if isinstance(query, bytes) else str(query) for query in ranked.queries]
-    if isinstance(ranked.documents, list):
-        for q, name in enumerate(names):
-            lines = slice(ranked.starts[q], ranked.starts[q + 1])
-            out[lines] = [document == name for document in ranked.documents[lines]]
-    else:
-        sought = Texts.of([name if isinstance(name, bytes) else name.encode(*ids.UTF8) for name in names])
-        found, _ = _find(ids.texts(ranked.documents), ranked.starts, sought, np.arange(len(names) + 1))
-        out[(ranked.starts[:-1] + found)[found >= 0]] = True
+    sought = Texts.of([name if isinstance(name, bytes) else name.encode(*ids.UTF8) for name in names])
+    found, _ = _find(ids.texts(ranked.documents), ranked.starts, sought, np.arange(len(names) + 1))
+    out[(ranked.starts[:-1] + found)[found >= 0]] = True
     return out

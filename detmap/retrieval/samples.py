@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from numbers import Real
 from typing import Any, Literal
@@ -290,8 +290,8 @@ def global_average_precision(predictions: tuple[ArrayLike, ArrayLike, ArrayLike]
     order = np.lexsort((classes, queries, -scores))
     several = (list, tuple, set, frozenset, np.ndarray)
     wanted = [list(c) if isinstance(c, several) else [] if c is None else [c] for c in truth.values()]
-    asked, judged = ids.alike(queries[order], ids.keys(list(truth), "truth", "queries"))
-    given, flat = ids.alike(classes[order], ids.keys(list(chain.from_iterable(wanted)), "truth", "classes"))
+    asked, judged = ids.alike(queries[order], _keys(truth, "queries"))
+    given, flat = ids.alike(classes[order], _keys(chain.from_iterable(wanted), "classes"))
     at = np.concatenate(([0], np.cumsum([len(classes) for classes in wanted]))).astype(int).tolist()
     sets = {query: set(flat[at[i] : at[i + 1]]) for i, query in enumerate(judged)}
     credit = [name in sets.get(query, ()) for query, name in zip(asked, given, strict=True)]
@@ -299,3 +299,7 @@ def global_average_precision(predictions: tuple[ArrayLike, ArrayLike, ArrayLike]
     found = sum(bool(s) for s in sets.values())
     hits = Hits(np.array([0, ranks.size]), ranks, np.array([found]), np.array([order.size]))
     return float(hits.average_precision()[0])
+
+
+def _keys(values: Iterable[Any], field: str) -> list[Any]:
+    return ids.names(ids.keys(list(values), "truth", field).tolist(), "truth", field)

@@ -1,4 +1,7 @@
-"""The orchestration of the scanner: map a file, split it at records, scan on threads, verify the splits, merge columns.
+"""The orchestration of the scanner: split a document at records, scan on threads, verify the splits, merge columns.
+
+A file is read by windows, as the scan comes to them; what a column keeps of it (strings) is copied. A document in memory
+is one window.
 
 ``None`` from a ``scan_*`` function means "not understood", never "wrong": a library parser then decides what the document
 is.
@@ -10,29 +13,39 @@ import functools
 import itertools
 import json
 import math
-import mmap
 import os
 import re
-from pathlib import Path
+import threading
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap import parallel
-from detmap.kernels import readonly, scanning
+from detmap.formats._open import File
+from detmap.kernels import readonly, scanning, texts
 
-# Bytes that a thread scans at a time. The outcome does not depend on it.
+# Bytes that a thread scans at a time, and those of a file that it has in memory. The outcome depends on neither.
 BLOCK = 1 << 22
+WINDOW = 1 << 20
+# So many bytes of a window lie behind the place where the last record begins that is scanned in it. If that is longer, the
+# window is made larger, by this factor, up to a limit; what is longer still is left to the library parser.
+MARGIN = 1 << 16
+GROWTH, MOST_MARGIN = 4, 1 << 24
 # Numbers of a block that are handed to float() at a time.
 DOUBTS = 1 << 10
+
+#: Where results are in an object instead of a list; and what only ground truth, or a whole data set of results, has.
+RESULT_LISTS = ("annotations", "predictions")
+GROUND_TRUTH_ONLY = {"images", "categories"}
 
 _BLANKS = re.compile(rb"[ \t\n\r]*")
 _FIRST_KEY = re.compile(rb'\{[ \t\n\r]{0,64}"[^"\\]{0,64}"')
 # What float() reads beyond decimal numbers (inf, nan, 1_000) is not plain.
 _DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
-Buffer = bytes | bytearray | memoryview | mmap.mmap
+Buffer = bytes | bytearray | memoryview
 
 
 class Strings(NamedTuple):
@@ -162,19 +175,6 @@ class QrelsColumns(NamedTuple):
     data: NDArray[np.uint8]
 
 
-class MappedFile(mmap.mmap):
-    """A whole file, mapped for reading; pages that have been scanned are given back."""
-
-
-def map_file(path: str | os.PathLike[str]) -> MappedFile | bytes:
-    """Map a file for the scanner; what cannot be mapped (a pipe, an empty file) is read."""
-    with Path(path).open("rb") as file:
-        try:
-            return MappedFile(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (ValueError, OSError):
-            return file.read()
-
-
 class _NotUnderstood(Exception):
     """The document is left to the library parser."""
 
@@ -193,59 +193,95 @@ def _powers() -> NDArray[np.uint64]:
 
 
 class _Document:
-    """A document's bytes, as the kernels and as `re` read them, and how many marks lie where.
+    """A document's bytes, a window at a time, and how many marks lie where.
 
     A mark is a byte that every record has: JSON's opening brace, or the line feed of lines that need not be UTF-8.
     """
 
-    def __init__(self, data: Buffer, threads: int | None, mark: bytes = b"{") -> None:
+    def __init__(self, data: Buffer | File, threads: int | None, mark: bytes = b"{") -> None:
+        if isinstance(data, File) and data.size < 8:
+            data = data.read()
+        self.file = data if isinstance(data, File) else None
+        if isinstance(data, File):
+            self.size = data.size
+        else:
+            data = data if len(data) >= 8 else bytes(data) + b"\n" * 8
+            self.memory = readonly(np.frombuffer(data, np.uint8), np.uint8)
+            self.size = len(data)
+        self._own = threading.local()
         self.mark = ord(mark)
-        self.raw: Buffer = data if len(data) >= 8 else bytes(data) + b"\n" * 8
-        self.bytes = readonly(np.frombuffer(self.raw, np.uint8), np.uint8)
-        self.size = len(self.raw)
         self.threads = threads
         bounds = [(begin, min(begin + BLOCK, self.size)) for begin in range(0, self.size, BLOCK)]
         self.marks = [0, *itertools.accumulate(parallel.run(self._survey, bounds, threads))]
 
+    def window(self, begin: int, end: int) -> tuple[int, NDArray[np.uint8]]:
+        """Return bytes, at least eight, and the position of the first: all, or those of a file from `begin` to `end`.
+
+        What is a file's is overwritten when the same thread asks again.
+        """
+        if self.file is None:
+            return 0, self.memory
+        end = min(max(end, begin + 8), self.size)
+        begin = min(begin, self.size - 8)
+        own: NDArray[np.uint8] | None = getattr(self._own, "window", None)
+        if own is None or own.size < end - begin:
+            own = self._own.window = np.empty(max(end - begin, WINDOW + MARGIN), np.uint8)
+        self.file.read_into(own[: end - begin], begin)
+        return begin, readonly(own[: end - begin], np.uint8)
+
     def _survey(self, begin: int, end: int) -> int:
         """Count the marks of a block, and make sure that JSON is UTF-8."""
-        end += self._continued(end)  # a character that the block's edge cuts belongs to the block that it begins in
-        count, joined = scanning.survey(self.bytes, begin, end, self.mark)
+        step = end - begin if self.file is None else WINDOW
+        return sum(self._survey_window(place, min(place + step, end)) for place in range(begin, end, step))
+
+    def _survey_window(self, begin: int, end: int) -> int:
+        base, data = self.window(begin, end + 3)
+        begin, end = begin - base, end - base
+        end += _continued(data, end)  # a character that the edge cuts belongs to the window that it begins in
+        count, joined = scanning.survey(data, begin, end, self.mark)
         if joined >= 128 and self.mark == ord("{"):
             try:
-                str(self.slice(begin + (self._continued(begin) if begin else 0), end), "utf-8")
+                str(data[begin + (_continued(data, begin) if base + begin else 0) : end].data, "utf-8")
             except UnicodeDecodeError:
                 raise _NotUnderstood from None
-        self.release(begin, end)
         return int(count)
-
-    def _continued(self, place: int) -> int:
-        """How many of the bytes from `place` on continue a character; at most three can."""
-        following = self.bytes[place : place + 3] & 0xC0 == 0x80
-        return int(np.argmin(following)) if not following.all() else len(following)
 
     def slice(self, begin: int, end: int) -> bytes:
         """Copy some bytes."""
-        return bytes(self.raw[begin:end])
+        base, data = self.window(begin, min(end, self.size))
+        return data[begin - base : max(end - base, 0)].tobytes()
 
     def marks_before(self, place: int) -> int:
         """Count the marks ahead of a position."""
         block = place // BLOCK
-        return self.marks[block] + int(scanning.survey(self.bytes, block * BLOCK, place, self.mark)[0])
+        base, data = self.window(block * BLOCK, place)
+        return self.marks[block] + int(scanning.survey(data, block * BLOCK - base, place - base, self.mark)[0])
 
-    def release(self, begin: int, end: int) -> None:
-        """Give the pages of a block back to the system: they stay in its file cache, not in our memory."""
-        if isinstance(self.raw, MappedFile) and hasattr(mmap, "MADV_DONTNEED"):
-            begin = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
-            end = end // mmap.PAGESIZE * mmap.PAGESIZE
-            if end > begin:
-                self.raw.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+    def find(self, pattern: re.Pattern[bytes], begin: int, end: int) -> int:
+        """Return where a pattern, of a few bytes, is found first that lies between two positions; -1 where it is not."""
+        end = min(end, self.size)
+        for place in range(begin, end, MARGIN):
+            stop = end if self.file is None else min(place + 2 * MARGIN, end)
+            base, data = self.window(place, stop)
+            found = pattern.search(data.data, place - base, stop - base)
+            if found is not None:
+                return base + found.start()
+            if stop == end:
+                break
+        return -1
 
     def after_blanks(self, place: int) -> int:
         """Return the first position from `place` on that is not white space."""
-        match = _BLANKS.match(self.raw, place)
-        assert match is not None  # it may be empty
-        return match.end()
+        step = 64
+        while place < self.size:
+            base, data = self.window(place, place + step)
+            match = _BLANKS.match(data.data, place - base)
+            assert match is not None  # it may be empty
+            place = base + match.end()
+            if place < base + data.size:
+                break
+            step = MARGIN
+        return place
 
     def begins(self, place: int, text: bytes) -> bool:
         """Whether `text` lies at a position."""
@@ -253,27 +289,40 @@ class _Document:
 
     def skip(self, place: int) -> int:
         """Return where the value that begins at a position ends."""
-        with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
-            place = scanning.skip_value(self.bytes, place, False, _powers())
-        if place < 0:
+        size = MARGIN
+        while True:
+            base, data = self.window(place, place + size)
+            with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
+                end = int(scanning.skip_value(data, place - base, False, _powers()))
+            if base + data.size == self.size or 0 <= end < data.size:
+                break
+            size *= GROWTH  # the window may have cut the value
+        if end < 0:
             raise _NotUnderstood
-        return place
+        return base + end
 
-    def text(self, begin: int, end: int) -> str:
-        """Decode the string between two quotes."""
-        raw = self.slice(begin, end)
-        text: str = json.loads(b'"%b"' % raw) if b"\\" in raw else raw.decode()
-        return text
 
-    def resolve(self, doubts: NDArray[np.int64], words: NDArray[np.uint64]) -> None:
-        """Let `float()` read the numbers that the kernel could not decide."""
-        floats = words.view(np.float64)
-        for at, begin, end in doubts.tolist():
-            text = self.slice(begin, end)
-            value = float(text) if _DECIMAL.fullmatch(text) else math.inf
-            if math.isinf(value):
-                raise _NotUnderstood
-            floats[at] = value
+def _continued(data: NDArray[np.uint8], place: int) -> int:
+    """How many of the bytes from `place` on continue a character; at most three can."""
+    following = data[place : place + 3] & 0xC0 == 0x80
+    return int(np.argmin(following)) if not following.all() else len(following)
+
+
+def _text(raw: bytes) -> str:
+    """Decode what is written between two quotes."""
+    text: str = json.loads(b'"%b"' % raw) if b"\\" in raw else raw.decode()
+    return text
+
+
+def _resolve(data: NDArray[np.uint8], doubts: NDArray[np.int64], words: NDArray[np.uint64]) -> None:
+    """Let `float()` read the numbers that the kernel could not decide."""
+    floats = words.view(np.float64)
+    for at, begin, end in doubts.tolist():
+        text = data[begin:end].tobytes()
+        value = float(text) if _DECIMAL.fullmatch(text) else math.inf
+        if math.isinf(value):
+            raise _NotUnderstood
+        floats[at] = value
 
 
 class _Fields:
@@ -344,6 +393,13 @@ _RUN = _Fields(b"q 0 d 0 1 t\n", query=_QUERY, document=_ID, score=_NUMBER)
 _QRELS = _Fields(b"q 0 d 1\n", query=_QUERY, document=_ID, relevance=_INTEGER)
 
 
+class _Part(NamedTuple):
+    """What came of a block: the state of the kernel, and the strings that were copied of a file."""
+
+    state: NDArray[np.int64]
+    kept: list[NDArray[np.uint8]]
+
+
 class _Table:
     """The columns of a list of records.
 
@@ -357,8 +413,8 @@ class _Table:
         The number of rows for which there is room.
     ids, words : uint64
         The columns, one after the other.
-    parts : list of (STATE_SIZE,) int64
-        The final states of the blocks in the order of the document.
+    outcomes : list of _Part
+        What came of the blocks, in the order of the document.
     """
 
     def __init__(
@@ -368,22 +424,39 @@ class _Table:
         capacity: int,
         ids: NDArray[np.uint64],
         words: NDArray[np.uint64],
-        parts: list[NDArray[np.int64]],
+        outcomes: list[_Part],
     ) -> None:
-        self.document, self.fields = document, fields
-        parts = [part for part in parts if part[scanning.ROW] > part[scanning.FIRST]]
+        self.fields = fields
+        outcomes = [part for part in outcomes if part.state[scanning.ROW] > part.state[scanning.FIRST]]
+        parts = [part.state for part in outcomes]
         self.rows = sum(int(part[scanning.ROW] - part[scanning.FIRST]) for part in parts)
         states = np.array(parts, np.int64).reshape(-1, scanning.STATE_SIZE)
         self.ever, self.integers, self.strings = (
             int(np.bitwise_or.reduce(states[:, slot])) for slot in (scanning.EVER, scanning.INTEGERS, scanning.STRINGS)
         )
         self.always = int(np.bitwise_and.reduce(states[:, scanning.ALWAYS]))
+        self.texts = (
+            document.memory if document.file is None else self._joined(ids, fields.places(capacity)[0], outcomes)
+        )
         self.columns: dict[str, NDArray[np.uint64]] = {}
         for f, (kind, width, begin) in enumerate(fields.places(capacity)[0].tolist()):
             own = ids if kind in scanning.APART else words
             column = own[begin : begin + capacity * width].reshape(capacity, width)
             if self.ever >> f & 1 or not parts:
                 self.columns[fields.names[f]] = self._packed(column, parts, 1 << f)
+
+    def _joined(self, ids: NDArray[np.uint64], places: NDArray[np.int64], outcomes: list[_Part]) -> NDArray[np.uint8]:
+        """Put the strings that were kept of each block one after the other."""
+        begin = 0
+        for part in outcomes:
+            rows = slice(part.state[scanning.FIRST], part.state[scanning.ROW])
+            for f, (kind, _, place) in enumerate(places.tolist()):
+                if begin and kind == scanning.ID and part.state[scanning.STRINGS] >> f & 1:
+                    column = ids[place:][rows]
+                    np.add(column, np.uint64(begin << scanning.LENGTH_BITS), out=column, where=column != scanning.ALL)
+            begin += sum(kept.size for kept in part.kept)
+        joined = [kept for part in outcomes for kept in part.kept]
+        return readonly(np.concatenate([*joined, np.zeros(8, np.uint8)]), np.uint8)
 
     def _packed(self, column: NDArray[np.uint64], parts: list[NDArray[np.int64]], bit: int) -> NDArray[np.uint64]:
         """Close the gaps between blocks that counted more braces than records, and say where blocks lack the field."""
@@ -432,28 +505,28 @@ class _Table:
             return column[:, 0].view(np.int64)
         if self.integers & bit:
             raise _NotUnderstood
-        return _factorised(self.document, column[:, 0])
+        return _factorised(self.texts, column[:, 0])
 
 
-def _distinct(document: _Document, words: NDArray[np.uint64]) -> tuple[NDArray[np.int32], list[tuple[int, int]]]:
-    """Number distinct strings: each row's number, and where each string appeared first (begin, end)."""
+def _distinct(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> tuple[NDArray[np.int32], list[bytes]]:
+    """Number distinct strings: each row's number, and the strings in the order of their first appearance."""
     codes = np.empty(len(words), np.int32)
     firsts = np.empty(len(words), np.uint64)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
     with np.errstate(over="ignore"):  # see _Document.skip
-        count = scanning.factorise(document.bytes, readonly(words, np.uint64), seed, codes, firsts)
+        count = scanning.factorise(texts, readonly(words, np.uint64), seed, codes, firsts)
     begins = (firsts[:count] >> np.uint64(scanning.LENGTH_BITS)).astype(np.int64)
     ends = begins + (firsts[:count] & np.uint64((1 << scanning.LENGTH_BITS) - 1)).astype(np.int64)
-    return codes, list(zip(begins.tolist(), ends.tolist(), strict=True))
+    return codes, [texts[begin:end].tobytes() for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
 
 
-def _factorised(document: _Document, words: NDArray[np.uint64]) -> Strings:
+def _factorised(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> Strings:
     """Number distinct JSON strings; strings that are written differently may still be the same."""
-    codes, places = _distinct(document, words)
+    codes, distinct = _distinct(texts, words)
     numbers: dict[str, int] = {}
-    distinct = [numbers.setdefault(document.text(begin, end), len(numbers)) for begin, end in places]
-    if len(numbers) < len(places):
-        codes = np.array(distinct, np.int32)[codes]
+    changed = [numbers.setdefault(_text(raw), len(numbers)) for raw in distinct]
+    if len(numbers) < len(distinct):
+        codes = np.array(changed, np.int32)[codes]
     return Strings(codes, list(numbers))
 
 
@@ -477,16 +550,16 @@ class _Format(NamedTuple):
         if self.lines or self.tokens is not None:
             feed, pattern = 1, re.compile(rb"\n(?=\{)" if self.lines else rb"\n")
         else:
-            match = _FIRST_KEY.match(document.raw, begin)
+            match = _FIRST_KEY.match(document.slice(begin, begin + 256))
             if match is None:
                 return []
             feed, pattern = 0, re.compile(re.escape(match.group()))
         cuts = []
         for place in range((begin // BLOCK + 1) * BLOCK, document.size, BLOCK):
-            found = pattern.search(document.raw, place, place + BLOCK)
-            if found is None or found.start() + feed == document.size:
+            found = document.find(pattern, place, place + BLOCK)
+            if found < 0 or found + feed == document.size:
                 break
-            cuts.append(found.start() + feed)
+            cuts.append(found + feed)
         return cuts
 
     def rows(self, document: _Document, cuts: list[int]) -> list[int]:
@@ -500,7 +573,7 @@ class _Format(NamedTuple):
 
     def scan(
         self,
-        document: _Document,
+        data: NDArray[np.uint8],
         stop: int,
         places: NDArray[np.int64],
         ids: NDArray[np.uint64],
@@ -511,10 +584,10 @@ class _Format(NamedTuple):
         """Call the kernel."""
         if self.tokens is None:
             names, lines = self.fields.table, self.lines
-            scanning.scan_records(document.bytes, stop, lines, names, places, _powers(), ids, words, doubts, state)
+            scanning.scan_records(data, stop, lines, names, places, _powers(), ids, words, doubts, state)
         else:
             tokens, more = self.tokens, self.more
-            scanning.scan_lines(document.bytes, stop, tokens, more, places, _powers(), ids, words, doubts, state)
+            scanning.scan_lines(data, stop, tokens, more, places, _powers(), ids, words, doubts, state)
 
 
 def _scan_list(document: _Document, begin: int, kind: _Format) -> tuple[_Table, int]:
@@ -529,31 +602,62 @@ def _scan_list(document: _Document, begin: int, kind: _Format) -> tuple[_Table, 
     ids, words = (np.empty(size, np.uint64) for size in sizes)
     ended = document.size
 
-    def scan(block: int, start: int) -> NDArray[np.int64]:
+    def scan(block: int, start: int) -> _Part:
         nonlocal ended
         stop = cuts[block + 1]
         state = np.zeros(scanning.STATE_SIZE, np.int64)
-        state[scanning.POSITION] = start
         state[scanning.FIRST] = state[scanning.ROW] = rows[block]
         state[scanning.LIMIT] = rows[block + 1]
         state[scanning.ALWAYS] = -1
         doubts = np.empty((DOUBTS, 3), np.int64)
+        kept: list[NDArray[np.uint8]] = []
+        margin = MARGIN
+        while True:
+            base, data = document.window(start, start + max(WINDOW, GROWTH * margin) + margin)
+            last = base + data.size == document.size
+            before = state.copy()
+            state[scanning.POSITION] = start - base
+            scan_window((stop if last else min(stop, base + data.size - margin)) - base, data, doubts, state)
+            # Where the window cuts a record, that is not understood, or was taken for the last line.
+            if not last and state[scanning.STATUS] in (scanning.FAILED, *([scanning.CLOSED] if kind.lines else [])):
+                if GROWTH * margin <= MOST_MARGIN:
+                    margin *= GROWTH
+                    state = before
+                    continue
+                state[scanning.STATUS] = scanning.FAILED
+            if state[scanning.STATUS] == scanning.FAILED:
+                break
+            if document.file is not None:
+                try:
+                    _detach(kind.fields, places, ids, words, state, int(before[scanning.ROW]), base, data, kept)
+                except _NotUnderstood:
+                    state[scanning.STATUS] = scanning.FAILED
+                    break
+            state[scanning.POSITION] += base
+            start = int(state[scanning.POSITION])
+            if state[scanning.STATUS] == scanning.CLOSED or start >= stop:
+                break
+            if start == base + data.size:  # there may be white space ahead of the next record
+                start = document.after_blanks(start)
+        if state[scanning.STATUS] == scanning.CLOSED:
+            ended = min(ended, start)
+        elif state[scanning.STATUS] == scanning.FAILED and block == 0:
+            ended = begin  # as all is in vain
+        return _Part(state, kept)
+
+    def scan_window(stop: int, data: NDArray[np.uint8], doubts: NDArray[np.int64], state: NDArray[np.int64]) -> None:
         with np.errstate(over="ignore"):  # see _Document.skip
             while True:
-                kind.scan(document, stop, places, ids, words, doubts, state)
+                state[scanning.DOUBTS] = 0
+                kind.scan(data, stop, places, ids, words, doubts, state)
                 try:
-                    document.resolve(doubts[: state[scanning.DOUBTS]], words)
+                    _resolve(data, doubts[: state[scanning.DOUBTS]], words)
                 except _NotUnderstood:
                     state[scanning.STATUS] = scanning.FAILED
                 if state[scanning.STATUS] != scanning.FULL:
                     break
-                state[scanning.DOUBTS] = 0
-        if state[scanning.STATUS] == scanning.CLOSED:
-            ended = min(ended, int(state[scanning.POSITION]))
-        document.release(start, stop)
-        return state
 
-    def guess(block: int, _: int) -> NDArray[np.int64] | None:
+    def guess(block: int, _: int) -> _Part | None:
         return scan(block, cuts[block]) if cuts[block] <= ended else None
 
     guesses = parallel.run(guess, [(block, block + 1) for block in range(len(rows) - 1)], document.threads)
@@ -562,14 +666,41 @@ def _scan_list(document: _Document, begin: int, kind: _Format) -> tuple[_Table, 
     for block, guessed in enumerate(guesses):
         if place >= cuts[block + 1]:
             continue
-        state = guessed if guessed is not None and place == cuts[block] else scan(block, place)
-        if state[scanning.STATUS] == scanning.FAILED:
+        part = guessed if guessed is not None and place == cuts[block] else scan(block, place)
+        if part.state[scanning.STATUS] == scanning.FAILED:
             break
-        parts.append(state)
-        place = int(state[scanning.POSITION])
-        if state[scanning.STATUS] == scanning.CLOSED:
+        parts.append(part)
+        place = int(part.state[scanning.POSITION])
+        if part.state[scanning.STATUS] == scanning.CLOSED:
             return _Table(document, kind.fields, rows[-1], ids, words, parts), place
     raise _NotUnderstood
+
+
+def _detach(
+    fields: _Fields,
+    places: NDArray[np.int64],
+    ids: NDArray[np.uint64],
+    words: NDArray[np.uint64],
+    state: NDArray[np.int64],
+    first: int,
+    base: int,
+    data: NDArray[np.uint8],
+    kept: list[NDArray[np.uint8]],
+) -> None:
+    """Make the rows from `first` on independent of a window: copy its strings, count positions from the file's begin."""
+    row = int(state[scanning.ROW])
+    for f, (kind, width, place) in enumerate(places.tolist()):
+        if kind == scanning.SPAN and state[scanning.EVER] >> f & 1:
+            spans = words[place + width * first : place + width * row].view(np.int64)
+            np.add(spans, base, out=spans, where=spans >= 0)
+        elif kind == scanning.ID and state[scanning.STRINGS] >> f & 1:
+            if state[scanning.INTEGERS] >> f & 1:  # which no column may have besides
+                raise _NotUnderstood
+            column = ids[place + first : place + row]
+            size = int((column[column != scanning.ALL] & np.uint64((1 << scanning.LENGTH_BITS) - 1)).sum())
+            offset = sum(part.size for part in kept)
+            kept.append(np.empty(size, np.uint8))
+            texts.keep(data, column, kept[-1], offset)
 
 
 def _empty(document: _Document, fields: _Fields) -> _Table:
@@ -586,12 +717,46 @@ def _scan_array(document: _Document, place: int, fields: _Fields) -> tuple[_Tabl
     return _scan_list(document, place, _Format(fields))
 
 
-def scan_results(data: Buffer, threads: int | None, *, lines: bool = False) -> ResultColumns | None:
-    """Scan COCO results: a JSON list of objects, or one object a line.
+def _scan_object(
+    document: _Document, place: int, lists: Mapping[str, _Fields]
+) -> tuple[dict[str, _Table], set[str], int]:
+    """Scan the object at a position: the tables of its lists, the names of its other members, the position after it."""
+    tables: dict[str, _Table] = {}
+    others: set[str] = set()
+    separator = b"{"
+    while document.begins(place, separator):
+        place = document.after_blanks(place + 1)
+        if separator == b"{" and document.begins(place, b"}"):
+            break
+        separator = b","
+        begin = place
+        if not document.begins(place, b'"'):
+            raise _NotUnderstood
+        place = document.skip(place)
+        name = _text(document.slice(begin + 1, place - 1))
+        place = document.after_blanks(place)
+        if not document.begins(place, b":"):
+            raise _NotUnderstood
+        place = document.after_blanks(place + 1)
+        if name not in lists:
+            place = document.skip(place)
+            others.add(name)
+        elif name in tables:
+            raise _NotUnderstood
+        else:
+            tables[name], place = _scan_array(document, place, lists[name])
+        place = document.after_blanks(place)
+    if not document.begins(place, b"}"):
+        raise _NotUnderstood
+    return tables, others, place + 1
+
+
+def scan_results(data: Buffer | File, threads: int | None, *, lines: bool = False) -> ResultColumns | None:
+    """Scan COCO results: a JSON list of objects, an object with that list as `annotations` or `predictions`, or JSON Lines.
 
     Parameters
     ----------
-    data : bytes or mmap or memoryview
+    data : bytes or memoryview or File
         The document.
     threads : int or None
         How many threads work on it, None for one per processor. The outcome does not depend on it.
@@ -603,7 +768,8 @@ def scan_results(data: Buffer, threads: int | None, *, lines: bool = False) -> R
     ResultColumns or None
         The columns; None where the document is not understood, so that a library parser has to decide. What is
         understood is valid JSON, with a plain record in every place: each field at most once, ids integers of 64 bits or
-        strings throughout, a score, and a box of four numbers or a segmentation or keypoints.
+        strings throughout, a score, and a box of four numbers or a segmentation or keypoints. An object has one such
+        list, and where it has images or categories too, as ground truth has, the list is not empty.
     """
     try:
         document = _Document(data, threads)
@@ -612,6 +778,13 @@ def scan_results(data: Buffer, threads: int | None, *, lines: bool = False) -> R
             table, place = _scan_list(document, place, _Format(_RESULT, lines=True))
         elif lines:
             table = _empty(document, _RESULT)
+        elif document.begins(place, b"{"):
+            tables, others, place = _scan_object(document, place, dict.fromkeys(RESULT_LISTS, _RESULT))
+            if len(tables) != 1:
+                return None
+            (table,) = tables.values()
+            if not table.rows and others & GROUND_TRUTH_ONLY:
+                return None
         else:
             table, place = _scan_array(document, place, _RESULT)
         if document.after_blanks(place) < document.size:
@@ -632,12 +805,12 @@ def scan_results(data: Buffer, threads: int | None, *, lines: bool = False) -> R
         return None
 
 
-def scan_ground_truth(data: Buffer, threads: int | None) -> GroundTruthColumns | None:
+def scan_ground_truth(data: Buffer | File, threads: int | None) -> GroundTruthColumns | None:
     """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`.
 
     Parameters
     ----------
-    data : bytes or mmap or memoryview
+    data : bytes or memoryview or File
         The document.
     threads : int or None
         How many threads work on it, None for one per processor. The outcome does not depend on it.
@@ -651,33 +824,8 @@ def scan_ground_truth(data: Buffer, threads: int | None) -> GroundTruthColumns |
     """
     try:
         document = _Document(data, threads)
-        tables: dict[str, _Table] = {}
-        place = document.after_blanks(0)
-        separator = b"{"
-        while document.begins(place, separator):
-            place = document.after_blanks(place + 1)
-            if separator == b"{" and document.begins(place, b"}"):
-                break
-            separator = b","
-            begin = place
-            if not document.begins(place, b'"'):
-                return None
-            place = document.skip(place)
-            name = document.text(begin + 1, place - 1)
-            place = document.after_blanks(place)
-            if not document.begins(place, b":"):
-                return None
-            place = document.after_blanks(place + 1)
-            if name not in _LISTS:
-                place = document.skip(place)
-            elif name in tables:
-                return None
-            else:
-                tables[name], place = _scan_array(document, place, _LISTS[name])
-            place = document.after_blanks(place)
-        if not document.begins(place, b"}") or document.after_blanks(place + 1) < document.size:
-            return None
-        if len(tables) < len(_LISTS):
+        tables, _, place = _scan_object(document, document.after_blanks(0), _LISTS)
+        if document.after_blanks(place) < document.size or len(tables) < len(_LISTS):
             return None
         return _ground_truth(tables["images"], tables["annotations"], tables["categories"])
     except _NotUnderstood:
@@ -712,23 +860,23 @@ _QRELS_LINES = _Format(_QRELS, tokens=readonly([0, -1, 1, 2], np.int64))
 
 
 def _scan_tokens(
-    data: Buffer, threads: int | None, kind: _Format
+    data: Buffer | File, threads: int | None, kind: _Format
 ) -> tuple[_Document, _Table, NDArray[np.int32], list[bytes]]:
     """Scan lines, and number the queries."""
-    document = _Document(data, threads, b"\n")
+    document = _Document(data.read() if isinstance(data, File) else data, threads, b"\n")  # its ids stay where they are
     table, _ = _scan_list(document, 0, kind)
-    codes, places = _distinct(document, table.columns["query"][:, 0])
-    return document, table, codes, [document.slice(begin, end) for begin, end in places]
+    codes, queries = _distinct(document.memory, table.columns["query"][:, 0])
+    return document, table, codes, queries
 
 
-def scan_run(data: Buffer, threads: int | None = None) -> RunColumns | None:
+def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | None:
     """Scan a TREC run: lines of query, a field that is passed, document, rank (passed), score, tag (passed).
 
     As in trec_eval, empty lines and those that begin with ``#`` are passed, and so is what follows the tag.
 
     Parameters
     ----------
-    data : bytes or mmap or memoryview
+    data : bytes or memoryview or File
         The document.
     threads : int or None
         How many threads work on it, None for one per processor. The outcome does not depend on it.
@@ -745,17 +893,17 @@ def scan_run(data: Buffer, threads: int | None = None) -> RunColumns | None:
         return None
     score = table.numbers("score")
     assert score is not None
-    return RunColumns(query, queries, table.columns["document"][:, 0], score, document.bytes)
+    return RunColumns(query, queries, table.columns["document"][:, 0], score, document.memory)
 
 
-def scan_qrels(data: Buffer, threads: int | None = None) -> QrelsColumns | None:
+def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns | None:
     """Scan TREC relevance judgements: lines of query, a field that is passed, document, grade.
 
     Empty lines and those that begin with ``#`` are passed.
 
     Parameters
     ----------
-    data : bytes or mmap or memoryview
+    data : bytes or memoryview or File
         The document.
     threads : int or None
         How many threads work on it, None for one per processor. The outcome does not depend on it.
@@ -771,4 +919,4 @@ def scan_qrels(data: Buffer, threads: int | None = None) -> QrelsColumns | None:
     except _NotUnderstood:
         return None
     relevance = table.columns["relevance"][:, 0].view(np.int64)
-    return QrelsColumns(query, queries, table.columns["document"][:, 0], relevance, document.bytes)
+    return QrelsColumns(query, queries, table.columns["document"][:, 0], relevance, document.memory)

@@ -180,27 +180,6 @@ def _file_names(names: Sequence[str]) -> list[str]:
 # --------------------------------------------------------------------------------------------------------- fingerprints
 
 
-def _content(path: str) -> str:
-    """Return the hash of a file, or of the names and contents of VOC's result files in a folder."""
-    try:
-        whole = hashlib.sha256()
-        if not os.path.isdir(path):
-            with open(path, "rb") as file:
-                while data := file.read(1 << 20):
-                    whole.update(data)
-            return whole.hexdigest()
-        for file_name in sorted(os.listdir(path)):
-            if file_name.endswith(".txt"):
-                data = Path(path, file_name).read_bytes()
-                whole.update(f"{file_name}\0{len(data)}\0".encode("utf-8", "surrogateescape"))
-                whole.update(data)
-        return whole.hexdigest()
-    except FileNotFoundError:
-        raise InputError("no such file", source=path, remedy="check the path, on the machine that reads it") from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", source=path) from None
-
-
 def _fingerprint(ground_truth: GroundTruth) -> str:
     """Return a hash of all that scoring reads of it."""
     whole = hashlib.sha256()
@@ -419,14 +398,17 @@ def _score(
 ) -> tuple[str, dict[str, Any] | None]:
     """Return the key of a file (where the fingerprint of the ground truth is given), and its document unless it is known."""
     identity, key = {}, ""
-    if truth is not None:
-        content = _content(path)
-        key = options.key(truth, content)
-        if key in known:
-            return key, None
-        identity = {"key": key, "content": f"sha256:{content}"}
-    # Not held here, so that `match` can let the detections go before it ranks.
-    tally = match(ground_truth, files.read_detections(path, ground_truth, options.unknown_images), options.protocol)
+    source = files.held(path)
+    with files.Unchanged(source):
+        if truth is not None:
+            content = files.fingerprint(source)
+            key = options.key(truth, content)
+            if key in known:
+                return key, None
+            identity = {"key": key, "content": f"sha256:{content}"}
+        read = [files.read_detections(source, ground_truth, options.unknown_images)]
+    # Popped, so that `match` can let the detections go before it ranks.
+    tally = match(ground_truth, read.pop(), options.protocol)
     result = DetectionResult(tally)
     document = {**identity, **result.to_dict()}
     if options.replicates:
@@ -745,8 +727,10 @@ class _Shard:
 
 def _match_shard(ground_truth: GroundTruth, path: str, protocol: Protocol, unknown_images: Unknown) -> _Shard:
     """Return the tally of the images that a shard has detections on."""
-    content = _content(path)
-    detections = files.read_detections(path, ground_truth, unknown_images)
+    source = files.held(path)
+    with files.Unchanged(source):
+        content = files.fingerprint(source)
+        detections = files.read_detections(source, ground_truth, unknown_images)
     images = detections.images.values
     tally = match(ground_truth, detections, protocol, image_ids=images)
     notices = {

@@ -61,7 +61,11 @@ def _add_eval(commands: Any) -> None:
     )
     parser.set_defaults(run=_eval)
     add_ground_truth(parser)
-    parser.add_argument("detections", metavar="DETECTIONS", help="COCO result JSON, or VOC's comp4_det_*_{class}.txt")
+    parser.add_argument(
+        "detections",
+        metavar="DETECTIONS",
+        help="COCO result JSON, or VOC's comp4_det_*_{class}.txt; - is standard input",
+    )
     parser.add_argument(
         "--sharded", action="store_true", help="DETECTIONS is a folder or pattern of files with some of the images each"
     )
@@ -78,8 +82,9 @@ def _eval(options: argparse.Namespace) -> None:
         raise OptionError("--scheduler goes with --sharded")
     with stages(options) as stage, _executor(options) as executor:
         stage("reading the ground truth")
-        from detmap.formats.files import read_detections, read_ground_truth
+        from detmap.formats.files import once, read_detections, read_ground_truth
 
+        once([options.ground_truth, options.image_set, options.detections])
         ground_truth = read_ground_truth(options.ground_truth, options.image_set)
         if options.sharded:
             from detmap.batch import evaluate_shards
@@ -168,10 +173,14 @@ def _batch(options: argparse.Namespace) -> int:
     if options.resume and not options.out:
         raise OptionError("--resume goes with --out DIR")
     from detmap import batch
-    from detmap.formats.files import read_ground_truth
+    from detmap.formats.files import once, read_ground_truth
     from detmap.results import printable
 
     entries = batch.find(options.predictions)
+    paths = [entry.path for entry in entries]
+    once([options.ground_truth, options.image_set, *paths])
+    if options.scheduler and "-" in paths:
+        raise OptionError("standard input (-) is not there for the workers of --scheduler: write it to a file")
     ground_truth = read_ground_truth(options.ground_truth, options.image_set)
     _warn_of_compiling(options)
     known = batch.metric_names(ground_truth, protocol)
@@ -234,10 +243,11 @@ def _compare(options: argparse.Namespace) -> None:
     protocol = protocol_of(options)
     from detmap import match
     from detmap.batch import find
-    from detmap.formats.files import read_detections, read_ground_truth
+    from detmap.formats.files import once, read_detections, read_ground_truth
     from detmap.statistics import compare
 
     entries = find(options.predictions)
+    once([options.ground_truth, options.image_set, *(entry.path for entry in entries)])
     ground_truth = read_ground_truth(options.ground_truth, options.image_set)
     _warn_of_compiling(options)
     tallies = {}

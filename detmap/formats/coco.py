@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError
+from detmap.formats._open import Held
 from detmap.formats._scan import GROUND_TRUTH_ONLY, RESULT_LISTS, Strings, scan_ground_truth, scan_results
 from detmap.formats._source import Buffer, Opened, Source
 from detmap.tables import Detections, GroundTruth, Ids, coded, complete, index_ids
@@ -154,12 +155,23 @@ def read_coco_results(
     else:
         with Opened(source, "detections") as opened:
             name = opened.name
-            lines = name.removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+            lines = name.removesuffix(".gz").endswith((".jsonl", ".ndjson")) or _streams_lines(source)
             columns = _scanned_results(opened, lines) or _result_columns(
                 _parsed_results(opened.whole(), name, lines), name
             )
     detections = Detections.from_arrays(**columns, source=name)
     return detections if ground_truth is None else detections.on_images_of(ground_truth, unknown_images)
+
+
+def _streams_lines(source: Any) -> bool:
+    """Return whether a stream, whose name says nothing, holds a record a line: whether its first line is a record."""
+    if not isinstance(source, Held) or not _OBJECT.match(source):
+        return False
+    try:
+        first = msgspec.json.decode(source.lstrip().partition(b"\n")[0])
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return False
+    return isinstance(first, dict) and "image_id" in first
 
 
 def _scanned_results(opened: Opened, lines: bool) -> dict[str, Any] | None:

@@ -56,7 +56,10 @@ def encoded(value):
 
 
 def same(one, other):
-    return one.boxes.tobytes() == other.boxes.tobytes() and one.images.values[one.images.codes].tolist() == other.images.values[other.images.codes].tolist()
+    return (
+        one.boxes.tobytes() == other.boxes.tobytes()
+        and one.images.values[one.images.codes].tolist() == other.images.values[other.images.codes].tolist()
+    )
 
 
 def write(path, data):
@@ -226,7 +229,7 @@ thread.join()
 def test_truncations_at_random_moments_of_a_batch(tmp_path):
     """Each row is right for one of the two contents, or an error; the other file's row is always right."""
     write(tmp_path / "gt.json", encoded(TRUTH))
-    for name, x in (("one", 10.0), ("two", 10.5)):
+    for name, x in (("one", 10.0), ("two", 11.0)):
         write(tmp_path / name, large(x))
     for name in ("a.json", "b.json"):
         write(tmp_path / name, large())
@@ -305,8 +308,8 @@ def test_standard_input(tmp_path, capsys, monkeypatch):
         standard_input(monkeypatch, data)
         assert main([*arguments, "--format", "csv", "--quiet"]) == 0
         assert "error" not in capsys.readouterr().err
-    with dt.open("rb") as file, monkeypatch.context() as patch:  # detmap eval gt.json - < dt.json
-        patch.setattr(sys, "stdin", io.TextIOWrapper(file))
+    with dt.open() as file, monkeypatch.context() as patch:  # detmap batch gt.json - < dt.json
+        patch.setattr(sys, "stdin", file)
         assert main(["batch", str(gt), "-", "--out", str(tmp_path / "out"), "--quiet"]) == 0
     assert '"AP": 1.0' in next((tmp_path / "out" / "results").glob("*.json")).read_text()
 

@@ -104,16 +104,16 @@ class File:
         self._before = self._settled()
         self.size = self._before[0]
 
-    def _stamp(self) -> tuple[int, int, int]:
-        """What differs after a change: size, and the times of the last changes in nanoseconds."""
+    def _stamp(self) -> tuple[int, ...]:
+        """What differs after a change: size, the times of the last changes in nanoseconds, and how many names there are."""
         found = os.fstat(self._raw.fileno())
-        return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_nlink
 
-    def _settled(self) -> tuple[int, int, int]:
+    def _settled(self) -> tuple[int, ...]:
         """Return the stamp once it is so old that every later change makes another one."""
         for _ in range(5):
             stamp = self._stamp()
-            rest = _TICK - abs(time.time_ns() - max(stamp[1:]))
+            rest = _TICK - abs(time.time_ns() - max(stamp[1:3]))
             if rest <= 0:
                 return stamp
             time.sleep(rest / 1e9)
@@ -127,7 +127,9 @@ class File:
         InputError
             Where it has.
         """
-        if self._stamp() != self._before:
+        before, now = self._before, self._stamp()
+        # Another file in its place takes a name from this one, which is a change (ctime), but none of the content.
+        if now != before and (now[:2] != before[:2] or now[3] == before[3]):
             raise changed(self.name)
 
     def read_into(self, out: Any, place: int) -> None:
@@ -152,6 +154,16 @@ class File:
                 view, place = view[count:], place + count
         except OSError as error:
             raise unreadable(self.name, error) from None
+
+    def begins(self, text: bytes) -> bool:
+        """Return whether the file begins with a few bytes; an error closes it."""
+        start = bytearray(min(len(text), self.size))
+        try:
+            self.read_into(start, 0)
+        except InputError:
+            self._raw.close()
+            raise
+        return start == text
 
     def read(self) -> memoryview:
         """Return all bytes."""

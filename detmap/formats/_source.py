@@ -91,9 +91,7 @@ def _opened(source: Source, name: str) -> tuple[Buffer | File, str]:
         data = open_path(source)
         name = data.name
         if isinstance(data, File):
-            start = bytearray(min(2, data.size))
-            data.read_into(start, 0)
-            if start != _GZIP:
+            if not data.begins(_GZIP):
                 return data, name
             with data as file:
                 return inflate(file.read(), name), name

@@ -855,6 +855,23 @@ def test_guesses_are_right_where_records_are_alike(monkeypatch: pytest.MonkeyPat
         assert check_results(document(*[hostile] * 40), threads=2) is not None
 
 
+def test_more_records_than_the_first_block_lets_expect(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = [RESULT.replace(b"}", b', "x": "%s"}' % (b"y" * 400))] * 10
+    data = document(*long, *[RESULT] * 200)
+    whole = check_results(data)
+    exact = []
+    make = _scan._List.__init__
+    monkeypatch.setattr(
+        _scan._List,
+        "__init__",
+        lambda self, *rest, exact_=exact, **more: (exact_.append(more["exact"]), make(self, *rest, **more))[1],
+    )
+    monkeypatch.setattr(_scan, "BLOCK", 1000)
+    for threads in (1, 2, 4):
+        assert same(check_results(data, threads=threads), whole)
+    assert exact == [False, True] * 6
+
+
 HOSTILE_PIECES = (b"{", b'{"image_id":', b'[{"x":[', b"[", b'"', b"\n", b"#", b"a 0 b 0 1 c", b"\n{")
 
 

@@ -10,7 +10,6 @@ is.
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import math
 import os
@@ -27,8 +26,8 @@ from detmap.formats._open import File
 from detmap.kernels import readonly, scanning, texts
 
 # Bytes that a thread scans at a time, and those of a file that it has in memory. The outcome depends on neither.
-BLOCK = 1 << 22
-WINDOW = 1 << 20
+BLOCK = 1 << 21
+WINDOW = 1 << 23
 # So many bytes of a window lie behind the place where the last record begins that is scanned in it. If that is longer, the
 # window is made larger, by this factor, up to a limit; what is longer still is left to the library parser.
 MARGIN = 1 << 16
@@ -193,7 +192,7 @@ def _powers() -> NDArray[np.uint64]:
 
 
 class _Document:
-    """A document's bytes, a window at a time, and how many marks lie where.
+    """A document's bytes, a window at a time.
 
     A mark is a byte that every record has: JSON's opening brace, or the line feed of lines that need not be UTF-8.
     """
@@ -211,8 +210,6 @@ class _Document:
         self._own = threading.local()
         self.mark = ord(mark)
         self.threads = threads
-        bounds = [(begin, min(begin + BLOCK, self.size)) for begin in range(0, self.size, BLOCK)]
-        self.marks = [0, *itertools.accumulate(parallel.run(self._survey, bounds, threads))]
 
     def window(self, begin: int, end: int) -> tuple[int, NDArray[np.uint8]]:
         """Return bytes, at least eight, and the position of the first: all, or those of a file from `begin` to `end`.
@@ -225,37 +222,27 @@ class _Document:
         begin = min(begin, self.size - 8)
         own: NDArray[np.uint8] | None = getattr(self._own, "window", None)
         if own is None or own.size < end - begin:
-            own = self._own.window = np.empty(max(end - begin, WINDOW + MARGIN), np.uint8)
+            own = self._own.window = np.empty(max(end - begin, BLOCK + 2 * MARGIN), np.uint8)
         self.file.read_into(own[: end - begin], begin)
         return begin, readonly(own[: end - begin], np.uint8)
 
-    def _survey(self, begin: int, end: int) -> int:
-        """Count the marks of a block, and make sure that JSON is UTF-8."""
-        step = end - begin if self.file is None else WINDOW
-        return sum(self._survey_window(place, min(place + step, end)) for place in range(begin, end, step))
-
-    def _survey_window(self, begin: int, end: int) -> int:
-        base, data = self.window(begin, end + 3)
-        begin, end = begin - base, end - base
-        end += _continued(data, end)  # a character that the edge cuts belongs to the window that it begins in
+    def survey(self, data: NDArray[np.uint8], begin: int, end: int) -> tuple[int, bool]:
+        """Count the marks of some bytes of a window, and say whether all bytes are ASCII."""
         count, joined = scanning.survey(data, begin, end, self.mark)
-        if joined >= 128 and self.mark == ord("{"):
+        return int(count), joined < 128
+
+    def check(self, data: NDArray[np.uint8], begin: int, end: int) -> None:
+        """Make sure that whole values of JSON, some bytes of a window, are UTF-8; lines need not be."""
+        if self.mark == ord("{"):
             try:
-                str(data[begin + (_continued(data, begin) if base + begin else 0) : end].data, "utf-8")
+                str(data[begin:end].data, "utf-8")
             except UnicodeDecodeError:
                 raise _NotUnderstood from None
-        return int(count)
 
     def slice(self, begin: int, end: int) -> bytes:
         """Copy some bytes."""
         base, data = self.window(begin, min(end, self.size))
         return data[begin - base : max(end - base, 0)].tobytes()
-
-    def marks_before(self, place: int) -> int:
-        """Count the marks ahead of a position."""
-        block = place // BLOCK
-        base, data = self.window(block * BLOCK, place)
-        return self.marks[block] + int(scanning.survey(data, block * BLOCK - base, place - base, self.mark)[0])
 
     def find(self, pattern: re.Pattern[bytes], begin: int, end: int) -> int:
         """Return where a pattern, of a few bytes, is found first that lies between two positions; -1 where it is not."""
@@ -299,13 +286,8 @@ class _Document:
             size *= GROWTH  # the window may have cut the value
         if end < 0:
             raise _NotUnderstood
+        self.check(data, place - base, end)
         return base + end
-
-
-def _continued(data: NDArray[np.uint8], place: int) -> int:
-    """How many of the bytes from `place` on continue a character; at most three can."""
-    following = data[place : place + 3] & 0xC0 == 0x80
-    return int(np.argmin(following)) if not following.all() else len(following)
 
 
 def _text(raw: bytes) -> str:
@@ -562,15 +544,6 @@ class _Format(NamedTuple):
             cuts.append(found + feed)
         return cuts
 
-    def rows(self, document: _Document, cuts: list[int]) -> list[int]:
-        """Return the first row of each block: no block has more records than marks, or than fit."""
-        marks = [document.marks_before(cut) for cut in cuts]
-        marks[-1] += 1  # the last line may have no line feed
-        rows = [0]
-        for k, (begin, end) in enumerate(itertools.pairwise(cuts)):
-            rows.append(rows[-1] + min(marks[k + 1] - marks[k], (end - begin) // self.fields.least + 1))
-        return rows
-
     def scan(
         self,
         data: NDArray[np.uint8],
@@ -590,90 +563,219 @@ class _Format(NamedTuple):
             scanning.scan_lines(data, stop, tokens, more, places, _powers(), ids, words, doubts, state)
 
 
-def _scan_list(document: _Document, begin: int, kind: _Format) -> tuple[_Table, int]:
-    """Scan the records from `begin` on: their table, and the position after the list.
+class _TooFewRows(Exception):
+    """There is no room for the rows of a block: those of all blocks have to be counted first."""
+
+
+class _Window(NamedTuple):
+    """Bytes in memory.
+
+    Attributes
+    ----------
+    base : int
+        The position of the first byte in the document.
+    data : (n,) uint8
+        The bytes.
+    stop : int
+        The position before which records begin that are scanned here.
+    last : bool
+        Whether nothing follows in the document.
+    """
+
+    base: int
+    data: NDArray[np.uint8]
+    stop: int
+    last: bool
+
+
+class _List:
+    """The scan of a list of records, block by block.
 
     Every block is scanned as if its first record began where that was guessed. It did if the block before ends there; else
-    the block is scanned anew from where that ends.
-    """
-    cuts = [begin, *kind.cuts(document, begin), document.size]
-    rows = kind.rows(document, cuts)
-    places, *sizes = kind.fields.places(rows[-1])
-    ids, words = (np.empty(size, np.uint64) for size in sizes)
-    ended = document.size
+    the block is scanned anew from where that ends. A block's rows follow those of the block before as soon as the marks of
+    that are counted.
 
-    def scan(block: int, start: int) -> _Part:
-        nonlocal ended
-        stop = cuts[block + 1]
+    Parameters
+    ----------
+    document : _Document
+        What is scanned.
+    begin : int
+        Where the first record begins.
+    kind : _Format
+        How records follow each other.
+    exact : bool
+        Whether to count the marks of all blocks before any is scanned. Else those of the first one say how many rows to
+        expect, so that a file is read once.
+    """
+
+    def __init__(self, document: _Document, begin: int, kind: _Format, exact: bool) -> None:
+        self.document, self.kind = document, kind
+        self.cuts = [begin, *kind.cuts(document, begin), document.size]
+        self.blocks = [(block, block + 1) for block in range(len(self.cuts) - 1)]
+        self.ended = document.size
+        self.rows = [0]  # the first row of each block whose marks are counted, and of the one after these
+        self.counted: dict[int, int] = {}  # of blocks that wait for others
+        self.turn = threading.Condition()
+        self.take_room(0)
+        if exact:
+            counts = parallel.run(
+                lambda block, _: self.most_rows(block, self.marks(block)), self.blocks, document.threads
+            )
+            self.take_room(sum(counts))
+            for block, count in enumerate(counts):
+                self.publish(block, count)
+
+    def take_room(self, rows: int) -> None:
+        """Make room for so many rows. What is never written to takes no memory."""
+        self.capacity = rows
+        self.places, *sizes = self.kind.fields.places(rows)
+        self.ids, self.words = (np.empty(size, np.uint64) for size in sizes)
+
+    def most_rows(self, block: int, marks: int) -> int:
+        """Return how many records a block can have: no more than marks, or than fit. The last line may have no mark."""
+        return min(marks, (self.cuts[block + 1] - self.cuts[block]) // self.kind.fields.least) + 1
+
+    def marks(self, block: int, begin: int | None = None) -> int:
+        """Count the marks of a block, or those from a position on."""
+        count, stop = 0, self.cuts[block + 1]
+        for place in range(self.cuts[block] if begin is None else begin, stop, WINDOW):
+            base, data = self.document.window(place, min(place + WINDOW, stop))
+            count += self.document.survey(data, place - base, min(place + WINDOW, stop) - base)[0]
+        return count
+
+    def publish(self, block: int, count: int) -> None:
+        """Say how many rows a block takes."""
+        with self.turn:
+            if block == 0 and not self.capacity:
+                whole, part = self.document.size - self.cuts[0], self.cuts[1] - self.cuts[0]
+                expected = count if part == whole else int(1.1 * count * whole / part) + 16
+                self.take_room(min(expected, whole // self.kind.fields.least + len(self.blocks)))
+            self.counted[block] = count
+            while len(self.rows) - 1 in self.counted:
+                self.rows.append(self.rows[-1] + self.counted.pop(len(self.rows) - 1))
+            self.turn.notify_all()
+
+    def has_room(self, block: int) -> bool:
+        """Return whether there are rows for a block, once those of all before it are counted."""
+        with self.turn:
+            self.turn.wait_for(lambda: len(self.rows) > block + 1)
+        return self.rows[block] < self.rows[block + 1] <= self.capacity
+
+    def guess(self, block: int, _: int) -> _Part | None:
+        """Scan a block from where its first record was guessed; None where there is no room, or no need."""
+        window, plain = None, False
+        if len(self.rows) <= len(self.blocks):
+            count = 0
+            try:
+                if self.cuts[block] <= self.ended:
+                    window = self.window(self.cuts[block], self.cuts[block + 1], MARGIN)
+                    marks, plain = self.document.survey(
+                        window.data, self.cuts[block] - window.base, window.stop - window.base
+                    )
+                    if window.stop < self.cuts[block + 1]:
+                        marks += self.marks(block, window.stop)
+                        window = None  # others were read since
+                    count = self.most_rows(block, marks)
+            finally:  # others wait for it
+                self.publish(block, count)
+        if self.cuts[block] > self.ended or not self.has_room(block):
+            return None
+        return self.scan(block, self.cuts[block], window, plain)
+
+    def window(self, start: int, stop: int, margin: int) -> _Window:
+        """Read a window of a block, with a margin for the last record."""
+        base, data = self.document.window(start, min(start + max(WINDOW, GROWTH * margin), stop) + margin)
+        last = base + data.size == self.document.size
+        return _Window(base, data, stop if last else min(stop, base + data.size - margin), last)
+
+    def scan(self, block: int, start: int, window: _Window | None = None, plain: bool = False) -> _Part:
+        """Scan the records from `start` on; a window that is there already may be known to be `plain` (ASCII)."""
+        stop, fields, margin = self.cuts[block + 1], self.kind.fields, MARGIN
         state = np.zeros(scanning.STATE_SIZE, np.int64)
-        state[scanning.FIRST] = state[scanning.ROW] = rows[block]
-        state[scanning.LIMIT] = rows[block + 1]
-        state[scanning.ALWAYS] = -1
-        doubts = np.empty((DOUBTS, 3), np.int64)
+        state[scanning.FIRST] = state[scanning.ROW] = self.rows[block]
+        state[scanning.LIMIT], state[scanning.ALWAYS] = self.rows[block + 1], -1
         kept: list[NDArray[np.uint8]] = []
-        margin = MARGIN
         while True:
-            base, data = document.window(start, start + max(WINDOW, GROWTH * margin) + margin)
-            last = base + data.size == document.size
+            if window is None:
+                window = self.window(start, stop, margin)
+                plain = self.document.survey(window.data, start - window.base, window.stop - window.base)[1]
             before = state.copy()
-            state[scanning.POSITION] = start - base
-            scan_window((stop if last else min(stop, base + data.size - margin)) - base, data, doubts, state)
-            # Where the window cuts a record, that is not understood, or was taken for the last line.
-            if not last and state[scanning.STATUS] in (scanning.FAILED, *([scanning.CLOSED] if kind.lines else [])):
-                if GROWTH * margin <= MOST_MARGIN:
-                    margin *= GROWTH
-                    state = before
-                    continue
-                state[scanning.STATUS] = scanning.FAILED
-            if state[scanning.STATUS] == scanning.FAILED:
-                break
-            if document.file is not None:
-                try:
-                    _detach(kind.fields, places, ids, words, state, int(before[scanning.ROW]), base, data, kept)
-                except _NotUnderstood:
+            try:
+                state[scanning.POSITION] = start - window.base
+                self.scan_window(window, state)
+                self.check(window, start - window.base, int(state[scanning.POSITION]), plain)
+                if self.document.file is not None:
+                    _detach(fields, self.places, self.ids, self.words, state, int(before[scanning.ROW]), window, kept)
+            except _NotUnderstood:
+                if window.last or GROWTH * margin > MOST_MARGIN:
                     state[scanning.STATUS] = scanning.FAILED
                     break
-            state[scanning.POSITION] += base
+                state, window = before, None  # it may have cut a record
+                margin *= GROWTH
+                continue
+            state[scanning.POSITION] += window.base
             start = int(state[scanning.POSITION])
             if state[scanning.STATUS] == scanning.CLOSED or start >= stop:
                 break
-            if start == base + data.size:  # there may be white space ahead of the next record
-                start = document.after_blanks(start)
+            if start == window.base + window.data.size:  # there may be white space ahead of the next record
+                start = self.document.after_blanks(start)
+            window = None
         if state[scanning.STATUS] == scanning.CLOSED:
-            ended = min(ended, start)
+            self.ended = min(self.ended, start)
         elif state[scanning.STATUS] == scanning.FAILED and block == 0:
-            ended = begin  # as all is in vain
+            self.ended = 0  # as all is in vain
         return _Part(state, kept)
 
-    def scan_window(stop: int, data: NDArray[np.uint8], doubts: NDArray[np.int64], state: NDArray[np.int64]) -> None:
+    def scan_window(self, window: _Window, state: NDArray[np.int64]) -> None:
+        """Scan the records of a window."""
+        doubts = np.empty((DOUBTS, 3), np.int64)
         with np.errstate(over="ignore"):  # see _Document.skip
             while True:
                 state[scanning.DOUBTS] = 0
-                kind.scan(data, stop, places, ids, words, doubts, state)
-                try:
-                    _resolve(data, doubts[: state[scanning.DOUBTS]], words)
-                except _NotUnderstood:
-                    state[scanning.STATUS] = scanning.FAILED
+                stop = window.stop - window.base
+                self.kind.scan(window.data, stop, self.places, self.ids, self.words, doubts, state)
+                _resolve(window.data, doubts[: state[scanning.DOUBTS]], self.words)
                 if state[scanning.STATUS] != scanning.FULL:
                     break
+        if state[scanning.STATUS] == scanning.FAILED:
+            raise _NotUnderstood
+        if state[scanning.STATUS] == scanning.CLOSED and self.kind.lines and not window.last:
+            raise _NotUnderstood  # a record was taken for the last line
 
-    def guess(block: int, _: int) -> _Part | None:
-        return scan(block, cuts[block]) if cuts[block] <= ended else None
+    def check(self, window: _Window, begin: int, end: int, plain: bool) -> None:
+        """Make sure that the records that were scanned of a window are UTF-8."""
+        stop, end = window.stop - window.base, min(end, window.data.size)
+        if not (plain and self.document.survey(window.data, stop, max(stop, end))[1]):
+            self.document.check(window.data, begin, end)
 
-    guesses = parallel.run(guess, [(block, block + 1) for block in range(len(rows) - 1)], document.threads)
-    parts = []
-    place = begin
-    for block, guessed in enumerate(guesses):
-        if place >= cuts[block + 1]:
-            continue
-        part = guessed if guessed is not None and place == cuts[block] else scan(block, place)
-        if part.state[scanning.STATUS] == scanning.FAILED:
-            break
-        parts.append(part)
-        place = int(part.state[scanning.POSITION])
-        if part.state[scanning.STATUS] == scanning.CLOSED:
-            return _Table(document, kind.fields, rows[-1], ids, words, parts), place
-    raise _NotUnderstood
+    def table(self) -> tuple[_Table, int]:
+        """Scan all blocks: the table, and the position after the list."""
+        guesses = parallel.run(self.guess, self.blocks, self.document.threads)
+        parts = []
+        place = self.cuts[0]
+        for block, part in enumerate(guesses):
+            if place >= self.cuts[block + 1]:
+                continue
+            if part is None or place != self.cuts[block]:
+                if not self.has_room(block):
+                    raise _TooFewRows
+                part = self.scan(block, place)
+            if part.state[scanning.STATUS] == scanning.FAILED:
+                break
+            parts.append(part)
+            place = int(part.state[scanning.POSITION])
+            if part.state[scanning.STATUS] == scanning.CLOSED:
+                table = _Table(self.document, self.kind.fields, self.capacity, self.ids, self.words, parts)
+                return table, place
+        raise _NotUnderstood
+
+
+def _scan_list(document: _Document, begin: int, kind: _Format) -> tuple[_Table, int]:
+    """Scan the records from `begin` on: their table, and the position after the list."""
+    try:
+        return _List(document, begin, kind, exact=False).table()
+    except _TooFewRows:
+        return _List(document, begin, kind, exact=True).table()
 
 
 def _detach(
@@ -683,8 +785,7 @@ def _detach(
     words: NDArray[np.uint64],
     state: NDArray[np.int64],
     first: int,
-    base: int,
-    data: NDArray[np.uint8],
+    window: _Window,
     kept: list[NDArray[np.uint8]],
 ) -> None:
     """Make the rows from `first` on independent of a window: copy its strings, count positions from the file's begin."""
@@ -692,7 +793,7 @@ def _detach(
     for f, (kind, width, place) in enumerate(places.tolist()):
         if kind == scanning.SPAN and state[scanning.EVER] >> f & 1:
             spans = words[place + width * first : place + width * row].view(np.int64)
-            np.add(spans, base, out=spans, where=spans >= 0)
+            np.add(spans, window.base, out=spans, where=spans >= 0)
         elif kind == scanning.ID and state[scanning.STRINGS] >> f & 1:
             if state[scanning.INTEGERS] >> f & 1:  # which no column may have besides
                 raise _NotUnderstood
@@ -700,7 +801,7 @@ def _detach(
             size = int((column[column != scanning.ALL] & np.uint64((1 << scanning.LENGTH_BITS) - 1)).sum())
             offset = sum(part.size for part in kept)
             kept.append(np.empty(size, np.uint8))
-            texts.keep(data, column, kept[-1], offset)
+            texts.keep(window.data, column, kept[-1], offset)
 
 
 def _empty(document: _Document, fields: _Fields) -> _Table:

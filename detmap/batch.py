@@ -9,7 +9,6 @@ import io
 import json
 import os
 import re
-import stat
 import threading
 import uuid
 from collections import Counter, OrderedDict, deque
@@ -182,43 +181,6 @@ def _file_names(names: Sequence[str]) -> list[str]:
 
 
 # --------------------------------------------------------------------------------------------------------- fingerprints
-
-
-def _content(path: str) -> str:
-    """Return the hash of a file, or of the names and contents of VOC's result files in a folder."""
-    try:
-        whole = hashlib.sha256()
-        if not os.path.isdir(path):
-            with open(path, "rb") as file:
-                while data := file.read(1 << 20):
-                    whole.update(data)
-            return whole.hexdigest()
-        for file_name in sorted(os.listdir(path)):
-            if file_name.endswith(".txt"):
-                data = Path(path, file_name).read_bytes()
-                whole.update(f"{file_name}\0{len(data)}\0".encode("utf-8", "surrogateescape"))
-                whole.update(data)
-        return whole.hexdigest()
-    except FileNotFoundError:
-        raise InputError("no such file", source=path, remedy="check the path, on the machine that reads it") from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", source=path) from None
-
-
-def _stamp(path: str) -> list[tuple[int, ...]]:
-    """Return what changes when a file, or one in a folder, is written; nothing of pipes, and of what is not there."""
-    try:
-        inside = sorted(os.listdir(path)) if os.path.isdir(path) else [""]
-        found = [os.stat(os.path.join(path, name) if name else path) for name in inside]
-    except OSError:
-        return []
-    return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found if stat.S_ISREG(one.st_mode)]
-
-
-def _check_unchanged(path: str, before: list[tuple[int, ...]]) -> None:
-    """Refuse a file that was written between hashing and reading: its result would be kept under another's hash."""
-    if _stamp(path) != before:
-        raise InputError("was changed while it was read", source=path, remedy="score it again once it is written")
 
 
 def _fingerprint(ground_truth: GroundTruth) -> str:
@@ -436,7 +398,7 @@ class _Options:
     bca: bool
     level: float
 
-    def read(self, path: str, ground_truth: GroundTruth) -> Detections:
+    def read(self, path: files.Source, ground_truth: GroundTruth) -> Detections:
         return files.read_detections(path, ground_truth, self.unknown_images, self.invalid_boxes, self.missing_classes)
 
     def key(self, ground_truth: str, content: str) -> str:
@@ -450,16 +412,18 @@ def _score(
     ground_truth: GroundTruth, path: str, options: _Options, truth: str | None, known: frozenset[str]
 ) -> tuple[str, dict[str, Any] | None]:
     """Return the key of a file (where the fingerprint of the ground truth is given), and its document unless it is known."""
-    identity, key, before = {}, "", _stamp(path)
-    if truth is not None:
-        content = _content(path)
-        key = options.key(truth, content)
-        if key in known:
-            return key, None
-        identity = {"key": key, "content": f"sha256:{content}"}
-    # Not held here, so that `match` can let the detections go before it ranks.
-    tally = match(ground_truth, options.read(path, ground_truth), options.protocol)
-    _check_unchanged(path, before)
+    identity, key = {}, ""
+    source = files.held(path)
+    with files.Unchanged(source):
+        if truth is not None:
+            content = files.fingerprint(source)
+            key = options.key(truth, content)
+            if key in known:
+                return key, None
+            identity = {"key": key, "content": f"sha256:{content}"}
+        read = [options.read(source, ground_truth)]
+    # Popped, so that `match` can let the detections go before it ranks.
+    tally = match(ground_truth, read.pop(), options.protocol)
     result = DetectionResult(tally)
     document = {**identity, **result.to_dict()}
     if options.replicates:
@@ -790,9 +754,10 @@ def _match_shard(
     missing_classes: MissingClasses = "zero",
 ) -> _Shard:
     """Return the tally of the images that a shard has detections on."""
-    before, content = _stamp(path), _content(path)
-    detections = files.read_detections(path, ground_truth, unknown_images, invalid_boxes, missing_classes)
-    _check_unchanged(path, before)
+    source = files.held(path)
+    with files.Unchanged(source):
+        content = files.fingerprint(source)
+        detections = files.read_detections(source, ground_truth, unknown_images, invalid_boxes, missing_classes)
     images = detections.images.values
     tally = match(ground_truth, detections, protocol, image_ids=images)
     notices = {

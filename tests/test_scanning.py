@@ -8,6 +8,7 @@ import math
 import random
 import struct
 import tracemalloc
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detmap.formats import _scan
+from detmap.formats import _open, _scan
 from detmap.kernels import readonly, scanning
 
 RESULT = (
@@ -70,10 +71,32 @@ def check_column(data: bytes, rows: list[dict[str, Any]], name: str, column: Any
         assert listed(column, len(rows)) == [row.get(name) for row in rows]
 
 
+class InWindows(_open.File):
+    """Bytes that the scanner reads like a file, by windows."""
+
+    def __init__(self, data: bytes) -> None:
+        self.content, self.size = data, len(data)
+
+    def read_into(self, out: Any, place: int) -> None:
+        memoryview(out)[:] = self.content[place : place + len(out)]
+
+
+def check_windows(scan: Any, data: bytes, columns: Any) -> None:
+    """A file is read as its bytes are, whatever its windows: they cut it at places that the content decides."""
+    number = zlib.crc32(data)
+    sizes = {"WINDOW": 8 + number % 200, "MARGIN": 1 + number % 39, "GROWTH": 2, "MOST_MARGIN": 1 << 24}
+    with pytest.MonkeyPatch.context() as patch:
+        if len(data) < 1 << 16:
+            for name, value in sizes.items():
+                patch.setattr(_scan, name, value)
+        assert same(scan(InWindows(data)), columns), (sizes, data)
+
+
 def check_results(data: bytes, lines: bool = False, threads: int = 1) -> _scan.ResultColumns | None:
     """Scan results: they are read as the naive twin reads them, and are understood unless they are unusual."""
     rows = naive.results(data, lines)
     columns = _scan.scan_results(data, threads, lines=lines)
+    check_windows(lambda file: _scan.scan_results(file, threads, lines=lines), data, columns)
     if rows is None:
         assert columns is None, data
     elif columns is None:
@@ -89,6 +112,7 @@ def check_ground_truth(data: bytes, threads: int = 1) -> _scan.GroundTruthColumn
     """Scan ground truth: it is read as the naive twin reads it, and is understood unless it is unusual."""
     tables = naive.ground_truth(data)
     columns = _scan.scan_ground_truth(data, threads)
+    check_windows(lambda file: _scan.scan_ground_truth(file, threads), data, columns)
     if tables is None:
         assert columns is None, data
     elif columns is None:
@@ -824,11 +848,28 @@ def test_guesses_are_right_where_records_are_alike(monkeypatch: pytest.MonkeyPat
     scan = _scan._Format.scan
     monkeypatch.setattr(_scan._Format, "scan", lambda self, *rest: (blocks.append(rest[1]), scan(self, *rest))[1])
     monkeypatch.setattr(_scan, "BLOCK", 500)
-    assert check_results(data, threads=2) is not None
+    assert _scan.scan_results(data, 2) is not None
     assert len(blocks) == len(set(blocks)) == len(data) // 500  # no block was scanned twice
     for hostile in (RESULT.replace(b"}", b',"x":"{\\"image_id\\""}'), RESULT.replace(b"}", b',"x":[{"image_id": 1}]}')):
         blocks.clear()
         assert check_results(document(*[hostile] * 40), threads=2) is not None
+
+
+def test_more_records_than_the_first_block_lets_expect(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = [RESULT.replace(b"}", b', "x": "%s"}' % (b"y" * 400))] * 10
+    data = document(*long, *[RESULT] * 200)
+    whole = check_results(data)
+    exact = []
+    make = _scan._List.__init__
+    monkeypatch.setattr(
+        _scan._List,
+        "__init__",
+        lambda self, *rest, exact_=exact, **more: (exact_.append(more["exact"]), make(self, *rest, **more))[1],
+    )
+    monkeypatch.setattr(_scan, "BLOCK", 1000)
+    for threads in (1, 2, 4):
+        assert same(check_results(data, threads=threads), whole)
+    assert exact == [False, True] * 6
 
 
 HOSTILE_PIECES = (b"{", b'{"image_id":', b'[{"x":[', b"[", b'"', b"\n", b"#", b"a 0 b 0 1 c", b"\n{")
@@ -855,19 +896,22 @@ def test_numbers_for_float_do_not_depend_on_how_many_wait(monkeypatch: pytest.Mo
     assert same(_scan.scan_results(data, 2), whole)
 
 
-@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, "mapped"])
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, "file"])
 def test_any_buffer(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_scan, "BLOCK", 8192)
     data = varied_results(20) + b" " * 30_000
     (tmp_path / "results.json").write_bytes(data)
-    given_data = _scan.map_file(tmp_path / "results.json") if kind == "mapped" else kind(data)
-    columns = _scan.scan_results(given_data, 2)
+    if kind == "file":
+        opened = _open.open_path(tmp_path / "results.json")
+        assert isinstance(opened, _open.File)
+        with opened as file:
+            columns = _scan.scan_results(file, 2)
+    else:
+        columns = _scan.scan_results(kind(data), 2)
     assert same(columns, _scan.scan_results(data, 1))
 
 
-def test_a_file_that_cannot_be_mapped(tmp_path: Path) -> None:
-    (tmp_path / "empty.json").touch()
-    assert _scan.map_file(tmp_path / "empty.json") == b""
+def test_an_empty_document() -> None:
     assert _scan.scan_results(b"", 1) is None
     assert _scan.scan_results(b"", 1, lines=True) is not None
 

@@ -66,7 +66,7 @@ def _add_eval(commands: Any) -> None:
     parser.add_argument(
         "detections",
         metavar="DETECTIONS",
-        help="COCO result JSON, or VOC's comp4_det_*_{class}.txt: a folder, archive or one file",
+        help="COCO result JSON, or VOC's comp4_det_*_{class}.txt: a folder, archive or one file; - is standard input",
     )
     parser.add_argument(
         "--sharded", action="store_true", help="DETECTIONS is a folder or pattern of files with some of the images each"
@@ -84,8 +84,9 @@ def _eval(options: argparse.Namespace) -> None:
         raise OptionError("--scheduler goes with --sharded")
     with stages(options) as stage, _executor(options) as executor:
         stage("reading the ground truth")
-        from detmap.formats.files import read_detections, read_ground_truth
+        from detmap.formats.files import once, read_detections, read_ground_truth
 
+        once([options.ground_truth, options.image_set, options.detections])
         ground_truth = read_ground_truth(options.ground_truth, options.image_set, invalid_boxes=options.invalid_boxes)
         if options.sharded:
             from detmap.batch import evaluate_shards
@@ -170,10 +171,14 @@ def _batch(options: argparse.Namespace) -> int:
     if options.resume and not options.out:
         raise OptionError("--resume goes with --out DIR")
     from detmap import batch
-    from detmap.formats.files import read_ground_truth
+    from detmap.formats.files import once, read_ground_truth
     from detmap.results import printable
 
     entries = batch.find(options.predictions)
+    paths = [entry.path for entry in entries]
+    once([options.ground_truth, options.image_set, *paths])
+    if options.scheduler and "-" in paths:
+        raise OptionError("standard input (-) is not there for the workers of --scheduler: write it to a file")
     ground_truth = read_ground_truth(options.ground_truth, options.image_set, invalid_boxes=options.invalid_boxes)
     _warn_of_compiling(options)
     known = batch.metric_names(ground_truth, protocol)
@@ -241,10 +246,11 @@ def _compare(options: argparse.Namespace) -> None:
     protocol = protocol_of(options)
     from detmap import match
     from detmap.batch import find
-    from detmap.formats.files import read_detections, read_ground_truth
+    from detmap.formats.files import once, read_detections, read_ground_truth
     from detmap.statistics import compare
 
     entries = find(options.predictions)
+    once([options.ground_truth, options.image_set, *(entry.path for entry in entries)])
     ground_truth = read_ground_truth(options.ground_truth, options.image_set, invalid_boxes=options.invalid_boxes)
     _warn_of_compiling(options)
     tallies = {}

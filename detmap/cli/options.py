@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 def add_ground_truth(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say where the ground truth is."""
     parser.add_argument(
-        "ground_truth", metavar="GT", help="COCO JSON, or a folder or tar archive of VOC's XML (.gz too)"
+        "ground_truth",
+        metavar="GT",
+        help="COCO JSON, or a folder or tar archive of VOC's XML (.gz too); - is standard input",
     )
     parser.add_argument("--image-set", metavar="FILE", help="with VOC's XML: the images to score, one id per line")
 

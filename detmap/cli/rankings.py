@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -55,7 +56,7 @@ def add_commands(commands: Any) -> None:
         "query_ids and gallery_ids; and query_cameras and gallery_cameras, if the cameras count.",
     )
     reid.set_defaults(run=_reid)
-    reid.add_argument("file", metavar="FILE.npz")
+    reid.add_argument("file", metavar="FILE.npz", help="- is standard input")
     reid.add_argument("--metric", choices=("euclidean", "sqeuclidean", "cosine", "dot"), default="euclidean")
     _add_convention(reid, "reid")
     hashing = commands.add_parser(
@@ -65,7 +66,7 @@ def add_commands(commands: Any) -> None:
         "gallery_labels.",
     )
     hashing.set_defaults(run=_hashing)
-    hashing.add_argument("file", metavar="FILE.npz")
+    hashing.add_argument("file", metavar="FILE.npz", help="- is standard input")
     hashing.add_argument("--k", type=int, metavar="N", help="depth of the metrics")
     _add_convention(hashing, "hits_topk")
     for parser in (trec, reid, hashing):
@@ -96,7 +97,11 @@ def _trec(options: argparse.Namespace) -> None:
     given = {**_rules(options), "level": options.level, "depth": options.depth, "judged_only": options.judged_only}
     if options.complete:
         given["missing"] = "zero"
-    results = {path: evaluate_run(options.qrels, path, **given) for path in options.runs}
+    from detmap.formats.files import held, once
+
+    once([options.qrels, *options.runs])
+    qrels = held(options.qrels)  # each run is paired with it anew
+    results = {path: evaluate_run(qrels, path, **given) for path in options.runs}
     note(options, {path if len(results) > 1 else "": result.notices for path, result in results.items()})
     if len(results) == 1 and options.compare is None:
         _finish(next(iter(results.values())), options, options.runs[0])
@@ -251,21 +256,27 @@ def _arrays(path: str, *names: tuple[str, ...]) -> dict[str, Any]:
     import numpy as np
 
     from detmap.errors import InputError
+    from detmap.formats import files
 
     try:
-        with open(path, "rb") as raw:
+        source = files.held(path)
+        with files.Unchanged(source), io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb") as raw:
             if raw.read(2) != b"PK":
                 raise InputError("is no .npz file", source=path, remedy="save with numpy.savez")
-        with zipfile.ZipFile(path) as archive:
-            if sum(member.file_size for member in archive.infolist()) > os.path.getsize(path) + _INFLATED:
-                raise InputError("inflates beyond all measure", source=path, remedy="save it with numpy.savez")
-        with np.load(path, allow_pickle=False) as file:
+            size = raw.seek(0, os.SEEK_END)
+            with zipfile.ZipFile(raw) as archive:
+                if sum(member.file_size for member in archive.infolist()) > size + _INFLATED:
+                    raise InputError("inflates beyond all measure", source=path, remedy="save it with numpy.savez")
+            raw.seek(0)
+            file = np.load(raw, allow_pickle=False)
             found = {}
             for spellings in names:
                 name = next((n for n in spellings if n in file.files), None)
                 if name is not None:
                     found[spellings[0]] = file[name]
             return found
+    except IsADirectoryError:
+        raise InputError("is a folder", source=path, remedy="give a file") from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", source=path) from None
     except (ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, KeyError) as error:

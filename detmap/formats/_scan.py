@@ -1,4 +1,7 @@
-"""The orchestration of the scanner: map a file, split it at records, scan on threads, verify the splits, merge columns.
+"""The orchestration of the scanner: split a document at records, scan on threads, verify the splits, merge columns.
+
+A file is read by windows, as the scan comes to them; what a column keeps of it (strings) is copied. A document in memory
+is one window.
 
 ``None`` from a ``scan_*`` function means "not understood", never "wrong": a library parser then decides what the document
 is.
@@ -7,32 +10,41 @@ is.
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import math
-import mmap
 import os
 import re
-from pathlib import Path
+import threading
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap import parallel
-from detmap.kernels import readonly, scanning
+from detmap.formats._open import File
+from detmap.kernels import readonly, scanning, texts
 
-# Bytes that a thread scans at a time. The outcome does not depend on it.
-BLOCK = 1 << 22
+# Bytes that a thread scans at a time, and those of a file that it has in memory. The outcome depends on neither.
+BLOCK = 1 << 21
+WINDOW = 1 << 23
+# So many bytes of a window lie behind the place where the last record begins that is scanned in it. If that is longer, the
+# window is made larger, by this factor, up to a limit; what is longer still is left to the library parser.
+MARGIN = 1 << 16
+GROWTH, MOST_MARGIN = 4, 1 << 24
 # Numbers of a block that are handed to float() at a time.
 DOUBTS = 1 << 10
+
+#: Where results are in an object instead of a list; and what only ground truth, or a whole data set of results, has.
+RESULT_LISTS = ("annotations", "predictions")
+GROUND_TRUTH_ONLY = {"images", "categories"}
 
 _BLANKS = re.compile(rb"[ \t\n\r]*")
 _FIRST_KEY = re.compile(rb'\{[ \t\n\r]{0,64}"[^"\\]{0,64}"')
 # What float() reads beyond decimal numbers (inf, nan, 1_000) is not plain.
 _DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
-Buffer = bytes | bytearray | memoryview | mmap.mmap
+Buffer = bytes | bytearray | memoryview
 
 
 class Strings(NamedTuple):
@@ -165,19 +177,6 @@ class QrelsColumns(NamedTuple):
     data: NDArray[np.uint8]
 
 
-class MappedFile(mmap.mmap):
-    """A whole file, mapped for reading; pages that have been scanned are given back."""
-
-
-def map_file(path: str | os.PathLike[str]) -> MappedFile | bytes:
-    """Map a file for the scanner; what cannot be mapped (a pipe, an empty file) is read."""
-    with Path(path).open("rb") as file:
-        try:
-            return MappedFile(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (ValueError, OSError):
-            return file.read()
-
-
 class _NotUnderstood(Exception):
     """The document is left to the library parser."""
 
@@ -196,60 +195,83 @@ def _powers() -> NDArray[np.uint64]:
 
 
 class _Document:
-    """A document's bytes, as the kernels and as `re` read them, and how many marks lie where.
+    """A document's bytes, a window at a time.
 
     A mark is a byte that every record has: JSON's opening brace, or the line feed of lines that need not be UTF-8.
     """
 
-    def __init__(self, data: Buffer, threads: int | None, mark: bytes = b"{") -> None:
+    def __init__(self, data: Buffer | File, threads: int | None, mark: bytes = b"{") -> None:
+        if isinstance(data, File) and data.size < 8:
+            data = data.read()
+        self.file = data if isinstance(data, File) else None
+        if isinstance(data, File):
+            self.size = data.size
+        else:
+            data = data if len(data) >= 8 else bytes(data) + b"\n" * 8
+            self.memory = readonly(np.frombuffer(data, np.uint8), np.uint8)
+            self.size = len(data)
+        self._own = threading.local()
         self.mark = ord(mark)
-        self.raw: Buffer = data if len(data) >= 8 else bytes(data) + b"\n" * 8
-        self.bytes = readonly(np.frombuffer(self.raw, np.uint8), np.uint8)
-        self.size = len(self.raw)
         self.threads = threads
-        bounds = [(begin, min(begin + BLOCK, self.size)) for begin in range(0, self.size, BLOCK)]
-        self.marks = [0, *itertools.accumulate(parallel.run(self._survey, bounds, threads))]
 
-    def _survey(self, begin: int, end: int) -> int:
-        """Count the marks of a block, and make sure that JSON is UTF-8."""
-        end += self._continued(end)  # a character that the block's edge cuts belongs to the block that it begins in
-        count = scanning.survey(self.bytes, begin, end, self.mark)
-        if count < 0 and self.mark == ord("{"):
+    def window(self, begin: int, end: int) -> tuple[int, NDArray[np.uint8]]:
+        """Return bytes, at least eight, and the position of the first: all, or those of a file from `begin` to `end`.
+
+        What is a file's is overwritten when the same thread asks again.
+        """
+        if self.file is None:
+            return 0, self.memory
+        end = min(max(end, begin + 8), self.size)
+        begin = min(begin, self.size - 8)
+        own: NDArray[np.uint8] | None = getattr(self._own, "window", None)
+        if own is None or own.size < end - begin:
+            own = self._own.window = np.empty(max(end - begin, BLOCK + 2 * MARGIN), np.uint8)
+        self.file.read_into(own[: end - begin], begin)
+        return begin, readonly(own[: end - begin], np.uint8)
+
+    def survey(self, data: NDArray[np.uint8], begin: int, end: int) -> tuple[int, bool]:
+        """Count the marks of some bytes of a window, and say whether all bytes are ASCII."""
+        count = int(scanning.survey(data, begin, end, self.mark))
+        return max(count, ~count), count >= 0
+
+    def check(self, data: NDArray[np.uint8], begin: int, end: int) -> None:
+        """Make sure that whole values of JSON, some bytes of a window, are UTF-8; lines need not be."""
+        if self.mark == ord("{"):
             try:
-                str(self.slice(begin + (self._continued(begin) if begin else 0), end), "utf-8")
+                str(data[begin:end].data, "utf-8")
             except UnicodeDecodeError:
                 raise _NotUnderstood from None
-        self.release(begin, end)
-        return int(max(count, ~count))
-
-    def _continued(self, place: int) -> int:
-        """How many of the bytes from `place` on continue a character; at most three can."""
-        following = self.bytes[place : place + 3] & 0xC0 == 0x80
-        return int(np.argmin(following)) if not following.all() else len(following)
 
     def slice(self, begin: int, end: int) -> bytes:
         """Copy some bytes."""
-        return bytes(self.raw[begin:end])
+        base, data = self.window(begin, min(end, self.size))
+        return data[begin - base : max(end - base, 0)].tobytes()
 
-    def marks_before(self, place: int) -> int:
-        """Count the marks ahead of a position."""
-        block = place // BLOCK
-        count = scanning.survey(self.bytes, block * BLOCK, place, self.mark)
-        return self.marks[block] + int(max(count, ~count))
-
-    def release(self, begin: int, end: int) -> None:
-        """Give the pages of a block back to the system: they stay in its file cache, not in our memory."""
-        if isinstance(self.raw, MappedFile) and hasattr(mmap, "MADV_DONTNEED"):
-            begin = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
-            end = end // mmap.PAGESIZE * mmap.PAGESIZE
-            if end > begin:
-                self.raw.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+    def find(self, pattern: re.Pattern[bytes], begin: int, end: int) -> int:
+        """Return where a pattern, of a few bytes, is found first that lies between two positions; -1 where it is not."""
+        end = min(end, self.size)
+        for place in range(begin, end, MARGIN):
+            stop = end if self.file is None else min(place + 2 * MARGIN, end)
+            base, data = self.window(place, stop)
+            found = pattern.search(data.data, place - base, stop - base)
+            if found is not None:
+                return base + found.start()
+            if stop == end:
+                break
+        return -1
 
     def after_blanks(self, place: int) -> int:
         """Return the first position from `place` on that is not white space."""
-        match = _BLANKS.match(self.raw, place)
-        assert match is not None  # it may be empty
-        return match.end()
+        step = 64
+        while place < self.size:
+            base, data = self.window(place, place + step)
+            match = _BLANKS.match(data.data, place - base)
+            assert match is not None  # it may be empty
+            place = base + match.end()
+            if place < base + data.size:
+                break
+            step = MARGIN
+        return place
 
     def begins(self, place: int, text: bytes) -> bool:
         """Whether `text` lies at a position."""
@@ -257,27 +279,35 @@ class _Document:
 
     def skip(self, place: int) -> int:
         """Return where the value that begins at a position ends."""
-        with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
-            place = scanning.skip_value(self.bytes, place, False, _powers())
-        if place < 0:
+        size = MARGIN
+        while True:
+            base, data = self.window(place, place + size)
+            with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
+                end = int(scanning.skip_value(data, place - base, False, _powers()))
+            if base + data.size == self.size or 0 <= end < data.size:
+                break
+            size *= GROWTH  # the window may have cut the value
+        if end < 0:
             raise _NotUnderstood
-        return place
+        self.check(data, place - base, end)
+        return base + end
 
-    def text(self, begin: int, end: int) -> str:
-        """Decode the string between two quotes."""
-        raw = self.slice(begin, end)
-        text: str = json.loads(b'"%b"' % raw) if b"\\" in raw else raw.decode()
-        return text
 
-    def resolve(self, doubts: NDArray[np.int64], words: NDArray[np.uint64]) -> None:
-        """Let `float()` read the numbers that the kernel could not decide."""
-        floats = words.view(np.float64)
-        for at, begin, end in doubts.tolist():
-            text = self.slice(begin, end)
-            value = float(text) if _DECIMAL.fullmatch(text) else math.inf
-            if math.isinf(value):
-                raise _NotUnderstood
-            floats[at] = value
+def _text(raw: bytes) -> str:
+    """Decode what is written between two quotes."""
+    text: str = json.loads(b'"%b"' % raw) if b"\\" in raw else raw.decode()
+    return text
+
+
+def _resolve(data: NDArray[np.uint8], doubts: NDArray[np.int64], words: NDArray[np.uint64]) -> None:
+    """Let `float()` read the numbers that the kernel could not decide."""
+    floats = words.view(np.float64)
+    for at, begin, end in doubts.tolist():
+        text = data[begin:end].tobytes()
+        value = float(text) if _DECIMAL.fullmatch(text) else math.inf
+        if math.isinf(value):
+            raise _NotUnderstood
+        floats[at] = value
 
 
 class _Fields:
@@ -348,6 +378,13 @@ _RUN = _Fields(b"q 0 d 0 1 t\n", query=_QUERY, document=_ID, score=_NUMBER)
 _QRELS = _Fields(b"q 0 d 1\n", query=_QUERY, document=_ID, relevance=_INTEGER)
 
 
+class _Part(NamedTuple):
+    """What came of a block: the state of the kernel, and the strings that were copied of a file."""
+
+    state: NDArray[np.int64]
+    kept: list[NDArray[np.uint8]]
+
+
 class _Table:
     """The columns of a list of records.
 
@@ -361,8 +398,8 @@ class _Table:
         The number of rows for which there is room.
     ids, words : uint64
         The columns, one after the other.
-    parts : list of (STATE_SIZE,) int64
-        The final states of the blocks in the order of the document.
+    outcomes : list of _Part
+        What came of the blocks, in the order of the document.
     """
 
     def __init__(
@@ -372,10 +409,11 @@ class _Table:
         capacity: int,
         ids: NDArray[np.uint64],
         words: NDArray[np.uint64],
-        parts: list[NDArray[np.int64]],
+        outcomes: list[_Part],
     ) -> None:
-        self.document, self.fields = document, fields
-        parts = [part for part in parts if part[scanning.ROW] > part[scanning.FIRST]]
+        self.fields = fields
+        outcomes = [part for part in outcomes if part.state[scanning.ROW] > part.state[scanning.FIRST]]
+        parts = [part.state for part in outcomes]
         self.rows = sum(int(part[scanning.ROW] - part[scanning.FIRST]) for part in parts)
         states = np.array(parts, np.int64).reshape(-1, scanning.STATE_SIZE)
         self.ever, self.integers, self.strings = (
@@ -383,12 +421,28 @@ class _Table:
         )
         self.always = int(np.bitwise_and.reduce(states[:, scanning.ALWAYS]))
         self.longer = int(states[:, scanning.LONGER].sum())
+        self.texts = (
+            document.memory if document.file is None else self._joined(ids, fields.places(capacity)[0], outcomes)
+        )
         self.columns: dict[str, NDArray[np.uint64]] = {}
         for f, (kind, width, begin) in enumerate(fields.places(capacity)[0].tolist()):
             own = ids if kind in scanning.APART else words
             column = own[begin : begin + capacity * width].reshape(capacity, width)
             if self.ever >> f & 1 or not parts:
                 self.columns[fields.names[f]] = self._packed(column, parts, 1 << f)
+
+    def _joined(self, ids: NDArray[np.uint64], places: NDArray[np.int64], outcomes: list[_Part]) -> NDArray[np.uint8]:
+        """Put the strings that were kept of each block one after the other."""
+        begin = 0
+        for part in outcomes:
+            rows = slice(part.state[scanning.FIRST], part.state[scanning.ROW])
+            for f, (kind, _, place) in enumerate(places.tolist()):
+                if begin and kind == scanning.ID and part.state[scanning.STRINGS] >> f & 1:
+                    column = ids[place:][rows]
+                    np.add(column, np.uint64(begin << scanning.LENGTH_BITS), out=column, where=column != scanning.ALL)
+            begin += sum(kept.size for kept in part.kept)
+        joined = [kept for part in outcomes for kept in part.kept]
+        return readonly(np.concatenate([*joined, np.zeros(8, np.uint8)]), np.uint8)
 
     def _packed(self, column: NDArray[np.uint64], parts: list[NDArray[np.int64]], bit: int) -> NDArray[np.uint64]:
         """Close the gaps between blocks that counted more braces than records, and say where blocks lack the field."""
@@ -437,28 +491,28 @@ class _Table:
             return column[:, 0].view(np.int64)
         if self.integers & bit:
             raise _NotUnderstood
-        return _factorised(self.document, column[:, 0])
+        return _factorised(self.texts, column[:, 0])
 
 
-def _distinct(document: _Document, words: NDArray[np.uint64]) -> tuple[NDArray[np.int32], list[tuple[int, int]]]:
-    """Number distinct strings: each row's number, and where each string appeared first (begin, end)."""
+def _distinct(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> tuple[NDArray[np.int32], list[bytes]]:
+    """Number distinct strings: each row's number, and the strings in the order of their first appearance."""
     codes = np.empty(len(words), np.int32)
     firsts = np.empty(len(words), np.uint64)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
     with np.errstate(over="ignore"):  # see _Document.skip
-        count = scanning.factorise(document.bytes, readonly(words, np.uint64), seed, codes, firsts)
+        count = scanning.factorise(texts, readonly(words, np.uint64), seed, codes, firsts)
     begins = (firsts[:count] >> np.uint64(scanning.LENGTH_BITS)).astype(np.int64)
     ends = begins + (firsts[:count] & np.uint64((1 << scanning.LENGTH_BITS) - 1)).astype(np.int64)
-    return codes, list(zip(begins.tolist(), ends.tolist(), strict=True))
+    return codes, [texts[begin:end].tobytes() for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
 
 
-def _factorised(document: _Document, words: NDArray[np.uint64]) -> Strings:
+def _factorised(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> Strings:
     """Number distinct JSON strings; strings that are written differently may still be the same."""
-    codes, places = _distinct(document, words)
+    codes, distinct = _distinct(texts, words)
     numbers: dict[str, int] = {}
-    distinct = [numbers.setdefault(document.text(begin, end), len(numbers)) for begin, end in places]
-    if len(numbers) < len(places):
-        codes = np.array(distinct, np.int32)[codes]
+    changed = [numbers.setdefault(_text(raw), len(numbers)) for raw in distinct]
+    if len(numbers) < len(distinct):
+        codes = np.array(changed, np.int32)[codes]
     return Strings(codes, list(numbers))
 
 
@@ -482,30 +536,21 @@ class _Format(NamedTuple):
         if self.lines or self.tokens is not None:
             feed, pattern = 1, re.compile(rb"\n(?=\{)" if self.lines else rb"\n")
         else:
-            match = _FIRST_KEY.match(document.raw, begin)
+            match = _FIRST_KEY.match(document.slice(begin, begin + 256))
             if match is None:
                 return []
             feed, pattern = 0, re.compile(re.escape(match.group()))
         cuts = []
         for place in range((begin // BLOCK + 1) * BLOCK, document.size, BLOCK):
-            found = pattern.search(document.raw, place, place + BLOCK)
-            if found is None or found.start() + feed == document.size:
+            found = document.find(pattern, place, place + BLOCK)
+            if found < 0 or found + feed == document.size:
                 break
-            cuts.append(found.start() + feed)
+            cuts.append(found + feed)
         return cuts
-
-    def rows(self, document: _Document, cuts: list[int]) -> list[int]:
-        """Return the first row of each block: no block has more records than marks, or than fit."""
-        marks = [document.marks_before(cut) for cut in cuts]
-        marks[-1] += 1  # the last line may have no line feed
-        rows = [0]
-        for k, (begin, end) in enumerate(itertools.pairwise(cuts)):
-            rows.append(rows[-1] + min(marks[k + 1] - marks[k], (end - begin) // self.fields.least + 1))
-        return rows
 
     def scan(
         self,
-        document: _Document,
+        data: NDArray[np.uint8],
         stop: int,
         places: NDArray[np.int64],
         ids: NDArray[np.uint64],
@@ -516,65 +561,251 @@ class _Format(NamedTuple):
         """Call the kernel."""
         if self.tokens is None:
             names, lines = self.fields.table, self.lines
-            scanning.scan_records(document.bytes, stop, lines, names, places, _powers(), ids, words, doubts, state)
+            scanning.scan_records(data, stop, lines, names, places, _powers(), ids, words, doubts, state)
         else:
             tokens, more = self.tokens, self.more
-            scanning.scan_lines(document.bytes, stop, tokens, more, places, _powers(), ids, words, doubts, state)
+            scanning.scan_lines(data, stop, tokens, more, places, _powers(), ids, words, doubts, state)
 
 
-def _scan_list(document: _Document, begin: int, kind: _Format) -> tuple[_Table, int]:
-    """Scan the records from `begin` on: their table, and the position after the list.
+class _TooFewRows(Exception):
+    """There is no room for the rows of a block: those of all blocks have to be counted first."""
+
+
+class _Window(NamedTuple):
+    """Bytes in memory.
+
+    Attributes
+    ----------
+    base : int
+        The position of the first byte in the document.
+    data : (n,) uint8
+        The bytes.
+    stop : int
+        The position before which records begin that are scanned here.
+    last : bool
+        Whether nothing follows in the document.
+    """
+
+    base: int
+    data: NDArray[np.uint8]
+    stop: int
+    last: bool
+
+
+class _List:
+    """The scan of a list of records, block by block.
 
     Every block is scanned as if its first record began where that was guessed. It did if the block before ends there; else
-    the block is scanned anew from where that ends.
-    """
-    cuts = [begin, *kind.cuts(document, begin), document.size]
-    rows = kind.rows(document, cuts)
-    places, *sizes = kind.fields.places(rows[-1])
-    ids, words = (np.empty(size, np.uint64) for size in sizes)
-    ended = document.size
+    the block is scanned anew from where that ends. A block's rows follow those of the block before as soon as the marks of
+    that are counted.
 
-    def scan(block: int, start: int) -> NDArray[np.int64]:
-        nonlocal ended
-        stop = cuts[block + 1]
+    Parameters
+    ----------
+    document : _Document
+        What is scanned.
+    begin : int
+        Where the first record begins.
+    kind : _Format
+        How records follow each other.
+    exact : bool
+        Whether to count the marks of all blocks before any is scanned. Else those of the first one say how many rows to
+        expect, so that a file is read once.
+    """
+
+    def __init__(self, document: _Document, begin: int, kind: _Format, exact: bool) -> None:
+        self.document, self.kind = document, kind
+        self.cuts = [begin, *kind.cuts(document, begin), document.size]
+        self.blocks = [(block, block + 1) for block in range(len(self.cuts) - 1)]
+        self.ended = document.size
+        self.rows = [0]  # the first row of each block whose marks are counted, and of the one after these
+        self.counted: dict[int, int] = {}  # of blocks that wait for others
+        self.turn = threading.Condition()
+        self.take_room(0)
+        if exact:
+            counts = parallel.run(
+                lambda block, _: self.most_rows(block, self.marks(block)), self.blocks, document.threads
+            )
+            self.take_room(sum(counts))
+            for block, count in enumerate(counts):
+                self.publish(block, count)
+
+    def take_room(self, rows: int) -> None:
+        """Make room for so many rows. What is never written to takes no memory."""
+        self.capacity = rows
+        self.places, *sizes = self.kind.fields.places(rows)
+        self.ids, self.words = (np.empty(size, np.uint64) for size in sizes)
+
+    def most_rows(self, block: int, marks: int) -> int:
+        """Return how many records a block can have: no more than marks, or than fit. The last line may have no mark."""
+        return min(marks, (self.cuts[block + 1] - self.cuts[block]) // self.kind.fields.least) + 1
+
+    def marks(self, block: int, begin: int | None = None) -> int:
+        """Count the marks of a block, or those from a position on."""
+        count, stop = 0, self.cuts[block + 1]
+        for place in range(self.cuts[block] if begin is None else begin, stop, WINDOW):
+            base, data = self.document.window(place, min(place + WINDOW, stop))
+            count += self.document.survey(data, place - base, min(place + WINDOW, stop) - base)[0]
+        return count
+
+    def publish(self, block: int, count: int) -> None:
+        """Say how many rows a block takes."""
+        with self.turn:
+            if block == 0 and not self.capacity:
+                whole, part = self.document.size - self.cuts[0], self.cuts[1] - self.cuts[0]
+                expected = count if part == whole else int(1.1 * count * whole / part) + 16
+                self.take_room(min(expected, whole // self.kind.fields.least + len(self.blocks)))
+            self.counted[block] = count
+            while len(self.rows) - 1 in self.counted:
+                self.rows.append(self.rows[-1] + self.counted.pop(len(self.rows) - 1))
+            self.turn.notify_all()
+
+    def has_room(self, block: int) -> bool:
+        """Return whether there are rows for a block, once those of all before it are counted."""
+        with self.turn:
+            self.turn.wait_for(lambda: len(self.rows) > block + 1)
+        return self.rows[block] < self.rows[block + 1] <= self.capacity
+
+    def guess(self, block: int, _: int) -> _Part | None:
+        """Scan a block from where its first record was guessed; None where there is no room, or no need."""
+        window, plain = None, False
+        if len(self.rows) <= len(self.blocks):
+            count = 0
+            try:
+                if self.cuts[block] <= self.ended:
+                    window = self.window(self.cuts[block], self.cuts[block + 1], MARGIN)
+                    marks, plain = self.document.survey(
+                        window.data, self.cuts[block] - window.base, window.stop - window.base
+                    )
+                    if window.stop < self.cuts[block + 1]:
+                        marks += self.marks(block, window.stop)
+                        window = None  # others were read since
+                    count = self.most_rows(block, marks)
+            finally:  # others wait for it
+                self.publish(block, count)
+        if self.cuts[block] > self.ended or not self.has_room(block):
+            return None
+        return self.scan(block, self.cuts[block], window, plain)
+
+    def window(self, start: int, stop: int, margin: int) -> _Window:
+        """Read a window of a block, with a margin for the last record."""
+        base, data = self.document.window(start, min(start + max(WINDOW, GROWTH * margin), stop) + margin)
+        last = base + data.size == self.document.size
+        return _Window(base, data, stop if last else min(stop, base + data.size - margin), last)
+
+    def scan(self, block: int, start: int, window: _Window | None = None, plain: bool = False) -> _Part:
+        """Scan the records from `start` on; a window that is there already may be known to be `plain` (ASCII)."""
+        stop, fields, margin = self.cuts[block + 1], self.kind.fields, MARGIN
         state = np.zeros(scanning.STATE_SIZE, np.int64)
-        state[scanning.POSITION] = start
-        state[scanning.FIRST] = state[scanning.ROW] = rows[block]
-        state[scanning.LIMIT] = rows[block + 1]
-        state[scanning.ALWAYS] = -1
+        state[scanning.FIRST] = state[scanning.ROW] = self.rows[block]
+        state[scanning.LIMIT], state[scanning.ALWAYS] = self.rows[block + 1], -1
+        kept: list[NDArray[np.uint8]] = []
+        while True:
+            if window is None:
+                window = self.window(start, stop, margin)
+                plain = self.document.survey(window.data, start - window.base, window.stop - window.base)[1]
+            before = state.copy()
+            try:
+                state[scanning.POSITION] = start - window.base
+                self.scan_window(window, state)
+                self.check(window, start - window.base, int(state[scanning.POSITION]), plain)
+                if self.document.file is not None:
+                    _detach(fields, self.places, self.ids, self.words, state, int(before[scanning.ROW]), window, kept)
+            except _NotUnderstood:
+                if window.last or GROWTH * margin > MOST_MARGIN:
+                    state[scanning.STATUS] = scanning.FAILED
+                    break
+                state, window = before, None  # it may have cut a record
+                margin *= GROWTH
+                continue
+            state[scanning.POSITION] += window.base
+            start = int(state[scanning.POSITION])
+            if state[scanning.STATUS] == scanning.CLOSED or start >= stop:
+                break
+            if start == window.base + window.data.size:  # there may be white space ahead of the next record
+                start = self.document.after_blanks(start)
+            window = None
+        if state[scanning.STATUS] == scanning.CLOSED:
+            self.ended = min(self.ended, start)
+        elif state[scanning.STATUS] == scanning.FAILED and block == 0:
+            self.ended = 0  # as all is in vain
+        return _Part(state, kept)
+
+    def scan_window(self, window: _Window, state: NDArray[np.int64]) -> None:
+        """Scan the records of a window."""
         doubts = np.empty((DOUBTS, 3), np.int64)
         with np.errstate(over="ignore"):  # see _Document.skip
             while True:
-                kind.scan(document, stop, places, ids, words, doubts, state)
-                try:
-                    document.resolve(doubts[: state[scanning.DOUBTS]], words)
-                except _NotUnderstood:
-                    state[scanning.STATUS] = scanning.FAILED
+                state[scanning.DOUBTS] = 0
+                stop = window.stop - window.base
+                self.kind.scan(window.data, stop, self.places, self.ids, self.words, doubts, state)
+                _resolve(window.data, doubts[: state[scanning.DOUBTS]], self.words)
                 if state[scanning.STATUS] != scanning.FULL:
                     break
-                state[scanning.DOUBTS] = 0
-        if state[scanning.STATUS] == scanning.CLOSED:
-            ended = min(ended, int(state[scanning.POSITION]))
-        document.release(start, stop)
-        return state
-
-    def guess(block: int, _: int) -> NDArray[np.int64] | None:
-        return scan(block, cuts[block]) if cuts[block] <= ended else None
-
-    guesses = parallel.run(guess, [(block, block + 1) for block in range(len(rows) - 1)], document.threads)
-    parts = []
-    place = begin
-    for block, guessed in enumerate(guesses):
-        if place >= cuts[block + 1]:
-            continue
-        state = guessed if guessed is not None and place == cuts[block] else scan(block, place)
         if state[scanning.STATUS] == scanning.FAILED:
-            break
-        parts.append(state)
-        place = int(state[scanning.POSITION])
-        if state[scanning.STATUS] == scanning.CLOSED:
-            return _Table(document, kind.fields, rows[-1], ids, words, parts), place
-    raise _NotUnderstood
+            raise _NotUnderstood
+        if state[scanning.STATUS] == scanning.CLOSED and self.kind.lines and not window.last:
+            raise _NotUnderstood  # a record was taken for the last line
+
+    def check(self, window: _Window, begin: int, end: int, plain: bool) -> None:
+        """Make sure that the records that were scanned of a window are UTF-8."""
+        stop, end = window.stop - window.base, min(end, window.data.size)
+        if not (plain and self.document.survey(window.data, stop, max(stop, end))[1]):
+            self.document.check(window.data, begin, end)
+
+    def table(self) -> tuple[_Table, int]:
+        """Scan all blocks: the table, and the position after the list."""
+        guesses = parallel.run(self.guess, self.blocks, self.document.threads)
+        parts = []
+        place = self.cuts[0]
+        for block, part in enumerate(guesses):
+            if place >= self.cuts[block + 1]:
+                continue
+            if part is None or place != self.cuts[block]:
+                if not self.has_room(block):
+                    raise _TooFewRows
+                part = self.scan(block, place)
+            if part.state[scanning.STATUS] == scanning.FAILED:
+                break
+            parts.append(part)
+            place = int(part.state[scanning.POSITION])
+            if part.state[scanning.STATUS] == scanning.CLOSED:
+                table = _Table(self.document, self.kind.fields, self.capacity, self.ids, self.words, parts)
+                return table, place
+        raise _NotUnderstood
+
+
+def _scan_list(document: _Document, begin: int, kind: _Format) -> tuple[_Table, int]:
+    """Scan the records from `begin` on: their table, and the position after the list."""
+    try:
+        return _List(document, begin, kind, exact=False).table()
+    except _TooFewRows:
+        return _List(document, begin, kind, exact=True).table()
+
+
+def _detach(
+    fields: _Fields,
+    places: NDArray[np.int64],
+    ids: NDArray[np.uint64],
+    words: NDArray[np.uint64],
+    state: NDArray[np.int64],
+    first: int,
+    window: _Window,
+    kept: list[NDArray[np.uint8]],
+) -> None:
+    """Make the rows from `first` on independent of a window: copy its strings, count positions from the file's begin."""
+    row = int(state[scanning.ROW])
+    for f, (kind, width, place) in enumerate(places.tolist()):
+        if kind == scanning.SPAN and state[scanning.EVER] >> f & 1:
+            spans = words[place + width * first : place + width * row].view(np.int64)
+            np.add(spans, window.base, out=spans, where=spans >= 0)
+        elif kind == scanning.ID and state[scanning.STRINGS] >> f & 1:
+            if state[scanning.INTEGERS] >> f & 1:  # which no column may have besides
+                raise _NotUnderstood
+            column = ids[place + first : place + row]
+            size = int((column[column != scanning.ALL] & np.uint64((1 << scanning.LENGTH_BITS) - 1)).sum())
+            offset = sum(part.size for part in kept)
+            kept.append(np.empty(size, np.uint8))
+            texts.keep(window.data, column, kept[-1], offset)
 
 
 def _empty(document: _Document, fields: _Fields) -> _Table:
@@ -591,12 +822,46 @@ def _scan_array(document: _Document, place: int, fields: _Fields) -> tuple[_Tabl
     return _scan_list(document, place, _Format(fields))
 
 
-def scan_results(data: Buffer, threads: int | None, *, lines: bool = False) -> ResultColumns | None:
-    """Scan COCO results: a JSON list of objects, or one object a line.
+def _scan_object(
+    document: _Document, place: int, lists: Mapping[str, _Fields]
+) -> tuple[dict[str, _Table], set[str], int]:
+    """Scan the object at a position: the tables of its lists, the names of its other members, the position after it."""
+    tables: dict[str, _Table] = {}
+    others: set[str] = set()
+    separator = b"{"
+    while document.begins(place, separator):
+        place = document.after_blanks(place + 1)
+        if separator == b"{" and document.begins(place, b"}"):
+            break
+        separator = b","
+        begin = place
+        if not document.begins(place, b'"'):
+            raise _NotUnderstood
+        place = document.skip(place)
+        name = _text(document.slice(begin + 1, place - 1))
+        place = document.after_blanks(place)
+        if not document.begins(place, b":"):
+            raise _NotUnderstood
+        place = document.after_blanks(place + 1)
+        if name not in lists:
+            place = document.skip(place)
+            others.add(name)
+        elif name in tables:
+            raise _NotUnderstood
+        else:
+            tables[name], place = _scan_array(document, place, lists[name])
+        place = document.after_blanks(place)
+    if not document.begins(place, b"}"):
+        raise _NotUnderstood
+    return tables, others, place + 1
+
+
+def scan_results(data: Buffer | File, threads: int | None, *, lines: bool = False) -> ResultColumns | None:
+    """Scan COCO results: a JSON list of objects, an object with that list as `annotations` or `predictions`, or JSON Lines.
 
     Parameters
     ----------
-    data : bytes or mmap or memoryview
+    data : bytes or memoryview or File
         The document.
     threads : int or None
         How many threads work on it, None for one per processor. The outcome does not depend on it.
@@ -608,7 +873,8 @@ def scan_results(data: Buffer, threads: int | None, *, lines: bool = False) -> R
     ResultColumns or None
         The columns; None where the document is not understood, so that a library parser has to decide. What is
         understood is valid JSON, with a plain record in every place: each field at most once, ids integers of 64 bits or
-        strings throughout, a score, and a box of four numbers or a segmentation or keypoints.
+        strings throughout, a score, and a box of four numbers or a segmentation or keypoints. An object has one such
+        list, and where it has images or categories too, as ground truth has, the list is not empty.
     """
     try:
         document = _Document(data, threads)
@@ -617,6 +883,13 @@ def scan_results(data: Buffer, threads: int | None, *, lines: bool = False) -> R
             table, place = _scan_list(document, place, _Format(_RESULT, lines=True))
         elif lines:
             table = _empty(document, _RESULT)
+        elif document.begins(place, b"{"):
+            tables, others, place = _scan_object(document, place, dict.fromkeys(RESULT_LISTS, _RESULT))
+            if len(tables) != 1:
+                return None
+            (table,) = tables.values()
+            if not table.rows and others & GROUND_TRUTH_ONLY:
+                return None
         else:
             table, place = _scan_array(document, place, _RESULT)
         if document.after_blanks(place) < document.size:
@@ -637,12 +910,12 @@ def scan_results(data: Buffer, threads: int | None, *, lines: bool = False) -> R
         return None
 
 
-def scan_ground_truth(data: Buffer, threads: int | None) -> GroundTruthColumns | None:
+def scan_ground_truth(data: Buffer | File, threads: int | None) -> GroundTruthColumns | None:
     """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`.
 
     Parameters
     ----------
-    data : bytes or mmap or memoryview
+    data : bytes or memoryview or File
         The document.
     threads : int or None
         How many threads work on it, None for one per processor. The outcome does not depend on it.
@@ -656,33 +929,8 @@ def scan_ground_truth(data: Buffer, threads: int | None) -> GroundTruthColumns |
     """
     try:
         document = _Document(data, threads)
-        tables: dict[str, _Table] = {}
-        place = document.after_blanks(0)
-        separator = b"{"
-        while document.begins(place, separator):
-            place = document.after_blanks(place + 1)
-            if separator == b"{" and document.begins(place, b"}"):
-                break
-            separator = b","
-            begin = place
-            if not document.begins(place, b'"'):
-                return None
-            place = document.skip(place)
-            name = document.text(begin + 1, place - 1)
-            place = document.after_blanks(place)
-            if not document.begins(place, b":"):
-                return None
-            place = document.after_blanks(place + 1)
-            if name not in _LISTS:
-                place = document.skip(place)
-            elif name in tables:
-                return None
-            else:
-                tables[name], place = _scan_array(document, place, _LISTS[name])
-            place = document.after_blanks(place)
-        if not document.begins(place, b"}") or document.after_blanks(place + 1) < document.size:
-            return None
-        if len(tables) < len(_LISTS):
+        tables, _, place = _scan_object(document, document.after_blanks(0), _LISTS)
+        if document.after_blanks(place) < document.size or len(tables) < len(_LISTS):
             return None
         return _ground_truth(tables["images"], tables["annotations"], tables["categories"])
     except _NotUnderstood:
@@ -717,16 +965,16 @@ _QRELS_LINES = _Format(_QRELS, tokens=readonly([0, -1, 1, 2], np.int64))
 
 
 def _scan_tokens(
-    data: Buffer, threads: int | None, kind: _Format
+    data: Buffer | File, threads: int | None, kind: _Format
 ) -> tuple[_Document, _Table, NDArray[np.int32], list[bytes]]:
     """Scan lines, and number the queries."""
-    document = _Document(data, threads, b"\n")
+    document = _Document(data.read() if isinstance(data, File) else data, threads, b"\n")  # its ids stay where they are
     table, _ = _scan_list(document, 0, kind)
-    codes, places = _distinct(document, table.columns["query"][:, 0])
-    return document, table, codes, [document.slice(begin, end) for begin, end in places]
+    codes, queries = _distinct(document.memory, table.columns["query"][:, 0])
+    return document, table, codes, queries
 
 
-def scan_run(data: Buffer, threads: int | None = None) -> RunColumns | None:
+def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | None:
     """Scan a TREC run: lines of query, a field that is passed, document, rank (passed), score, tag (passed).
 
     As in trec_eval, empty lines and those that begin with ``#`` are passed, and so are up to `scanning.MOST_FURTHER` words
@@ -734,7 +982,7 @@ def scan_run(data: Buffer, threads: int | None = None) -> RunColumns | None:
 
     Parameters
     ----------
-    data : bytes or mmap or memoryview
+    data : bytes or memoryview or File
         The document.
     threads : int or None
         How many threads work on it, None for one per processor. The outcome does not depend on it.
@@ -751,17 +999,17 @@ def scan_run(data: Buffer, threads: int | None = None) -> RunColumns | None:
         return None
     score = table.numbers("score")
     assert score is not None
-    return RunColumns(query, queries, table.columns["document"][:, 0], score, document.bytes, table.longer)
+    return RunColumns(query, queries, table.columns["document"][:, 0], score, document.memory, table.longer)
 
 
-def scan_qrels(data: Buffer, threads: int | None = None) -> QrelsColumns | None:
+def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns | None:
     """Scan TREC relevance judgements: lines of query, a field that is passed, document, grade.
 
     Empty lines and those that begin with ``#`` are passed.
 
     Parameters
     ----------
-    data : bytes or mmap or memoryview
+    data : bytes or memoryview or File
         The document.
     threads : int or None
         How many threads work on it, None for one per processor. The outcome does not depend on it.
@@ -777,4 +1025,4 @@ def scan_qrels(data: Buffer, threads: int | None = None) -> QrelsColumns | None:
     except _NotUnderstood:
         return None
     relevance = table.columns["relevance"][:, 0].view(np.int64)
-    return QrelsColumns(query, queries, table.columns["document"][:, 0], relevance, document.bytes)
+    return QrelsColumns(query, queries, table.columns["document"][:, 0], relevance, document.memory)

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
-import mmap
 import os
+import posixpath
+import stat
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from types import TracebackType
+from typing import IO, Any, NamedTuple
 
 from detmap.errors import InputError, shorten
-from detmap.formats._scan import map_file
+from detmap.formats._open import STANDARD_INPUT, File, Held, changed, open_path, unreadable
 
-Buffer = bytes | mmap.mmap
+Buffer = bytes | memoryview
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | IO[str]
 
 #: A compressed file may grow to this many bytes, or by this factor, whichever is more; beyond that it is a bomb.
 _LEAST_LIMIT, _FACTOR = 256 << 20, 200
+
+#: Links of an archive that lead to links.
+_MOST_LINKS = 40
+
+_GZIP = b"\x1f\x8b"
 
 
 def inflate(data: Buffer, source: str) -> bytes:
@@ -30,7 +38,7 @@ def inflate(data: Buffer, source: str) -> bytes:
     InputError
         Where the data is damaged or grows beyond the bounds.
     """
-    limit = max(_LEAST_LIMIT, _FACTOR * len(data))
+    limit = most_inflated(len(data))
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             out = file.read(limit + 1)
@@ -43,27 +51,52 @@ def inflate(data: Buffer, source: str) -> bytes:
     return out
 
 
-def read_bytes(source: Source, name: str) -> tuple[Buffer, str]:
-    """Return the bytes of a path, bytes or open file, decompressed where they are gzip, and a name for messages.
+def most_inflated(size: int) -> int:
+    """Return how many bytes may come out of so many that are compressed."""
+    return max(_LEAST_LIMIT, _FACTOR * size)
 
-    A file on disk is mapped rather than read: what the caller is done with need not stay in memory.
 
-    Raises
-    ------
-    InputError
-        Where there is nothing to read.
+class Opened:
+    """What there is to read: bytes, or an uncompressed file that can be read by blocks. Leaving the context closes it.
+
+    Attributes
+    ----------
+    data : bytes or memoryview or File
+        The content, decompressed where it is gzip.
+    name : str
+        What messages call it.
     """
-    data: Buffer
+
+    def __init__(self, source: Source, name: str) -> None:
+        self.data, self.name = _opened(source, name)
+
+    def whole(self) -> Buffer:
+        """Return all bytes."""
+        return self.data.read() if isinstance(self.data, File) else self.data
+
+    def __len__(self) -> int:
+        return self.data.size if isinstance(self.data, File) else len(self.data)
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if isinstance(self.data, File):
+            self.data.__exit__(kind, error, at)
+
+
+def _opened(source: Source, name: str) -> tuple[Buffer | File, str]:
+    data: Buffer | File
     if isinstance(source, str | os.PathLike):
-        path, name = Path(source), os.fspath(source)
-        try:
-            data = map_file(path)
-        except OSError as error:
-            raise unreadable(path, error) from None
-        except ValueError as error:  # a path with a null character in it
-            raise InputError(f"cannot be read: {error}", source=name) from None
+        data = open_path(source)
+        name = data.name
+        if isinstance(data, File):
+            if not data.begins(_GZIP):
+                return data, name
+            with data as file:
+                return inflate(file.read(), name), name
     elif isinstance(source, bytes):
-        data = source
+        data, name = source, getattr(source, "name", name)
     elif isinstance(source, bytearray | memoryview):
         data = bytes(source)
     elif hasattr(source, "read"):
@@ -72,27 +105,147 @@ def read_bytes(source: Source, name: str) -> tuple[Buffer, str]:
         name = str(getattr(source, "name", name))
     else:
         raise InputError(f"cannot read a {type(source).__name__}", source=name, remedy="give a path, bytes or a file")
-    if data[:2] == b"\x1f\x8b":
+    if data[:2] == _GZIP:
         data = inflate(data, name)
     return data, name
 
 
+def read_bytes(source: Source, name: str) -> tuple[Buffer, str]:
+    """Return the bytes of a path, bytes or open file, decompressed where they are gzip, and a name for messages.
+
+    Raises
+    ------
+    InputError
+        Where there is nothing to read, or where it changes meanwhile.
+    """
+    with Opened(source, name) as opened:
+        return opened.whole(), opened.name
+
+
+def held(path: str | os.PathLike[str]) -> str | os.PathLike[str] | Held:
+    """Return a path, or what it holds where it can be read only once: for whoever looks at it more often.
+
+    Raises
+    ------
+    InputError
+        Where a stream cannot be read.
+    """
+    try:
+        kind = os.stat(path).st_mode if os.fspath(path) != STANDARD_INPUT else stat.S_IFIFO
+    except (OSError, ValueError):  # whoever reads it will say so
+        return path
+    if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
+        return path
+    opened = open_path(path)
+    if isinstance(opened, File):  # standard input that is a file
+        with opened as file:
+            opened = Held.of(bytes(file.read()), file.name)
+    return Held.of(inflate(opened, opened.name), opened.name) if opened[:2] == _GZIP else opened
+
+
 def name_of(source: object, otherwise: str) -> str:
     """Return what messages call a source: its path, or what the caller calls it."""
-    return os.fspath(source) if isinstance(source, str | os.PathLike) else otherwise
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    return getattr(source, "name", otherwise) if isinstance(source, Held) else otherwise
 
 
-def unreadable(path: Path, error: OSError) -> InputError:
-    """Return the error that says why a path cannot be read."""
-    if isinstance(error, FileNotFoundError):
-        return InputError("no such file", source=str(path), remedy="check the path")
-    if isinstance(error, IsADirectoryError):
-        return InputError("is a folder", source=str(path), remedy="give a file")
-    return InputError(f"cannot be read: {error.strerror or error}", source=str(path))
+class _Listed(NamedTuple):
+    """A file of a folder: its path, and what differs after a change."""
+
+    path: Path
+    stamp: tuple[int, ...]
+
+
+def _stamp(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _listed(folder: Path, suffix: str) -> dict[str, _Listed]:
+    """Return a folder's files that end in `suffix`, in any case, by their names with `suffix` as it is here, in order."""
+    found: dict[str, _Listed] = {}
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            key = _key(entry.name, suffix)
+            if key is None:
+                continue
+            try:
+                state = entry.stat()
+            except OSError as error:
+                raise unreadable(entry.path, error) from None
+            if stat.S_ISDIR(state.st_mode):
+                continue
+            if not stat.S_ISREG(state.st_mode):
+                raise InputError("is neither a file nor a folder", source=entry.path, remedy="remove it")
+            if key in found:
+                raise _twice(found[key].path.name, entry.name, os.fspath(folder))
+            found[key] = _Listed(folder / entry.name, _stamp(state))
+    return dict(sorted(found.items()))
+
+
+def _key(name: str, suffix: str) -> str | None:
+    """Return a name with `suffix` as it is written here; None where it does not end so, or is what macOS leaves."""
+    plain = name.lower().endswith(suffix) and not name.startswith("._")
+    return name[: -len(suffix)] + suffix if plain else None
+
+
+def _twice(one: str, other: str, name: str) -> InputError:
+    return InputError(
+        f"holds two files of one name: {shorten(one)} and {shorten(other)}", source=name, remedy="keep one of them"
+    )
+
+
+def _content(path: Path) -> bytes:
+    """Return the bytes of a file, as they are."""
+    opened = open_path(path)
+    if isinstance(opened, Held):
+        return opened
+    with opened as file:
+        return bytes(file.read())
+
+
+def stamp(path: str | os.PathLike[str], suffix: str) -> object:
+    """Return what differs after a file, or a folder's files that end in `suffix`, have changed; None where none is there."""
+    try:
+        if os.path.isdir(path):
+            return {key: file.stamp for key, file in _listed(Path(path), suffix).items()}
+        return _stamp(os.stat(path))
+    except (OSError, ValueError):
+        return None
+
+
+def fingerprint(source: str | os.PathLike[str] | Held, suffix: str) -> str:
+    """Return the hash (SHA-256) of a file, or of the names and contents of a folder's files that end in `suffix`.
+
+    Raises
+    ------
+    InputError
+        As for whoever reads it.
+    """
+    whole = hashlib.sha256()
+    if not isinstance(source, Held) and os.path.isdir(source):
+        for one in _listed(Path(source), suffix).values():
+            data = _content(one.path)
+            whole.update(f"{one.path.name}\0{len(data)}\0".encode("utf-8", "surrogateescape"))
+            whole.update(data)
+        return whole.hexdigest()
+    opened = source if isinstance(source, Held) else open_path(source)
+    if isinstance(opened, Held):
+        return hashlib.sha256(opened).hexdigest()
+    with opened as file:
+        piece = memoryview(bytearray(1 << 20))
+        for place in range(0, file.size, len(piece)):
+            part = piece[: file.size - place]
+            file.read_into(part, place)
+            whole.update(part)
+    return whole.hexdigest()
 
 
 def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, str]]:
     """Yield name, bytes and full name of every file that ends in `suffix`, in the order of names.
+
+    The case of the suffix does not matter; the name that is yielded has it as it is here. Links are followed, in an
+    archive to its other members.
 
     Parameters
     ----------
@@ -102,52 +255,120 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
     Raises
     ------
     InputError
-        Where there is no such folder, or no such file in it.
+        Where there is no such folder, or no such file in it; where a link leads nowhere, or files change meanwhile.
     """
     if isinstance(source, Mapping):
-        found = sorted((key, value) for key, value in source.items() if str(key).endswith(suffix))
-        for key, value in found:
-            yield key, value.encode() if isinstance(value, str) else bytes(value), f"{name}[{key}]"
-        if not found:
+        given: dict[str, str] = {}
+        for original in source:
+            key = _key(str(original), suffix)
+            if key in given:
+                raise _twice(given[key], original, name)
+            if key is not None:
+                given[key] = original
+        for key in sorted(given):
+            value = source[given[key]]
+            yield key, value.encode() if isinstance(value, str) else bytes(value), f"{name}[{given[key]}]"
+        if not given:
             raise InputError(f"no name ends in {suffix}", source=name)
         return
     count = 0
     try:
         if isinstance(source, str | os.PathLike) and os.path.isdir(source):
             name = os.fspath(source)
-            for file in sorted(Path(source).glob(f"*{suffix}")):
-                if file.name.startswith("._") or not file.is_file():  # what macOS leaves beside files
-                    continue
-                yield file.name, file.read_bytes(), str(file)
-                count += 1
+            files = _listed(Path(source), suffix)
+            count = len(files)
+            for key, file in files.items():
+                yield key, _content(file.path), str(file.path)
+            if files != _listed(Path(source), suffix):
+                raise changed(name)
         else:
-            data, name = read_bytes(source, name)
-            with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-                inside: dict[str, tarfile.TarInfo] = {}
-                for member in archive:
-                    key = Path(member.name).name
-                    if not member.isreg() or not key.endswith(suffix) or key.startswith("._"):
-                        continue
-                    if key in inside:
-                        raise InputError(
-                            f"holds two files of one name: {shorten(inside[key].name)} and {shorten(member.name)}",
-                            source=name,
-                            remedy="pack one folder only",
-                        )
-                    inside[key] = member
-                if any(member.issparse() for member in inside.values()):
-                    raise InputError("holds sparse files", source=name, remedy="unpack it first")
-                for key in sorted(inside):
-                    content = archive.extractfile(inside[key])
-                    yield key, content.read() if content else b"", f"{name}/{key}"
+            with Opened(source, name) as opened:
+                name = opened.name
+                for found in _archived(opened, suffix):
                     count += 1
+                    yield found
     except OSError as error:
-        raise unreadable(Path(name), error) from None
-    except tarfile.TarError:
-        raise InputError("is neither a folder nor a tar archive", source=name) from None
+        raise unreadable(name, error) from None
     if not count:
         raise InputError(
             f"holds no file that ends in {suffix}",
             source=name,
             remedy="is it the right folder, and the ground truth first?",
         )
+
+
+def _archived(opened: Opened, suffix: str) -> Iterator[tuple[str, bytes, str]]:
+    """Yield what `members` does of an archive."""
+    name = opened.name
+    file = opened.data.stream() if isinstance(opened.data, File) else io.BytesIO(opened.data)
+    archive: tarfile.TarFile | None = None
+    try:
+        with file, tarfile.open(fileobj=file, mode="r:") as archive:
+            everything = archive.getmembers()
+            paths = {posixpath.normpath(member.name).lstrip("/"): member for member in everything}
+            inside: dict[str, tuple[tarfile.TarInfo, tarfile.TarInfo]] = {}
+            linked = 0
+            for member in everything:
+                key = _key(posixpath.basename(member.name), suffix)
+                if key is None or member.isdir():
+                    continue
+                target = member if member.isreg() else _target(member, paths, name)
+                if key in inside and inside[key][1] is not target:
+                    raise InputError(
+                        f"holds two files of one name: {shorten(inside[key][0].name)} and {shorten(member.name)}",
+                        source=name,
+                        remedy="pack one folder only",
+                    )
+                linked += target.size if target is not member else 0
+                inside[key] = member, target
+            if any(target.issparse() for _, target in inside.values()):
+                raise InputError("holds sparse files", source=name, remedy="unpack it first")
+            if linked > most_inflated(len(opened)):
+                raise InputError("has so many links to large files that it is a bomb", source=name)
+            for key in sorted(inside):
+                content = archive.extractfile(inside[key][1])
+                yield key, content.read() if content else b"", f"{name}/{key}"
+    except tarfile.TarError as error:
+        if archive is None:
+            raise InputError("is neither a folder nor a tar archive", source=name) from None
+        raise InputError(
+            f"is a damaged tar archive: {error}", source=name, remedy="is it complete? Copy it again"
+        ) from None
+
+
+def _target(member: tarfile.TarInfo, paths: Mapping[str, tarfile.TarInfo], name: str) -> tarfile.TarInfo:
+    """Return the regular file of an archive that a link leads to.
+
+    Raises
+    ------
+    InputError
+        Where there is none.
+    """
+
+    def refused(problem: str) -> InputError:
+        what = f"is a link to {shorten(member.linkname)}, which " if member.islnk() or member.issym() else "is "
+        return InputError(
+            what + problem, source=f"{name}/{member.name}", remedy="pack it again with the files instead of the links"
+        )
+
+    if not (member.islnk() or member.issym()):
+        raise refused("neither a file nor a link")
+    place = posixpath.normpath(member.name).lstrip("/")
+    for _ in range(_MOST_LINKS):
+        parts = place.split("/")
+        for end in range(1, len(parts) + 1):
+            step = paths.get("/".join(parts[:end]))
+            if step is not None and (step.issym() or (step.islnk() and end == len(parts))):
+                # A symbolic link is relative to its folder; a hard one names a member.
+                folder = "/".join(parts[: end - 1]) if step.issym() else ""
+                place = posixpath.normpath(posixpath.join(folder, step.linkname, *parts[end:]))
+                break
+        else:
+            if step is None:
+                raise refused("is not in the archive")
+            if not step.isreg():
+                raise refused("is no file")
+            return step
+        if place.startswith(("/", "../")) or place == "..":
+            raise refused("lies outside of the archive")
+    raise refused("leads in a circle, or through too many links")

@@ -8,7 +8,9 @@ this file, which look for the first record that is wrong and say how.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, Literal
 
@@ -18,8 +20,9 @@ from numpy.typing import NDArray
 
 from detmap.boxes import InvalidBoxes
 from detmap.errors import InputError
-from detmap.formats._scan import Strings, scan_ground_truth, scan_results
-from detmap.formats._source import Buffer, Source, read_bytes
+from detmap.formats._open import Held
+from detmap.formats._scan import GROUND_TRUTH_ONLY, RESULT_LISTS, Strings, scan_ground_truth, scan_results
+from detmap.formats._source import Buffer, Opened, Source
 from detmap.tables import Detections, GroundTruth, Ids, coded, complete, index_ids
 
 Id = int | str
@@ -60,9 +63,18 @@ class _Result(msgspec.Struct, gc=False):
     score: float
 
 
+class _ResultsWithin(msgspec.Struct, gc=False):
+    annotations: list[_Result] | msgspec.UnsetType = msgspec.UNSET
+    predictions: list[_Result] | msgspec.UnsetType = msgspec.UNSET
+    images: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    categories: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
 _decode_ground_truth = msgspec.json.Decoder(_GroundTruth).decode
 _decode_results = msgspec.json.Decoder(list[_Result]).decode
+_decode_object = msgspec.json.Decoder(_ResultsWithin).decode
 _decode_lines = msgspec.json.Decoder(_Result).decode_lines
+_OBJECT = re.compile(rb"(\xef\xbb\xbf)?\s*\{")
 _FIELDS = {
     "image": ("id",),
     "category": ("id",),
@@ -102,15 +114,16 @@ def read_coco(source: Source | Mapping[str, Any], *, invalid_boxes: InvalidBoxes
         name = "ground truth"
         columns = _ground_truth_columns(_records(_checked_ground_truth(source, name)), name)
     else:
-        data, name = read_bytes(source, "ground truth")
-        columns = _scanned_ground_truth(data) or _ground_truth_columns(
-            _parse(data, name, _decode_ground_truth, _checked_ground_truth), name
-        )
+        with Opened(source, "ground truth") as opened:
+            name = opened.name
+            columns = _scanned_ground_truth(opened) or _ground_truth_columns(
+                _parse(opened.whole(), name, _decode_ground_truth, _checked_ground_truth), name
+            )
     return GroundTruth.from_arrays(**columns, invalid_boxes=invalid_boxes, source=name)
 
 
 def read_coco_results(
-    source: Source | Sequence[Mapping[str, Any]],
+    source: Source | Sequence[Mapping[str, Any]] | Mapping[str, Any],
     ground_truth: GroundTruth | None = None,
     *,
     unknown_images: Literal["error", "ignore"] = "error",
@@ -120,9 +133,10 @@ def read_coco_results(
 
     Parameters
     ----------
-    source : path, bytes, file object, or list of mappings
-        A list of records with ``image_id``, ``category_id``, ``bbox`` (x, y, width, height) and ``score``; gzip too. A
-        file whose name ends in ``.jsonl`` or ``.ndjson`` holds a record a line.
+    source : path, bytes, file object, list of mappings, or mapping
+        A list of records with ``image_id``, ``category_id``, ``bbox`` (x, y, width, height) and ``score``; or an object
+        that has this list as ``annotations`` or as ``predictions``; gzip too. A file whose name ends in ``.jsonl`` or
+        ``.ndjson`` holds a record a line.
     ground_truth : GroundTruth, optional
         Whose images the detections are on.
     unknown_images : {"error", "ignore"}
@@ -140,25 +154,35 @@ def read_coco_results(
     InputError
         Where the file is not such a list; names file, record, field and value.
     """
-    if isinstance(source, Sequence) and not isinstance(source, str | bytes | bytearray | memoryview):
+    if isinstance(source, Sequence | Mapping) and not isinstance(source, str | bytes | bytearray | memoryview):
         name = "detections"
         records = [_Result(**{f: r[f] for f in _FIELDS["result"]}) for r in _checked_results(source, name)]
         columns = _result_columns(records, name)
-    elif isinstance(source, Mapping):
-        raise _not_results(source, "detections")
     else:
-        data, name = read_bytes(source, "detections")
-        lines = name.removesuffix(".gz").endswith((".jsonl", ".ndjson"))
-        columns = _scanned_results(data, lines) or _result_columns(
-            _parse(data, name, _decode_lines if lines else _decode_results, _checked_results, lines), name
-        )
+        with Opened(source, "detections") as opened:
+            name = opened.name
+            lines = name.removesuffix(".gz").endswith((".jsonl", ".ndjson")) or _streams_lines(source)
+            columns = _scanned_results(opened, lines) or _result_columns(
+                _parsed_results(opened.whole(), name, lines), name
+            )
     detections = Detections.from_arrays(**columns, invalid_boxes=invalid_boxes, source=name)
     return detections if ground_truth is None else detections.on_images_of(ground_truth, unknown_images)
 
 
-def _scanned_results(data: Buffer, lines: bool) -> dict[str, Any] | None:
+def _streams_lines(source: Any) -> bool:
+    """Return whether a stream, whose name says nothing, holds a record a line: whether its first line is a record."""
+    if not isinstance(source, Held) or not _OBJECT.match(source):
+        return False
+    try:
+        first = msgspec.json.decode(source.lstrip().partition(b"\n")[0])
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return False
+    return isinstance(first, dict) and "image_id" in first
+
+
+def _scanned_results(opened: Opened, lines: bool) -> dict[str, Any] | None:
     """Return the columns of a large file that the scanner understands."""
-    found = scan_results(data, None, lines=lines) if len(data) >= _WORTH_SCANNING else None
+    found = scan_results(opened.data, None, lines=lines) if len(opened) >= _WORTH_SCANNING else None
     if found is None or not _complete(found.bbox) or not _short(found.image_id, found.category_id):
         return None
     return {
@@ -169,9 +193,9 @@ def _scanned_results(data: Buffer, lines: bool) -> dict[str, Any] | None:
     }
 
 
-def _scanned_ground_truth(data: Buffer) -> dict[str, Any] | None:
+def _scanned_ground_truth(opened: Opened) -> dict[str, Any] | None:
     """Return the columns of a large file that the scanner understands."""
-    found = scan_ground_truth(data, None) if len(data) >= _WORTH_SCANNING else None
+    found = scan_ground_truth(opened.data, None) if len(opened) >= _WORTH_SCANNING else None
     if found is None or found.area is None or not (_complete(found.bbox) and _complete(found.area)):
         return None
     if not _short(found.image_id, found.category_id, found.images, found.categories):
@@ -251,6 +275,30 @@ def _ground_truth_columns(document: _GroundTruth, name: str) -> dict[str, Any]:
     }
 
 
+def _parsed_results(data: Buffer, name: str, lines: bool) -> list[_Result]:
+    """Decode a list of results, or the one of an object, or lines."""
+    if lines:
+        return list(_parse(data, name, _decode_lines, _checked_results, lines))
+    decode = partial(_decode_within, name=name) if _OBJECT.match(data) else _decode_results
+    return list(_parse(data, name, decode, _checked_results))
+
+
+def _decode_within(data: Buffer, name: str) -> list[_Result]:
+    """Decode an object that has a list of results."""
+    found = _decode_object(data)
+    if sum(bytes(data).count(b'"%b"' % key.encode()) for key in RESULT_LISTS) > 1:
+        names: list[str] = []
+        json.loads(bytes(data), object_pairs_hook=lambda pairs: names.__setitem__(slice(None), [k for k, _ in pairs]))
+        for key in RESULT_LISTS:  # the outermost object is done last
+            if names.count(key) > 1:
+                raise InputError("is there twice", source=name, field=key, remedy="keep the one that is meant")
+    lists = [part for part in (found.annotations, found.predictions) if part is not msgspec.UNSET]
+    rest = (found.images, found.categories)
+    if len(lists) != 1 or (not lists[0] and any(part is not msgspec.UNSET for part in rest)):
+        raise msgspec.ValidationError("no list of results")  # the checks say what is wrong
+    return lists[0]
+
+
 def _parse(
     data: Buffer, name: str, decode: Callable[[Buffer], Any], check: Callable[[Any, str], Any], lines: bool = False
 ) -> Any:
@@ -316,19 +364,29 @@ def _boxes(records: Sequence[Any]) -> NDArray[np.float64]:
 
 # What follows runs on parsed objects, and on files that the typed decoder did not take.
 
+_NO_LIST = "is not a list of detections but "
+_LIST = 'a result file is [{"image_id": …, "category_id": …, "bbox": […], "score": …}, …]'
 
-def _not_results(document: Any, name: str) -> InputError:
-    if isinstance(document, Mapping) and {"images", "annotations"} & set(document):
-        return InputError(
+
+def _results_within(document: Mapping[str, Any], name: str) -> Any:
+    """Return the list of results that an object has, or raise the error that says why it has none."""
+    found = [key for key in RESULT_LISTS if key in document]
+    if len(found) > 1:
+        raise InputError(f"has both {' and '.join(found)}", source=name, remedy="keep the list of detections alone")
+    records = document[found[0]] if found else None
+    first = records[0] if isinstance(records, list | tuple) and records else None
+    scored = isinstance(first, Mapping) and "score" in first
+    if GROUND_TRUTH_ONLY & set(document) and not scored:
+        raise InputError(
             "is ground truth where detections were expected",
             source=name,
             remedy="are the arguments swapped? The ground truth comes first",
         )
-    return InputError(
-        f"is not a list of detections but {_kind(document)}",
-        source=name,
-        remedy='a result file is [{"image_id": …, "category_id": …, "bbox": […], "score": …}, …]',
-    )
+    if not found:
+        raise InputError(_NO_LIST + "an object", source=name, remedy=_LIST)
+    if not isinstance(records, Sequence) or isinstance(records, str | bytes):
+        raise InputError(f"must be a list, not {_kind(records)}", source=name, field=found[0], remedy=_LIST)
+    return records
 
 
 def _kind(value: Any) -> str:
@@ -337,8 +395,10 @@ def _kind(value: Any) -> str:
 
 
 def _checked_results(document: Any, name: str) -> list[dict[str, Any]]:
+    if isinstance(document, Mapping):
+        document = _results_within(document, name)
     if not isinstance(document, Sequence) or isinstance(document, str | bytes):
-        raise _not_results(document, name)
+        raise InputError(_NO_LIST + _kind(document), source=name, remedy=_LIST)
     return [_checked_record(record, i, "result", name) for i, record in enumerate(document)]
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import glob
 import os
+import re
+import stat
+from collections.abc import Iterable
 from typing import Literal
 
 from detmap.boxes import InvalidBoxes
-from detmap.errors import OptionError
+from detmap.errors import InputError, OptionError
+from detmap.formats import _source
+from detmap.formats._open import STANDARD_INPUT, Held, changed
 from detmap.formats.coco import read_coco, read_coco_results
 from detmap.formats.voc import class_of, read_voc, read_voc_results
 from detmap.tables import Detections, GroundTruth, MissingClasses
@@ -19,21 +23,94 @@ _LISTS = tuple(ending + packed for ending in (".json", ".jsonl", ".ndjson") for 
 SUFFIXES = (*_LISTS, *_ARCHIVES)
 
 
-def is_voc(path: str) -> bool:
-    """Return whether a path is read as VOC's: a folder, an archive, or the results of one class."""
+Path = str | os.PathLike[str]
+
+#: What `held` returns: a path, or the bytes of what can be read only once.
+Source = Path | Held
+
+_VOC_RESULTS = re.compile(r"comp.*_det_.*\.txt", re.IGNORECASE)
+
+
+def is_voc(source: Path | Held) -> bool:
+    """Return whether what there is to read is VOC's: a folder, an archive, or the results of one class."""
+    if isinstance(source, Held):
+        return source[257:262] == b"ustar"  # a stream's name says nothing
+    path = os.fspath(source)
     return os.path.isdir(path) or path.endswith(_ARCHIVES) or class_of(path) is not None
 
 
 def holds_voc_results(folder: str) -> bool:
     """Return whether a folder holds VOC's detections, a file per class."""
-    return any(glob.iglob(os.path.join(glob.escape(folder), "comp*_det_*.txt")))
+    return any(map(_VOC_RESULTS.fullmatch, os.listdir(folder)))
+
+
+def held(path: Path) -> Path | Held:
+    """Return a path, or what it holds where it can be read only once: a pipe, a device, standard input (``-``).
+
+    Raises
+    ------
+    InputError
+        Where a stream cannot be read.
+    """
+    return _source.held(path)
+
+
+def once(paths: Iterable[Path | None]) -> None:
+    """Make sure that what can be read only once is given once.
+
+    Raises
+    ------
+    OptionError
+        Where standard input, or one pipe, is given twice.
+    """
+    seen: set[object] = set()
+    for path in paths:
+        if path is None:
+            continue
+        try:
+            state = None if path == STANDARD_INPUT else os.stat(path)
+        except (OSError, ValueError):  # whoever reads it will say so
+            continue
+        if state is not None and (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
+            continue
+        key = STANDARD_INPUT if state is None else (state.st_dev, state.st_ino)
+        if key in seen:
+            what = "standard input (-)" if state is None else os.fspath(path)
+            raise OptionError(f"{what} is given twice, and can be read only once: write it to a file")
+        seen.add(key)
+
+
+def fingerprint(source: Path | Held) -> str:
+    """Return the hash of a file, or of the names and contents of VOC's result files in a folder.
+
+    Raises
+    ------
+    InputError
+        Where there is no such file, or it cannot be read.
+    """
+    return _source.fingerprint(source, ".txt")
+
+
+class Unchanged:
+    """A context in which a file, or a folder's result files, must not change: they are read more than once in it."""
+
+    def __init__(self, source: Path | Held) -> None:
+        self._source = source
+        self._before = self._stamp()
+
+    def _stamp(self) -> object:
+        return None if isinstance(self._source, Held) else _source.stamp(self._source, ".txt")
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if (kind is None or issubclass(kind, InputError)) and self._stamp() != self._before:
+            raise changed(str(self._source)) from None
 
 
 def read_ground_truth(
-    path: str | os.PathLike[str],
-    image_set: str | os.PathLike[str] | None = None,
-    *,
-    invalid_boxes: InvalidBoxes = "error",
+    path: Path, image_set: Path | None = None, *, invalid_boxes: InvalidBoxes = "error"
 ) -> GroundTruth:
     """Read COCO's JSON, or a folder or archive of VOC's XML with, optionally, a file that lists the images.
 
@@ -44,15 +121,16 @@ def read_ground_truth(
     OptionError
         For an image set with COCO's JSON.
     """
-    if is_voc(os.fspath(path)):
-        return read_voc(path, image_set, invalid_boxes=invalid_boxes)
+    source = held(path)
+    if is_voc(source):
+        return read_voc(source, image_set, invalid_boxes=invalid_boxes)
     if image_set:
         raise OptionError("--image-set goes with VOC's XML")
-    return read_coco(path, invalid_boxes=invalid_boxes)
+    return read_coco(source, invalid_boxes=invalid_boxes)
 
 
 def read_detections(
-    path: str | os.PathLike[str],
+    path: Path | Held,
     ground_truth: GroundTruth,
     unknown_images: Literal["error", "ignore"] = "error",
     invalid_boxes: InvalidBoxes = "error",
@@ -67,10 +145,11 @@ def read_detections(
     InputError
         As the reader of the format does.
     """
-    if not is_voc(os.fspath(path)):
-        return read_coco_results(path, ground_truth, unknown_images=unknown_images, invalid_boxes=invalid_boxes)
+    source = path if isinstance(path, Held) else held(path)
+    if not is_voc(source):
+        return read_coco_results(source, ground_truth, unknown_images=unknown_images, invalid_boxes=invalid_boxes)
     return read_voc_results(
-        path,
+        source,
         ground_truth,
         unknown_images=unknown_images,
         invalid_boxes=invalid_boxes,

@@ -467,7 +467,7 @@ class Rankings:
         )
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Cut the rankings into blocks whose hits take up no more memory than the tally does, or the numbers made of them."""
+        """Cut the rankings into blocks whose hits take up no more memory than the tally does, or what is made of them."""
         capacity = self._capacity(0, len(self))
         looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
         costs = capacity + looked_at / self._per_area() + 4

@@ -5,7 +5,11 @@ Whoever forks waits until no other thread compiles or loads a kernel, or imports
 
 from __future__ import annotations
 
+# Both have locks that a fork takes. What is registered later is called earlier: we wait before these are taken, since the
+# thread that we wait for may need them.
+import concurrent.futures.thread
 import importlib
+import logging
 import os
 import sys
 import threading
@@ -15,6 +19,7 @@ from functools import cached_property
 from typing import Any
 
 _PACKAGES = ("detmap", "llvmlite", "msgspec", "numba", "numpy")
+_EARLIER = (concurrent.futures.thread, logging)
 _held: list[Callable[[], None]] = []  # what releases the locks that a fork holds
 
 

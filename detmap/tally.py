@@ -33,6 +33,9 @@ _COLUMNS = {
     **dict.fromkeys(("positive_category", "positive_image", "positive_counts"), "<i4"),
 }
 
+#: So many counts of hits are held at a time where a saved tally is checked.
+_COUNTED = 2**20
+
 #: A saved tally may not ask for more precisions than this: 8 GB of them.
 _MOST_PRECISIONS = 2**30
 
@@ -234,6 +237,11 @@ class Tally(Frozen):
         """The numbers of hits within the largest cap, in ranking order, shape (K, A, T)."""
         return self._count(self.hit)
 
+    def every_notice(self) -> dict[str, int]:
+        """Return `notices` and what the tally says itself: no detections, categories without ground truth."""
+        own = {"no_detections": int(not len(self)), "empty_categories": int((self.positives[:, 0] == 0).sum())}
+        return {**self.notices, **{code: count for code, count in own.items() if count}}
+
     def ignored_counts(self, area: int) -> NDArray[np.int64]:
         """Return how many detections are ignored in an area range, of those within the largest cap, shape (K, T)."""
         thresholds = len(self.protocol.iou_thresholds)
@@ -346,8 +354,10 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
     category, scores, place = columns["category"], columns["scores"], columns["image"].astype(np.int64)
     key = columns["order"] if by_file else (place << 32) | columns["rank"]
     tied = (category[1:] == category[:-1]) & (scores[1:] == scores[:-1])
+    identities = [identity for identity, _ in header.categories]
     wrong = {
-        "categories that repeat": len({identity for identity, _ in header.categories}) < categories,
+        "categories that repeat": len(set(identities)) < categories,
+        "categories that are neither all integers nor all strings": not _of_one_kind(identities, protocol),
         "too many rankings": _product(shape) > _MOST_PRECISIONS,
         "image ids that do not ascend": columns["image_ids"].size != images
         or (columns["image_ids"][1:] <= columns["image_ids"][:-1]).any(),
@@ -358,6 +368,7 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
         or _outside(columns["positive_image"], images),
         "a negative count": (columns["positive_counts"] < 0).any() or min(header.notices.values(), default=0) < 0,
         "a score that is no number": np.isnan(scores).any(),
+        "a negative place in the file": columns["order"].min(initial=0) < 0,
         "detections that are not in ranking order": (category[1:] < category[:-1]).any()
         or ((category[1:] == category[:-1]) & (scores[1:] > scores[:-1])).any()
         or (key[1:] <= key[:-1])[tied].any(),
@@ -366,7 +377,76 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
         if found:
             raise StateError(f"not a tally: {problem}")
     listed = tuple((identity, name) for identity, name in header.categories)
-    return Tally(protocol=protocol, categories=listed, ranked=True, notices=header.notices, **columns)
+    tally = Tally(protocol=protocol, categories=listed, ranked=True, notices=header.notices, **columns)
+    for problem, found in (
+        ("pairs with ground truth that do not ascend", (np.diff(_cells(tally, "positive_")) <= 0).any()),
+        ("a bit of no threshold", _beyond_thresholds(tally)),
+        ("a detection that is a hit and ignored at once", (tally.hit & tally.ignored).any()),
+        ("ranks that are not those of the scores", _misranked(tally)),
+        ("more hits than positives", _too_many_hits(tally)),
+    ):
+        if found:
+            raise StateError(f"not a tally: {problem}")
+    return tally
+
+
+def _of_one_kind(ids: Sequence[Any], protocol: Protocol) -> bool:
+    """Return whether these can be the ids of categories: one None where categories are not used."""
+    if not protocol.use_categories:
+        return list(ids) == [None]
+    kinds = {type(identity) for identity in ids}
+    return kinds <= {int} or kinds <= {str}
+
+
+def _cells(tally: Tally, prefix: str = "", rows: Any = slice(None)) -> NDArray[np.int64]:
+    """Return a number for the image and category, by image first, of detections, or with ``positive_`` of pairs."""
+    image, category = (getattr(tally, prefix + name)[rows].astype(np.int64) for name in ("image", "category"))
+    return np.asarray(image * len(tally.categories) + category)
+
+
+def _beyond_thresholds(tally: Tally) -> bool:
+    """Return whether a bit is set that belongs to no area range and threshold."""
+    used = len(tally.protocol.area_ranges) * len(tally.protocol.iou_thresholds)
+    rest = np.uint64(0) if used % 64 == 0 else ~np.uint64((1 << used % 64) - 1)
+    return any(bool((words[:, -1] & rest).any()) for words in (tally.hit, tally.ignored))
+
+
+def _misranked(tally: Tally) -> bool:
+    """Return whether the ranks of some image and category are not 0, 1, 2 and so on by descending score."""
+    rows, starts = np.empty(len(tally), np.int32), np.empty(tally.image_ids.size + 1, np.int64)
+    sorting.group_by(tally.image, readonly((), np.int32), rows, starts)
+    cells, places = _cells(tally, rows=rows), np.arange(rows.size)
+    first = np.append(True, cells[1:] != cells[:-1])[: rows.size]
+    by_rank = np.maximum.accumulate(np.where(first, places, 0)) + tally.rank[rows]  # where each row belongs
+    if by_rank.max(initial=-1) >= rows.size or (cells[by_rank] != cells).any():
+        return True
+    filled, scores = np.zeros(rows.size, np.bool_), np.empty(rows.size)
+    filled[by_rank], scores[by_rank] = True, tally.scores[rows]
+    return not filled.all() or bool((scores[1:] > scores[:-1])[~first[1:]].any())
+
+
+def _too_many_hits(tally: Tally) -> bool:
+    """Return whether an image has more hits than positives in some category, area range and at some threshold.
+
+    By image: the bootstrap draws images, and makes room for as many hits as there are positives.
+    """
+    rows = np.flatnonzero(tally.hit.any(axis=1))
+    place = locate(_cells(tally, rows=rows), _cells(tally, "positive_"))
+    order = np.argsort(place, kind="stable")
+    pairs, first = np.unique(place[order], return_index=True)
+    if pairs.size and pairs[0] < 0:  # no ground truth at all
+        return True
+    words, starts = readonly(tally.hit[rows[order]], np.uint64), np.append(first, rows.size)
+    areas, thresholds = len(tally.protocol.area_ranges), len(tally.protocol.iou_thresholds)
+    step = 1 + _COUNTED // (64 * words.shape[1])
+    for begin in range(0, pairs.size, step):
+        some = pairs[begin : begin + step]
+        counts = np.zeros((some.size, 64 * words.shape[1]), np.int64)
+        matching.count_bits(readonly(starts[begin : begin + some.size + 1], np.int64), words, counts)
+        most = counts[:, : areas * thresholds].reshape(-1, areas, thresholds).max(axis=2)
+        if (most > tally.positive_counts[some]).any():
+            return True
+    return False
 
 
 def _outside(column: NDArray[Any], size: int) -> bool:
@@ -467,7 +547,7 @@ class Rankings:
         )
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Cut the rankings into blocks whose hits take up no more memory than the tally does, or what is made of them."""
+        """Cut the rankings into blocks whose hits take up no more memory than the tally or their numbers do."""
         capacity = self._capacity(0, len(self))
         looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
         costs = capacity + looked_at / self._per_area() + 4

@@ -187,11 +187,11 @@ def test_samples_refuse_what_has_no_value():
 
 def test_integers_beyond_int64_are_refused():
     big = np.array([2**63 + 1, 1], np.uint64)
-    with pytest.raises(InputError, match="beyond the range of int64"):
+    with pytest.raises(InputError, match="beyond 64 bits"):
         evaluate_distances([[0.0, 1]], [1], big)
-    with pytest.raises(InputError, match="beyond the range of int64"):
+    with pytest.raises(InputError, match="beyond 64 bits"):
         evaluate_distances([[0.0, 1]], [1], [1, 2], np.array([2**64 - 1], np.uint64), [-1, 0])
-    with pytest.raises(InputError, match="beyond the range of int64"):
+    with pytest.raises(InputError, match="beyond 64 bits"):
         evaluate_codes([[0, 1]], [[0, 1], [1, 1]], [1], big)
 
 

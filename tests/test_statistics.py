@@ -18,6 +18,7 @@ import detmap
 import detmap.retrieval
 from detmap import cli, statistics
 from detmap.kernels import resampling
+from detmap.statistics import distributions, grouping, reweighting
 
 scipy_stats = pytest.importorskip("scipy.stats", reason="the reference for tests of significance")
 
@@ -51,7 +52,7 @@ def test_any_multiplicities(workload, counts):
     dataset, results, params = workload
     params = {**params, "image_ids": None, "category_ids": None}
     counts = np.array(counts[: len(dataset["images"])], np.int32)
-    made = statistics._Reweighted(evaluate(dataset, results, params).tally).metrics(counts)
+    made = reweighting.Reweighted(evaluate(dataset, results, params).tally).metrics(counts)
     expected = naive_statistics.coco_aps(*naive_statistics.duplicated(dataset, results, counts), naive_params(params))
     assert same_bits(made, expected)
 
@@ -68,7 +69,7 @@ def test_equal_scores_within_an_image_repeat_as_the_image_does():
         },
         [{"image_id": 1, "category_id": 1, "bbox": [x, 0, 10, 10], "score": 0.5} for x in (0, 50)],
     )
-    made = statistics._Reweighted(evaluate(dataset, results).tally).hits(np.array([2], np.int32))
+    made = reweighting.Reweighted(evaluate(dataset, results).tally).hits(np.array([2], np.int32))
     assert made.ranks.tolist() == [1, 3] * 10
 
 
@@ -355,12 +356,12 @@ def test_groups_of_many_models():
     apart = [(a, b) for i, a in enumerate(names) for b in names[i + 20 :]]
     letters = statistics.group_letters(names, apart)
     assert letters["m000"] == "a"
-    assert letters["m149"] == statistics._letter(130)
+    assert letters["m149"] == grouping.letter(130)
     assert all(letters.values())
 
 
 def test_letters():
-    assert [statistics._letter(i) for i in (0, 25, 26, 27, 701, 702)] == ["a", "z", "aa", "ab", "zz", "aaa"]
+    assert [grouping.letter(i) for i in (0, 25, 26, 27, 701, 702)] == ["a", "z", "aa", "ab", "zz", "aaa"]
 
 
 # ------------------------------------------------------------------------------------------------------------- queries
@@ -380,7 +381,7 @@ def test_paired_t_is_scipys(first, seed):
 @pytest.mark.parametrize("freedom", [1, 2, 5, 30, 1000, 100_000])
 @pytest.mark.parametrize("t", [1e-9, 0.1, 1.0, 1.96, 3.0, 8.0, 40.0])
 def test_student(freedom, t):
-    assert statistics._t_test(t, 1.0, freedom) == pytest.approx(2 * scipy_stats.t.sf(t, freedom), rel=1e-9)
+    assert distributions.t_test(t, 1.0, freedom) == pytest.approx(2 * scipy_stats.t.sf(t, freedom), rel=1e-9)
 
 
 @given(VALUES, st.integers(0, 1000), st.booleans())

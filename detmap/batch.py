@@ -36,7 +36,9 @@ from detmap.formats import files
 from detmap.kernels import readonly
 from detmap.protocols import Protocol, resolve
 from detmap.results import Result, without_nan
-from detmap.statistics import Bootstrap, Comparison, bootstrap
+from detmap.statistics import PairTests, bootstrap, pair_tests, permute
+from detmap.statistics.intervals import Method
+from detmap.statistics.tests import Correction
 from detmap.tables import NOTICES, Detections, GroundTruth, locate
 from detmap.tally import Tally
 
@@ -369,22 +371,6 @@ class FileResult(Result):
         """Return `document`."""
         return self.document
 
-    @cached_property
-    def bootstrap(self) -> Bootstrap | None:
-        """The bootstrap of the metrics of all categories, without its jackknife; None where none was made."""
-        made = self.document.get("bootstrap")
-        if made is None:
-            return None
-        columns = np.array(list(made["values"].values()), np.float64)  # None becomes NaN
-        return Bootstrap(
-            metrics=tuple(made["values"]),
-            estimate=np.array([self[name] for name in made["values"]]),
-            replicates=columns.T,
-            jackknife=np.empty((0, len(columns))),
-            support=np.array(made["support"], np.int64),
-            seed=made["seed"],
-        )
-
     def interval(self, metric: str) -> tuple[float, float]:
         """Return the confidence interval of a metric; NaN where none was made."""
         low, high = self.document.get("bootstrap", {}).get("intervals", {}).get(metric, (None, None))
@@ -405,11 +391,11 @@ class _Options:
     unknown_images: Unknown
     replicates: int
     seed: int
-    bca: bool
+    method: Method
     level: float
 
     def key(self, ground_truth: str, content: str) -> str:
-        made = [self.replicates, self.seed, self.bca, self.level] if self.replicates else []
+        made = [self.replicates, self.seed, self.method, self.level] if self.replicates else []
         parts = [__version__, ground_truth, content, self.protocol.to_dict(), self.unknown_images, made]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -430,13 +416,8 @@ def _score(
     result = DetectionResult(tally)
     document = {**identity, **result.to_dict()}
     if options.replicates:
-        made = bootstrap(result, options.replicates, options.seed, bca=options.bca)
-        head = len(made.metrics)
-        document["bootstrap"] = {
-            **made.to_dict(options.level),
-            "support": made.support[:head],
-            "values": dict(zip(made.metrics, made.replicates.T, strict=False)),
-        }
+        made = bootstrap(result, options.replicates, options.seed, method=options.method)
+        document["bootstrap"] = made.to_dict(options.level)
     plain: dict[str, Any] = without_nan(document)
     return key, plain
 
@@ -449,7 +430,7 @@ def score(
     unknown_images: Unknown = "error",
     replicates: int = 0,
     seed: int = 0,
-    bca: bool = False,
+    method: Method = "t",
     level: float = 0.95,
     out: PathLike | None = None,
     resume: bool = False,
@@ -468,8 +449,8 @@ def score(
         As in `detmap.evaluate`.
     unknown_images : {"error", "ignore"}
         As in `detmap.read_coco_results`.
-    replicates, seed, bca, level
-        Of the bootstrap over images, see `detmap.statistics.bootstrap`; none by default.
+    replicates, seed, method, level
+        Of the intervals, see `detmap.statistics.bootstrap`; none by default.
     out : path, optional
         A folder for ``results/NAME.json``, each written whole or not at all.
     resume : bool
@@ -491,7 +472,7 @@ def score(
         For ground truth, options or an `out` that cannot be used; never for a file of predictions.
     """
     entries = find(predictions)
-    decided = _Options(resolve(protocol), unknown_images, replicates, seed, bca, level)
+    decided = _Options(resolve(protocol), unknown_images, replicates, seed, method, level)
     truth = ground_truth if isinstance(ground_truth, GroundTruth) else files.read_ground_truth(ground_truth)
     folder = None if out is None else _folder(Path(out) / "results")
     done = _documents(folder) if folder is not None and resume else {}
@@ -576,6 +557,72 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise OptionError(f"cannot write {shorten(str(path))}: {error.strerror}") from None
 
 
+# ---------------------------------------------------------------------------------------------------------- comparing
+
+
+def _test_pair(
+    ground_truth: GroundTruth, paths: tuple[str, str], options: _Options, metric: str, permutations: int
+) -> float:
+    """Return the p-value of the difference between two files by a metric."""
+    first, second = (
+        match(ground_truth, files.read_detections(path, ground_truth, options.unknown_images), options.protocol)
+        for path in paths
+    )
+    return permute(first, second, permutations, options.seed, metric).p_value(metric)
+
+
+def compare_files(
+    ground_truth: GroundTruth,
+    results: Iterable[FileResult],
+    protocol: str | Protocol = "coco",
+    *,
+    metric: str | None = None,
+    permutations: int | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+    correction: Correction = "holm",
+    unknown_images: Unknown = "error",
+    executor: Executor | None = None,
+    threads: int | None = None,
+) -> PairTests:
+    """Test every pair of files that have been scored: `detmap.compare` for a leaderboard.
+
+    The files are read again, two for each pair, where the tests run.
+
+    Parameters
+    ----------
+    ground_truth, protocol, unknown_images, executor, threads
+        As in `score`.
+    results : iterable of FileResult
+        Those with errors, or without the metric, are left out.
+    metric : str, optional
+        The first by default.
+    permutations, seed, level, correction
+        See `detmap.compare`.
+
+    Raises
+    ------
+    DetmapError
+        Where a file can no longer be read.
+    """
+    scored = [one for one in results if not one.error]
+    name = metric or next((next(iter(one)) for one in scored), "AP")
+    scored = sorted((one for one in scored if not np.isnan(one[name])), key=lambda one: (-one[name], one.entry.name))
+    decided = resolve(protocol)
+    images = match(ground_truth, _nothing(), decided)
+    made = pair_tests(images, [one.entry.name for one in scored], name, permutations, level, correction)
+    paths = {one.entry.name: one.entry.path for one in scored}
+    options = _Options(decided, unknown_images, 0, seed, "t", level)
+    pairs = list(made.p)
+    arguments = [((paths[a], paths[b]), options, name, made.permutations) for a, b in pairs] if made.tested else []
+    with closing(_dispatch(executor, threads, ground_truth, _test_pair, arguments)) as outcomes:
+        for i, outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome if isinstance(outcome, DetmapError) else DetmapError(_one_line(outcome))
+            made.p[pairs[i]] = outcome
+    return made
+
+
 # --------------------------------------------------------------------------------------------------------- leaderboard
 
 
@@ -589,6 +636,8 @@ class Leaderboard:
         In any order.
     rank_by : str, optional
         A metric; by default the first, ``AP`` or ``mAP``.
+    tests : PairTests, optional
+        What `compare_files` found; without it there are no groups.
 
     Raises
     ------
@@ -598,6 +647,7 @@ class Leaderboard:
 
     results: Sequence[FileResult]
     rank_by: str | None = None
+    tests: PairTests | None = None
 
     def __post_init__(self) -> None:
         scored = [one for one in self.results if not one.error]
@@ -610,22 +660,21 @@ class Leaderboard:
 
     @cached_property
     def groups(self) -> dict[str, str]:
-        """Letters by name: models that share one cannot be told apart by the bootstrap; empty without one."""
-        made = {one.entry.name: one.bootstrap for one in self.results if one.bootstrap is not None}
-        metric = str(self.rank_by)
-        first = next(iter(made.values()), None)
-        if first is None or metric not in first.metrics:
-            return {}
-        narrow = {name: one.only(metric) for name, one in made.items() if one is not None}
-        level = next(one.document["bootstrap"]["level"] for one in self.results if one.bootstrap is not None)
-        return Comparison(narrow, metric, level).groups
+        """Letters by name: models that share one cannot be told apart by the tests; empty without any."""
+        return {} if self.tests is None else self.tests.groups
+
+    def sentences(self) -> list[str]:
+        """Return what was tested and estimated, in words."""
+        made = next((one.document["bootstrap"] for one in self.results if "bootstrap" in one.document), None)
+        said = [] if self.tests is None else self.tests.sentences()
+        return [*said, *([] if made is None else [made["sentence"]])]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per file: rank, model, tags, metrics, the interval of what is ranked by, group, and error."""
         scored = [one for one in self.results if not one.error]
         metrics = list(scored[0]) if scored else []
         tags = list(dict.fromkeys(tag for one in self.results for tag in one.entry.tags))
-        with_interval = any(one.bootstrap is not None for one in scored)
+        with_interval = any("bootstrap" in one.document for one in scored)
         better: list[float] = []
         rows = []
         for one in self.results:
@@ -651,6 +700,7 @@ class Leaderboard:
         """Return everything but the categories as plain values."""
         return {
             "rank_by": self.rank_by,
+            "tests": None if self.tests is None else self.tests.to_dict(),
             "protocol": next((one.document["protocol"] for one in self.results if not one.error), None),
             "models": [
                 {
@@ -855,4 +905,4 @@ def _nothing() -> Detections:
     )
 
 
-__all__ = ["Entry", "FileResult", "Leaderboard", "cluster", "evaluate_shards", "find", "score"]
+__all__ = ["Entry", "FileResult", "Leaderboard", "cluster", "compare_files", "evaluate_shards", "find", "score"]

@@ -15,7 +15,7 @@ from detmap import parallel
 from detmap.errors import InputError, OptionError
 from detmap.hits import Curve, best_f1
 from detmap.kernels import allocate, matching, overlap, readonly, sorting
-from detmap.protocols import UNLIMITED, AreaRanges, Protocol, resolve
+from detmap.protocols import UNLIMITED, AreaRanges, Protocol, metric_table, resolve
 from detmap.results import Result
 from detmap.tables import Detections, GroundTruth, Ids, check_pair, locate, select
 from detmap.tally import Rankings, Tally, word_count
@@ -378,7 +378,7 @@ class DetectionResult(Result):
     def __init__(self, tally: Tally, *, threads: int | None = None) -> None:
         self.tally = tally.in_ranking_order(threads)
         self._accumulate(threads)
-        super().__init__({name: self._mean(*row) for name, row in _metric_table(self.protocol, self.categories)})
+        super().__init__({name: self._mean(*row) for name, row in metric_table(self.protocol, self.categories)})
 
     @property
     def protocol(self) -> Protocol:
@@ -464,9 +464,7 @@ class DetectionResult(Result):
 
     def _find_threshold(self, iou: float) -> int | None:
         """Return which threshold is `iou`, but for the rounding of one that was computed; None if there is none."""
-        distance = np.abs(np.array(self.protocol.iou_thresholds) - iou)
-        nearest = int(np.argmin(distance))
-        return nearest if distance[nearest] < 1e-9 else None
+        return self.protocol.find_threshold(iou)
 
     def _threshold(self, iou: float) -> int:
         found = self._find_threshold(iou)
@@ -597,7 +595,7 @@ class DetectionResult(Result):
         protocol, rows = self.protocol, []
         low, high = (f"{round(end(protocol.iou_thresholds), 9):g}" for end in (min, max))
         every = low if low == high else f"{low}:{high}"
-        for name, (kind, iou, area, cap, category) in _metric_table(protocol, self.categories):
+        for name, (kind, iou, area, cap, category) in metric_table(protocol, self.categories):
             most = protocol.max_dets[cap]
             row = {
                 "metric": name if category is None else self.categories[category][1],
@@ -664,28 +662,3 @@ class DetectionResult(Result):
 
 def _copied(value: Any) -> Any:
     return value.copy() if isinstance(value, list | dict) else value
-
-
-_Row = tuple[str, float | None, int, int, int | None]
-
-
-def _metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> list[tuple[str, _Row]]:
-    """Return the metrics of a protocol: name and (kind, IoU threshold, area range, cap, category)."""
-    last = len(protocol.max_dets) - 1
-    areas = [(f"_{name}" if a else "", a) for a, (name, _, _) in enumerate(protocol.area_ranges)]
-    if protocol.per_class_metrics:
-        table: list[tuple[str, _Row]] = [(f"mAP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas]
-        names = [name for _, name in categories]
-        for k, (key, name) in enumerate(categories):
-            own = name if names.count(name) == 1 else f"{name}_{key}"  # two ids may share a name
-            table.append((f"AP_{own}", ("AP", None, 0, last, k)))
-        return table
-    caps = [(f"AR_{cap}" if cap < UNLIMITED else "AR", m) for m, cap in enumerate(protocol.max_dets)]
-    return [
-        ("AP", ("AP", None, 0, last, None)),
-        ("AP50", ("AP", 0.5, 0, last, None)),
-        ("AP75", ("AP", 0.75, 0, last, None)),
-        *((f"AP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas[1:]),
-        *((name, ("AR", None, 0, m, None)) for name, m in caps),
-        *((f"AR{suffix}", ("AR", None, a, last, None)) for suffix, a in areas[1:]),
-    ]

@@ -118,6 +118,12 @@ class Protocol:
             if value not in allowed:
                 raise OptionError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
 
+    def find_threshold(self, iou: float) -> int | None:
+        """Return which threshold is `iou`, but for the rounding of one that was computed; None if there is none."""
+        distance = np.abs(np.array(self.iou_thresholds) - iou)
+        nearest = int(np.argmin(distance))
+        return nearest if distance[nearest] < 1e-9 else None
+
     def to_dict(self) -> dict[str, Any]:
         """Return every decision as plain lists, numbers and strings; no cap is None."""
         out = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -236,3 +242,30 @@ def resolve(
     if not use_categories:
         changes["use_categories"] = False
     return replace(protocol, **changes) if changes else protocol
+
+
+#: What a metric is the mean of: precision or recall, at which IoU threshold (None: all), in which area range, within which
+#: cap, and of which category (None: all).
+Row = tuple[str, float | None, int, int, int | None]
+
+
+def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> list[tuple[str, Row]]:
+    """Return the metrics of a protocol: name and (kind, IoU threshold, area range, cap, category)."""
+    last = len(protocol.max_dets) - 1
+    areas = [(f"_{name}" if a else "", a) for a, (name, _, _) in enumerate(protocol.area_ranges)]
+    if protocol.per_class_metrics:
+        table: list[tuple[str, Row]] = [(f"mAP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas]
+        names = [name for _, name in categories]
+        for k, (key, name) in enumerate(categories):
+            own = name if names.count(name) == 1 else f"{name}_{key}"  # two ids may share a name
+            table.append((f"AP_{own}", ("AP", None, 0, last, k)))
+        return table
+    caps = [(f"AR_{cap}" if cap < UNLIMITED else "AR", m) for m, cap in enumerate(protocol.max_dets)]
+    return [
+        ("AP", ("AP", None, 0, last, None)),
+        ("AP50", ("AP", 0.5, 0, last, None)),
+        ("AP75", ("AP", 0.75, 0, last, None)),
+        *((f"AP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas[1:]),
+        *((name, ("AR", None, 0, m, None)) for name, m in caps),
+        *((f"AR{suffix}", ("AR", None, a, last, None)) for suffix, a in areas[1:]),
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 
 def t_test(mean: float, error: float, freedom: int) -> float:
@@ -39,3 +40,21 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
         if abs(c * d - 1) < 1e-16:
             break
     return front * fraction
+
+
+@cache
+def t_quantile(probability: float, freedom: int) -> float:
+    """Return the quantile of Student's t at a probability above one half, by bisection to the last bits."""
+    tail = 2 * (1 - probability)
+    low, high = 0.0, 1.0
+    while t_test(high, 1.0, freedom) > tail:
+        low, high = high, 2 * high
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if t_test(middle, 1.0, freedom) > tail:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

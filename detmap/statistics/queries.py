@@ -10,28 +10,34 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import OptionError
-from detmap.statistics.bootstrap import Bootstrap, check_draws, drawn
-from detmap.statistics.tests import TESTS, holm, paired, randomisation
+from detmap.statistics.bootstrap import Bootstrap
+from detmap.statistics.draws import check_replicates, check_seed, drawn
+from detmap.statistics.intervals import Method, check_method
+from detmap.statistics.tests import TESTS, Correction, adjust, check_correction, paired, randomisation
 
 
 def bootstrap_queries(
-    values: Mapping[str, ArrayLike], replicates: int = 1000, seed: int = 0, *, bca: bool = False
+    values: Mapping[str, ArrayLike], replicates: int = 1000, seed: int = 0, *, method: Method = "t"
 ) -> Bootstrap:
     """Draw the queries with replacement and take the means.
+
+    A mean has no bias, and its interval is of what it would be over all queries that might be asked.
 
     Parameters
     ----------
     values : mapping of str to array_like of float, shape (q,)
         Metric to its value at every query; queries with NaN are left out of a mean.
-    replicates, seed, bca
-        See `bootstrap`.
+    replicates, seed, method
+        See `bootstrap`. Student's t is on the scale of the metric itself, as is usual for means.
 
     Returns
     -------
     Bootstrap
         A column per metric.
     """
-    check_draws(replicates, seed)
+    check_replicates(replicates)
+    check_seed(seed)
+    check_method(method)
     columns = {name: np.asarray(column, np.float64) for name, column in values.items()}
     if len({column.shape for column in columns.values()}) > 1 or any(c.ndim != 1 for c in columns.values()):
         raise OptionError("every metric needs one value of every query")
@@ -45,22 +51,26 @@ def bootstrap_queries(
             return np.asarray((filled * weights[:, None]).sum(axis=0) / (present * weights[:, None]).sum(axis=0))
 
     drawn_means = [mean(drawn(size, seed, r)) for r in range(replicates)]
-    left_out = [mean(np.arange(size) != i) for i in range(size if bca else 0)]
-    shape = (-1, len(columns))
+    with np.errstate(invalid="ignore"):
+        left_out = (filled.sum(axis=0) - filled) / (present.sum(axis=0) - present)
     return Bootstrap(
         metrics=tuple(columns),
+        columns={name: at for at, name in enumerate(columns)},
         estimate=mean(np.ones(size, np.int32)),
-        replicates=np.array(drawn_means).reshape(shape),
-        jackknife=np.array(left_out).reshape(shape),
+        replicates=np.array(drawn_means).reshape(-1, len(columns)),
+        jackknife=left_out,
         support=present.sum(axis=0),
         seed=seed,
+        method=method,
+        bounded=False,
+        unit="queries",
     )
 
 
 class QueryComparison(NamedTuple):
-    """Two systems by one metric: means, their ``difference`` (second minus first) with its bootstrap interval, and tests.
+    """Two systems by one metric: means, their ``difference`` (second minus first) with its interval, and tests.
 
-    ``p`` and ``adjusted`` map a name of `TESTS` to the p-value, before and after Holm's correction over all pairs.
+    ``p`` and ``adjusted`` map a name of `TESTS` to the p-value, before and after the correction over all pairs.
     """
 
     first: str
@@ -75,12 +85,13 @@ class QueryComparison(NamedTuple):
 
 def compare_queries(
     systems: Mapping[str, ArrayLike],
-    tests: Iterable[str] = ("t", "wilcoxon", "randomisation"),
+    tests: Iterable[str] = ("randomisation",),
     *,
     replicates: int = 1000,
     seed: int = 0,
     level: float = 0.95,
-    bca: bool = False,
+    method: Method = "t",
+    correction: Correction = "holm",
 ) -> list[QueryComparison]:
     """Compare every pair of systems query by query.
 
@@ -89,11 +100,13 @@ def compare_queries(
     systems : mapping of str to array_like of float, shape (q,)
         System to its metric at every query, in one order of queries.
     tests : iterable of str
-        Names of `TESTS`.
-    replicates, seed, bca
-        Of the bootstrap over queries, see `bootstrap`; the randomisation test draws from `seed` too.
+        Names of `TESTS`: which of two systems a query's values came from is drawn anew by default.
+    replicates, seed, method
+        Of the intervals, see `bootstrap_queries`; the randomisation test draws from `seed` too.
     level : float
         Of the intervals.
+    correction : {"holm", "bh"}
+        Over all pairs, see `compare`.
 
     Returns
     -------
@@ -109,13 +122,14 @@ def compare_queries(
     for name in names:
         if name not in TESTS:
             raise OptionError(f"unknown test {name!r}; one of: {', '.join(TESTS)}")
+    check_correction(correction)
     if len(systems) < 2:
         raise OptionError("a comparison needs two systems or more")
     rows = []
     for first, second in itertools.combinations(systems, 2):
         a, b = np.asarray(systems[first], np.float64), np.asarray(systems[second], np.float64)
         d = paired(a, b)
-        drawn_ = bootstrap_queries({"difference": d}, replicates, seed, bca=bca)
+        drawn_ = bootstrap_queries({"difference": d}, replicates, seed, method=method)
         low, high = drawn_.interval(level)[0]
         p = {
             name: (randomisation(a, b, seed=seed) if name == "randomisation" else TESTS[name](a, b)).p for name in names
@@ -123,6 +137,6 @@ def compare_queries(
         estimate = float(drawn_.estimate[0])
         rows.append(QueryComparison(first, second, estimate, float(low), float(high), d.size, p, {}))
     for name in names:
-        for row, adjusted in zip(rows, holm([row.p[name] for row in rows]), strict=True):
+        for row, adjusted in zip(rows, adjust([row.p[name] for row in rows], correction), strict=True):
             row.adjusted[name] = float(adjusted)
     return rows

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import OptionError
-from detmap.statistics.bootstrap import check_draws
 from detmap.statistics.distributions import t_test
+from detmap.statistics.draws import QUERIES, check_integer, check_seed, stream
 
 
 class Test(NamedTuple):
@@ -113,7 +114,8 @@ def randomisation(first: ArrayLike, second: ArrayLike, permutations: int = 100_0
     M. Smucker, J. Allan and B. Carterette, A comparison of statistical significance tests for information retrieval
     evaluation (2007).
     """
-    check_draws(permutations, seed)
+    check_integer("permutations", permutations, 1)
+    check_seed(seed)
     d = paired(first, second)
     if not d.size:
         return Test(math.nan, math.nan, 0)
@@ -122,7 +124,7 @@ def randomisation(first: ArrayLike, second: ArrayLike, permutations: int = 100_0
     least = observed - 1e-12 * float(np.abs(d).sum())
     exact = d.size < 60 and 2**d.size <= permutations
     total = 2**d.size if exact else permutations
-    rng = np.random.default_rng(seed)
+    rng = stream(seed, 0, QUERIES)
     extreme, block = 0, max(1, 4_000_000 // d.size)
     for begin in range(0, total, block):
         size = min(block, total - begin)
@@ -159,3 +161,61 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     factors = np.arange(order.size, 0, -1)
     out[order] = np.minimum(np.maximum.accumulate(p[order] * factors), 1.0)
     return out
+
+
+def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
+    """Return p-values adjusted by Benjamini and Hochberg's method.
+
+    Rejecting those of at most alpha keeps the expected share of false ones among the rejected at alpha, where the tests are
+    independent or positively dependent.
+
+    Parameters
+    ----------
+    p_values : array_like of float, shape (n,)
+        NaN is no test, stays NaN, and is not counted.
+
+    Notes
+    -----
+    Y. Benjamini and Y. Hochberg, Controlling the false discovery rate (1995).
+    """
+    p = np.asarray(p_values, np.float64)
+    out = np.full(p.shape, np.nan)
+    order = np.argsort(p, kind="stable")
+    order = order[~np.isnan(p[order])][::-1]
+    factors = order.size / np.arange(order.size, 0, -1)
+    out[order] = np.minimum(np.minimum.accumulate(p[order] * factors), 1.0)
+    return out
+
+
+Correction = Literal["holm", "bh"]
+
+#: Corrections for many hypotheses by name, and what they promise.
+CORRECTIONS: dict[str, tuple[Callable[[ArrayLike], NDArray[np.float64]], str]] = {
+    "holm": (holm, "Holm's correction: the probability of any false claim in a family is at most {alpha}"),
+    "bh": (
+        benjamini_hochberg,
+        "Benjamini and Hochberg's correction: of the claims in a family at most {alpha} are expected to be false",
+    ),
+}
+
+
+def check_correction(correction: str) -> None:
+    """Refuse an unknown correction.
+
+    Raises
+    ------
+    OptionError
+        Names those that there are.
+    """
+    if correction not in CORRECTIONS:
+        raise OptionError(f"unknown correction {correction!r}; one of: {', '.join(CORRECTIONS)}")
+
+
+def promise(correction: Correction, alpha: float) -> str:
+    """Return in words what a correction promises."""
+    return CORRECTIONS[correction][1].format(alpha=f"{100 * alpha:.3g} %")
+
+
+def adjust(p_values: ArrayLike, correction: Correction) -> NDArray[np.float64]:
+    """Return p-values after a correction of `CORRECTIONS`."""
+    return CORRECTIONS[correction][0](p_values)

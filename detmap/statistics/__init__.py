@@ -12,6 +12,7 @@ from detmap.statistics.draws import drawn, exchanged
 from detmap.statistics.grouping import group_letters
 from detmap.statistics.permutation import Permutations, permutations_needed, permute, testable
 from detmap.statistics.queries import QueryComparison, bootstrap_queries, compare_queries
+from detmap.statistics.reweighting import metric_names
 from detmap.statistics.tests import TESTS, Test, benjamini_hochberg, holm, paired_t, randomisation, wilcoxon
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "exchanged",
     "group_letters",
     "holm",
+    "metric_names",
     "pair_tests",
     "paired_t",
     "permutations_needed",

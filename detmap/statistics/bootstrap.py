@@ -128,8 +128,12 @@ class Bootstrap:
         return np.where(count > 0, total / np.maximum(count, 1), np.nan) - self.estimate
 
     def standard_error(self) -> NDArray[np.float64]:
-        """Return the standard error of each metric by the jackknife, shape (m,); NaN with fewer than two images."""
-        return np.array([intervals.standard_error(column)[0] for column in self.jackknife.T])
+        """Return the standard error of each metric, shape (m,): the larger one of bootstrap and jackknife.
+
+        NaN with fewer than two images.
+        """
+        columns = zip(self.replicates.T, self.jackknife.T, self.support.tolist(), strict=True)
+        return np.array([intervals.standard_error(*column) for column in columns])
 
     def __sub__(self, other: Bootstrap) -> Bootstrap:
         """Return the bootstrap of the differences: the same draws give both sides.

@@ -16,15 +16,15 @@ Method = Literal["t", "bca", "percentile"]
 
 #: The kinds of intervals by name, in words.
 METHODS = {
-    "t": "Student's t with the standard error of the jackknife, on a logit scale",
+    "t": "Student's t on a logit scale with a standard error, the larger one of bootstrap and jackknife",
     "bca": "BCa bootstrap",
     "percentile": "percentile bootstrap",
 }
 
 #: An interval takes so many images with something to find ...
 FEWEST_IMAGES = 10
-#: ... and, as some images sway a metric more than others, as much information as so many that sway it alike.
-FEWEST_EFFECTIVE = 6.0
+#: ... of which one alone must not decide: as much information as so many that sway the metric alike.
+FEWEST_EFFECTIVE = 1.2
 
 _NORMAL = NormalDist()
 
@@ -41,19 +41,32 @@ def check_method(method: str) -> None:
         raise OptionError(f"unknown interval {method!r}; one of: {', '.join(METHODS)}")
 
 
-def standard_error(jackknife: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the jackknife's standard error, and to how many equally influential images the data come.
+def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float64], images: int) -> float:
+    """Return the larger of the standard errors of bootstrap and jackknife; NaN with fewer than two images.
 
-    The second is ``sum(u ** 2) ** 2 / sum(u ** 4)`` of the images' influences *u*: their number where all are alike but in
-    sign, and 1 where one image decides everything. Both NaN with fewer than two images, or where one without is undefined.
+    Either can be much too small near 0 and 1, where few images bear all of the chance, but not both. The bootstrap's is
+    multiplied by ``sqrt(n / (n - 1))`` for n images with something to find, which makes it unbiased for a mean.
     """
     groups = jackknife.size
-    if groups < 2 or np.isnan(jackknife).any():
-        return math.nan, math.nan
-    away = jackknife - jackknife.mean()
-    squares = float((away**2).sum())
+    values = replicates[~np.isnan(replicates)]
+    if groups < 2 or images < 2 or values.size < 2:
+        return math.nan
+    away = jackknife[~np.isnan(jackknife)]
+    away = away - away.mean() if away.size else away
+    left_out = math.sqrt(float((away**2).sum()) * (groups - 1) / groups)
+    return max(left_out, float(np.std(values, ddof=1)) * math.sqrt(images / (images - 1)))
+
+
+def effective(jackknife: NDArray[np.float64]) -> float:
+    """Return to how many equally influential images the data come.
+
+    ``sum(u ** 2) ** 2 / sum(u ** 4)`` of the images' influences *u*: their number where all are alike but in sign, and 1
+    where one image decides everything. 0 where none does.
+    """
+    defined = jackknife[~np.isnan(jackknife)]
+    away = defined - defined.mean() if defined.size else defined
     fourth = float((away**4).sum())
-    return math.sqrt(squares * (groups - 1) / groups), (squares**2 / fourth if fourth else 0.0)
+    return float((away**2).sum()) ** 2 / fourth if fourth else 0.0
 
 
 def reason(estimate: float, jackknife: NDArray[np.float64], images: int, unit: str = "images") -> str:
@@ -62,11 +75,11 @@ def reason(estimate: float, jackknife: NDArray[np.float64], images: int, unit: s
         return "undefined"
     if images < FEWEST_IMAGES:
         return f"{images} {unit} with something to find: an interval takes {FEWEST_IMAGES}"
-    error, effective = standard_error(jackknife)
-    if not error > 0:
+    found = effective(jackknife)
+    if not found:
         return f"the same whichever of the {unit} are left out"
-    if effective < FEWEST_EFFECTIVE:
-        return f"a few {unit} decide it: they count as {effective:.1f}, an interval takes {FEWEST_EFFECTIVE:g}"
+    if found < FEWEST_EFFECTIVE:
+        return f"one of the {unit} decides it"
     return ""
 
 
@@ -97,7 +110,8 @@ def interval(
     """
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "t":
-        margin = t_quantile(tails[1], min(images, jackknife.size) - 1) * standard_error(jackknife)[0]
+        freedom = min(images, jackknife.size) - 1
+        margin = t_quantile(tails[1], freedom) * standard_error(replicates, jackknife, images)
         if not bounded:
             return estimate - margin, estimate + margin
         if not 0 < estimate < 1:

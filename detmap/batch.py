@@ -397,7 +397,7 @@ class _Options:
     def key(self, ground_truth: str, content: str) -> str:
         made = [self.replicates, self.seed, self.method, self.level] if self.replicates else []
         parts = [__version__, ground_truth, content, self.protocol.to_dict(), self.unknown_images, made]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return _digest(parts)
 
 
 def _score(
@@ -582,6 +582,8 @@ def compare_files(
     level: float = 0.95,
     correction: Correction = "holm",
     unknown_images: Unknown = "error",
+    out: PathLike | None = None,
+    resume: bool = False,
     executor: Executor | None = None,
     threads: int | None = None,
 ) -> PairTests:
@@ -599,6 +601,10 @@ def compare_files(
         The first by default.
     permutations, seed, level, correction
         See `detmap.compare`.
+    out : path, optional
+        The folder of `score`, for ``tests.json``.
+    resume : bool
+        Take the tests of files that have not changed from there.
 
     Raises
     ------
@@ -611,16 +617,38 @@ def compare_files(
     decided = resolve(protocol)
     images = match(ground_truth, _nothing(), decided)
     made = pair_tests(images, [one.entry.name for one in scored], name, permutations, level, correction)
-    paths = {one.entry.name: one.entry.path for one in scored}
     options = _Options(decided, unknown_images, 0, seed, "t", level)
-    pairs = list(made.p)
-    arguments = [((paths[a], paths[b]), options, name, made.permutations) for a, b in pairs] if made.tested else []
+    entries = {one.entry.name: one for one in scored}
+    keys = {
+        pair: _digest([*(entries[one].document.get("key") for one in pair), name, made.permutations, seed])
+        for pair in made.p
+    }
+    saved = None if out is None else Path(out) / "tests.json"
+    known = _saved_tests(saved) if saved is not None and resume else {}
+    made.p.update({pair: known[key] for pair, key in keys.items() if key in known})
+    pairs = [pair for pair, key in keys.items() if made.tested and key not in known]
+    arguments = [((entries[a].entry.path, entries[b].entry.path), options, name, made.permutations) for a, b in pairs]
     with closing(_dispatch(executor, threads, ground_truth, _test_pair, arguments)) as outcomes:
         for i, outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome if isinstance(outcome, DetmapError) else DetmapError(_one_line(outcome))
             made.p[pairs[i]] = outcome
+    if saved is not None:
+        write_atomically(saved, _json({keys[pair]: p for pair, p in made.p.items() if made.tested}))
     return made
+
+
+def _digest(parts: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _saved_tests(path: Path) -> dict[str, float]:
+    """Return the p-values of an earlier run by key; what is damaged is made again."""
+    try:
+        document = json.loads(path.read_bytes())
+        return {key: float(p) for key, p in document.items() if 0 <= float(p) <= 1}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
 
 
 # --------------------------------------------------------------------------------------------------------- leaderboard

@@ -214,6 +214,8 @@ def _batch(options: argparse.Namespace) -> int:
                     level=options.confidence,
                     correction=options.correction,
                     unknown_images=options.unknown_images,
+                    out=options.out,
+                    resume=options.resume,
                     executor=executor,
                     threads=options.threads,
                 )

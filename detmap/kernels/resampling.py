@@ -20,15 +20,16 @@ Array = NDArray[Any]
 class Events(NamedTuple):
     """The detections that count, in ranking order; bit ``a * T + t`` stands for area range *a* and threshold *t*.
 
-    Those of class *c* are ``images[class_starts[c]:class_starts[c + 1]]``. An element of 0 or more is the image of a
-    detection that is a miss at every threshold in the area ranges of its pattern, and does not count in others. A
-    negative one is ``~j`` for run *j*: the detections of one score on image ``run_images[j]``, which are the rows
+    A run is what matters by itself: the detections of one score on one image where one of them is a hit, or is ignored at
+    some thresholds. The runs of class *c* are ``class_starts[c]:class_starts[c + 1]``. Before run *j* come the misses
+    ``miss_starts[j]:miss_starts[j + 1]``, each with its `image` and `pattern`: the area ranges that it counts in, where
+    ``members[p, a]`` says that pattern *p* counts in *a*. Run *j* is on image ``run_images[j]`` and has the rows
     ``run_starts[j]:run_starts[j + 1]`` of what follows: the pattern, the number of caps that the detection is beyond, and
-    the bits at which it is a hit, or is ignored although its pattern counts it. ``members[p, a]`` says that pattern *p*
-    counts in area range *a*.
+    the bits at which it is a hit, or is ignored although its pattern counts it. Misses behind the last hit are left out.
     """
 
     class_starts: Array
+    miss_starts: Array
     images: Array
     patterns: Array
     run_images: Array
@@ -75,10 +76,25 @@ def collect_hits(
     with room for as many hits as each ranking can have and leaves with where they are. ``out_near[row, class, cap,
     threshold]``, which comes with zeros, counts the hits of the first area range within each cap but the largest.
     """
-    classes, areas = events.class_starts.shape[0] - 1, events.members.shape[1]
-    patterns, bits, caps = events.members.shape[0], areas * thresholds, out_near.shape[2]
-    counted, above = np.empty((2, patterns), np.int64), np.empty(bits, np.int64)
-    skipped, at = np.empty((2, bits), np.int64), np.empty((2, bits), np.int64)
+    # Bound to names once: each look at a member inside the loops would count a reference.
+    beyond = events.beyond
+    class_starts = events.class_starts
+    hit_bits = events.hit_bits
+    hit_starts = events.hit_starts
+    images = events.images
+    members = events.members
+    miss_starts = events.miss_starts
+    patterns = events.patterns
+    run_images = events.run_images
+    run_patterns = events.run_patterns
+    run_starts = events.run_starts
+    skip_bits = events.skip_bits
+    skip_starts = events.skip_starts
+    classes, areas = class_starts.shape[0] - 1, members.shape[1]
+    kinds, bits, caps = members.shape[0], areas * thresholds, out_near.shape[2]
+    counted, above = np.empty((2, kinds), np.int64), np.empty(areas, np.int64)
+    area_of = np.arange(bits) // thresholds
+    skipped, at = np.empty(2 * bits, np.int64), np.empty(2 * bits, np.int64)  # of one side, then of the other
     stops = np.empty(out_starts.shape[0] - 1, np.int64)
     for r in range(codes.shape[0]):
         for c in range(classes):
@@ -86,39 +102,50 @@ def collect_hits(
             skipped[:] = 0
             for side in range(sides):
                 first = ((r * sides + side) * classes + c) * bits
-                at[side] = out_starts[first : first + bits]
-            for e in range(events.class_starts[c], events.class_starts[c + 1]):
-                image = events.images[e]
-                if image >= 0:
-                    code = codes[r, image]
-                    counted[code & 1, events.patterns[e]] += code >> 1
-                    continue
-                run = ~image
-                code = codes[r, events.run_images[run]]
-                side = code & 1
+                for b in range(bits):
+                    at[side * bits + b] = out_starts[first + b]
+            for run in range(class_starts[c], class_starts[c + 1]):
+                if kinds == 1:  # nothing but images to read, and sums that stay in registers
+                    every, other = 0, 0
+                    for e in range(miss_starts[run], miss_starts[run + 1]):
+                        code = np.int64(codes[r, np.uint64(images[e])])
+                        every += code >> 1
+                        other += (code >> 1) * (code & 1)
+                    counted[0, 0] += every - other
+                    counted[1, 0] += other
+                else:
+                    for e in range(miss_starts[run], miss_starts[run + 1]):
+                        code = codes[r, np.uint64(images[e])]
+                        counted[np.uint64(code & 1), np.uint64(patterns[e])] += code >> 1
+                code = codes[r, run_images[run]]
+                side = np.int64(code & 1)
+                own = side * bits
                 for _ in range(code >> 1):
-                    for d in range(events.run_starts[run], events.run_starts[run + 1]):
-                        counted[side, events.run_patterns[d]] += 1
-                        for i in range(events.skip_starts[d], events.skip_starts[d + 1]):
-                            skipped[side, events.skip_bits[i]] += 1
-                        if events.hit_starts[d] == events.hit_starts[d + 1]:
+                    for d in range(run_starts[run], run_starts[run + 1]):
+                        counted[side, run_patterns[d]] += 1
+                        for i in range(skip_starts[d], skip_starts[d + 1]):
+                            skipped[np.uint64(own + skip_bits[i])] += 1
+                        if hit_starts[d] == hit_starts[d + 1]:
                             continue
                         for a in range(areas):
                             total = 0
-                            for p in range(patterns):
-                                total += events.members[p, a] * counted[side, p]
-                            above[a * thresholds : (a + 1) * thresholds] = total
-                        for i in range(events.hit_starts[d], events.hit_starts[d + 1]):
-                            b = events.hit_bits[i]
-                            out_ranks[at[side, b]] = above[b] - skipped[side, b]
-                            at[side, b] += 1
-                        for m in range(events.beyond[d], caps):
-                            for i in range(events.hit_starts[d], events.hit_starts[d + 1]):
-                                if events.hit_bits[i] < thresholds:
-                                    out_near[r * sides + side, c, m, events.hit_bits[i]] += 1
+                            for p in range(kinds):
+                                total += members[p, a] * counted[side, p]
+                            above[a] = total
+                        for i in range(hit_starts[d], hit_starts[d + 1]):
+                            b = np.uint64(hit_bits[i])
+                            mine = np.uint64(own) + b
+                            place = at[mine]
+                            out_ranks[np.uint64(place)] = above[np.uint64(area_of[b])] - skipped[mine]
+                            at[mine] = place + 1
+                        for m in range(beyond[d], caps):
+                            for i in range(hit_starts[d], hit_starts[d + 1]):
+                                if hit_bits[i] < thresholds:
+                                    out_near[r * sides + side, c, m, hit_bits[i]] += 1
             for side in range(sides):
                 first = ((r * sides + side) * classes + c) * bits
-                stops[first : first + bits] = at[side]
+                for b in range(bits):
+                    stops[first + b] = at[side * bits + b]
     written = 0
     for q in range(stops.shape[0]):  # close the gaps: what is written never overtakes what is read
         start = out_starts[q]

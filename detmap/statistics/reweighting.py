@@ -247,21 +247,21 @@ def _events(tally: Tally, areas: Sequence[int]) -> resampling.Events:
     hit_starts, hit_bits = _sparse(found, rows.size)
     skip_starts, skip_bits = _sparse(skipped, rows.size)
 
-    images = image.copy()
-    images[first] = ~np.arange(int(first.sum()), dtype=np.int32)
-    stays = np.flatnonzero(~in_special | first)
-    # Behind the last hit of a class nothing matters any more.
-    with_hits = np.zeros(kept.size, np.bool_)
-    with_hits[rows] = np.diff(hit_starts) > 0
-    place = np.searchsorted(stays, np.flatnonzero(with_hits), side="right")
-    last = np.zeros(categories, np.int64)
-    last[category[with_hits]] = place
-    stays = stays[np.arange(stays.size) < last[category[stays]]]
-    per_class = np.bincount(category[stays], minlength=categories)
+    # The misses before each run of its category, and no others: behind the last hit of a class nothing matters any more.
+    stays = np.flatnonzero(~in_special)
+    run_at = np.flatnonzero(first)
+    before = np.searchsorted(run_at, stays)  # the run that follows each miss
+    follows = before < run_at.size
+    stays, before = stays[follows], before[follows]
+    own = category[stays] == category[run_at[before]]
+    stays, before = stays[own], before[own]
+    misses = np.bincount(before, minlength=run_at.size)
+    per_class = np.bincount(category[run_at], minlength=categories)
     caps = np.array(protocol.max_dets)
     return resampling.Events(
         readonly(np.concatenate(([0], np.cumsum(per_class))), np.int64),
-        readonly(images[stays], np.int32),
+        readonly(np.concatenate(([0], np.cumsum(misses))), np.int64),
+        readonly(image[stays], np.int32),
         readonly(pattern[stays], np.int32),
         readonly(image[first], np.int32),
         readonly(np.concatenate(([0], np.cumsum(lengths))), np.int64),

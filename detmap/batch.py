@@ -38,7 +38,9 @@ from detmap.formats import files
 from detmap.kernels import readonly
 from detmap.protocols import Protocol, resolve
 from detmap.results import Result, without_nan
-from detmap.statistics import Bootstrap, Comparison, bootstrap
+from detmap.statistics import PairTests, bootstrap, pair_tests, permute
+from detmap.statistics.intervals import Method
+from detmap.statistics.tests import Correction
 from detmap.tables import NOTICES, Detections, GroundTruth, MissingClasses, locate
 from detmap.tally import Tally
 from detmap.writing import write_atomically
@@ -357,22 +359,6 @@ class FileResult(Result):
         """Return `document`."""
         return self.document
 
-    @cached_property
-    def bootstrap(self) -> Bootstrap | None:
-        """The bootstrap of the metrics of all categories, without its jackknife; None where none was made."""
-        made = self.document.get("bootstrap")
-        if made is None:
-            return None
-        columns = np.array(list(made["values"].values()), np.float64)  # None becomes NaN
-        return Bootstrap(
-            metrics=tuple(made["values"]),
-            estimate=np.array([self[name] for name in made["values"]]),
-            replicates=columns.T,
-            jackknife=np.empty((0, len(columns))),
-            support=np.array(made["support"], np.int64),
-            seed=made["seed"],
-        )
-
     def interval(self, metric: str) -> tuple[float, float]:
         """Return the confidence interval of a metric; NaN where none was made."""
         low, high = self.document.get("bootstrap", {}).get("intervals", {}).get(metric, (None, None))
@@ -395,17 +381,17 @@ class _Options:
     missing_classes: MissingClasses
     replicates: int
     seed: int
-    bca: bool
+    method: Method
     level: float
 
     def read(self, path: files.Source, ground_truth: GroundTruth) -> Detections:
         return files.read_detections(path, ground_truth, self.unknown_images, self.invalid_boxes, self.missing_classes)
 
     def key(self, ground_truth: str, content: str) -> str:
-        made = [self.replicates, self.seed, self.bca, self.level] if self.replicates else []
+        made = [self.replicates, self.seed, self.method, self.level] if self.replicates else []
         parts: list[Any] = [__version__, ground_truth, content, self.protocol.to_dict()]
         parts += [self.unknown_images, self.invalid_boxes, self.missing_classes, made]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return _digest(parts)
 
 
 def _score(
@@ -427,13 +413,8 @@ def _score(
     result = DetectionResult(tally)
     document = {**identity, **result.to_dict()}
     if options.replicates:
-        made = bootstrap(result, options.replicates, options.seed, bca=options.bca)
-        head = len(made.metrics)
-        document["bootstrap"] = {
-            **made.to_dict(options.level),
-            "support": made.support[:head],
-            "values": dict(zip(made.metrics, made.replicates.T, strict=False)),
-        }
+        made = bootstrap(result, options.replicates, options.seed, method=options.method)
+        document["bootstrap"] = made.to_dict(options.level)
     plain: dict[str, Any] = without_nan(document)
     return key, plain
 
@@ -448,7 +429,7 @@ def score(
     missing_classes: MissingClasses = "zero",
     replicates: int = 0,
     seed: int = 0,
-    bca: bool = False,
+    method: Method = "t",
     level: float = 0.95,
     out: PathLike | None = None,
     resume: bool = False,
@@ -471,8 +452,8 @@ def score(
         As in `detmap.read_coco_results`, and for ground truth that is read here.
     missing_classes : {"zero", "error", "skip"}
         As in `detmap.read_voc_results`.
-    replicates, seed, bca, level
-        Of the bootstrap over images, see `detmap.statistics.bootstrap`; none by default.
+    replicates, seed, method, level
+        Of the intervals, see `detmap.statistics.bootstrap`; none by default.
     out : path, optional
         A folder for ``results/NAME.json``, each written whole or not at all.
     resume : bool
@@ -494,7 +475,9 @@ def score(
         For ground truth, options or an `out` that cannot be used; never for a file of predictions.
     """
     entries = find(predictions)
-    decided = _Options(resolve(protocol), unknown_images, invalid_boxes, missing_classes, replicates, seed, bca, level)
+    decided = _Options(
+        resolve(protocol), unknown_images, invalid_boxes, missing_classes, replicates, seed, method, level
+    )
     truth = _truth(ground_truth, invalid_boxes)
     folder = None if out is None else _folder(Path(out) / "results")
     done = _documents(folder) if folder is not None and resume else {}
@@ -563,6 +546,99 @@ def _json(document: Any) -> bytes:
     return (text + "\n").encode("utf-8", "backslashreplace")
 
 
+# ---------------------------------------------------------------------------------------------------------- comparing
+
+
+def _test_pair(
+    ground_truth: GroundTruth, paths: tuple[str, str], options: _Options, metric: str, permutations: int
+) -> float:
+    """Return the p-value of the difference between two files by a metric."""
+    first, second = (match(ground_truth, options.read(path, ground_truth), options.protocol) for path in paths)
+    return permute(first, second, permutations, options.seed, metric).p_value(metric)
+
+
+def compare_files(
+    ground_truth: GroundTruth,
+    results: Iterable[FileResult],
+    protocol: str | Protocol = "coco",
+    *,
+    metric: str | None = None,
+    permutations: int | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+    correction: Correction = "holm",
+    unknown_images: Unknown = "error",
+    invalid_boxes: InvalidBoxes = "error",
+    missing_classes: MissingClasses = "zero",
+    out: PathLike | None = None,
+    resume: bool = False,
+    executor: Executor | None = None,
+    threads: int | None = None,
+) -> PairTests:
+    """Test every pair of files that have been scored: `detmap.compare` for a leaderboard.
+
+    The files are read again, two for each pair, where the tests run.
+
+    Parameters
+    ----------
+    ground_truth, protocol, unknown_images, invalid_boxes, missing_classes, executor, threads
+        As in `score`.
+    results : iterable of FileResult
+        Those with errors, without the metric, or from a stream, which cannot be read again, are left out.
+    metric : str, optional
+        The first by default.
+    permutations, seed, level, correction
+        See `detmap.compare`.
+    out : path, optional
+        The folder of `score`, for ``tests.json``.
+    resume : bool
+        Take the tests of files that have not changed from there.
+
+    Raises
+    ------
+    DetmapError
+        Where a file can no longer be read.
+    """
+    scored = [one for one in results if not one.error and files.readable_again(one.entry.path)]
+    name = metric or next((next(iter(one)) for one in scored), "AP")
+    scored = sorted((one for one in scored if not np.isnan(one[name])), key=lambda one: (-one[name], one.entry.name))
+    decided = resolve(protocol)
+    images = match(ground_truth, _nothing(), decided)
+    made = pair_tests(images, [one.entry.name for one in scored], name, permutations, level, correction)
+    options = _Options(decided, unknown_images, invalid_boxes, missing_classes, 0, seed, "t", level)
+    entries = {one.entry.name: one for one in scored}
+    keys = {
+        pair: _digest([*(entries[one].document.get("key") for one in pair), name, made.permutations, seed])
+        for pair in made.p
+    }
+    saved = None if out is None else Path(out) / "tests.json"
+    known = _saved_tests(saved) if saved is not None and resume else {}
+    made.p.update({pair: known[key] for pair, key in keys.items() if key in known})
+    pairs = [pair for pair, key in keys.items() if made.tested and key not in known]
+    arguments = [((entries[a].entry.path, entries[b].entry.path), options, name, made.permutations) for a, b in pairs]
+    with closing(_dispatch(executor, threads, ground_truth, _test_pair, arguments)) as outcomes:
+        for i, outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome if isinstance(outcome, DetmapError) else DetmapError(_one_line(outcome))
+            made.p[pairs[i]] = outcome
+    if saved is not None:
+        write_atomically(saved, _json({keys[pair]: p for pair, p in made.p.items() if made.tested}))
+    return made
+
+
+def _digest(parts: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _saved_tests(path: Path) -> dict[str, float]:
+    """Return the p-values of an earlier run by key; what is damaged is made again."""
+    try:
+        document = json.loads(path.read_bytes())
+        return {key: float(p) for key, p in document.items() if 0 <= float(p) <= 1}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
 # --------------------------------------------------------------------------------------------------------- leaderboard
 
 
@@ -576,6 +652,8 @@ class Leaderboard:
         In any order.
     rank_by : str, optional
         A metric; by default the first, ``AP`` or ``mAP``.
+    tests : PairTests, optional
+        What `compare_files` found; without it there are no groups.
 
     Raises
     ------
@@ -585,6 +663,7 @@ class Leaderboard:
 
     results: Sequence[FileResult]
     rank_by: str | None = None
+    tests: PairTests | None = None
 
     def __post_init__(self) -> None:
         scored = [one for one in self.results if not one.error]
@@ -597,22 +676,21 @@ class Leaderboard:
 
     @cached_property
     def groups(self) -> dict[str, str]:
-        """Letters by name: models that share one cannot be told apart by the bootstrap; empty without one."""
-        made = {one.entry.name: one.bootstrap for one in self.results if one.bootstrap is not None}
-        metric = str(self.rank_by)
-        first = next(iter(made.values()), None)
-        if first is None or metric not in first.metrics:
-            return {}
-        narrow = {name: one.only(metric) for name, one in made.items() if one is not None}
-        level = next(one.document["bootstrap"]["level"] for one in self.results if one.bootstrap is not None)
-        return Comparison(narrow, metric, level).groups
+        """Letters by name: models that share one cannot be told apart by the tests; empty without any."""
+        return {} if self.tests is None else self.tests.groups
+
+    def sentences(self) -> list[str]:
+        """Return what was tested and estimated, in words."""
+        made = next((one.document["bootstrap"] for one in self.results if "bootstrap" in one.document), None)
+        said = [] if self.tests is None else self.tests.sentences()
+        return [*said, *([] if made is None else [made["sentence"]])]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per file: rank, model, tags, metrics, interval of what is ranked by, group, notices, and error."""
         scored = [one for one in self.results if not one.error]
         metrics = list(scored[0]) if scored else []
         tags = list(dict.fromkeys(tag for one in self.results for tag in one.entry.tags))
-        with_interval = any(one.bootstrap is not None for one in scored)
+        with_interval = any("bootstrap" in one.document for one in scored)
         with_notices = any(one.notices for one in scored)
         better: list[float] = []
         rows = []
@@ -641,6 +719,7 @@ class Leaderboard:
         """Return everything but the categories as plain values."""
         return {
             "rank_by": self.rank_by,
+            "tests": None if self.tests is None else self.tests.to_dict(),
             "protocol": next((one.document["protocol"] for one in self.results if not one.error), None),
             "models": [
                 {
@@ -874,4 +953,4 @@ def _nothing() -> Detections:
     )
 
 
-__all__ = ["Entry", "FileResult", "Leaderboard", "cluster", "evaluate_shards", "find", "score"]
+__all__ = ["Entry", "FileResult", "Leaderboard", "cluster", "compare_files", "evaluate_shards", "find", "score"]

@@ -474,9 +474,7 @@ class DetectionResult(Result):
 
     def _find_threshold(self, iou: float) -> int | None:
         """Return which threshold is `iou`, but for the rounding of one that was computed; None if there is none."""
-        distance = np.abs(np.array(self.protocol.iou_thresholds) - iou)
-        nearest = int(np.argmin(distance))
-        return nearest if distance[nearest] < 1e-9 else None
+        return self.protocol.find_threshold(iou)
 
     def _threshold(self, iou: float) -> int:
         found = self._find_threshold(iou)

@@ -118,6 +118,12 @@ class Protocol:
             if value not in allowed:
                 raise OptionError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
 
+    def find_threshold(self, iou: float) -> int | None:
+        """Return which threshold is `iou`, but for the rounding of one that was computed; None if there is none."""
+        distance = np.abs(np.array(self.iou_thresholds) - iou)
+        nearest = int(np.argmin(distance))
+        return nearest if distance[nearest] < 1e-9 else None
+
     def to_dict(self) -> dict[str, Any]:
         """Return every decision as plain lists, numbers and strings; no cap is None."""
         out = {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -26,8 +26,8 @@ def duplicated(dataset, results, counts):
     return {**dataset, "images": images, "annotations": spread(dataset["annotations"])}, spread(results)
 
 
-def coco_aps(dataset, results, params):
-    """AP, AP50, AP75 and the AP of every category at the largest cap over the first area range; NaN where undefined."""
+def coco_metrics(dataset, results, params):
+    """Every metric in the order of detmap's columns, then AP, AP50 and AP75 of every category; NaN where undefined."""
     done = naive.coco_evaluate(
         [item["id"] for item in dataset["images"]],
         sorted(item["id"] for item in dataset["categories"]),
@@ -35,21 +35,62 @@ def coco_aps(dataset, results, params):
         results,
         **params,
     )
-    precision = done["precision"][:, :, :, 0, -1]
+    precision, recall = done["precision"], done["recall"]
     thresholds = naive.IOU_THRESHOLDS if params.get("iou_thresholds") is None else params["iou_thresholds"]
 
     def mean(values):
         values = values[values > -1]
         return float(np.mean(values)) if values.size else UNDEFINED
 
-    at = [precision[[t for t, iou in enumerate(thresholds) if iou == wanted]] for wanted in (0.5, 0.75)]
-    return [mean(precision), *map(mean, at), *(mean(precision[:, :, k]) for k in range(precision.shape[2]))]
+    def at(values, wanted):
+        return values if wanted is None else values[[t for t, iou in enumerate(thresholds) if iou == wanted]]
+
+    areas = range(1, precision.shape[3])
+    whole = precision[:, :, :, 0, -1]
+    return [
+        *(mean(at(whole, iou)) for iou in (None, 0.5, 0.75)),
+        *(mean(precision[:, :, :, a, -1]) for a in areas),
+        *(mean(recall[:, :, 0, m]) for m in range(recall.shape[3])),
+        *(mean(recall[:, :, a, -1]) for a in areas),
+        *(mean(at(whole, iou)[:, :, k]) for iou in (None, 0.5, 0.75) for k in range(whole.shape[2])),
+    ]
+
+
+def exchanged(first, second, images, swaps):
+    """Two lists of detections after those of some images have changed sides; a list is read image by image."""
+
+    def of(results, image):
+        return [row for row in results if row["image_id"] == image]
+
+    sides = ([], [])
+    for image, swap in zip(images, swaps, strict=True):
+        for side, results in ((swap, first), (1 - swap, second)):
+            sides[side].extend(of(results, image))
+    return sides
+
+
+def permutation_p(differences, observed, drawn):
+    """The share of permutations that differ at least as much; the data are one more where they are drawn."""
+    extreme = sum(abs(value) >= abs(observed) - 1e-12 for value in differences)
+    return (extreme + drawn) / (len(differences) + drawn)
+
+
+def benjamini_hochberg(p_values):
+    """Adjusted p-values: the smallest level at which the step-up procedure rejects each, by trying every step."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted = [0.0] * len(p_values)
+    for step, i in enumerate(order):
+        later = range(step, len(order))
+        adjusted[i] = min(1.0, *(len(order) / (j + 1) * p_values[order[j]] for j in later))
+    return adjusted
 
 
 def bca_interval(estimate, replicates, jackknife, level):
-    """Efron's BCa interval of one metric, quantiles interpolated linearly."""
+    """Efron's BCa interval of one metric from replicates moved to the estimate, quantiles interpolated linearly."""
     from scipy.stats import norm
 
+    shift = sum(replicates) / len(replicates) - estimate
+    replicates = [value - shift for value in replicates]
     below = sum((value < estimate) + (value == estimate) / 2 for value in replicates) / len(replicates)
     bias = norm.ppf(below)
     mean = sum(jackknife) / len(jackknife)

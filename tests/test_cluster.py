@@ -50,11 +50,11 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def local(files):
-    return {o.entry.name: o.document for o in batch.score(TRUTH, files, replicates=50)}
+    return {o.entry.name: o.document for o in batch.score(TRUTH, files, replicates=200)}
 
 
 def test_same_files_as_a_local_run(tmp_path, capsys, cluster, files):
-    arguments = ["batch", TRUTH, *files, "--bootstrap", 50]
+    arguments = ["batch", TRUTH, *files, "--bootstrap", 200]
     assert run(capsys, *arguments, "--out", tmp_path / "local")[0] == 0
     code, _, err = run(capsys, *arguments, "--scheduler", cluster.scheduler_address, "--out", tmp_path / "cluster")
     assert code == 0, err
@@ -67,7 +67,7 @@ def test_a_worker_killed_half_way_changes_nothing(cluster, files, local):
         assert len(set(pids)) == 2
         assert os.getpid() not in pids
         found = {}
-        for outcome in batch.score(TRUTH, files, replicates=50, executor=client.get_executor()):
+        for outcome in batch.score(TRUTH, files, replicates=200, executor=client.get_executor()):
             found[outcome.entry.name] = outcome.document
             if len(found) == 4:
                 os.kill(pids[0], signal.SIGKILL)
@@ -80,7 +80,9 @@ def test_a_worker_without_the_file_gives_that_row_an_error(tmp_path, monkeypatch
     (tmp_path / "here.json").write_bytes(files[0].read_bytes())
     monkeypatch.chdir(tmp_path)
     with batch.cluster(cluster.scheduler_address) as executor:
-        found = {o.entry.name: o for o in batch.score(TRUTH, ["here.json", files[0]], replicates=50, executor=executor)}
+        found = {
+            o.entry.name: o for o in batch.score(TRUTH, ["here.json", files[0]], replicates=200, executor=executor)
+        }
     assert found["here"].error.startswith("here.json: no such file")
     assert found["model-000"].document == local["model-000"]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from dataclasses import replace
 
 import naive
 import naive_statistics
@@ -17,9 +19,17 @@ from support import bits, detections_of, evaluate, examples, ground_truth_of, sa
 import detmap
 import detmap.retrieval
 from detmap import cli, statistics
-from detmap.kernels import resampling
+from detmap.kernels import readonly, resampling
+from detmap.statistics import distributions, draws, grouping, intervals, reweighting
+from detmap.statistics.bootstrap import replicated
 
 scipy_stats = pytest.importorskip("scipy.stats", reason="the reference for tests of significance")
+
+
+def all_columns(tally):
+    return reweighting.Reweighted(
+        tally, reweighting.metric_names(tally.protocol), reweighting.category_metrics(tally.protocol)
+    )
 
 
 def naive_params(params):
@@ -31,12 +41,14 @@ def naive_params(params):
 def test_replicates_equal_a_data_set_that_is_really_duplicated(workload, seed):
     dataset, results, params = workload
     params = {**params, "image_ids": None, "category_ids": None}
-    made = statistics.bootstrap(evaluate(dataset, results, params), 4, seed, bca=True)
+    made = replicated(evaluate(dataset, results, params), 4, seed)
     size = len(dataset["images"])
     ones = np.ones(size, int)
 
     def expected(counts):
-        return naive_statistics.coco_aps(*naive_statistics.duplicated(dataset, results, counts), naive_params(params))
+        return naive_statistics.coco_metrics(
+            *naive_statistics.duplicated(dataset, results, counts), naive_params(params)
+        )
 
     assert same_bits(made.estimate, expected(ones))
     for r in range(4):
@@ -51,8 +63,10 @@ def test_any_multiplicities(workload, counts):
     dataset, results, params = workload
     params = {**params, "image_ids": None, "category_ids": None}
     counts = np.array(counts[: len(dataset["images"])], np.int32)
-    made = statistics._Reweighted(evaluate(dataset, results, params).tally).metrics(counts)
-    expected = naive_statistics.coco_aps(*naive_statistics.duplicated(dataset, results, counts), naive_params(params))
+    made = all_columns(evaluate(dataset, results, params).tally).score(1, lambda r: 2 * counts)[0, 0]
+    expected = naive_statistics.coco_metrics(
+        *naive_statistics.duplicated(dataset, results, counts), naive_params(params)
+    )
     assert same_bits(made, expected)
 
 
@@ -68,7 +82,8 @@ def test_equal_scores_within_an_image_repeat_as_the_image_does():
         },
         [{"image_id": 1, "category_id": 1, "bbox": [x, 0, 10, 10], "score": 0.5} for x in (0, 50)],
     )
-    made = statistics._Reweighted(evaluate(dataset, results).tally).hits(np.array([2], np.int32))
+    data = reweighting.Reweighted(evaluate(dataset, results).tally, ["AP"], [])
+    made, _, _ = data.hits(np.array([[4]], np.int32))
     assert made.ranks.tolist() == [1, 3] * 10
 
 
@@ -117,7 +132,7 @@ def test_voc_replicates_equal_files_whose_lines_are_really_duplicated(name, seed
         ),
         name,
     )
-    made = statistics.bootstrap(tally, 20, seed)
+    made = replicated(tally, 20, seed)
     assert (made.metrics, made.categories) == (("mAP",), (("cat", "cat"), ("dog", "dog")))
     for r in range(20):
         counts = dict(zip(images, statistics.drawn(8, seed, r).tolist(), strict=True))
@@ -145,11 +160,11 @@ def test_voc_replicates_equal_files_whose_lines_are_really_duplicated(name, seed
 def test_independent_of_threads_and_of_how_many_replicates_follow():
     truth, found = tables_of_arrays(workloads.detector_like(40, 30, 5, 1))
     tally = detmap.match(truth, found)
-    one = statistics.bootstrap(tally, 30, 7, bca=True, threads=1)
-    other = statistics.bootstrap(detmap.DetectionResult(tally), 40, 7, bca=True, threads=3)
+    one = replicated(tally, 30, 7, threads=1)
+    other = replicated(detmap.DetectionResult(tally), 40, 7, threads=3)
     assert same_bits(one.replicates, other.replicates[:30])
     assert same_bits(one.jackknife, other.jackknife)
-    assert not same_bits(one.replicates, statistics.bootstrap(tally, 30, 8).replicates)
+    assert not same_bits(one.replicates, replicated(tally, 30, 8).replicates)
 
 
 def test_draws():
@@ -163,18 +178,22 @@ def test_draws():
 def test_more_than_64_thresholds():
     dataset, results = workloads.make_coco(5, images=6)
     params = {**workloads.NO_PARAMS, "iou_thresholds": np.linspace(0.3, 0.95, 70).tolist()}
-    made = statistics.bootstrap(evaluate(dataset, results, params), 3, 0)
+    made = replicated(evaluate(dataset, results, params), 3, 0)
     for r in range(3):
         copies = naive_statistics.duplicated(dataset, results, statistics.drawn(6, 0, r))
-        assert same_bits(made.replicates[r], naive_statistics.coco_aps(*copies, naive_params(params)))
+        assert same_bits(made.replicates[r], naive_statistics.coco_metrics(*copies, naive_params(params)))
 
 
 def test_no_images():
     protocol = detmap.match(ground_truth_of(EMPTY), detections_of([])).protocol
-    made = statistics.bootstrap(detmap.Tally.empty(protocol, ((1, "x"),)), 3, bca=True)
-    assert made.replicates.shape == (3, 4)
+    made = statistics.bootstrap(detmap.Tally.empty(protocol, ((1, "x"),)), 200)
+    assert made.replicates.shape == (200, 15)
     assert np.isnan(made.interval()).all()
-    assert np.isnan(made.p_values()).all()
+    assert np.isnan(made.bias()).all()
+    assert np.isnan(made.standard_error()).all()
+    assert set(made.reasons()) == {"undefined"}
+    empty = detmap.Tally.empty(protocol, ((1, "x"),))
+    assert np.isnan(statistics.permute(empty, empty, 10).p_values()).all()
 
 
 EMPTY = {"images": [], "annotations": [], "categories": [{"id": 1, "name": "x"}]}
@@ -186,10 +205,47 @@ def test_one_signature():
     assert len(resampling.collect_hits.signatures) == 1
 
 
-@pytest.mark.parametrize(("replicates", "seed"), [(0, 0), (10, -1), (1.5, 0), (True, 0)])
-def test_draws_that_cannot_be(replicates, seed):
-    with pytest.raises(detmap.OptionError, match="must be an integer"):
-        statistics.bootstrap(detmap.match(ground_truth_of(EMPTY), detections_of([])), replicates, seed)
+@pytest.mark.parametrize(
+    ("replicates", "seed", "message"),
+    [
+        (0, 0, "replicates must be an integer of at least 1, not 0"),
+        (1.5, 0, "must be an integer"),
+        (True, 0, "must be an integer"),
+        (199, 0, "199 replicates are too few for an interval; draw at least 200"),
+        (200, -1, "seed must be an integer of at least 0, not -1"),
+        (200, 2**64, "seed must be an integer from 0 to 2\\*\\*64 - 1"),
+        (200, "7", "seed must be an integer"),
+    ],
+)
+def test_draws_that_cannot_be(replicates, seed, message):
+    tally = detmap.match(ground_truth_of(EMPTY), detections_of([]))
+    with pytest.raises(detmap.OptionError, match=message):
+        statistics.bootstrap(tally, replicates, seed)
+    with pytest.raises(detmap.OptionError, match=message):
+        statistics.bootstrap_queries({"x": [1.0]}, replicates, seed)
+    with pytest.raises(detmap.OptionError, match=message):
+        detmap.compare({"a": tally, "b": tally}, replicates, seed)
+
+
+# ------------------------------------------------------------------------------------------------------------- streams
+
+
+def test_streams_of_seeds_and_replicates_share_nothing():
+    """Also where seed and replicate, written one after the other, are the same digits in base 2**32."""
+    keys = [(seed, r) for seed in (0, 1, 2**32, 2**32 + 1, 2**63, 2**64 - 1) for r in (0, 1, 2**32)]
+    first = {key: tuple(draws.stream(*key, draws.BOOTSTRAP).integers(0, 2**63, 8).tolist()) for key in keys}
+    assert len(set(first.values())) == len(keys)
+    numbers = [number for values in first.values() for number in values]
+    assert len(set(numbers)) == len(numbers)
+    assert statistics.drawn(1000, 2**32, 0).tolist() != statistics.drawn(1000, 0, 1).tolist()
+    assert statistics.exchanged(1000, 2**32, 0).tolist() != statistics.exchanged(1000, 0, 1).tolist()
+
+
+def test_uses_of_one_seed_are_streams_of_their_own():
+    made = [draws.stream(5, 0, use).integers(0, 2**63, 4).tolist() for use in (draws.BOOTSTRAP, draws.PERMUTATION)]
+    assert made[0] != made[1]
+    assert 0.45 < statistics.exchanged(10_000, 1, 1).mean() < 0.55
+    assert statistics.exchanged(0, 0, 0).size == 0
 
 
 # ----------------------------------------------------------------------------------------------------------- intervals
@@ -198,12 +254,12 @@ def test_draws_that_cannot_be(replicates, seed):
 @pytest.fixture(scope="module")
 def skewed():
     values = np.random.default_rng(4).exponential(size=37)
-    return values, statistics.bootstrap_queries({"mean": values}, 999, 5, bca=True)
+    return values, statistics.bootstrap_queries({"mean": values}, 999, 5, method="bca")
 
 
 def test_percentile_interval_is_of_quantiles(skewed):
     values, _ = skewed
-    made = statistics.bootstrap_queries({"mean": values}, 999, 5)
+    made = statistics.bootstrap_queries({"mean": values}, 999, 5, method="percentile")
     expected = [naive_statistics.quantile(made.replicates[:, 0], at) for at in (0.05, 0.95)]
     assert made.interval(0.9)[0] == pytest.approx(expected, rel=1e-13)
 
@@ -212,7 +268,8 @@ def test_bca_interval_is_efrons(skewed):
     values, made = skewed
     expected = naive_statistics.bca_interval(values.mean(), made.replicates[:, 0], made.jackknife[:, 0], 0.9)
     assert made.interval(0.9)[0] == pytest.approx(expected, rel=1e-12)
-    assert made.interval(0.9)[0, 1] > statistics.bootstrap_queries({"mean": values}, 999, 5).interval(0.9)[0, 1]
+    plain = statistics.bootstrap_queries({"mean": values}, 999, 5, method="percentile")
+    assert made.interval(0.9)[0, 1] > plain.interval(0.9)[0, 1]
 
 
 def test_bca_interval_agrees_with_scipy(skewed):
@@ -221,38 +278,243 @@ def test_bca_interval_agrees_with_scipy(skewed):
     again = scipy_stats.bootstrap(
         (values,), np.mean, n_resamples=0, bootstrap_result=done, method="BCa", confidence_level=0.9
     )
-    with_its_draws = statistics.Bootstrap(
-        metrics=("mean",),
-        estimate=made.estimate,
-        replicates=done.bootstrap_distribution[:, None],
-        jackknife=made.jackknife,
-        support=made.support,
-        seed=0,
+    tails = intervals.bca_tails(values.mean(), done.bootstrap_distribution, made.jackknife[:, 0], (0.05, 0.95))
+    assert np.quantile(done.bootstrap_distribution, tails) == pytest.approx(list(again.confidence_interval), rel=1e-12)
+
+
+def test_interval_of_a_mean_is_students(skewed):
+    values, _ = skewed
+    made = statistics.bootstrap_queries({"mean": values}, 200, 5)
+    error = values.std(ddof=1) / math.sqrt(values.size)
+    assert made.standard_error()[0] == pytest.approx(error, rel=0.15)
+    assert made.standard_error()[0] >= error * (1 - 1e-12)
+    margin = scipy_stats.t.ppf(0.95, 36) * made.standard_error()[0]
+    assert made.interval(0.9)[0] == pytest.approx([values.mean() - margin, values.mean() + margin], rel=1e-12)
+
+
+def test_interval_of_a_metric_is_on_a_logit_scale(models):
+    made = statistics.bootstrap(models["one"], 200)
+    error, value = made.standard_error()[0], models["one"]["AP"]
+    bootstrapped = made.replicates[:, 0].std(ddof=1) * math.sqrt(made.support[0] / (made.support[0] - 1))
+    away = made.jackknife[:, 0] - made.jackknife[:, 0].mean()
+    assert error == pytest.approx(max(bootstrapped, math.sqrt((away**2).sum() * 119 / 120)), rel=1e-12)
+    margin = scipy_stats.t.ppf(0.975, made.support[0] - 1) * error / (value * (1 - value))
+    expected = [1 / (1 + math.exp(-(math.log(value / (1 - value)) + sign * margin))) for sign in (-1, 1)]
+    assert made.interval()[0] == pytest.approx(expected, rel=1e-12)
+    assert made.bias()[0] == pytest.approx(made.replicates[:, 0].mean() - value, abs=1e-15)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 9, 40, 5000])
+@pytest.mark.parametrize("probability", [0.6, 0.95, 0.975, 0.9995])
+def test_quantiles_of_t(freedom, probability):
+    assert distributions.t_quantile(probability, freedom) == pytest.approx(
+        scipy_stats.t.ppf(probability, freedom), rel=1e-9
     )
-    assert with_its_draws.interval(0.9)[0] == pytest.approx(list(again.confidence_interval), rel=1e-12)
 
 
-def test_standard_error_of_a_mean(skewed):
-    values, made = skewed
-    exact = values.std(ddof=1) / math.sqrt(values.size)
-    assert made.standard_error()[0] == pytest.approx(exact, rel=0.1)
-
-
-def test_interval_without_spread_or_on_one_side():
-    made = statistics.bootstrap_queries({"same": np.ones(9)}, 50, bca=True)
-    assert made.interval()[0].tolist() == [1.0, 1.0]
-    assert made.standard_error()[0] == 0
-    lopsided = statistics.Bootstrap(
+def some_bootstrap(jackknife, support=50, estimate=0.5, replicates=200, **more):
+    rng = np.random.default_rng(0)
+    return statistics.Bootstrap(
         metrics=("x",),
-        estimate=np.array([2.0]),
-        replicates=np.ones((9, 1)),
-        jackknife=np.ones((3, 1)),
-        support=np.array([3]),
+        columns={"x": 0},
+        estimate=np.array([estimate]),
+        replicates=rng.normal(estimate, 0.1, (replicates, 1)),
+        jackknife=np.array(jackknife, float)[:, None],
+        support=np.array([support]),
         seed=0,
+        **more,
     )
+
+
+@pytest.mark.parametrize(
+    ("jackknife", "support", "estimate", "reason"),
+    [
+        ([0.4, 0.6] * 10, 9, 0.5, "9 images with something to find: an interval takes 10"),
+        ([0.4, 0.6] * 10, 20, math.nan, "undefined"),
+        ([0.5] * 20, 20, 0.5, "the same whichever of the images are left out"),
+        ([0.5] * 19 + [0.4], 20, 0.5, "one of the images decides it"),
+    ],
+)
+def test_no_interval_where_too_few_images_could_tell(jackknife, support, estimate, reason):
+    made = some_bootstrap(jackknife, support, estimate)
+    assert made.reasons() == [reason]
+    assert np.isnan(made.interval()).all()
+    assert made.to_dict()["no_interval"] == {"x": reason}
+
+
+def test_intervals_of_other_methods_where_they_are_undefined():
+    assert some_bootstrap([0.4, 0.6] * 10).reasons() == [""]
+    made = some_bootstrap([0.4, 0.6] * 10, method="bca")
+    assert not np.isnan(made.interval()).any()
+    lopsided = replace(made, replicates=np.full((200, 1), np.nan))
     assert np.isnan(lopsided.interval()).all()
+    assert intervals.bca_tails(2.0, np.ones(9), np.ones(3), (0.1, 0.9)) is None
     with pytest.raises(detmap.OptionError, match="confidence level"):
         made.interval(95)
+    with pytest.raises(detmap.OptionError, match="unknown interval 'z'; one of: t, bca, percentile"):
+        statistics.bootstrap_queries({"x": [1.0]}, 200, method="z")
+
+
+def test_jackknife_of_many_images_leaves_out_groups():
+    tally = detmap.match(*tables_of_arrays(workloads.detector_like(450, 4, 2, 1)))
+    made = replicated(tally, 2, 0)
+    assert made.jackknife.shape[0] == 200
+    codes = np.where(np.arange(450) % 200 == 7, 0, 2).astype(np.int32)
+    assert same_bits(made.jackknife[7], all_columns(tally).score(1, lambda r: codes)[0, 0])
+
+
+# --------------------------------------------------------------------------------------------------------- permutations
+
+
+def swapped(dataset, first, second, params, swaps):
+    """The metrics of both sides after a real exchange, second minus first."""
+    images = sorted(item["id"] for item in dataset["images"])
+    one, other = (
+        np.array(naive_statistics.coco_metrics(dataset, side, naive_params(params)))
+        for side in naive_statistics.exchanged(first, second, images, swaps)
+    )
+    return other - one
+
+
+def another(results, seed):
+    """A second model's results: some scores changed, some detections gone, all on the same images."""
+    rng = np.random.default_rng(seed)
+    moved = [{**row, "score": float(rng.choice([row["score"], 0.3, 0.7]))} for row in results]
+    return [row for row in moved if rng.random() < 0.8]
+
+
+@settings(max_examples=examples(40))
+@given(workloads.coco_workloads(), st.integers(0, 2**32 - 1), st.data())
+def test_permutations_equal_an_exchange_of_detections_for_real(workload, seed, data):
+    dataset, results, params = workload
+    params = {**params, "image_ids": None, "category_ids": None, "use_categories": True}
+    second = another(results, seed)
+    tallies = [evaluate(dataset, one, params).tally for one in (results, second)]
+    names = statistics.metric_names(tallies[0].protocol)
+    at = data.draw(st.integers(0, len(names) - 1))
+    size, classes = len(dataset["images"]), len(dataset["categories"])
+    columns = [at, *range(len(names), len(names) + classes)]
+    made = statistics.permute(*tallies, 3, seed, names[at], categories=True, threads=1)
+    expected = swapped(dataset, results, second, params, [0] * size)[columns]
+    assert same_bits(made.estimate, expected)
+    if not made.exact[0]:
+        for r in range(3):
+            swaps = statistics.exchanged(size, seed, r).tolist()
+            assert same_bits(made.differences[r], swapped(dataset, results, second, params, swaps)[columns])
+
+
+@settings(max_examples=examples(30))
+@given(workloads.tiny_coco_workloads(), st.integers(0, 2**32 - 1))
+def test_few_images_are_permuted_in_every_way(workload, seed):
+    dataset, results, params = workload
+    params = {**params, "image_ids": None, "category_ids": None, "use_categories": True}
+    second = another(results, seed)
+    made = statistics.permute(
+        *(evaluate(dataset, one, params).tally for one in (results, second)), 64, seed, categories=True
+    )
+    size = len(dataset["images"])
+    assert made.exact.all()
+    every = [swapped(dataset, results, second, params, swaps) for swaps in itertools.product((0, 1), repeat=size)]
+    head = len(every[0]) - 3 * len(dataset["categories"])
+    for place, column in enumerate([0, *range(head, head + len(dataset["categories"]))]):
+        observed = every[0][column]
+        p = naive_statistics.permutation_p([row[column] for row in every], observed, 0)
+        assert made.p_values()[place] == (pytest.approx(p, rel=1e-12) if not math.isnan(observed) else ANY_NAN)
+
+
+class _AnyNan:
+    def __eq__(self, other):
+        return math.isnan(other)
+
+    __hash__ = None
+
+
+ANY_NAN = _AnyNan()
+
+
+def test_a_drawn_p_value_counts_the_data_and_is_never_zero(models):
+    tallies = models["one"].tally, models["bad"].tally
+    made = statistics.permute(*tallies, 99, 4)
+    assert made.p_value("AP") == 1 / 100
+    assert made.extreme.tolist() == [0]
+    again = statistics.permute(*tallies, 99, 4, threads=1)
+    assert same_bits(made.differences, again.differences)
+    other = statistics.permute(*tallies[::-1], 99, 4)
+    assert same_bits(other.differences, -made.differences)
+
+
+def test_a_category_on_few_changing_images_is_looked_at_whole():
+    """One model finds everything in three images of a rare class and the other nothing: p is 2 / 2**3, not 1e-16."""
+    image = np.arange(60)
+    rare = [0, 20, 40]
+    boxes = np.tile([0.0, 0.0, 20.0, 20.0], (63, 1))
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=np.r_[image, rare], category_ids=np.r_[np.zeros(60, int), [1] * 3], boxes=boxes, images=image,
+        categories=[0, 1],
+    )  # fmt: skip
+    rng = np.random.default_rng(1)
+
+    def model(finds_rare):
+        count = 63 if finds_rare else 60
+        shifted = boxes[:count] + np.where(np.arange(count) < 60, rng.choice([0, 9], count), 0)[:, None] * [1, 0, 0, 0]
+        return detmap.match(
+            truth,
+            detmap.Detections.from_arrays(
+                image_ids=np.r_[image, rare][:count], category_ids=np.r_[np.zeros(60, int), [1] * 3][:count],
+                boxes=shifted, scores=rng.random(count),
+            ),
+        )  # fmt: skip
+
+    tallies = model(True), model(False)
+    made = statistics.permute(*tallies, 500, categories=True)
+    assert made.exact.tolist() == [False, False, True]
+    assert made.permutations.tolist() == [500, 500, 4]
+    assert made.p_values()[2] == 2 / 2**3
+    compared = detmap.compare({"all": tallies[0], "none": tallies[1]}, 200)
+    assert [math.isnan(one.p) for one in compared.categories] == [False, True]
+    assert compared.families[1] == (1, 6, ["1"])
+    assert not [one for one in compared.changed if one.category == "1"]
+
+
+def test_which_hypotheses_are_tested_follows_from_the_images_alone():
+    for images, pairs, tested, fewest in (
+        ([5], 1, [False], 6),  # 2 ** -4 is more than 0.05
+        ([6], 1, [True], 6),
+        ([6, 6], 1, [False, False], 6),
+        ([7, 7], 1, [True, True], 7),
+        ([7, 6], 1, [True, False], 7),
+        ([7], 2, [True], 7),
+        ([2, 3, 50, 60], 1, [False, False, True, True], 7),
+        ([], 1, [], 6),
+    ):
+        made, least = statistics.testable(images, 0.05, pairs)
+        assert (made.tolist(), least) == (tested, fewest), images
+    counts = np.random.default_rng(0).zipf(1.3, 400).clip(max=1000)
+    tested, least = statistics.testable(counts, 0.05, 1)
+    assert tested.tolist() == (counts >= least).tolist()
+    assert tested.sum() * 2.0 ** (1 - least) <= 0.05 < (counts >= least - 1).sum() * 2.0 ** (2 - least)
+    with pytest.raises(detmap.OptionError, match="beyond any test"):
+        statistics.testable([9], 0.0, 1)
+    assert statistics.permutations_needed(1, 0.05) == 5000
+    assert statistics.permutations_needed(800, 0.05) == 32_000
+
+
+@pytest.mark.parametrize("name", ["voc2007", "voc2012"])
+def test_models_under_voc_are_compared_by_a_class_too(name):
+    truth, found = tables_of_arrays(workloads.detector_like(40, 10, 3, 1))
+    one = detmap.match(truth, found, name)
+    other = detmap.match(truth, replace(found, scores=readonly(1 - found.scores, np.float64)), name)
+    values = [detmap.DetectionResult(tally) for tally in (one, other)]
+    metric = next(key for key in values[0] if key.startswith("AP_"))
+    for wanted in ("mAP", metric):
+        made = statistics.permute(one, other, 20, 0, wanted)
+        assert made.estimate[made.columns[wanted]] == values[1][wanted] - values[0][wanted]
+        compared = detmap.compare({"a": one, "b": other}, 200, metric=wanted)
+        assert abs(compared.differences[0].difference) == abs(values[1][wanted] - values[0][wanted])
+    made = statistics.bootstrap(one, 200)
+    assert [made.estimate[at] for at in made.columns.values()] == list(values[0].values())
+    with pytest.raises(detmap.OptionError, match="no metric 'AR_1'; one of: mAP"):
+        statistics.permute(one, other, 20, 0, "AR_1")
 
 
 # ---------------------------------------------------------------------------------------------------------- comparison
@@ -270,21 +532,24 @@ def models():
     }
 
 
-def test_compare_draws_the_same_images_for_all(models):
-    made = detmap.compare(models, 60, 1)
-    one, two = (statistics.bootstrap(models[name], 60, 1) for name in ("one", "two"))
+def test_compare_draws_the_same_images_for_all_and_tests_by_permutation(models):
+    made = detmap.compare(models, 200, 1)
+    one, two = (statistics.bootstrap(models[name], 200, 1) for name in ("one", "two"))
     found = next(d for d in made.differences if {d.first, d.second} == {"one", "two"})
     sign = 1 if found.second == "two" else -1
-    values = sign * (two.replicates[:, 0] - one.replicates[:, 0])
     assert found.difference == sign * (models["two"]["AP"] - models["one"]["AP"])
-    assert (found.low, found.high) == pytest.approx(np.quantile(values, [0.025, 0.975]).tolist(), rel=1e-12)
-    error = values.std(ddof=1) * math.sqrt(made.bootstraps["one"].support[0] / (made.bootstraps["one"].support[0] - 1))
-    freedom = made.bootstraps["one"].support[0] - 1
-    assert found.p == pytest.approx(2 * scipy_stats.t.sf(abs(found.difference) / error, freedom), rel=1e-10)
+    change = two - one if sign > 0 else one - two
+    assert (found.low, found.high) == tuple(change.interval()[0])
+    margin = scipy_stats.t.ppf(0.975, change.support[0] - 1) * change.standard_error()[0]
+    assert (found.low, found.high) == pytest.approx((found.difference - margin, found.difference + margin), rel=1e-12)
+    test = statistics.permute(models[found.first].tally, models[found.second].tally, 5000, 1, categories=True)
+    assert found.p == test.p_value("AP")
+    own = [d for d in made.categories if (d.first, d.second) == (found.first, found.second)]
+    assert [d.p for d in own] == test.p_values()[1:].tolist()
 
 
 def test_compare_tells_apart_what_differs(models):
-    made = detmap.compare(models, 60, 1)
+    made = detmap.compare(models, 200, 1)
     assert [d.second for d in made.differences][1:] == ["bad", "bad"]
     assert made.groups["bad"] == "b"
     assert made.groups["one"] == made.groups["two"] == "a"
@@ -293,25 +558,54 @@ def test_compare_tells_apart_what_differs(models):
     assert [d.adjusted for d in made.categories] == pytest.approx(
         naive_statistics.holm([d.p for d in made.categories]), rel=1e-12
     )
+    assert made.families == ((3, 7, []), (12, 9, []))
     document = made.to_dict()
     assert [m["model"] for m in document["models"]] == ["bad", "one", "two"]
     assert len(document["differences"]) == 3
     assert len(document["categories"]) == 12
+    assert document["test"]["permutations"] == 5000
+    said = " ".join(made.sentences())
+    assert "5,000 permutations" in said
+    assert "12 hypotheses, each with objects on 9 images or more" in said
+    bh = detmap.compare(models, 200, 1, correction="bh")
+    assert [d.adjusted for d in bh.categories] == pytest.approx(
+        naive_statistics.benjamini_hochberg([d.p for d in bh.categories]), rel=1e-12
+    )
+    assert "expected to be false" in " ".join(bh.sentences())
 
 
 def test_a_model_does_not_differ_from_itself(models):
-    made = detmap.compare({"a": models["one"], "b": models["one"]}, 50)
+    made = detmap.compare({"a": models["one"], "b": models["one"]}, 200)
     (only,) = made.differences
-    assert only[4:] == (0.0, 0.0, 0.0, 1.0, 1.0)
+    assert (only.difference, only.p, only.adjusted) == (0.0, 1.0, 1.0)
+    assert math.isnan(only.low)  # all differences are 0, whichever images are drawn: nothing to make an interval of
     assert made.groups == {"a": "a", "b": "a"}
     assert not made.changed
+    assert not any(map(made.disagrees, made.categories))
 
 
-def test_compare_by_another_metric(models):
-    made = detmap.compare(models, 20, metric="AP50", bca=True)
-    assert made.differences[0].metric == "AP50"
-    with pytest.raises(detmap.OptionError, match="no bootstrap of 'AR'"):
-        detmap.compare(models, 20, metric="AR")
+@pytest.mark.parametrize("metric", ["AP50", "AR_1", "AR_100", "AP_large", "AR_small"])
+def test_compare_by_another_metric(models, metric):
+    made = detmap.compare(models, 200, metric=metric, method="bca")
+    (best, *_), (found, *_) = sorted(models, key=lambda name: -models[name][metric]), made.differences
+    assert (found.metric, found.first) == (metric, best)
+    assert found.difference == models[found.second][metric] - models[found.first][metric]
+    assert list(made.bootstraps["one"].columns) == list(models["one"])
+    with pytest.raises(detmap.OptionError, match="no metric 'AR_7'; one of: AP, AP50"):
+        detmap.compare(models, 200, metric="AR_7")
+    with pytest.raises(detmap.OptionError, match="unknown correction 'z'; one of: holm, bh"):
+        detmap.compare(models, 200, correction="z")
+
+
+def test_where_interval_and_test_disagree_the_output_says_so(models):
+    made = detmap.compare(models, 200)
+    found = made.differences[0]
+    assert not made.disagrees(found._replace(low=-1.0, high=1.0, p=0.3))
+    assert made.disagrees(found._replace(low=0.1, high=1.0, p=0.3))
+    assert made.disagrees(found._replace(low=-1.0, high=1.0, p=0.01))
+    assert not made.disagrees(found._replace(low=math.nan, high=math.nan, p=0.01))
+    object.__setattr__(made, "disagrees", lambda one: True)
+    assert "trust p" in made.sentences()[-1]
 
 
 def test_what_cannot_be_compared(models):
@@ -323,7 +617,7 @@ def test_what_cannot_be_compared(models):
     narrow = detmap.evaluate(*tables_of_arrays(workloads.detector_like(120, 20, 4, 3)), iou_thresholds=0.5)
     with pytest.raises(detmap.OptionError, match="different protocols"):
         detmap.compare({"one": models["one"], "narrow": narrow})
-    one, other = statistics.bootstrap(models["one"], 5), statistics.bootstrap(models["one"], 6)
+    one, other = statistics.bootstrap(models["one"], 200), statistics.bootstrap(models["one"], 201)
     with pytest.raises(detmap.OptionError, match="same images"):
         one - other
 
@@ -331,6 +625,14 @@ def test_what_cannot_be_compared(models):
 @given(st.lists(st.floats(0, 1), max_size=12))
 def test_holm(p_values):
     assert statistics.holm(p_values).tolist() == pytest.approx(naive_statistics.holm(p_values), abs=1e-15)
+
+
+@given(st.lists(st.floats(0, 1), max_size=12))
+def test_benjamini_hochberg(p_values):
+    made = statistics.benjamini_hochberg(p_values).tolist()
+    assert made == pytest.approx(naive_statistics.benjamini_hochberg(p_values), abs=1e-15)
+    if p_values:
+        assert made == pytest.approx(scipy_stats.false_discovery_control(p_values).tolist(), abs=1e-12)
 
 
 def test_holm_leaves_out_what_was_not_tested():
@@ -355,12 +657,12 @@ def test_groups_of_many_models():
     apart = [(a, b) for i, a in enumerate(names) for b in names[i + 20 :]]
     letters = statistics.group_letters(names, apart)
     assert letters["m000"] == "a"
-    assert letters["m149"] == statistics._letter(130)
+    assert letters["m149"] == grouping.letter(130)
     assert all(letters.values())
 
 
 def test_letters():
-    assert [statistics._letter(i) for i in (0, 25, 26, 27, 701, 702)] == ["a", "z", "aa", "ab", "zz", "aaa"]
+    assert [grouping.letter(i) for i in (0, 25, 26, 27, 701, 702)] == ["a", "z", "aa", "ab", "zz", "aaa"]
 
 
 # ------------------------------------------------------------------------------------------------------------- queries
@@ -380,7 +682,7 @@ def test_paired_t_is_scipys(first, seed):
 @pytest.mark.parametrize("freedom", [1, 2, 5, 30, 1000, 100_000])
 @pytest.mark.parametrize("t", [1e-9, 0.1, 1.0, 1.96, 3.0, 8.0, 40.0])
 def test_student(freedom, t):
-    assert statistics._t_test(t, 1.0, freedom) == pytest.approx(2 * scipy_stats.t.sf(t, freedom), rel=1e-9)
+    assert distributions.t_test(t, 1.0, freedom) == pytest.approx(2 * scipy_stats.t.sf(t, freedom), rel=1e-9)
 
 
 @given(VALUES, st.integers(0, 1000), st.booleans())
@@ -431,7 +733,7 @@ def test_queries_without_a_value_are_left_out():
 def test_bootstrap_over_queries():
     rng = np.random.default_rng(2)
     values = {"map": rng.random(25), "p10": np.where(rng.random(25) < 0.2, np.nan, rng.random(25))}
-    made = statistics.bootstrap_queries(values, 30, 9, bca=True)
+    made = statistics.bootstrap_queries(values, 200, 9)
     for r in range(30):
         drawn = np.repeat(np.arange(25), statistics.drawn(25, 9, r))
         expected = [np.nanmean(column[drawn]) for column in values.values()]
@@ -446,7 +748,8 @@ def test_compare_queries():
     rng = np.random.default_rng(2)
     base = rng.random(60)
     systems = {"a": base, "b": base + rng.normal(0, 0.01, 60), "c": base + 0.2 + rng.normal(0, 0.05, 60)}
-    rows = statistics.compare_queries(systems, replicates=200)
+    rows = statistics.compare_queries(systems, statistics.TESTS, replicates=200)
+    assert list(statistics.compare_queries(systems, replicates=200)[0].p) == ["randomisation"]
     assert [(row.first, row.second) for row in rows] == [("a", "b"), ("a", "c"), ("b", "c")]
     for name in statistics.TESTS:
         assert [row.adjusted[name] for row in rows] == pytest.approx(naive_statistics.holm([r.p[name] for r in rows]))
@@ -459,12 +762,16 @@ def test_compare_queries():
 
 
 def test_to_dict(models):
-    made = statistics.bootstrap(models["one"], 20, 3)
+    made = statistics.bootstrap(models["one"], 200, 3)
     document = made.to_dict()
-    assert document["method"] == "percentile"
-    assert document["intervals"]["AP"] == made.interval()[0].tolist()
-    assert [*document["intervals"].values(), *document["per_category"]] == made.interval().tolist()
-    assert bits(made.estimate[:3]).tolist() == bits([models["one"][n] for n in ("AP", "AP50", "AP75")]).tolist()
+    assert document["method"] == "t"
+    rows = [row["intervals"] for row in document["per_category"]]
+    ends = [*document["intervals"].values(), *(row[name] for name in ("AP", "AP50", "AP75") for row in rows)]
+    assert ends == made.interval().tolist()
+    assert list(document["intervals"]) == list(models["one"])
+    own = [row[name] for name in ("AP", "AP50", "AP75") for row in models["one"].per_category]
+    assert bits(made.estimate).tolist() == bits([*models["one"].values(), *own]).tolist()
+    assert document["images"]["AP"] == made.support[0]
 
 
 @pytest.mark.compiled
@@ -482,8 +789,9 @@ def test_runs_compared_on_the_command_line(tmp_path, capsys):
         result = detmap.retrieval.evaluate_run(str(tmp_path / "qrels"), str(tmp_path / name))
         values = dict(zip(result.query_ids.tolist(), result.per_query["AP"].tolist(), strict=True))
         columns[str(tmp_path / name)] = [values.get(query, math.nan) for query in sorted(f"q{q}" for q in range(30))]
-    expected = statistics.compare_queries(columns, seed=4)
-    arguments = ["trec", str(tmp_path / "qrels"), *columns, "--compare", "--seed", "4"]
+    expected = statistics.compare_queries(columns, statistics.TESTS, seed=4)
+    tests = ",".join(statistics.TESTS)
+    arguments = ["trec", str(tmp_path / "qrels"), *columns, "--seed", "4", "--tests", tests, "--compare"]
     assert cli.main([*arguments, "--format", "json"]) == 0
     made = json.loads(capsys.readouterr().out)["comparisons"]
     assert [row["queries"] for row in made] == [29, 30, 29]
@@ -495,4 +803,4 @@ def test_runs_compared_on_the_command_line(tmp_path, capsys):
     assert "wilcoxon (Holm)" in capsys.readouterr().out
     assert cli.main([*arguments, "--metrics", "P@5"]) == 0
     assert "P@5" in capsys.readouterr().out
-    assert cli.main([*arguments[:-3], "--compare", "nDCG@3"]) == 2
+    assert cli.main([*arguments, "nDCG@3"]) == 2

@@ -18,7 +18,7 @@ from detmap.cli.options import (
     add_output_options,
     protocol_of,
 )
-from detmap.cli.output import note, print_tables, progress, result_json, say, show, stages
+from detmap.cli.output import note, print_notes, print_tables, progress, result_json, say, show, stages
 from detmap.errors import OptionError, shorten
 from detmap.interrupts import before_end
 from detmap.writing import write
@@ -117,7 +117,7 @@ def _eval(options: argparse.Namespace) -> None:
             from detmap.statistics import bootstrap
 
             stage("drawing images anew")
-            made = bootstrap(result, options.bootstrap, options.seed, bca=options.bca, threads=options.threads)
+            made = bootstrap(result, options.bootstrap, options.seed, method=options.interval, threads=options.threads)
     note(options, {"": result.notices})
     if options.out:
         write(options.out, (result_json(result, made, options) + "\n").encode())
@@ -160,7 +160,7 @@ def _add_batch(commands: Any) -> None:
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first file that cannot be scored")
     parser.add_argument("--resume", action="store_true", help="score only what has changed since the results in --out")
     add_detection_options(parser)
-    add_bootstrap_options(parser)
+    add_bootstrap_options(parser, tests=True)
     add_cluster_options(parser)
     output = add_format(parser)
     output.add_argument("--out", metavar="DIR", help="write leaderboard.* and results/NAME.json")
@@ -185,9 +185,10 @@ def _batch(options: argparse.Namespace) -> int:
     if options.rank_by is not None and options.rank_by not in known:
         raise OptionError(f"cannot rank by {shorten(options.rank_by)}; one of: {', '.join(known[:30])}")
     done: list[batch.FileResult] = []
+    tests = None
 
     def keep() -> tuple[batch.Leaderboard, list[str]]:
-        board = batch.Leaderboard(list(done), options.rank_by)
+        board = batch.Leaderboard(list(done), options.rank_by, tests)
         return board, board.write(options.out) if options.out and done else []
 
     try:
@@ -199,7 +200,7 @@ def _batch(options: argparse.Namespace) -> int:
                 **_reading(options),
                 replicates=options.bootstrap,
                 seed=options.seed,
-                bca=options.bca,
+                method=options.interval,
                 level=options.confidence,
                 out=options.out,
                 resume=options.resume,
@@ -214,6 +215,22 @@ def _batch(options: argparse.Namespace) -> int:
                         say(f"error: {printable(outcome.entry.name)}: {outcome.error}")
                         if options.fail_fast:
                             break
+            if options.bootstrap:
+                tests = batch.compare_files(
+                    ground_truth,
+                    done,
+                    protocol,
+                    metric=options.rank_by,
+                    permutations=options.permutations,
+                    seed=options.seed,
+                    level=options.confidence,
+                    correction=options.correction,
+                    **_reading(options),
+                    out=options.out,
+                    resume=options.resume,
+                    executor=executor,
+                    threads=options.threads,
+                )
     finally:  # what is done is shown and kept, also where the rest was interrupted
         board, missing = keep()
     if not options.quiet:
@@ -223,6 +240,7 @@ def _batch(options: argparse.Namespace) -> int:
     failed = sum(outcome.error is not None for outcome in done)
     title = f"{protocol.name}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
     print_tables([board.table(), board.notices(), board.errors()], options, title, board.to_dict(), board.rows())
+    print_notes(board.sentences(), options)
     return 3 if failed else 0
 
 
@@ -230,14 +248,16 @@ def _add_compare(commands: Any) -> None:
     parser = commands.add_parser(
         "compare",
         help="say which of some models differ by more than chance",
-        description="Compare models on the same images: differences with intervals and p-values, corrected by Holm.",
+        description="Compare models on the same images. Whether they differ is tested by permutations: would they differ as "
+        "much if it were chance which of two models made the detections of an image? By how much is estimated from images "
+        "drawn anew. Which categories are tested is decided by how many images hold them.",
     )
     parser.set_defaults(run=_compare)
     add_ground_truth(parser)
     parser.add_argument("predictions", metavar="PREDICTIONS", nargs="+", help="two or more, as in detmap batch")
-    parser.add_argument("--metric", metavar="NAME", help="compare by AP (default), AP50 or AP75")
+    parser.add_argument("--metric", metavar="NAME", help="compare by this metric of the table; default: AP, or mAP")
     add_detection_options(parser)
-    add_bootstrap_options(parser, replicates=1000)
+    add_bootstrap_options(parser, 1000, tests=True)
     output = add_format(parser)
     output.add_argument("--out", metavar="FILE", help="write everything as JSON")
 
@@ -265,7 +285,9 @@ def _compare(options: argparse.Namespace) -> None:
             options.seed,
             metric=options.metric,
             level=options.confidence,
-            bca=options.bca,
+            permutations=options.permutations,
+            correction=options.correction,
+            method=options.interval,
             threads=options.threads,
         )
     note(options, made.notices)
@@ -274,8 +296,8 @@ def _compare(options: argparse.Namespace) -> None:
         from detmap.results import without_nan
 
         write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
-    alpha = 1 - made.level
-    rows = [one._asdict() for one in (*made.differences, *made.categories)]
+    rows = [*document["differences"], *document["categories"]]
+    corrected = {"holm": "p (Holm)", "bh": "p (BH)"}[made.correction]
     shown = [
         {
             "from": one.first,
@@ -284,20 +306,21 @@ def _compare(options: argparse.Namespace) -> None:
             "difference": one.difference,
             "low": one.low,
             "high": one.high,
-            "p": one.p if one.p >= 0.0001 else "<0.0001",
-            "p (Holm)": one.adjusted if one.adjusted >= 0.0001 else "<0.0001",
-            "": "*" if one.adjusted <= alpha else "",
+            "images": one.images,
+            "p": one.p if not one.p < 0.0001 else "<0.0001",
+            corrected: one.adjusted if not one.adjusted < 0.0001 else "<0.0001",
+            "": ("*" if one.adjusted <= made.alpha else "") + ("~" if made.disagrees(one) else ""),
         }
         for one in (*made.differences, *made.changed)
     ]
     pairs = len(made.differences)
     models = sorted(document["models"], key=lambda row: (-row[made.metric], row["model"]))
-    title = f"{protocol.name}: {made.metric}, {options.bootstrap} draws of {len(ground_truth.images.values):,} images"
+    title = f"{protocol.name}: {made.metric}, {len(ground_truth.images.values):,} images"
     from detmap.results import sentences
 
     print_tables([models, shown[:pairs], shown[pairs:], sentences(made.notices)], options, title, document, rows)
-    if not made.changed and options.format == "table":
-        print(f"\nno category changed significantly (at {alpha:.2g}, after Holm's correction)")
+    notes = [] if made.changed else [f"no category changed significantly (at {made.alpha:.2g}, corrected)"]
+    print_notes([*notes, *made.sentences()], options)
 
 
 def _reading(options: argparse.Namespace) -> dict[str, Any]:

@@ -61,10 +61,15 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
 
     if options.threads is not None and options.threads < 1:
         raise OptionError(f"--threads must be at least 1, not {options.threads}")
-    if options.bootstrap < 0 or options.seed < 0 or not 0 < options.confidence < 1:
-        raise OptionError("--bootstrap and --seed must be 0 or more, --confidence between 0 and 1")
-    if options.bca and not options.bootstrap:
-        raise OptionError("--bca goes with --bootstrap N")
+    from detmap.statistics.draws import check_integer, check_replicates, check_seed
+
+    if options.bootstrap or options.bootstrap_needed:
+        check_replicates(options.bootstrap)
+    check_seed(options.seed)
+    if getattr(options, "permutations", None) is not None:
+        check_integer("--permutations", options.permutations, 1)
+    if not 0 < options.confidence < 1:
+        raise OptionError("--confidence must lie between 0 and 1")
     return resolve(
         options.protocol,
         iou_thresholds=options.iou_thresholds,
@@ -98,16 +103,47 @@ def _caps(given: str | None) -> list[int] | None:
         raise OptionError(f"--max-dets must be integers with commas between, not {shorten(given)}") from None
 
 
-def add_bootstrap_options(parser: argparse.ArgumentParser, replicates: int = 0) -> None:
-    """Add the options that ask for confidence intervals; `replicates` is how many draws there are unless they say."""
+def add_bootstrap_options(parser: argparse.ArgumentParser, replicates: int = 0, *, tests: bool = False) -> None:
+    """Add the options that ask for confidence intervals, and those of `tests` of models against each other.
+
+    `replicates` is how many draws there are unless they say.
+    """
     group = parser.add_argument_group("confidence")
-    default = f"default: {replicates}" if replicates else "1000 are plenty; none by default"
+    parser.set_defaults(bootstrap_needed=bool(replicates))
+    default = f"default: {replicates}" if replicates else "200 or more, 1000 are plenty; none by default"
     group.add_argument(
-        "--bootstrap", type=int, metavar="N", default=replicates, help=f"draw the images anew N times; {default}"
+        "--bootstrap",
+        type=int,
+        metavar="N",
+        default=replicates,
+        help=f"give intervals and the estimated bias; draws the images anew N times: {default}",
     )
-    group.add_argument("--bca", action="store_true", help="BCa intervals: slower by a draw per image, more accurate")
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="what the draws follow from; default: 0")
-    group.add_argument("--confidence", type=float, default=0.95, metavar="LEVEL", help="default: 0.95")
+    group.add_argument(
+        "--interval",
+        choices=("t", "bca", "percentile"),
+        default="t",
+        help="Student's t with the jackknife's standard error (default), or quantiles of the draws",
+    )
+    group.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="what chance follows from, 0 to 2**64 - 1; default: 0"
+    )
+    group.add_argument(
+        "--confidence", type=float, default=0.95, metavar="LEVEL", help="of intervals and tests; default: 0.95"
+    )
+    if tests:
+        group.add_argument(
+            "--permutations",
+            type=int,
+            metavar="N",
+            help="of each pair of models; default: 5000, or more where the number of hypotheses asks for it",
+        )
+        group.add_argument(
+            "--correction",
+            choices=("holm", "bh"),
+            default="holm",
+            help="for many hypotheses: Holm's (default) limits the chance of any false claim, "
+            "Benjamini and Hochberg's the share of false ones among the claims",
+        )
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:

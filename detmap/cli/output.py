@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import math
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,15 +21,8 @@ def show(result: Any, options: argparse.Namespace, title: str, made: Bootstrap |
     summary, per_class = result.summary(), _details(result) if options.rows else []
     rows = result.rows() if options.rows else [{"metric": name, "value": value} for name, value in result.items()]
     if made is not None:
-        from detmap.naming import distinct_names
-
-        ends = made.interval(options.confidence).tolist()
-        of_metric = dict(zip(made.metrics, ends, strict=False))
-        of_class = ends[len(made.metrics) :]
-        if "mAP" in of_metric:
-            names = distinct_names(made.categories)
-            of_metric |= {f"AP_{name}": pair for name, pair in zip(names, of_class, strict=True)}
-        of_name = [of_metric.get(name, [math.nan] * 2) for name in result]
+        of_name = _columns(made, [made.columns[name] for name in result], options)
+        of_class = _columns(made, made.category_columns("AP").tolist(), options)
         summary = _with_intervals(summary, of_name, "value")
         per_class = _with_intervals(per_class, of_class, "AP") if per_class else []
         rows = _with_intervals(rows, of_class if options.rows else of_name, "AP" if options.rows else "value")
@@ -40,6 +32,17 @@ def show(result: Any, options: argparse.Namespace, title: str, made: Bootstrap |
     print_tables(
         [*tables, in_words(result.notices)], options, title, None, rows, lambda: result_json(result, made, options)
     )
+    if made is not None:
+        print_notes([made.sentence(), _BIAS], options)
+
+
+_BIAS = "bias: by how much the value is expected to exceed that of a data set without end, estimated; not taken off"
+
+
+def print_notes(sentences: Sequence[str], options: argparse.Namespace) -> None:
+    """Print what the reader of a table should know, below it; other formats hold tables alone."""
+    if options.format in ("table", "markdown") and sentences:
+        print("\n" + "\n".join(sentences))
 
 
 def result_json(result: Any, made: Bootstrap | None, options: argparse.Namespace) -> str:
@@ -69,15 +72,23 @@ def note(options: argparse.Namespace, notices: Mapping[str, Mapping[str, int]]) 
         say(f"note: {printable(row['model'])}{': ' if row['model'] else ''}{row['notice']}")
 
 
-def _with_intervals(rows: list[dict[str, Any]], ends: Sequence[Sequence[float]], after: str) -> list[dict[str, Any]]:
-    """Return rows with the columns ``low`` and ``high`` after the one that they are the interval of."""
+def _columns(made: Bootstrap, columns: list[int], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return interval, estimated bias and the number of images behind each of some columns of a bootstrap."""
+    ends, bias = made.interval(options.confidence).tolist(), made.bias().tolist()
+    return [
+        {"low": ends[at][0], "high": ends[at][1], "bias": bias[at], "images": int(made.support[at])} for at in columns
+    ]
+
+
+def _with_intervals(rows: list[dict[str, Any]], more: list[dict[str, Any]], after: str) -> list[dict[str, Any]]:
+    """Return rows with further columns after the one that they say more about."""
     wide: list[dict[str, Any]] = []
-    for row, (low, high) in zip(rows, ends, strict=True):
+    for row, columns in zip(rows, more, strict=True):
         wide.append({})
         for name, value in row.items():
             wide[-1][name] = value
             if name == after:
-                wide[-1].update(low=low, high=high)
+                wide[-1].update(columns)
     return wide
 
 

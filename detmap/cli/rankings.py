@@ -44,10 +44,14 @@ def add_commands(commands: Any) -> None:
         nargs="?",
         const="",
         metavar="METRIC",
-        help="test every pair of runs query by query, by AP or this metric: t, Wilcoxon, randomisation, bootstrap",
+        help="test every pair of runs query by query, by AP or this metric: would they differ as much if it were chance "
+        "which run a query's value came from?",
     )
     trec.add_argument(
         "--seed", type=int, default=0, metavar="N", help="what the draws of --compare follow from; default: 0"
+    )
+    trec.add_argument(
+        "--tests", metavar="LIST", default="randomisation", help="of --compare: randomisation (default), t, wilcoxon"
     )
     reid = commands.add_parser(
         "reid",
@@ -137,7 +141,7 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
             **{f"p {name}": p for name, p in row.p.items()},
             **{f"{name} (Holm)": p for name, p in row.adjusted.items()},
         }
-        for row in compare_queries(columns, seed=options.seed)
+        for row in compare_queries(columns, options.tests.split(","), seed=options.seed)
     ]
 
 

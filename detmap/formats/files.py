@@ -65,19 +65,28 @@ def once(paths: Iterable[Path | None]) -> None:
     """
     seen: set[object] = set()
     for path in paths:
-        if path is None:
-            continue
-        try:
-            state = None if path == STANDARD_INPUT else os.stat(path)
-        except (OSError, ValueError):  # whoever reads it will say so
-            continue
-        if state is not None and (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
-            continue
-        key = STANDARD_INPUT if state is None else (state.st_dev, state.st_ino)
+        key = None if path is None else _stream(path)
         if key in seen:
-            what = "standard input (-)" if state is None else os.fspath(path)
+            what = "standard input (-)" if path == STANDARD_INPUT else os.fspath(str(path))
             raise OptionError(f"{what} is given twice, and can be read only once: write it to a file")
-        seen.add(key)
+        if key is not None:
+            seen.add(key)
+
+
+def readable_again(path: Path) -> bool:
+    """Return whether a path can be read more than once: a stream cannot."""
+    return _stream(path) is None
+
+
+def _stream(path: Path) -> object:
+    """Return what tells a stream (a pipe, a device, standard input) from others; None of files and folders."""
+    if path == STANDARD_INPUT:
+        return STANDARD_INPUT
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError):  # whoever reads it will say so
+        return None
+    return None if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode) else (state.st_dev, state.st_ino)
 
 
 def fingerprint(source: Path | Held) -> str:

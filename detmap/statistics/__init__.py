@@ -1,0 +1,46 @@
+"""How sure a score is: intervals, paired tests, corrections, groups; reweights tallies, matches nothing.
+
+* `bootstrap` draws the images anew: how much would a metric vary on other data sets of this size?
+* `permute` exchanges the detections of two models: could chance explain that they differ?
+* `compare` does both for two or more models, and corrects for the number of questions.
+* `bootstrap_queries` and `compare_queries` are the same for rankings, query by query.
+"""
+
+from detmap.statistics.bootstrap import Bootstrap, HasTally, bootstrap
+from detmap.statistics.comparison import Comparison, Difference, Family, PairTests, compare, pair_tests
+from detmap.statistics.draws import drawn, exchanged
+from detmap.statistics.grouping import group_letters
+from detmap.statistics.permutation import Permutations, permutations_needed, permute, testable
+from detmap.statistics.queries import QueryComparison, bootstrap_queries, compare_queries
+from detmap.statistics.reweighting import metric_names
+from detmap.statistics.tests import TESTS, Test, benjamini_hochberg, holm, paired_t, randomisation, wilcoxon
+
+__all__ = [
+    "TESTS",
+    "Bootstrap",
+    "Comparison",
+    "Difference",
+    "Family",
+    "HasTally",
+    "PairTests",
+    "Permutations",
+    "QueryComparison",
+    "Test",
+    "benjamini_hochberg",
+    "bootstrap",
+    "bootstrap_queries",
+    "compare",
+    "compare_queries",
+    "drawn",
+    "exchanged",
+    "group_letters",
+    "holm",
+    "metric_names",
+    "pair_tests",
+    "paired_t",
+    "permutations_needed",
+    "permute",
+    "randomisation",
+    "testable",
+    "wilcoxon",
+]

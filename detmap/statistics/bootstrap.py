@@ -1,0 +1,285 @@
+"""How sure a metric is: intervals from data sets drawn with replacement, or with some images left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import OptionError
+from detmap.statistics import intervals
+from detmap.statistics.draws import check_replicates, check_seed, drawn
+from detmap.statistics.intervals import Method
+from detmap.statistics.reweighting import Reweighted, category_metrics, column_names, metric_names, support
+from detmap.tally import Tally
+
+#: A jackknife leaves out one image at a time, or where there are more than this, one of so many groups of them.
+GROUPS = 200
+
+
+class HasTally(Protocol):
+    """Anything that keeps its tally, as a `detmap.DetectionResult` does."""
+
+    tally: Tally
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Bootstrap:
+    """Metrics of data sets drawn with replacement from the one that was scored, and of it without some of its images.
+
+    Attributes
+    ----------
+    metrics : tuple of str
+        The first of the m columns.
+    by_category : tuple of str
+        The others: for each of these metrics a column per category.
+    categories : tuple of (id, name)
+        The K categories.
+    columns : dict of str to int
+        The column of every metric that a result names.
+    estimate : ndarray of float64, shape (m,)
+        The metrics of the data itself.
+    replicates : ndarray of float64, shape (B, m)
+        Row *r* holds the metrics of replicate *r*; NaN where one is undefined there, as the AP of a category none of whose
+        images was drawn.
+    jackknife : ndarray of float64, shape (g, m)
+        Row *i* holds the metrics without image *i*, or without group *i* of them.
+    support : ndarray of int64, shape (m,)
+        How many images (queries) say something about each column: those that hold positives of it.
+    seed : int
+        What the draws follow from.
+    method : {"t", "bca", "percentile"}
+        Of the intervals, see `interval`.
+    bounded : bool
+        Whether the columns lie between 0 and 1, as metrics do and differences do not.
+    unit : str
+        What is drawn.
+    """
+
+    metrics: tuple[str, ...]
+    by_category: tuple[str, ...] = ()
+    categories: tuple[tuple[Any, str], ...] = ()
+    columns: dict[str, int] = field(default_factory=dict)
+    estimate: NDArray[np.float64]
+    replicates: NDArray[np.float64]
+    jackknife: NDArray[np.float64]
+    support: NDArray[np.int64]
+    seed: int
+    method: Method = "t"
+    bounded: bool = True
+    unit: str = "images"
+
+    def category_columns(self, metric: str) -> NDArray[np.int64]:
+        """Return the column of every category, of a metric that each has of its own."""
+        start = len(self.metrics) + self.by_category.index(metric) * len(self.categories)
+        return np.arange(start, start + len(self.categories))
+
+    def interval(self, level: float = 0.95) -> NDArray[np.float64]:
+        """Return the confidence intervals, shape (m, 2); NaN where the data are too few for one, see `reasons`.
+
+        They are of the expected value on data sets of this size, drawn as this one was. The data's own value is an
+        unbiased estimate of that; replicates, which lie off it by the bias of a data set of this size against one without
+        end, are not.
+
+        * ``"t"``: the value plus and minus Student's t times the standard error of the jackknife, on a logit scale, so
+          that an interval stays between 0 and 1 and is the longer towards the middle; differences as they are.
+        * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, of replicates shifted to the value.
+        * ``"percentile"``: quantiles of the replicates as they are. They are off by twice the bias.
+
+        Notes
+        -----
+        B. Efron and R. Tibshirani, An Introduction to the Bootstrap (1993), chapters 11 to 14.
+        """
+        check_level(level)
+        out = np.full((self.estimate.size, 2), np.nan)
+        for column in range(self.estimate.size):
+            if not self._reason(column):
+                out[column] = intervals.interval(
+                    self.method,
+                    float(self.estimate[column]),
+                    self.replicates[:, column],
+                    self.jackknife[:, column],
+                    int(self.support[column]),
+                    level,
+                    bounded=self.bounded,
+                )
+        return out
+
+    def _reason(self, column: int) -> str:
+        return intervals.reason(
+            float(self.estimate[column]), self.jackknife[:, column], int(self.support[column]), self.unit
+        )
+
+    def reasons(self) -> list[str]:
+        """Return for every column why there is no interval, in a few words; empty where there is one."""
+        return [self._reason(column) for column in range(self.estimate.size)]
+
+    def bias(self) -> NDArray[np.float64]:
+        """Return by how much each metric is expected to exceed that of a data set without end, shape (m,).
+
+        The mean of the replicates minus the estimate: a replicate is to the data what the data are to the world that they
+        come from. AP of few images is too high, because the envelope of a precision that jumps about lies above it.
+        """
+        defined = ~np.isnan(self.replicates)
+        count = defined.sum(axis=0)
+        total = np.where(defined, self.replicates, 0.0).sum(axis=0)
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan) - self.estimate
+
+    def standard_error(self) -> NDArray[np.float64]:
+        """Return the standard error of each metric, shape (m,): the larger one of bootstrap and jackknife.
+
+        NaN with fewer than two images.
+        """
+        columns = zip(self.replicates.T, self.jackknife.T, self.support.tolist(), strict=True)
+        return np.array([intervals.standard_error(*column) for column in columns])
+
+    def __sub__(self, other: Bootstrap) -> Bootstrap:
+        """Return the bootstrap of the differences: the same draws give both sides.
+
+        Raises
+        ------
+        OptionError
+            Where the two do not have columns, draws and images in common.
+        """
+        same = (
+            self.metrics == other.metrics
+            and self.by_category == other.by_category
+            and self.categories == other.categories
+            and self.seed == other.seed
+            and self.replicates.shape == other.replicates.shape
+            and self.jackknife.shape == other.jackknife.shape
+            and np.array_equal(self.support, other.support)
+        )
+        if not same:
+            raise OptionError("only bootstraps of the same images, categories, seed and replicates can be compared")
+        return replace(
+            self,
+            estimate=self.estimate - other.estimate,
+            replicates=self.replicates - other.replicates,
+            jackknife=self.jackknife - other.jackknife,
+            bounded=False,
+        )
+
+    def sentence(self) -> str:
+        """Return in words what the intervals are of, and how they are made."""
+        return (
+            "low, high: of the value expected on data sets of this size, drawn like this one; "
+            f"{intervals.METHODS[self.method]}; none where too few {self.unit} could tell"
+        )
+
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Return the intervals as plain values: ``[low, high]`` by metric, and in the order of categories."""
+        ends, bias, images = self.interval(level).tolist(), self.bias().tolist(), self.support.tolist()
+        reasons = self.reasons()
+        own = {name: self.category_columns(name).tolist() for name in self.by_category}
+        return {
+            "replicates": len(self.replicates),
+            "seed": self.seed,
+            "method": self.method,
+            "level": level,
+            "sentence": self.sentence(),
+            "intervals": {name: ends[at] for name, at in self.columns.items()},
+            "bias": {name: bias[at] for name, at in self.columns.items()},
+            "images": {name: images[at] for name, at in self.columns.items()},
+            "no_interval": {name: reasons[at] for name, at in self.columns.items() if reasons[at]},
+            "per_category": [
+                {
+                    "category": name,
+                    "images": images[own["AP"][k]],
+                    "intervals": {metric: ends[at[k]] for metric, at in own.items()},
+                    "bias": {metric: bias[at[k]] for metric, at in own.items()},
+                    "no_interval": {metric: reasons[at[k]] for metric, at in own.items() if reasons[at[k]]},
+                }
+                for k, (_, name) in enumerate(self.categories)
+            ],
+        }
+
+
+def check_level(level: float) -> None:
+    """Refuse what is no confidence level.
+
+    Raises
+    ------
+    OptionError
+        For anything not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise OptionError(f"a confidence level lies between 0 and 1, not {level!r}")
+
+
+def bootstrap(
+    scored: Tally | HasTally,
+    replicates: int = 1000,
+    seed: int = 0,
+    *,
+    method: Method = "t",
+    threads: int | None = None,
+) -> Bootstrap:
+    """Draw the images with replacement and score every draw; an image drawn twice counts twice, its positives too.
+
+    Every replicate is, bit for bit, what scoring a data set with those copies would give, the copies of an image being
+    neighbours in the order of ties (where ties go by position in the file: the copies of a line). So is every data set that
+    some images are left out of. Nothing is matched again.
+
+    Parameters
+    ----------
+    scored : Tally or DetectionResult
+        What was found.
+    replicates : int
+        How many draws, B: 200 or more.
+    seed : int
+        What the draws follow from, 0 to 2**64 - 1. The same seed draws the same images for every model.
+    method : {"t", "bca", "percentile"}
+        Of the intervals, see `Bootstrap.interval`.
+    threads : int, optional
+        One per processor by default. Changes no result.
+
+    Returns
+    -------
+    Bootstrap
+        Of every metric of a result, and of each category's ``AP``, ``AP50`` and ``AP75``.
+
+    Raises
+    ------
+    OptionError
+        For fewer than 200 replicates, an unknown method, or a seed that is none.
+    """
+    check_replicates(replicates)
+    return replicated(scored, replicates, seed, method=method, threads=threads)
+
+
+def replicated(
+    scored: Tally | HasTally, replicates: int, seed: int, *, method: Method = "t", threads: int | None = None
+) -> Bootstrap:
+    """Return `bootstrap` of any number of replicates, also of too few for an interval."""
+    check_seed(seed)
+    intervals.check_method(method)
+    tally = (scored if isinstance(scored, Tally) else scored.tally).in_ranking_order(threads)
+    metrics, by_category = metric_names(tally.protocol), category_metrics(tally.protocol)
+    data = Reweighted(tally, metrics, by_category)
+    size = tally.image_ids.size
+    groups = min(size, GROUPS)
+
+    def codes(replicate: int) -> NDArray[np.int32]:
+        """Return two times the copies of each image: of the data, of a draw, or of the data without a group."""
+        if replicate == 0:
+            return np.full(size, 2, np.int32)
+        if replicate <= replicates:
+            return 2 * drawn(size, seed, replicate - 1)
+        return np.where(np.arange(size) % groups == replicate - 1 - replicates, 0, 2).astype(np.int32)
+
+    values = data.score(1 + replicates + groups, codes, threads)[:, 0]
+    return Bootstrap(
+        metrics=metrics,
+        by_category=by_category,
+        categories=tally.categories,
+        columns=column_names(metrics, by_category, tally.protocol, tally.categories),
+        estimate=values[0],
+        replicates=values[1 : 1 + replicates],
+        jackknife=values[1 + replicates :],
+        support=support(tally, metrics, by_category),
+        seed=seed,
+        method=method,
+    )

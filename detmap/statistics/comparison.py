@@ -1,0 +1,404 @@
+"""Which of some models differ by more than chance, and by how much."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from detmap.errors import OptionError
+from detmap.statistics.bootstrap import Bootstrap, HasTally, bootstrap, check_level
+from detmap.statistics.draws import check_replicates, check_seed
+from detmap.statistics.grouping import group_letters
+from detmap.statistics.intervals import Method
+from detmap.statistics.permutation import Permutations, permutations_needed, permute, testable
+from detmap.statistics.reweighting import category_metrics, find_column, metric_names, support
+from detmap.statistics.tests import Correction, adjust, check_correction, promise
+from detmap.tally import Tally
+
+
+class Difference(NamedTuple):
+    """How a metric of one model differs from another's.
+
+    ``difference`` is the value of `second` minus that of `first`; ``low`` and ``high`` its confidence interval (NaN where
+    none is given); ``p`` the two-sided p-value of the paired permutation test (NaN where too few images could tell), and
+    ``adjusted`` the same after the correction over all that were tested together; ``images`` how many images hold
+    something to find. `category` is None for a metric of all.
+    """
+
+    first: str
+    second: str
+    metric: str
+    category: str | None
+    difference: float
+    low: float
+    high: float
+    p: float
+    adjusted: float
+    images: int
+
+
+class Family(NamedTuple):
+    """The hypotheses that are tested together: ``size`` of them, each with at least ``fewest`` images.
+
+    ``untested`` names those that too few images hold, whatever the models did there.
+    """
+
+    size: int
+    fewest: int
+    untested: list[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two or more models on the same images.
+
+    Attributes
+    ----------
+    bootstraps : mapping of str to Bootstrap
+        Each model's own, from the same draws.
+    permutations : mapping of (str, str) to Permutations
+        The tests of each pair, the better model first.
+    metric : str
+        What the models are compared by.
+    level : float
+        Of the intervals; ``1 - level`` is the level of the tests.
+    correction : {"holm", "bh"}
+        Over the hypotheses of a family.
+    notices : mapping of str to mapping of str to int
+        What was unusual in each model's input, counted; `detmap.tables.NOTICES` says it in words.
+    """
+
+    bootstraps: Mapping[str, Bootstrap]
+    permutations: Mapping[tuple[str, str], Permutations]
+    metric: str
+    level: float = 0.95
+    correction: Correction = "holm"
+    notices: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def alpha(self) -> float:
+        """The level of the tests."""
+        return 1 - self.level
+
+    def _value(self, name: str) -> float:
+        one = self.bootstraps[name]
+        return float(one.estimate[one.columns[self.metric]])
+
+    @cached_property
+    def _any(self) -> Bootstrap:
+        return next(iter(self.bootstraps.values()))
+
+    @cached_property
+    def families(self) -> tuple[Family, Family]:
+        """What is tested together: the pairs of models by the metric, and the pairs of models in every category.
+
+        Decided by the ground truth alone, see `detmap.statistics.testable`.
+        """
+        one, pairs = self._any, len(self.permutations)
+        column = one.columns[self.metric]
+        made = []
+        for columns, names in (
+            (np.array([column]), [self.metric]),
+            (one.category_columns("AP"), [name for _, name in one.categories]),
+        ):
+            tested, fewest = testable(one.support[columns], self.alpha, pairs)
+            untested = [name for name, kept in zip(names, tested, strict=True) if not kept]
+            made.append(Family(int(tested.sum()) * pairs, fewest, untested))
+        return made[0], made[1]
+
+    def _differences(self, family: Family, categories: bool) -> list[Difference]:
+        found = []
+        for (first, second), test in self.permutations.items():
+            one = self.bootstraps[second] - self.bootstraps[first]
+            interval, p = one.interval(self.level), test.p_values()
+            rows: list[tuple[int, int, str, str | None]] = [(one.columns[self.metric], 0, self.metric, None)]
+            if categories:
+                own, tested = one.category_columns("AP"), test.category_columns("AP")
+                rows = [(own[k], tested[k], "AP", name) for k, (_, name) in enumerate(one.categories)]
+            elif self.metric not in one.metrics:  # of a category, as VOC names them
+                rows = [(rows[0][0], test.columns[self.metric], self.metric, None)]
+            for column, at, metric, category in rows:
+                images = int(one.support[column])
+                low, high = map(float, interval[column])
+                value = float(p[at]) if images >= family.fewest else math.nan
+                difference = float(one.estimate[column])
+                found.append(
+                    Difference(first, second, metric, category, difference, low, high, value, math.nan, images)
+                )
+        adjusted = adjust([one.p for one in found], self.correction).tolist()
+        return [one._replace(adjusted=value) for one, value in zip(found, adjusted, strict=True)]
+
+    @cached_property
+    def differences(self) -> list[Difference]:
+        """A difference per pair of models, the better one first, corrected over the pairs."""
+        return self._differences(self.families[0], categories=False)
+
+    @cached_property
+    def categories(self) -> list[Difference]:
+        """A difference per pair of models and category, corrected over all of them that are tested."""
+        return self._differences(self.families[1], categories=True)
+
+    @property
+    def changed(self) -> list[Difference]:
+        """Those `categories` whose difference is significant."""
+        return [one for one in self.categories if one.adjusted <= self.alpha]
+
+    def disagrees(self, one: Difference) -> bool:
+        """Return whether interval and test of a difference say different things: only one of them finds that it is not 0.
+
+        Then the test is to be trusted: it is exact where the interval is an approximation.
+        """
+        if math.isnan(one.p) or math.isnan(one.low):
+            return False
+        return (one.low > 0 or one.high < 0) != (one.p <= self.alpha)
+
+    @cached_property
+    def groups(self) -> dict[str, str]:
+        """Letters for every model: two models that cannot be told apart share one, two that can do not."""
+        models = sorted(self.bootstraps, key=lambda name: (-self._value(name), name))
+        models = [name for name in models if not math.isnan(self._value(name))]
+        apart = {(one.first, one.second) for one in self.differences if one.adjusted <= self.alpha}
+        return group_letters(models, apart)
+
+    def sentences(self) -> list[str]:
+        """Return what was tested and estimated, in words, and what was not."""
+        one, test = self._any, next(iter(self.permutations.values()), None)
+        if test is None:
+            return []
+        of_metric, of_category = self.families
+        correction = promise(self.correction, self.alpha)
+        lines = [
+            f"p: paired permutation test, {test.drawn:,} permutations: would the models differ as much if it were chance "
+            "which of them made the detections of an image?",
+            f"family of {self.metric}: {of_metric.size} pairs of models; family of the categories: {of_category.size} "
+            f"hypotheses, each with objects on {of_category.fewest} images or more; {correction}",
+        ]
+        if of_metric.untested:
+            lines.append(f"{self.metric}: too few images to tell (it takes {of_metric.fewest} with objects)")
+        if of_category.untested:
+            lines.append(f"too few images to tell ({len(of_category.untested)}): {', '.join(of_category.untested)}")
+        lines.append(one.sentence())
+        if any(map(self.disagrees, (*self.differences, *self.categories))):
+            lines.append("where interval and p disagree (~), trust p: the interval is an approximation")
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values; element *i* of `models` belongs to the *i*-th model."""
+        column = self._any.columns[self.metric]
+        interval = {name: one.interval(self.level)[column] for name, one in self.bootstraps.items()}
+        names = ("metric", "categories")
+        return {
+            "metric": self.metric,
+            "level": self.level,
+            "test": {
+                "name": "paired permutation test",
+                "permutations": next((test.drawn for test in self.permutations.values()), 0),
+                "correction": self.correction,
+                "families": {n: family._asdict() for n, family in zip(names, self.families, strict=True)},
+            },
+            "models": [
+                {
+                    "model": name,
+                    self.metric: self._value(name),
+                    "low": float(interval[name][0]),
+                    "high": float(interval[name][1]),
+                    "bias": float(self.bootstraps[name].bias()[column]),
+                    "images": int(self.bootstraps[name].support[column]),
+                    "group": self.groups.get(name, ""),
+                }
+                for name in self.bootstraps
+            ],
+            "differences": [self._row(one) for one in self.differences],
+            "categories": [self._row(one) for one in self.categories],
+            "notices": {name: dict(found) for name, found in self.notices.items()},
+        }
+
+    def _row(self, one: Difference) -> dict[str, Any]:
+        return {**one._asdict(), "disagrees": self.disagrees(one)}
+
+
+@dataclass(frozen=True, eq=False)
+class PairTests:
+    """Paired permutation tests of every pair of models by one metric.
+
+    Attributes
+    ----------
+    models : list of str
+        The better ones first.
+    metric : str
+        What they are compared by.
+    p : dict of (str, str) to float
+        The p-value of each pair; NaN where it was not tested.
+    permutations : int
+        How many were drawn for each.
+    fewest, images : int
+        How many images with something to find it takes to tell a pair apart, and how many there are.
+    level, correction
+        See `compare`.
+    """
+
+    models: list[str]
+    metric: str
+    p: dict[tuple[str, str], float]
+    permutations: int
+    fewest: int
+    images: int
+    level: float
+    correction: Correction
+
+    @property
+    def tested(self) -> bool:
+        """Whether there are enough images."""
+        return self.images >= self.fewest
+
+    @cached_property
+    def groups(self) -> dict[str, str]:
+        """Letters for every model: two models that cannot be told apart share one, two that can do not."""
+        adjusted = adjust(list(self.p.values()), self.correction)
+        apart = {pair for pair, value in zip(self.p, adjusted, strict=True) if value <= 1 - self.level}
+        return group_letters(self.models, apart)
+
+    def sentences(self) -> list[str]:
+        """Return what was tested, in words."""
+        if not self.p:
+            return []
+        if not self.tested:
+            return [f"group: too few images to tell models apart: {self.images}, and it takes {self.fewest}"]
+        return [
+            "group: models that share a letter cannot be told apart; paired permutation test of every pair by "
+            f"{self.metric}, {self.permutations:,} permutations, {self.images:,} images with something to find",
+            f"family: {len(self.p)} pairs; {promise(self.correction, 1 - self.level)}",
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        adjusted = adjust(list(self.p.values()), self.correction).tolist()
+        return {
+            "name": "paired permutation test",
+            "metric": self.metric,
+            "permutations": self.permutations,
+            "correction": self.correction,
+            "level": self.level,
+            "images": self.images,
+            "fewest_images": self.fewest,
+            "pairs": [
+                {"first": a, "second": b, "p": p, "adjusted": q}
+                for ((a, b), p), q in zip(self.p.items(), adjusted, strict=True)
+            ],
+        }
+
+
+def pair_tests(
+    truth: Tally,
+    models: Sequence[str],
+    metric: str,
+    permutations: int | None,
+    level: float,
+    correction: Correction,
+) -> PairTests:
+    """Return the tests of every pair of models, which are still to be made: all p-values are NaN.
+
+    `truth` is any tally of the ground truth; `models` are ordered.
+    """
+    check_level(level)
+    check_correction(correction)
+    names = metric_names(truth.protocol)
+    column = find_column(truth.protocol, truth.categories, metric)
+    images = int(support(truth, names, category_metrics(truth.protocol))[column])
+    pairs = list(itertools.combinations(models, 2))
+    fewest = testable([images], 1 - level, max(len(pairs), 1))[1]
+    count = permutations or permutations_needed(len(pairs), 1 - level)
+    return PairTests(list(models), metric, dict.fromkeys(pairs, math.nan), count, fewest, images, level, correction)
+
+
+def compare(
+    models: Mapping[str, Tally | HasTally],
+    replicates: int = 1000,
+    seed: int = 0,
+    *,
+    permutations: int | None = None,
+    metric: str | None = None,
+    level: float = 0.95,
+    correction: Correction = "holm",
+    method: Method = "t",
+    threads: int | None = None,
+) -> Comparison:
+    """Say which models differ by more than chance.
+
+    Whether two models differ is tested by exchanging their detections of images (see `detmap.statistics.permute`). By how
+    much is estimated by drawing the images anew (see `detmap.statistics.bootstrap`), the same ones for all models, so
+    that what is hard in an image is hard for all of them.
+
+    Parameters
+    ----------
+    models : mapping of str to Tally or DetectionResult
+        Two or more, scored under one protocol on the same images and categories.
+    replicates, seed, method, threads
+        See `bootstrap`; the permutations follow from the same seed.
+    permutations : int, optional
+        How many; by default 5000, or more where the number of hypotheses asks for it.
+    metric : str, optional
+        A metric of the result: ``AP`` (by default; ``mAP`` where the protocol says so), ``AR_100``, ``AP_small`` and so on.
+    level : float
+        Of the confidence intervals; tests are at ``1 - level``.
+    correction : {"holm", "bh"}
+        Holm's method keeps the probability of any false claim in a family at ``1 - level``, Benjamini and Hochberg's the
+        expected share of false ones among the claims.
+
+    Returns
+    -------
+    Comparison
+        Differences with intervals and p-values; categories that changed; groups of models that cannot be told apart.
+
+    Raises
+    ------
+    OptionError
+        For fewer than two models, models of different images, categories or protocols, an unknown metric or correction, or
+        fewer than 200 replicates.
+    """
+    tallies = {name: one if isinstance(one, Tally) else one.tally for name, one in models.items()}
+    if len(tallies) < 2:
+        raise OptionError("a comparison needs two models or more")
+    check_replicates(replicates)
+    check_seed(seed)
+    check_level(level)
+    check_correction(correction)
+    first_name, first = next(iter(tallies.items()))
+    for name, tally in tallies.items():
+        for what, same in (
+            ("protocols", tally.protocol == first.protocol),
+            ("categories", tally.categories == first.categories),
+            ("images", np.array_equal(tally.image_ids, first.image_ids)),
+        ):
+            if not same:
+                raise OptionError(f"{first_name!r} and {name!r} were scored on different {what}")
+    chosen = metric or metric_names(first.protocol)[0]
+    find_column(first.protocol, first.categories, chosen)
+    tallies = {name: tally.in_ranking_order(threads) for name, tally in tallies.items()}
+    done = {name: bootstrap(tally, replicates, seed, method=method, threads=threads) for name, tally in tallies.items()}
+    made = Comparison(done, {}, chosen, level, correction)
+    ordered = sorted(done, key=lambda name: (-made._value(name), name))
+    ordered = [name for name in ordered if not math.isnan(made._value(name))]
+    pairs = list(itertools.combinations(ordered, 2))
+    tested, _ = testable(support(first, (), ("AP",)), 1 - level, len(pairs))
+    count = permutations or permutations_needed(max(int(tested.sum()), 1) * len(pairs), 1 - level)
+    tests = {
+        (a, b): permute(
+            tallies[a],
+            tallies[b],
+            count,
+            seed,
+            chosen,
+            categories=True,
+            threads=threads,
+        )
+        for a, b in pairs
+    }
+    notices = {name: tally.every_notice() for name, tally in tallies.items()}
+    return Comparison(done, tests, chosen, level, correction, notices)

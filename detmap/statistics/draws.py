@@ -1,0 +1,80 @@
+"""Where chance comes from: a stream of random bits for every seed, replicate and use, none of which overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import OptionError
+
+#: What streams are drawn for: the same seed gives each its own.
+BOOTSTRAP, PERMUTATION, QUERIES = range(3)
+
+#: Fewer replicates than this make no interval: its ends would be guessed from a handful of draws.
+FEWEST_REPLICATES = 200
+
+
+def stream(seed: int, replicate: int, use: int) -> np.random.Generator:
+    """Return the stream of a seed, a replicate and a use.
+
+    Notes ----- Philox, a counter-based generator (J. Salmon, M. Moraes, R. Dror and D. Shaw, Parallel random numbers: as
+    easy as 1, 2, 3, 2011). Seed and replicate are the two halves of its key, and the use is the highest word of the
+    counter, so that two streams are either the same or share nothing.
+    """
+    key, counter = np.array([seed, replicate], np.uint64), np.array([0, 0, 0, use], np.uint64)
+    return np.random.Generator(np.random.Philox(counter=counter, key=key))
+
+
+def drawn(size: int, seed: int, replicate: int) -> NDArray[np.int32]:
+    """Return how often each of `size` images (or queries) is drawn in one bootstrap replicate, shape (size,).
+
+    It depends on the arguments alone, so that replicate *r* of every model and on every machine draws the same.
+    """
+    draws = stream(seed, replicate, BOOTSTRAP).integers(0, size, size) if size else ()
+    return np.bincount(np.asarray(draws, np.int64), minlength=size).astype(np.int32)
+
+
+def exchanged(size: int, seed: int, replicate: int) -> NDArray[np.uint8]:
+    """Return which of `size` images change sides in one permutation: 1 with probability one half, shape (size,)."""
+    bits = np.frombuffer(stream(seed, replicate, PERMUTATION).bytes(-(-size // 8)), np.uint8)
+    return np.unpackbits(bits, count=size)
+
+
+def check_seed(seed: int) -> None:
+    """Refuse what is no seed.
+
+    Raises
+    ------
+    OptionError
+        For anything but an integer from 0 to 2**64 - 1.
+    """
+    check_integer("seed", seed, 0)
+    if seed >= 2**64:
+        raise OptionError(f"seed must be an integer from 0 to 2**64 - 1, not {seed!r}")
+
+
+def check_replicates(replicates: int) -> None:
+    """Refuse a number of replicates that is too small for an interval.
+
+    Raises
+    ------
+    OptionError
+        For anything but an integer of at least 200.
+    """
+    check_integer("replicates", replicates, 1)
+    if replicates < FEWEST_REPLICATES:
+        raise OptionError(
+            f"{replicates} replicates are too few for an interval; draw at least {FEWEST_REPLICATES} (1000 are usual)"
+        )
+
+
+def check_integer(name: str, value: int, least: int) -> None:
+    """Refuse anything but an integer of at least `least`.
+
+    Raises
+    ------
+    OptionError
+        Names the option.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise OptionError(f"{name} must be an integer of at least {least}, not {value!r}")

@@ -1,0 +1,291 @@
+"""Paired permutation tests: would two models differ as much if chance had dealt out their detections of every image?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap.errors import OptionError
+from detmap.kernels import readonly
+from detmap.statistics.draws import check_integer, check_seed, exchanged
+from detmap.statistics.reweighting import Reweighted, column_names, find_column, metric_names, support
+from detmap.tally import Tally
+
+#: How many permutations are drawn where the number of hypotheses asks for no more.
+PERMUTATIONS = 5000
+
+#: Differences that are equal on paper differ in rounding: one that falls short by no more than this counts as equal.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Permutations:
+    """Differences between two models whose detections of some images have changed sides.
+
+    Attributes
+    ----------
+    metrics, by_category, categories
+        The columns, as of `detmap.statistics.Bootstrap`.
+    estimate : ndarray of float64, shape (m,)
+        Second model minus first, of the data itself.
+    differences : ndarray of float64, shape (P, m)
+        Row *r* holds the same after permutation *r*.
+    extreme, permutations : ndarray of int64, shape (m,)
+        How many permutations differ at least as much, in either direction, and out of how many.
+    exact : ndarray of bool, shape (m,)
+        Whether those are all the permutations there are, and not some that were drawn.
+    support : ndarray of int64, shape (m,)
+        How many images hold something to find.
+    seed : int
+        What the draws follow from.
+    columns : dict of str to int
+        The column of every metric that a result names.
+    """
+
+    metrics: tuple[str, ...]
+    by_category: tuple[str, ...]
+    categories: tuple[tuple[Any, str], ...]
+    estimate: NDArray[np.float64]
+    differences: NDArray[np.float64]
+    extreme: NDArray[np.int64]
+    permutations: NDArray[np.int64]
+    exact: NDArray[np.bool_]
+    support: NDArray[np.int64]
+    seed: int
+    columns: dict[str, int]
+
+    def p_value(self, metric: str) -> float:
+        """Return the p-value of one metric."""
+        return float(self.p_values()[self.columns[metric]])
+
+    @property
+    def drawn(self) -> int:
+        """How many permutations were drawn, or looked at."""
+        return len(self.differences)
+
+    def category_columns(self, metric: str) -> NDArray[np.int64]:
+        """Return the column of every category, of a metric that each has of its own."""
+        start = len(self.metrics) + self.by_category.index(metric) * len(self.categories)
+        return np.arange(start, start + len(self.categories))
+
+    def p_values(self) -> NDArray[np.float64]:
+        """Return the two-sided p-value of each column, shape (m,); NaN where the difference is undefined.
+
+        The share of all permutations that differ at least as much as the data; where they are drawn, (1 + extreme) / (1 +
+        permutations), for the data are a permutation too: never less than that of the one of them.
+        """
+        drawn = 1 - self.exact.astype(np.float64)
+        p = (self.extreme + drawn) / (self.permutations + drawn)
+        return np.where(np.isnan(self.estimate), np.nan, p)
+
+
+def permute(
+    first: Tally,
+    second: Tally,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+    metric: str | None = None,
+    *,
+    categories: bool = False,
+    threads: int | None = None,
+) -> Permutations:
+    """Exchange the two models' detections of an image, for each image with probability one half, and score both sides.
+
+    Every permutation is, bit for bit, what scoring the exchanged detections would give (where ties go by position in the
+    file: that of a detection in its own file, and then the image). Nothing is matched again. Where few images can change
+    a column, all their permutations are looked at.
+
+    Parameters
+    ----------
+    first, second : Tally
+        Of the same images, categories and protocol.
+    permutations : int
+        How many are drawn, P; all there are for a column where they are no more than that.
+    seed : int
+        What the draws follow from, 0 to 2**64 - 1.
+    metric : str, optional
+        A metric of the result; the first by default.
+    categories : bool
+        Also test the AP of every category.
+    threads : int, optional
+        One per processor by default. Changes no result.
+
+    Raises
+    ------
+    OptionError
+        For fewer than one permutation, or a seed that is none.
+
+    Notes
+    -----
+    E. Pitman, Significance tests which may be applied to samples from any populations (1937); B. Phipson and G. Smyth,
+    Permutation p-values should never be zero (2010).
+    """
+    check_integer("permutations", permutations, 1)
+    check_seed(seed)
+    both = _side_by_side(first, second, threads)
+    protocol, classes, images = first.protocol, first.categories, first.image_ids.size
+    chosen = metric or metric_names(protocol)[0]
+    find_column(protocol, classes, chosen)
+    metrics = (chosen,) if chosen in metric_names(protocol) else ()  # else it is of a category, as VOC names them
+    by_category = ("AP",) if categories or not metrics else ()
+    differs = _differing(both)
+    head = len(metrics)
+
+    def difference(tally: Tally, names: tuple[Sequence[str], Sequence[str]], count: int, swaps: Any) -> Any:
+        """Return the differences of permutations; of permutation *r* the images ``swaps(r)`` change sides."""
+        data = Reweighted(tally, *names, sides=2)
+
+        def codes(r: int) -> NDArray[np.int32]:
+            sides = np.empty((images, 2), np.int32)
+            sides[:, 0] = 2 + swaps(r)
+            sides[:, 1] = 5 - sides[:, 0]
+            return sides.reshape(-1)
+
+        values = data.score(count, codes, threads)
+        return values[:, 1] - values[:, 0]
+
+    none = np.zeros(images, np.uint8)
+    anywhere = np.flatnonzero(differs.any(axis=0))
+    names = (metrics, by_category)
+    count, every = _plan(anywhere.size, permutations)
+    made = difference(
+        both, names, 1 + count, lambda r: none if r == 0 else _chosen(r - 1, anywhere, images) if every
+        else exchanged(images, seed, r - 1)
+    )  # fmt: skip
+    estimate, drawn = made[0], made[1:]
+    extreme = _count(drawn, estimate)
+    total, exact = np.full(estimate.size, count), np.full(estimate.size, every)
+    for k in range(0 if every or not by_category else len(classes)):
+        own = np.flatnonzero(differs[k])
+        count, every = _plan(own.size, permutations)
+        if every:  # few images can change this category: all of their permutations are looked at
+            alone = _only(both, k)
+            few = difference(alone, ((), by_category), count, lambda r, own=own: _chosen(r, own, images))
+            at = head + k + len(classes) * np.arange(len(by_category))
+            extreme[at], total[at], exact[at] = _count(few, estimate[at]), count, True
+    return Permutations(
+        metrics=metrics,
+        by_category=by_category,
+        categories=classes,
+        estimate=estimate,
+        differences=drawn,
+        extreme=extreme,
+        permutations=total,
+        exact=exact,
+        support=support(first, metrics, by_category),
+        seed=seed,
+        columns=column_names(metrics, by_category, protocol, classes),
+    )
+
+
+def _plan(changing: int, permutations: int) -> tuple[int, bool]:
+    """Return how many permutations to look at, and whether those are all.
+
+    Where all images but one have chosen sides the last need not choose: the other choice is the mirror image.
+    """
+    every = changing <= 60 and 2 ** max(changing - 1, 0) <= permutations
+    return (2 ** max(changing - 1, 0) if every else permutations), every
+
+
+def _chosen(number: int, changing: NDArray[np.int64], images: int) -> NDArray[np.uint8]:
+    """Return the images that change sides in one of all permutations: its binary digits say which."""
+    swaps = np.zeros(images, np.uint8)
+    swaps[changing[1:]] = (number >> np.arange(max(changing.size - 1, 0))) & 1
+    return swaps
+
+
+def _count(differences: NDArray[np.float64], estimate: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.asarray((np.abs(differences) >= np.abs(estimate) - _ROUNDING).sum(axis=0), np.int64)
+
+
+def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:
+    """Return both tallies as one, in which image *i* is image ``2 i`` of the first model and ``2 i + 1`` of the second.
+
+    So ties between images are broken as they would be with either model's detections.
+    """
+    columns: dict[str, Any] = {}
+    for name in ("category", "rank", "order", "scores", "hit", "ignored", "positive_category", "positive_counts"):
+        columns[name] = np.concatenate((getattr(first, name), getattr(second, name)))
+    for name in ("image", "positive_image"):
+        columns[name] = np.concatenate((2 * getattr(first, name), 2 * getattr(second, name) + 1))
+    frozen: dict[str, Any] = {name: readonly(column, column.dtype) for name, column in columns.items()}
+    ids = readonly(np.arange(2 * first.image_ids.size), np.int64)
+    return replace(first, image_ids=ids, ranked=False, notices={}, **frozen).in_ranking_order(threads)
+
+
+def _only(tally: Tally, category: int) -> Tally:
+    """Return the detections and positives of one category."""
+    begin, end = tally.class_starts[category : category + 2].tolist()
+    held = tally.positive_category == category
+    columns: dict[str, Any] = {}
+    for name in ("image", "rank", "order", "scores", "hit", "ignored"):
+        column = getattr(tally, name)
+        columns[name] = readonly(column[begin:end] if len(column) else column, column.dtype)
+    columns |= {name: readonly(getattr(tally, name)[held], np.int32) for name in ("positive_image", "positive_counts")}
+    return replace(
+        tally,
+        categories=tally.categories[category : category + 1],
+        category=readonly(np.zeros(end - begin), np.int32),
+        positive_category=readonly(np.zeros(int(held.sum())), np.int32),
+        **columns,
+    )
+
+
+def _differing(both: Tally) -> NDArray[np.bool_]:
+    """Return whether the two models' detections of a category on an image differ in score or outcome, shape (K, images)."""
+    images, categories = both.image_ids.size // 2, len(both.categories)
+    order = np.lexsort((both.rank, both.image, both.category))
+    category, image, side = both.category[order], both.image[order] >> 1, both.image[order] & 1
+    cell = category.astype(np.int64) * images + image
+    rows = np.column_stack((both.scores[order].view(np.uint64), both.hit[order], both.ignored[order]))
+    out = np.zeros(categories * images, np.bool_)
+    sizes = [np.bincount(cell[side == s], minlength=out.size) for s in (0, 1)]
+    out[sizes[0] != sizes[1]] = True
+    alike = ~out[cell]  # as many on either side: then they lie in the same order, one side after the other
+    one, other = np.flatnonzero(alike & (side == 0)), np.flatnonzero(alike & (side == 1))
+    unequal = (rows[one] != rows[other]).any(axis=1)
+    if both.order.size:
+        unequal |= both.order[order][one] != both.order[order][other]
+    out[cell[one][unequal]] = True
+    return out.reshape(categories, images)
+
+
+def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bool_], int]:
+    """Say which hypotheses are worth testing, from the ground truth alone.
+
+    With n images there are 2**n permutations, which come in mirrored pairs, so that no two-sided p-value is below 2**(1 -
+    n). A hypothesis is tested where its smallest possible p-value would survive Holm's correction over all that are
+    tested; the rest could never be called, and would only make it harder for the others.
+
+    Parameters
+    ----------
+    images : array_like of int, shape (n,)
+        How many hold something to find, for each hypothesis.
+    alpha : float
+        The familywise level.
+    pairs : int
+        How many pairs of models there are, each of which every hypothesis is tested of.
+
+    Returns
+    -------
+    tested : ndarray of bool, shape (n,)
+        Whether each is tested.
+    fewest : int
+        The number of images that it takes.
+    """
+    held = np.asarray(images, np.int64)
+    for fewest in range(1, 1100):
+        tested = held >= fewest
+        if max(int(tested.sum()), 1) * pairs * 2.0 ** (1 - fewest) <= alpha:
+            return tested, fewest
+    raise OptionError(f"a level of {alpha!r} is beyond any test")
+
+
+def permutations_needed(hypotheses: int, alpha: float) -> int:
+    """Return how many permutations let the smallest of many p-values survive with room to spare: at half of its bound."""
+    return max(PERMUTATIONS, math.ceil(2 * hypotheses / alpha))

@@ -1,0 +1,142 @@
+"""Rankings compared query by query."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap.errors import OptionError
+from detmap.statistics.bootstrap import Bootstrap
+from detmap.statistics.draws import check_replicates, check_seed, drawn
+from detmap.statistics.intervals import Method, check_method
+from detmap.statistics.tests import TESTS, Correction, adjust, check_correction, paired, randomisation
+
+
+def bootstrap_queries(
+    values: Mapping[str, ArrayLike], replicates: int = 1000, seed: int = 0, *, method: Method = "t"
+) -> Bootstrap:
+    """Draw the queries with replacement and take the means.
+
+    A mean has no bias, and its interval is of what it would be over all queries that might be asked.
+
+    Parameters
+    ----------
+    values : mapping of str to array_like of float, shape (q,)
+        Metric to its value at every query; queries with NaN are left out of a mean.
+    replicates, seed, method
+        See `bootstrap`. Student's t is on the scale of the metric itself, as is usual for means.
+
+    Returns
+    -------
+    Bootstrap
+        A column per metric.
+    """
+    check_replicates(replicates)
+    check_seed(seed)
+    check_method(method)
+    columns = {name: np.asarray(column, np.float64) for name, column in values.items()}
+    if len({column.shape for column in columns.values()}) > 1 or any(c.ndim != 1 for c in columns.values()):
+        raise OptionError("every metric needs one value of every query")
+    size = next(iter(columns.values())).size if columns else 0
+    table = np.stack(list(columns.values()), axis=1) if columns else np.empty((0, 0))
+    present = ~np.isnan(table)
+    filled = np.where(present, table, 0.0)
+
+    def mean(weights: NDArray[Any]) -> NDArray[np.float64]:
+        with np.errstate(invalid="ignore"):
+            return np.asarray((filled * weights[:, None]).sum(axis=0) / (present * weights[:, None]).sum(axis=0))
+
+    drawn_means = [mean(drawn(size, seed, r)) for r in range(replicates)]
+    with np.errstate(invalid="ignore"):
+        left_out = (filled.sum(axis=0) - filled) / (present.sum(axis=0) - present)
+    return Bootstrap(
+        metrics=tuple(columns),
+        columns={name: at for at, name in enumerate(columns)},
+        estimate=mean(np.ones(size, np.int32)),
+        replicates=np.array(drawn_means).reshape(-1, len(columns)),
+        jackknife=left_out,
+        support=present.sum(axis=0),
+        seed=seed,
+        method=method,
+        bounded=False,
+        unit="queries",
+    )
+
+
+class QueryComparison(NamedTuple):
+    """Two systems by one metric: means, their ``difference`` (second minus first) with its interval, and tests.
+
+    ``p`` and ``adjusted`` map a name of `TESTS` to the p-value, before and after the correction over all pairs.
+    """
+
+    first: str
+    second: str
+    difference: float
+    low: float
+    high: float
+    queries: int
+    p: dict[str, float]
+    adjusted: dict[str, float]
+
+
+def compare_queries(
+    systems: Mapping[str, ArrayLike],
+    tests: Iterable[str] = ("randomisation",),
+    *,
+    replicates: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    method: Method = "t",
+    correction: Correction = "holm",
+) -> list[QueryComparison]:
+    """Compare every pair of systems query by query.
+
+    Parameters
+    ----------
+    systems : mapping of str to array_like of float, shape (q,)
+        System to its metric at every query, in one order of queries.
+    tests : iterable of str
+        Names of `TESTS`: which of two systems a query's values came from is drawn anew by default.
+    replicates, seed, method
+        Of the intervals, see `bootstrap_queries`; the randomisation test draws from `seed` too.
+    level : float
+        Of the intervals.
+    correction : {"holm", "bh"}
+        Over all pairs, see `compare`.
+
+    Returns
+    -------
+    list of QueryComparison
+        A row per pair, in the order of `systems`.
+
+    Raises
+    ------
+    OptionError
+        For fewer than two systems, systems of different numbers of queries, or an unknown test.
+    """
+    names = list(tests)
+    for name in names:
+        if name not in TESTS:
+            raise OptionError(f"unknown test {name!r}; one of: {', '.join(TESTS)}")
+    check_correction(correction)
+    if len(systems) < 2:
+        raise OptionError("a comparison needs two systems or more")
+    rows = []
+    for first, second in itertools.combinations(systems, 2):
+        a, b = np.asarray(systems[first], np.float64), np.asarray(systems[second], np.float64)
+        d = paired(a, b)
+        drawn_ = bootstrap_queries({"difference": d}, replicates, seed, method=method)
+        low, high = drawn_.interval(level)[0]
+        p = {
+            name: (randomisation(a, b, seed=seed) if name == "randomisation" else TESTS[name](a, b)).p for name in names
+        }
+        estimate = float(drawn_.estimate[0])
+        rows.append(QueryComparison(first, second, estimate, float(low), float(high), d.size, p, {}))
+    for name in names:
+        for row, adjusted in zip(rows, adjust([row.p[name] for row in rows], correction), strict=True):
+            row.adjusted[name] = float(adjusted)
+    return rows

@@ -1,0 +1,221 @@
+"""Paired tests of two systems by their values on the same queries, and corrections for testing many hypotheses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap.errors import OptionError
+from detmap.statistics.distributions import t_test
+from detmap.statistics.draws import QUERIES, check_integer, check_seed, stream
+
+
+class Test(NamedTuple):
+    """A paired test: its ``statistic``, the two-sided ``p`` and the number ``n`` of pairs that it is about."""
+
+    statistic: float
+    p: float
+    n: int
+
+
+def paired(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+    """Return the differences, second minus first, of the queries that have both values."""
+    a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise OptionError(
+            f"a paired test needs two values of every query, not arrays of shapes {a.shape} and {b.shape}"
+        )
+    difference = b - a
+    return np.asarray(difference[~np.isnan(difference)])
+
+
+def paired_t(first: ArrayLike, second: ArrayLike) -> Test:
+    """Return Student's paired t-test.
+
+    Parameters
+    ----------
+    first, second : array_like of float, shape (q,)
+        A metric of both systems, query by query; queries with NaN are left out.
+
+    Returns
+    -------
+    Test
+        p is 1 where all differences are 0, and NaN with fewer than two queries.
+    """
+    d = paired(first, second)
+    if d.size < 2:
+        return Test(math.nan, math.nan, d.size)
+    mean, error = float(d.mean()), float(d.std(ddof=1)) / math.sqrt(d.size)
+    statistic = mean / error if error else math.copysign(math.inf, mean) if mean else 0.0
+    return Test(statistic, t_test(mean, error, d.size - 1), d.size)
+
+
+def wilcoxon(first: ArrayLike, second: ArrayLike) -> Test:
+    """Return Wilcoxon's signed-rank test; differences of 0 are left out.
+
+    Parameters
+    ----------
+    first, second : array_like of float, shape (q,)
+        A metric of both systems, query by query; queries with NaN are left out.
+
+    Returns
+    -------
+    Test
+        ``statistic`` is the smaller of the two rank sums. p is exact for up to 50 differences without ties, else from the
+        normal distribution with the correction for ties and none for continuity; 1 where no difference is left.
+    """
+    d = paired(first, second)
+    d = d[d != 0]
+    n = int(d.size)
+    if not n:
+        return Test(0.0, 1.0, 0)
+    _, place, counts = np.unique(np.abs(d), return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place.reshape(-1)]
+    up = float(ranks[d > 0].sum())
+    total = n * (n + 1) / 2
+    statistic = min(up, total - up)
+    if n <= 50 and counts.max() == 1:
+        ways = np.zeros(n * (n + 1) // 2 + 1)  # how many of the 2**n sets of ranks have each sum; exact below 2**53
+        ways[0] = 1
+        for rank in range(1, n + 1):
+            ways[rank:] += ways[:-rank].copy()
+        p = 2 * float(ways[: int(statistic) + 1].sum()) / 2**n
+        return Test(statistic, min(p, 1.0), n)
+    ties = float((counts.astype(np.float64) ** 3 - counts).sum())
+    variance = n * (n + 1) * (2 * n + 1) / 24 - ties / 48
+    z = (statistic - total / 2) / math.sqrt(variance)
+    return Test(statistic, min(math.erfc(-z / math.sqrt(2)), 1.0), n)
+
+
+def randomisation(first: ArrayLike, second: ArrayLike, permutations: int = 100_000, seed: int = 0) -> Test:
+    """Return Fisher's randomisation test of the mean difference: which system is which is drawn anew for every query.
+
+    Parameters
+    ----------
+    first, second : array_like of float, shape (q,)
+        A metric of both systems, query by query; queries with NaN are left out.
+    permutations : int
+        How many assignments are drawn; all 2**q of them are looked at where that is no more.
+    seed : int
+        What the draws follow from.
+
+    Returns
+    -------
+    Test
+        ``statistic`` is the mean difference. A drawn p counts the data as one of the draws, (1 + b) / (1 + permutations),
+        and is never 0. NaN without queries.
+
+    Notes
+    -----
+    M. Smucker, J. Allan and B. Carterette, A comparison of statistical significance tests for information retrieval
+    evaluation (2007).
+    """
+    check_integer("permutations", permutations, 1)
+    check_seed(seed)
+    d = paired(first, second)
+    if not d.size:
+        return Test(math.nan, math.nan, 0)
+    observed = abs(float(d.sum()))
+    # Sums that are equal on paper differ in rounding: those within it count as equal.
+    least = observed - 1e-12 * float(np.abs(d).sum())
+    exact = d.size < 60 and 2**d.size <= permutations
+    total = 2**d.size if exact else permutations
+    rng = stream(seed, 0, QUERIES)
+    extreme, block = 0, max(1, 4_000_000 // d.size)
+    for begin in range(0, total, block):
+        size = min(block, total - begin)
+        if exact:
+            flipped = (np.arange(begin, begin + size)[:, None] >> np.arange(d.size)) & 1
+        else:
+            flipped = rng.integers(0, 2, (size, d.size), np.uint8)
+        sums = np.where(flipped, -d, d).sum(axis=1)
+        extreme += int((np.abs(sums) >= least).sum())
+    p = extreme / total if exact else (extreme + 1) / (total + 1)
+    return Test(float(d.mean()), p, d.size)
+
+
+#: The paired tests of two systems by name.
+TESTS = {"t": paired_t, "wilcoxon": wilcoxon, "randomisation": randomisation}
+
+
+def holm(p_values: ArrayLike) -> NDArray[np.float64]:
+    """Return p-values adjusted by Holm's method: rejecting those of at most alpha keeps the familywise error at alpha.
+
+    Parameters
+    ----------
+    p_values : array_like of float, shape (n,)
+        NaN is no test, stays NaN, and is not counted.
+
+    Notes
+    -----
+    S. Holm, A simple sequentially rejective multiple test procedure (1979).
+    """
+    p = np.asarray(p_values, np.float64)
+    out = np.full(p.shape, np.nan)
+    order = np.argsort(p, kind="stable")
+    order = order[~np.isnan(p[order])]
+    factors = np.arange(order.size, 0, -1)
+    out[order] = np.minimum(np.maximum.accumulate(p[order] * factors), 1.0)
+    return out
+
+
+def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
+    """Return p-values adjusted by Benjamini and Hochberg's method.
+
+    Rejecting those of at most alpha keeps the expected share of false ones among the rejected at alpha, where the tests are
+    independent or positively dependent.
+
+    Parameters
+    ----------
+    p_values : array_like of float, shape (n,)
+        NaN is no test, stays NaN, and is not counted.
+
+    Notes
+    -----
+    Y. Benjamini and Y. Hochberg, Controlling the false discovery rate (1995).
+    """
+    p = np.asarray(p_values, np.float64)
+    out = np.full(p.shape, np.nan)
+    order = np.argsort(p, kind="stable")
+    order = order[~np.isnan(p[order])][::-1]
+    factors = order.size / np.arange(order.size, 0, -1)
+    out[order] = np.minimum(np.minimum.accumulate(p[order] * factors), 1.0)
+    return out
+
+
+Correction = Literal["holm", "bh"]
+
+#: Corrections for many hypotheses by name, and what they promise.
+CORRECTIONS: dict[str, tuple[Callable[[ArrayLike], NDArray[np.float64]], str]] = {
+    "holm": (holm, "Holm's correction: the probability of any false claim in a family is at most {alpha}"),
+    "bh": (
+        benjamini_hochberg,
+        "Benjamini and Hochberg's correction: of the claims in a family at most {alpha} are expected to be false",
+    ),
+}
+
+
+def check_correction(correction: str) -> None:
+    """Refuse an unknown correction.
+
+    Raises
+    ------
+    OptionError
+        Names those that there are.
+    """
+    if correction not in CORRECTIONS:
+        raise OptionError(f"unknown correction {correction!r}; one of: {', '.join(CORRECTIONS)}")
+
+
+def promise(correction: Correction, alpha: float) -> str:
+    """Return in words what a correction promises."""
+    return CORRECTIONS[correction][1].format(alpha=f"{100 * alpha:.3g} %")
+
+
+def adjust(p_values: ArrayLike, correction: Correction) -> NDArray[np.float64]:
+    """Return p-values after a correction of `CORRECTIONS`."""
+    return CORRECTIONS[correction][0](p_values)

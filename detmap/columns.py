@@ -65,6 +65,8 @@ def array(values: Any) -> NDArray[Any]:
     """
     if isinstance(values, np.ndarray):
         return values
+    if isinstance(values, list | tuple):
+        return np.asarray(values)
     if hasattr(values, "detach"):
         values = values.detach().cpu()
         if str(values.dtype) == "torch.bfloat16":  # numpy has no such type
@@ -72,6 +74,25 @@ def array(values: Any) -> NDArray[Any]:
     elif not hasattr(values, "__array__") and hasattr(values, "__dlpack__"):
         return np.from_dlpack(values)
     return np.asarray(values)
+
+
+def plain(values: Any, dtype: type[np.float64 | np.int64 | np.bool_]) -> NDArray[Any] | None:
+    """Return a new array of a list of Python's own values, or of an array, that has this very `dtype`; None of all else.
+
+    What comes of it needs no further check; where None does, `numbers`, `flags` and `identifiers` say why. It is for small
+    columns, where the checks would take longer than the copy.
+    """
+    given = values
+    if type(values) is list and values and _OWN[dtype].issuperset(map(type, values)):
+        try:
+            given = np.array(values)
+        except ValueError:
+            return None
+    elif type(values) is np.ndarray:
+        given = values.copy()
+    else:
+        return None
+    return given if given.dtype == dtype else None
 
 
 def numbers(
@@ -154,13 +175,15 @@ def flags(
         given = _objects(given, _as_flag, "is neither 0 nor 1", place)
     elif kind not in "iuf" and given.size:
         raise place.unlike("expected booleans", given, _ZERO_OR_ONE)
-    if given.size:
-        bad = (given != 0) & (given != 1)
-        if bad.any():
-            index = _first(bad)
-            value = given[index] if given.ndim else given[()]
-            raise place.error_at(index[0], "is neither 0 nor 1", value, _ZERO_OR_ONE)
-    return given.astype(np.bool_)
+    column = given.astype(np.bool_)
+    if not given.size:
+        return column
+    bad = column != given
+    if bad.any():
+        index = _first(bad)
+        value = given[index] if given.ndim else given[()]
+        raise place.error_at(index[0], "is neither 0 nor 1", value, _ZERO_OR_ONE)
+    return column
 
 
 def identifiers(
@@ -215,6 +238,8 @@ def identifiers(
     raise place.unlike("ids must be integers or strings", given, _ONE_TYPE)
 
 
+_OWN = {np.float64: frozenset((float, int, list, tuple)), np.int64: frozenset((int,)), np.bool_: frozenset((bool,))}
+_PLAIN = frozenset((int, float, bool, str, list, tuple))
 _NEVER_MIXED = (str, bytes, bool, np.bool_, type(None))
 _ZERO_OR_ONE = "write False and True, or 0 and 1"
 _NO_IDS = "ids must be a flat sequence, all integers or all strings"
@@ -225,7 +250,11 @@ _NEEDED = "leave out the record or give it an id"
 def _numpy(values: Any, place: _Place, problem: str) -> NDArray[Any]:
     """Return a plain numpy array of what `array` takes, if nothing in it is masked."""
     try:
-        if isinstance(values, list | tuple) and any(issubclass(t, np.ma.MaskedArray) for t in set(map(type, values))):
+        if (
+            isinstance(values, list | tuple)
+            and not _PLAIN.issuperset(kinds := set(map(type, values)))
+            and any(issubclass(kind, np.ma.MaskedArray) for kind in kinds)
+        ):
             values = np.ma.stack([np.ma.asarray(value) for value in values])  # numpy would not look at the masks
         given = array(values)
     except (TypeError, ValueError, OverflowError, RuntimeError):
@@ -239,7 +268,7 @@ def _numpy(values: Any, place: _Place, problem: str) -> NDArray[Any]:
             count = int(np.count_nonzero(hidden))
             raise place.error_at(_first(hidden)[0], f"is masked, one of {count} such values", np.ma.masked, remedy)
         given = given.data
-    return np.asarray(given)  # of a subclass, the array
+    return given if type(given) is np.ndarray else np.asarray(given)
 
 
 def _first(bad: NDArray[np.bool_]) -> tuple[int, ...]:

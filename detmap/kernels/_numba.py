@@ -86,13 +86,14 @@ def is_plain() -> bool:
 
 
 @cache
-def known_options(*wanted: str) -> dict[str, bool]:
-    """Return the options of `wanted` that this numba has, switched on."""
+def known_options(**options: bool) -> dict[str, bool]:
+    """Return `options`, which numba does not document, if it has all of them; otherwise none."""
     try:
         from numba.core.cpu import CPUTargetOptions
     except ImportError:
         return {}
-    return {name: True for name in wanted if hasattr(CPUTargetOptions, name)}
+    known = not is_plain() and all(hasattr(CPUTargetOptions, name) for name in options)
+    return options if known else {}
 
 
 def cached(function: Callable[..., Any], compile: Callable[..., Any]) -> Any:

@@ -260,7 +260,6 @@ def test_words_of_one_element_each():
         [None, 2],
         np.zeros((2, 2), int),
     ],
-    ids=str,
 )
 def test_image_ids_that_are_none(given):
     with pytest.raises(InputError, match="image_ids"):

@@ -10,17 +10,20 @@ import os
 import pkgutil
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
 import warnings
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
 import detmap.kernels
 from detmap import cli
+from detmap.cli import compiling
 from detmap.kernels import KERNELS, _numba, kernel, readonly
 
 ROOT = Path(__file__).parents[1]
@@ -330,7 +333,7 @@ _NAMES = [
 
 @compiled
 @pytest.mark.parametrize("name", _NAMES)
-def test_without_a_private_name_kernels_still_score(tmp_path, environment, name):
+def test_without_a_private_name_kernels_still_score(tmp_path, environment, monkeypatch, name):
     """Removed in numba itself, before anything of detmap is imported: twice, so that the cache is read as well."""
     owner, _, gone = name.rpartition(".")
     remove = f"import llvmlite.binding, numba.core.cpu, numba.core.codegen, numba.core.runtime._nrt_python\ndel {name}"
@@ -340,9 +343,10 @@ def test_without_a_private_name_kernels_still_score(tmp_path, environment, name)
         remove = "import numba.core.serialize, types; numba.core.serialize = types.ModuleType('serialize')"
     if gone in ("c_helpers", "add_symbol"):  # numba itself needs these, but not where detmap looks them up
         remove = f"import numba.core.cpu, numba.core.runtime._nrt_python\nnumba.njit(lambda: np.zeros(3))()\n{remove}"
+    monkeypatch.delenv("DETMAP_PLAIN_NUMBA", raising=False)
+    expected = gone != "forceinline" or _numba.is_plain.__wrapped__()
     for _ in range(2):
-        plain = said(_COUNTS.format(remove), environment, NUMBA_CACHE_DIR=str(tmp_path))
-        assert plain == [str(gone != "forceinline" or _numba.is_plain())]
+        assert said(_COUNTS.format(remove), environment, NUMBA_CACHE_DIR=str(tmp_path)) == [str(expected)]
 
 
 @compiled
@@ -460,6 +464,43 @@ def _commands(folder):
     codes = draw.integers(0, 2, (30, 16))
     np.savez(folder / "codes.npz", query_codes=codes[:9], gallery_codes=codes, query_labels=ids[:9], gallery_labels=ids)
     yield ("hashing", folder / "codes.npz")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends the signal of a terminal to a group of processes")
+@pytest.mark.parametrize("seconds", [1.5, 6.0])
+def test_an_interrupt_ends_warm_and_its_processes(tmp_path, environment, seconds):
+    """While it surveys, and while it compiles."""
+    arguments = [sys.executable, "-m", "detmap", "warm"]
+    settings = {**environment, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(arguments, env=settings, **pipes) as run:
+        time.sleep(seconds)
+        os.killpg(run.pid, signal.SIGINT)
+        assert run.communicate(timeout=60) == ("", "detmap: interrupted\n")
+        assert run.returncode == 130
+    for _ in range(100):
+        try:
+            os.killpg(run.pid, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("a process is left")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.endswith(".nbc")]
+
+
+@pytest.mark.skipif(not numba.config.DISABLE_JIT, reason="kernels are surveyed interpreted")
+def test_what_warm_runs_calls_every_kernel_with_one_combination_of_types(monkeypatch):
+    """The survey, in this process; kernels that only other kernels call are compiled along with those."""
+    kernels = _all_kernels()
+    for function in kernels:  # the survey puts recorders in their places
+        monkeypatch.setattr(sys.modules[function.__module__], function.__name__, function)
+    folder, tasks = compiling._survey("generic")
+    names = [task[:2] for task in tasks]
+    assert len(names) == len(set(names)) > 40
+    missing = {(function.__module__, function.__name__) for function in kernels} - set(names)
+    assert all(name.startswith("_") for _, name in missing), "add them to cli/workload.py"
+    assert Path(folder).is_dir()
 
 
 def test_warm_refuses_a_processor_that_does_not_exist_and_a_folder_that_cannot_be_written(tmp_path, environment):

@@ -1,0 +1,190 @@
+"""Compiles every kernel in processes of its own: what `detmap warm` does."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import importlib
+import inspect
+import multiprocessing
+import os
+import pkgutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, NamedTuple
+
+from detmap.cli import workload
+from detmap.cli.output import progress
+from detmap.errors import OptionError, shorten
+
+#: A kernel by module and name, and the types of its arguments.
+Task = tuple[str, str, Any]
+
+
+def warm(options: argparse.Namespace) -> None:
+    """Compile what is not there yet, and print the folder and the time."""
+    started = time.perf_counter()
+    if options.cpu is not None:  # before anything imports numba, here and in the processes that are started
+        os.environ["NUMBA_CPU_NAME"], os.environ["NUMBA_CPU_FEATURES"] = options.cpu, ""
+    os.environ.pop("NUMBA_DISABLE_JIT", None)
+    with _processes(1, {"NUMBA_DISABLE_JIT": "1"}) as pool:
+        folder, tasks = pool.start(_survey, [options.cpu])[0].result()
+    with _processes(_cores(), {}) as pool, progress(options, len(tasks), "kernels") as advance:
+        compiled = 0
+        for done in as_completed(pool.start(_compile, tasks)):
+            compiled += done.result()
+            advance()
+    seconds = time.perf_counter() - started
+    print(f"{len(tasks)} kernels, {compiled} of them compiled now, in {seconds:.1f} s")
+    print(folder)
+    if options.cpu is not None:
+        print(f"They are found where NUMBA_CPU_NAME={options.cpu} and NUMBA_CPU_FEATURES= (empty) are set.")
+
+
+def _cores() -> int:
+    from detmap.parallel import cores
+
+    return cores()
+
+
+@contextlib.contextmanager
+def _processes(count: int, environment: dict[str, str]) -> Iterator[_Pool]:
+    """Give processes that end at once with an error or an interrupt here, whatever they are at."""
+    with ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (environment,)) as executor:
+        try:
+            yield _Pool(executor)
+        except BrokenProcessPool:
+            raise OptionError("a process that compiled was killed; is there too little memory?") from None
+        except BaseException:
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
+
+
+class _Pool(NamedTuple):
+    """Processes that an interrupt of the terminal does not reach: it is their parent's to handle."""
+
+    executor: ProcessPoolExecutor
+
+    def start(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Future[Any]]:
+        """Call `function` with each of `tasks`."""
+        if not hasattr(signal, "pthread_sigmask"):
+            return [self.executor.submit(function, task) for task in tasks]
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which new processes inherit
+        try:
+            return [self.executor.submit(function, task) for task in tasks]
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(environment: dict[str, str]) -> None:
+    """Begin a process, in which `environment` is set before numba is imported."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.update(environment)
+
+
+def _survey(cpu: str | None) -> tuple[str, list[Task]]:
+    """Return the folder of the cache, and what every kernel is called with when everything is run on a little data.
+
+    The kernels are interpreted here, so that they can be compiled for a processor that this machine is not.
+    """
+    import detmap.kernels
+    from detmap.kernels import _numba
+
+    _check_cpu(cpu)
+    for module in pkgutil.iter_modules(detmap.kernels.__path__):
+        importlib.import_module(f"detmap.kernels.{module.name}")
+    try:
+        folder = _numba.writable_folder()
+    except OSError as error:
+        reason = f"{error.filename or 'any folder'}: {error.strerror or error}"
+        raise OptionError(
+            f"compiled kernels cannot be kept in {reason}; NUMBA_CACHE_DIR=FOLDER names another"
+        ) from None
+    recorder = _Recorder(detmap.kernels.KERNELS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # interpreted integers that wrap around, divisions by zero
+        workload.run()
+    return str(folder), recorder.tasks()
+
+
+class _Recorder:
+    """Notes the types of the arguments of every kernel that is called from outside of kernels.
+
+    What kernels call is compiled along with them.
+    """
+
+    def __init__(self, kernels: list[Any]) -> None:
+        self._seen: dict[Task, int] = {}
+        self._inside = threading.local()
+        for function in kernels:
+            setattr(sys.modules[function.__module__], function.__name__, self._recorded(function))
+
+    def _recorded(self, function: Any) -> Any:
+        import numba
+
+        type_of: Any = numba.typeof
+        parameters = inspect.signature(function)
+        weight = len(function.__code__.co_code)
+
+        @functools.wraps(function)
+        def recorded(*given: Any, **named: Any) -> Any:
+            if getattr(self._inside, "kernel", False):
+                return function(*given, **named)
+            types = tuple(type_of(value) for value in parameters.bind(*given, **named).args)
+            self._seen[function.__module__, function.__name__, types] = weight
+            self._inside.kernel = True
+            try:
+                return function(*given, **named)
+            finally:
+                self._inside.kernel = False
+
+        return recorded
+
+    def tasks(self) -> list[Task]:
+        """Return what is to be compiled, what takes longest first."""
+        return sorted(self._seen, key=lambda task: -self._seen[task])
+
+
+def _check_cpu(name: str | None) -> None:
+    """Refuse a processor that LLVM does not know, which it says on standard error and then ignores."""
+    if name is None:
+        return
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    before = os.dup(2)
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 2)
+        try:
+            binding.Target.from_default_triple().create_target_machine(cpu=name)
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+        said.seek(0)
+        if b"not a recognized processor" in said.read():
+            raise OptionError(f"--cpu {shorten(name)}: LLVM knows no such processor; 'generic' runs on every machine")
+
+
+def _compile(task: Task) -> bool:
+    """Compile a kernel unless it is there, and return whether it was compiled."""
+    from detmap.kernels import _numba
+
+    module, name, types = task
+    function = getattr(importlib.import_module(module), name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", _numba.CacheWarning)
+        try:
+            function.compile(types)
+        except _numba.CacheWarning as warning:
+            raise OptionError(str(warning)) from None
+    return not function.stats.cache_hits

@@ -22,7 +22,7 @@ def run() -> None:
 
 
 def _detections() -> None:
-    from detmap import evaluate, read_coco, read_coco_results
+    from detmap import evaluate, match_pairs, read_coco, read_coco_results
     from detmap.formats._scan import scan_ground_truth, scan_results
     from detmap.statistics import bootstrap
 
@@ -46,7 +46,9 @@ def _detections() -> None:
         given, detections = json.dumps(document).encode(), json.dumps(found).encode()
         scan_ground_truth(given, None)  # the readers scan large files alone
         scan_results(detections, None)
-        result = evaluate(read_coco(given), read_coco_results(detections), protocol=protocol)
+        tables = read_coco(given), read_coco_results(detections)
+        match_pairs(*tables, protocol, across_categories=True)
+        result = evaluate(*tables, protocol=protocol)
         bootstrap(result, 2)
         result.counts(iou=0.5, score=0.1)
         result.class_summary()

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.boxes import areas
 from detmap.errors import InputError, shorten
+from detmap.shapes.boxes import areas
 from detmap.tables import Detections, GroundTruth
 
 

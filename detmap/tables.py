@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import boxes as box_columns
 from detmap import columns
-from detmap.boxes import Boxes, BoxFormat, InvalidBoxes, extremes, over_rows
 from detmap.errors import InputError, shorten
 from detmap.kernels import Frozen, readonly
+from detmap.shapes import boxes as box_columns
+from detmap.shapes.boxes import Boxes, BoxFormat, InvalidBoxes, extremes, over_rows
 
 MissingClasses = Literal["zero", "error", "skip"]
 

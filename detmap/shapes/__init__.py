@@ -1,0 +1,1 @@
+"""Kinds of shapes: one file per kind."""

@@ -14,11 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import mismatches, parallel
 from detmap.errors import InputError
-from detmap.kernels import NEVER, allocate, matching, overlap, readonly, sorting
+from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
 from detmap.protocols import UNLIMITED, Protocol
+from detmap.shapes import Column, Kind, Pairs, find
 from detmap.tables import Detections, GroundTruth, Ids, locate, select
 
 _LONG = 1e5  # a block of cells of this cost can take longer than an interrupt should wait
+
+#: Boxes that overlap by less than this do not touch: the least float that is as exact as any other.
+_TOUCHING = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,8 @@ class Arrangement:
     ----------
     protocol : Protocol
         Whose decisions it follows.
+    kind : Kind
+        The kind of shape whose overlap counts.
     image_ids : ndarray, shape (i,)
         The evaluated images, ascending.
     categories : tuple of (id, name)
@@ -118,6 +124,7 @@ class Arrangement:
     """
 
     protocol: Protocol
+    kind: Kind
     image_ids: NDArray[Any]
     categories: tuple[tuple[Any, str], ...]
     found: Side
@@ -125,8 +132,8 @@ class Arrangement:
     cells: overlap.Cells
     objects: matching.Objects
     notices: dict[str, int]
-    _detections: overlap.Boxes
-    _ground_truth: overlap.Boxes
+    _columns: tuple[Column, Column]
+    _bounds: tuple[overlap.Boxes, overlap.Boxes]
     _crowd: NDArray[np.bool_]
 
     @classmethod
@@ -140,7 +147,9 @@ class Arrangement:
         threads: int | None = None,
     ) -> Arrangement:
         """Arrange two tables; parameters and errors are those of `detmap.match`."""
+        kind = find(protocol.iou_type)
         detections = detections.on_images_of(ground_truth)
+        shapes = detections.shape(kind.name), ground_truth.shape(kind.name)
         missing = mismatches.classes_without_results(ground_truth, detections)
         notices = _notices(ground_truth, detections, missing)
         skipped = list(missing) if detections.missing_classes == "skip" else []
@@ -170,6 +179,8 @@ class Arrangement:
         ignored_flag = np.zeros(len(ground_truth), np.bool_)
         for flag in protocol.ignore:
             ignored_flag |= getattr(ground_truth, flag)
+        if kind.ignored is not None:
+            ignored_flag |= kind.ignored(shapes[1])
         crowd = ground_truth.crowd if protocol.crowd_overlap else np.zeros_like(ground_truth.crowd)
         pixel = 1.0 if protocol.inclusive_pixels else 0.0
         names = dict(zip(ground_truth.categories.values.tolist(), ground_truth.category_names, strict=True))
@@ -186,27 +197,50 @@ class Arrangement:
                 readonly(crowd[truth.order], np.bool_),
             ),
             notices={code: count for code, count in notices.items() if count},
-            _detections=overlap.Boxes(detections.boxes, found.order, detections.box_sizes, pixel),
-            _ground_truth=overlap.Boxes(ground_truth.boxes, truth.order, ground_truth.box_sizes, pixel),
+            kind=kind,
+            _columns=shapes,
+            _bounds=(shapes[0].bounds().placed(found.order, pixel), shapes[1].bounds().placed(truth.order, pixel)),
             _crowd=readonly(crowd, np.bool_),
         )
 
     def detection_areas(self, begin: int, end: int) -> NDArray[np.float64]:
         """Return the areas of the detections at positions ``[begin, end)``, as area ranges look at them."""
-        areas = np.empty(end - begin)
-        overlap.box_areas(self._detections, begin, end, areas)
+        shapes, bounds = self._columns[0], self._bounds[0]
+        if self.kind.measure is not None:
+            areas = self.kind.measure(shapes, bounds.order, bounds.pixel, begin, end)
+        else:
+            areas = shapes.take(bounds.order[begin:end]).areas()
         if self.protocol.matching == "best":  # VOC's rule knows no areas: a box of negative size counts like any miss
-            np.maximum(areas, 0.0, out=areas)
+            areas = np.maximum(areas, 0.0)
         return readonly(areas, np.float64)
 
     def candidates(
         self, cells: overlap.Cells, lowest: float, begin: int, end: int, stop: NDArray[np.uint8] = NEVER
     ) -> overlap.Candidates:
-        """Return the pairs of cells ``[begin, end)`` that overlap by at least `lowest`.
+        """Return the pairs of cells ``[begin, end)`` that may overlap by at least `lowest`, and by how much they do.
 
         The `cells` may be the arrangement's, or any other runs of positions. Once `stop` is set the rest is left undone.
         """
-        return overlap.candidates(cells, self._detections, self._ground_truth, self._crowd, lowest, begin, end, stop)
+        kind = self.kind
+        least = {"threshold": lowest, "touch": min(lowest, _TOUCHING), "all": -np.inf}[kind.propose]
+        found = overlap.candidates(cells, *self._bounds, self._crowd, least, begin, end, stop)
+        if kind.refine is not None and not stop[0]:
+            self._refine(kind.refine, cells, found, begin, end)
+        return found
+
+    def _refine(self, refine: Any, cells: overlap.Cells, found: overlap.Candidates, begin: int, end: int) -> None:
+        """Replace the overlaps of bounds by those of the shapes."""
+        count = int(found.last.max(initial=0))
+        rows = pairs.Rows(
+            np.empty(count, np.int64), np.empty(count, np.int64), self._bounds[0].order, self._bounds[1].order
+        )
+        pairs.rows_of(cells, found, begin, end, rows)
+        given = Pairs(
+            readonly(rows.detections, np.int64),
+            readonly(rows.ground_truth, np.int64),
+            readonly(self._crowd[rows.ground_truth], np.bool_),
+        )
+        refine(*self._columns, given, found.iou[:count])
 
 
 def least_overlaps(protocol: Protocol, iou_thresholds: Sequence[float]) -> NDArray[np.float64]:

@@ -58,6 +58,28 @@ class Nearest(NamedTuple):
     other_overlap: Array
 
 
+class Rows(NamedTuple):
+    """Of pairs: rows in the table of ``detections`` and of ``ground_truth``; then the row at each position of both."""
+
+    detections: Array
+    ground_truth: Array
+    detection_order: Array
+    ground_truth_order: Array
+
+
+@kernel
+def rows_of(cells: Cells, candidates: Candidates, begin: int, end: int, out: Rows) -> None:
+    """Write which rows the candidates of cells ``[begin, end)`` belong to, one candidate after the other."""
+    row = 0
+    for c in range(begin, end):
+        start = cells.ground_truth_starts[c]
+        for d in range(cells.detection_starts[c], cells.detection_stops[c]):
+            for i in range(candidates.first[row], candidates.last[row]):
+                out.detections[i] = out.detection_order[d]
+                out.ground_truth[i] = out.ground_truth_order[start + candidates.ground_truth[i]]
+            row += 1
+
+
 @helper
 def _better(candidates: Candidates, a: int, b: int, first: bool) -> Any:
     """Return whether candidate `a` overlaps more than `b`; of equals the first, or the last, ground truth is better."""

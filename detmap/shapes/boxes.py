@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 
 from detmap import parallel
 from detmap.errors import InputError
-from detmap.kernels import readonly
+from detmap.kernels import Frozen, overlap, readonly
+from detmap.shapes.kinds import Kind
 
 T = TypeVar("T")
 BoxFormat = Literal["xywh", "xyxy", "cxcywh"]
@@ -37,8 +39,9 @@ def extremes(column: NDArray[Any]) -> tuple[Any, Any]:
     return np.min([low for low, _ in ends]), np.max([high for _, high in ends])
 
 
-class Boxes(NamedTuple):
-    """Boxes as a table keeps them.
+@dataclass(frozen=True, eq=False)
+class Boxes(Frozen):
+    """Boxes as a table keeps them, a `detmap.shapes.Column`.
 
     Attributes
     ----------
@@ -46,6 +49,48 @@ class Boxes(NamedTuple):
         Read-only; x, y, width, height where `sizes`, else x1, y1, x2, y2.
     sizes : bool
         What columns 2 and 3 are.
+    """
+
+    table: NDArray[np.float64]
+    sizes: bool
+
+    def __len__(self) -> int:
+        """Return the number of boxes."""
+        return len(self.table)
+
+    def take(self, rows: NDArray[Any]) -> Boxes:
+        """Return some of the boxes, without checking them again."""
+        return Boxes(readonly(self.table[rows], np.float64), self.sizes)
+
+    def bounds(self) -> Boxes:
+        """Return the boxes themselves."""
+        return self
+
+    def areas(self) -> NDArray[np.float64]:
+        """Return width times height, 0 where one of them is negative."""
+        return areas(self.table, self.sizes)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the table."""
+        return {"table": self.table}
+
+    def placed(self, order: NDArray[np.int32], pixel: float) -> overlap.Boxes:
+        """Return what kernels ask of boxes: position *p* has the box ``order[p]``."""
+        return overlap.Boxes(self.table, order, self.sizes, pixel)
+
+    def notices(self) -> dict[str, int]:
+        """Return how many boxes have no width or height, and how many a negative one."""
+        missed = int(np.count_nonzero(negative(self.table, "xywh" if self.sizes else "xyxy")))
+        return {"missed_boxes": missed, "zero_sized_boxes": _zero_sized(self.table, self.sizes)}
+
+
+class Checked(NamedTuple):
+    """Boxes that were checked.
+
+    Attributes
+    ----------
+    boxes : Boxes
+        As a table keeps them.
     kept : ndarray of bool, or None
         Which of the given rows are in the table; None: all.
     within_unit : bool
@@ -54,8 +99,7 @@ class Boxes(NamedTuple):
         What was unusual, counted.
     """
 
-    table: NDArray[np.float64]
-    sizes: bool
+    boxes: Boxes
     kept: NDArray[np.bool_] | None
     within_unit: bool
     notices: dict[str, int]
@@ -73,7 +117,7 @@ def check_option(invalid_boxes: str) -> None:
         raise InputError("invalid_boxes must be 'error', 'miss' or 'drop'", value=invalid_boxes)
 
 
-def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: InvalidBoxes, source: str) -> Boxes:
+def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: InvalidBoxes, source: str) -> Checked:
     """Check boxes of any format, which are read-only, of shape (n, 4).
 
     Raises
@@ -117,7 +161,7 @@ def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: Inva
         given = readonly(shifted, np.float64)
     sizes = box_format != "xyxy"
     notices["zero_sized_boxes"] = _zero_sized(given, sizes)
-    return Boxes(given, sizes, kept, within_unit, notices)
+    return Checked(Boxes(given, sizes), kept, within_unit, notices)
 
 
 def finite(boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -178,3 +222,14 @@ def _zero_sized(boxes: NDArray[np.float64], sizes: bool) -> int:
         return int(np.count_nonzero((p == 0) | (q == 0) if sizes else (p == x) | (q == y)))
 
     return sum(over_rows(count, len(boxes)))
+
+
+def _measured(boxes: Boxes, order: NDArray[np.int32], pixel: float, begin: int, end: int) -> NDArray[np.float64]:
+    """Return areas with their sign, as pycocotools compares them with area ranges."""
+    out = np.empty(end - begin)
+    overlap.box_areas(boxes.placed(order, pixel), begin, end, out)
+    return out
+
+
+#: Boxes overlap as their bounds do, so that nothing is to be refined.
+KIND = Kind(name="bbox", column=Boxes, field="bbox", propose="threshold", measure=_measured)

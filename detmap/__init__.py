@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from detmap.formats.coco import read_coco, read_coco_results
     from detmap.formats.voc import read_voc, read_voc_results
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
+    from detmap.matches import HIT, IGNORED, MISS, Matches, match_pairs
     from detmap.protocols import PRESETS, Protocol
     from detmap.pycocotools.patch import Patch, patch_pycocotools
     from detmap.retrieval import average_precision_score
@@ -31,6 +32,7 @@ _HOMES = {
     "formats.coco": ("read_coco", "read_coco_results"),
     "formats.voc": ("read_voc", "read_voc_results"),
     "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
+    "matches": ("HIT", "IGNORED", "MISS", "Matches", "match_pairs"),
     "retrieval": ("average_precision_score",),
     "protocols": ("PRESETS", "Protocol"),
     "pycocotools.patch": ("Patch", "patch_pycocotools"),
@@ -43,11 +45,16 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "evaluate",
     "match",
+    "match_pairs",
     "GroundTruth",
     "Detections",
     "Protocol",
     "PRESETS",
     "Tally",
+    "Matches",
+    "MISS",
+    "HIT",
+    "IGNORED",
     "DetectionResult",
     "compare",
     "Evaluator",

@@ -194,6 +194,10 @@ def _fingerprint(ground_truth: GroundTruth) -> str:
     whole.update(json.dumps([ground_truth.category_names, ground_truth.box_sizes, ground_truth.notices]).encode())
     for column in (ground_truth.boxes, ground_truth.areas, ground_truth.crowd, ground_truth.difficult):
         whole.update(column.tobytes())
+    for kind, shapes in ground_truth.shapes.items():
+        for name, column in shapes.arrays().items() if kind != "bbox" else ():
+            whole.update(f"{kind}.{name}".encode())
+            whole.update(column.tobytes())
     return whole.hexdigest()
 
 

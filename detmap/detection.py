@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import mismatches, parallel
-from detmap.errors import InputError, OptionError
+from detmap import parallel
+from detmap.arrangement import Arrangement, least_overlaps, over_cells
+from detmap.errors import OptionError
 from detmap.hits import Curve, best_f1
-from detmap.kernels import allocate, matching, overlap, readonly, sorting
+from detmap.kernels import allocate, matching, readonly
 from detmap.naming import distinct_names, metric_table
 from detmap.protocols import UNLIMITED, AreaRanges, Protocol, resolve
 from detmap.results import Result
-from detmap.tables import Detections, GroundTruth, Ids, check_pair, locate, select
+from detmap.tables import Detections, GroundTruth, check_pair
 from detmap.tally import Rankings, Tally, word_count
-
-_LONG = 1e5  # a block of cells of this cost can take longer than an interrupt should wait
 
 
 def evaluate(
@@ -93,77 +92,6 @@ def evaluate(
     return DetectionResult(tally.in_ranking_order(threads, grouped=True), threads=threads)
 
 
-@dataclass(frozen=True)
-class _Side:
-    """One side's rows, image by image and there category by category: their positions, cut into cells.
-
-    By image first, which is how files are written, so that memory is read from end to end. Of each position: the row
-    (`order`), its image, category, rank within the cell, and score; of each cell: where it starts.
-    """
-
-    order: NDArray[np.int32]
-    image: NDArray[np.int32]
-    category: NDArray[np.int32]
-    rank: NDArray[np.int32]
-    scores: NDArray[np.float64]
-    starts: NDArray[np.int64]
-
-    @classmethod
-    def of(
-        cls,
-        category: NDArray[np.int32],
-        image: NDArray[np.int32],
-        images: int,
-        merged: bool,
-        threads: int | None,
-        scores: NDArray[np.float64] | None = None,
-        cap: int = UNLIMITED,
-    ) -> _Side:
-        """Arrange rows; those with a category or image of -1 are left out.
-
-        `merged` makes one category of all. With `scores` a cell's rows stand by descending score, cut at the `cap`.
-        """
-        kept = (category >= 0) & (image >= 0)
-        count = int(np.count_nonzero(kept))
-        out_image, out_category, out_rank, out_scores = allocate(  # what the tally keeps
-            *[(count, np.int32)] * 3, (count if scores is not None else 0, np.float64)
-        )
-        order, cells, starts = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(images + 1, np.int64)
-        # An empty list stands for every row; where none is kept the keys are empty too.
-        rows = readonly(() if count == kept.size else np.flatnonzero(kept), np.int32)
-        sorting.group_by(readonly(image if count else (), np.int32), rows, order, starts)
-        starts = readonly(starts, np.int64)
-        given = readonly(() if scores is None else scores, np.float64)
-        codes = readonly(category, np.int32)
-
-        def arrange(begin: int, end: int) -> NDArray[np.int64]:
-            made = sorting.arrange_cells(
-                starts, codes, given, merged, begin, end, order, out_image, out_category, out_rank, out_scores, cells
-            )
-            return cells[starts[begin] : starts[begin] + made]
-
-        found = parallel.run(arrange, parallel.cut(starts, threads), threads)
-        cell_starts = np.concatenate([*found, [count]])
-        if count and out_rank.max() >= cap:  # which is for detections only
-            within = out_rank < cap
-            order, out_image, out_category = order[within], out_image[within], out_category[within]
-            out_rank, out_scores = out_rank[within], out_scores[within]
-            cell_starts = np.concatenate(([0], np.cumsum(np.minimum(np.diff(cell_starts), cap))))
-        return cls(
-            readonly(order, np.int32),
-            readonly(out_image, np.int32),
-            readonly(out_category, np.int32),
-            readonly(out_rank, np.int32),
-            readonly(out_scores, np.float64),
-            readonly(cell_starts, np.int64),
-        )
-
-    def cells(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return each cell's image and category."""
-        first = self.starts[:-1]
-        return readonly(self.image[first], np.int32), readonly(self.category[first], np.int32)
-
-
 def match(
     ground_truth: GroundTruth,
     detections: Detections,
@@ -193,81 +121,20 @@ def _match(
     threads: int | None,
 ) -> Tally:
     """Return the tally with its detections image by image; a function of its own, so that all it needed is gone after it."""
-    detections = detections.on_images_of(ground_truth)
-    notices = {**ground_truth.notices}
-    missing = mismatches.classes_without_results(ground_truth, detections)
-    for more in (
-        detections.notices,
-        mismatches.notices_of_classes(missing, detections),
-        mismatches.notices_of_units(ground_truth, detections),
-    ):
-        for code, count in more.items():
-            notices[code] = notices.get(code, 0) + count
-    skipped = list(missing) if detections.missing_classes == "skip" else []
-    images, image_of = _selection(ground_truth.images, image_ids, "image_ids")
-    categories, category_of = _selection(ground_truth.categories, category_ids, "category_ids", skipped)
-
-    det_image = _translate(detections.images, ground_truth.images.values)
-    det_category = _translate(detections.categories, ground_truth.categories.values)
-    notices["unknown_category"] = int((det_category < 0).sum())
-    if len(detections) and notices["unknown_category"] == len(detections):
-        ours, theirs = ground_truth.categories.values, detections.categories.values
-        if ours.size and ours.dtype.kind != theirs.dtype.kind:
-            raise InputError(
-                f"category ids such as {theirs[0].item()!r} never match the ground truth's, such as {ours[0].item()!r}",
-                source=detections.source,
-                remedy="write both as integers, or both as strings",
-            )
-    if image_ids is not None:
-        det_image = image_of[det_image]
-    if category_ids is not None or skipped:
-        det_category = np.where(det_category >= 0, category_of[det_category], -1).astype(np.int32)
-    merged = not protocol.use_categories
-    truth = _Side.of(
-        category_of[ground_truth.categories.codes], image_of[ground_truth.images.codes], images.size, merged, threads
-    )
-    found = _Side.of(det_category, det_image, images.size, merged, threads, detections.scores, protocol.max_dets[-1])
-    del det_image, det_category
-
-    # Most cells hold detections only; `cells` are those that hold both.
-    truth_image, truth_category = truth.cells()
-    left = np.empty(min(found.starts.size, truth.starts.size), np.int64)
-    right = np.empty_like(left)
-    count = sorting.join(*found.cells(), truth_image, truth_category, left, right)
-    left, right = left[:count], right[:count]
-    cells = overlap.Cells(
-        *(readonly(column, np.int64) for column in (found.starts[left], found.starts[left + 1])),
-        *(readonly(column, np.int64) for column in (truth.starts[right], truth.starts[right + 1])),
-    )
-    ignored_flag = np.zeros(len(ground_truth), np.bool_)
-    for flag in protocol.ignore:
-        ignored_flag |= getattr(ground_truth, flag)
-    crowd = ground_truth.crowd if protocol.crowd_overlap else np.zeros_like(ground_truth.crowd)
-    objects = matching.Objects(
-        readonly(ground_truth.areas[truth.order], np.float64),
-        readonly(ignored_flag[truth.order], np.bool_),
-        readonly(crowd[truth.order], np.bool_),
-    )
-    pixel = 1.0 if protocol.inclusive_pixels else 0.0
-    hit, ignored = _match_cells(
-        cells,
-        overlap.Boxes(detections.boxes, found.order, detections.box_sizes, pixel),
-        overlap.Boxes(ground_truth.boxes, truth.order, ground_truth.box_sizes, pixel),
-        objects,
-        readonly(crowd, np.bool_),
-        protocol,
-        threads,
-    )
+    arranged = Arrangement.of(ground_truth, detections, protocol, image_ids, category_ids, threads)
+    hit, ignored = _match_cells(arranged, threads)
+    found, truth = arranged.found, arranged.truth
     ranges = np.array([(low, high) for _, low, high in protocol.area_ranges])
+    objects = arranged.objects
     outside = (
         objects.ignored[:, None] | (objects.areas[:, None] < ranges[:, 0]) | (objects.areas[:, None] > ranges[:, 1])
     )
     positives = np.add.reduceat(~outside, truth.starts[:-1], dtype=np.int32) if truth.order.size else outside
-    names = dict(zip(ground_truth.categories.values.tolist(), ground_truth.category_names, strict=True))
+    truth_image, truth_category = truth.cells()
     return Tally(
         protocol=protocol,
-        categories=((None, "all"),) if merged else tuple((key, names[key]) for key in categories.tolist()),
-        image_ids=images,
+        categories=arranged.categories,
+        image_ids=arranged.image_ids,
         category=found.category,
         image=found.image,
         rank=found.rank,
@@ -278,67 +145,42 @@ def _match(
         positive_category=truth_category,
         positive_image=truth_image,
         positive_counts=readonly(positives, np.int32),
-        notices={code: count for code, count in notices.items() if count},
+        notices=arranged.notices,
     )
 
 
-def _selection(ids: Ids, wanted: Any, what: str, skipped: Sequence[Any] = ()) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the selected ids but for the skipped and, for each id there is, its place among them (-1 where left out)."""
-    if wanted is None and not skipped:
-        return ids.values, np.arange(ids.values.size, dtype=np.int32)
-    mask = np.ones(ids.values.size, np.bool_) if wanted is None else select(wanted, ids.values, what)
-    mask &= ~np.isin(ids.values, skipped)
-    place = np.where(mask, np.cumsum(mask) - 1, -1).astype(np.int32)
-    return readonly(ids.values[mask], ids.values.dtype), place
-
-
-def _translate(ids: Ids, known: NDArray[Any]) -> NDArray[np.int32]:
-    """Return every record's index among the `known` ids, -1 where its id is not one of them."""
-    place = locate(ids.values, known).astype(np.int32)
-    if place.size == known.size and (place == np.arange(place.size)).all():
-        return ids.codes
-    return np.asarray(place[ids.codes] if place.size else np.empty(0, np.int32))
-
-
-def _match_cells(
-    cells: overlap.Cells,
-    detections: overlap.Boxes,
-    ground_truth: overlap.Boxes,
-    objects: matching.Objects,
-    crowd: NDArray[np.bool_],
-    protocol: Protocol,
-    threads: int | None,
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def _match_cells(arranged: Arrangement, threads: int | None) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return the hit and ignored words of every detection, by position."""
-    count, words = detections.order.size, word_count(protocol)
-    given = np.array(protocol.iou_thresholds)
-    # pycocotools takes the lower of the threshold and 1 - 1e-10; x > t is x >= the next number after t.
-    bounds = np.minimum(given, 1 - 1e-10) if protocol.matching == "best-free" else given
-    bounds = np.nextafter(given, np.inf) if protocol.strict else bounds
-    thresholds = readonly(bounds, np.float64)
+    protocol, cells = arranged.protocol, arranged.cells
+    count, words = arranged.found.order.size, word_count(protocol)
+    thresholds = least_overlaps(protocol, protocol.iou_thresholds)
     ranges = readonly([(low, high) for _, low, high in protocol.area_ranges], np.float64)
     hit, ignored = allocate(*[((count, words), np.uint64)] * 2)
 
     def miss(begin: int, end: int) -> None:
-        areas = np.empty(end - begin)
-        overlap.box_areas(detections, begin, end, areas)
-        if protocol.matching == "best":  # VOC's rule knows no areas: a box of negative size counts like any other miss
-            np.maximum(areas, 0.0, out=areas)
-        matching.mark_misses(readonly(areas, np.float64), ranges, thresholds.size, begin, end, hit, ignored)
+        areas = arranged.detection_areas(begin, end)
+        matching.mark_misses(areas, ranges, thresholds.size, begin, end, hit, ignored)
 
     def pair(begin: int, end: int) -> None:
         stop = parallel.stop_flag()
-        candidates = overlap.candidates(cells, detections, ground_truth, crowd, lowest, begin, end, stop)
+        candidates = arranged.candidates(cells, lowest, begin, end, stop)
         matching.match(
-            cells, candidates, objects, thresholds, ranges, protocol.matching == "best", begin, end, stop, hit, ignored
+            cells,
+            candidates,
+            arranged.objects,
+            thresholds,
+            ranges,
+            protocol.matching == "best",
+            begin,
+            end,
+            stop,
+            hit,
+            ignored,
         )
 
     parallel.run(miss, parallel.even(count, threads), threads)
     lowest = float(thresholds.min())
-    found = cells.detection_stops - cells.detection_starts
-    costs = found * (2.0 + (cells.ground_truth_stops - cells.ground_truth_starts) / 8)
-    limit = max(float(costs.sum()) / 16, 1.0)
-    parallel.run(pair, parallel.split(costs, limit), threads, apart=limit > _LONG)
+    over_cells(pair, cells, threads)
     return readonly(hit, np.uint64), readonly(ignored, np.uint64)
 
 

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap import subsets
-from detmap.boxes import INVALID_BOXES, BoxFormat, InvalidBoxes
-from detmap.boxes import areas as box_areas
 from detmap.columns import array, flags, identifiers, numbers, plain
 from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
 from detmap.kernels import readonly
 from detmap.protocols import AreaRanges, Protocol, resolve
+from detmap.shapes.boxes import INVALID_BOXES, BoxFormat, InvalidBoxes
+from detmap.shapes.boxes import areas as box_areas
 from detmap.tables import Detections, GroundTruth, index_ids
 from detmap.tally import Tally, seal, unseal
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from detmap.boxes import areas
 from detmap.errors import InputError, shorten
 from detmap.tables import Detections, GroundTruth
 
@@ -64,5 +62,4 @@ def notices_of_units(ground_truth: GroundTruth, detections: Detections) -> dict[
 
 
 def _in_pixels(table: GroundTruth | Detections) -> bool:
-    size: NDArray[np.float64] = areas(table.boxes, table.box_sizes)
-    return bool(np.median(size) > 1)
+    return bool(np.median(table.shapes["bbox"].areas()) > 1)

@@ -11,9 +11,13 @@ import numpy as np
 
 from detmap.errors import OptionError
 from detmap.hits import GRIDS, INTERPOLATIONS, Interpolation
+from detmap.shapes import KINDS
 
 #: No cap on the detections of an image.
 UNLIMITED = 2**31 - 1
+
+#: Decisions that the first version did not know, and what it did. Where they say just that they are not written to files.
+LATER: dict[str, Any] = {"iou_type": "bbox"}
 
 AreaRanges = Mapping[str, Sequence[float]]
 
@@ -55,6 +59,8 @@ class Protocol:
         False: one class for all, boxes are all that counts.
     per_class_metrics : bool
         Name the metrics as VOC does: ``mAP`` and an AP per class.
+    iou_type : str
+        The kind of shape whose overlap counts: "bbox", or one given to `detmap.shapes.register`.
     """
 
     name: str
@@ -72,6 +78,7 @@ class Protocol:
     epsilon: float = float(np.spacing(1))
     use_categories: bool = True
     per_class_metrics: bool = False
+    iou_type: str = "bbox"
 
     def __post_init__(self) -> None:
         try:
@@ -112,6 +119,7 @@ class Protocol:
             ("matching", self.matching, ("best-free", "best")),
             ("interpolation", self.interpolation, ("grid", *INTERPOLATIONS)),
             ("ties", self.ties, ("image", "file")),
+            ("iou_type", self.iou_type, tuple(KINDS)),
             *(("ignore", flag, ("crowd", "difficult")) for flag in self.ignore),
         )
         for name, value, allowed in choices:
@@ -126,11 +134,19 @@ class Protocol:
 
     def to_dict(self) -> dict[str, Any]:
         """Return every decision as plain lists, numbers and strings; no cap is None."""
-        out = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        out = self.decisions()
         for name, value in out.items():
             if isinstance(value, tuple):
                 out[name] = [list(item) if isinstance(item, tuple) else item for item in value]
         out["max_dets"] = [None if m == UNLIMITED else m for m in self.max_dets]
+        return out
+
+    def decisions(self) -> dict[str, Any]:
+        """Return every decision by name, but for those that version 0.1.0 did not know where they are its own."""
+        out = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        for name, value in LATER.items():
+            if out[name] == value:
+                del out[name]
         return out
 
 

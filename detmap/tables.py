@@ -9,11 +9,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import boxes as box_columns
 from detmap import columns
-from detmap.boxes import Boxes, BoxFormat, InvalidBoxes, extremes, over_rows
 from detmap.errors import InputError, shorten
 from detmap.kernels import Frozen, readonly
+from detmap.shapes import Boxes, Column, find
+from detmap.shapes import boxes as box_columns
+from detmap.shapes.boxes import BoxFormat, Checked, InvalidBoxes, extremes, over_rows
 
 MissingClasses = Literal["zero", "error", "skip"]
 
@@ -161,8 +162,69 @@ def _flags(values: Any, count: int, source: str, name: str) -> NDArray[np.bool_]
     return column
 
 
-def _boxes(boxes: Any, count: int, source: str, box_format: BoxFormat, invalid_boxes: InvalidBoxes) -> Boxes:
+def _boxes(
+    boxes: Any,
+    shapes: Mapping[str, Column] | None,
+    count: int,
+    source: str,
+    box_format: BoxFormat,
+    invalid_boxes: InvalidBoxes,
+) -> Checked:
+    """Check boxes; where there are none, those around the first of the other `shapes`."""
+    for name, column in (shapes or {}).items():
+        kind = find(name)
+        if name == "bbox" or not isinstance(column, kind.column):
+            raise InputError(f"expected a {kind.column.__name__}", source=source, field=f"shapes[{name!r}]")
+        if len(column) != count:
+            raise InputError(f"{len(column)} shapes for {count} records", source=source, field=f"shapes[{name!r}]")
+    if boxes is None and shapes:
+        bounds = next(iter(shapes.values())).bounds()
+        boxes, box_format = bounds.table, "xywh" if bounds.sizes else "xyxy"
     return box_columns.check(_numbers(boxes, count, source, "boxes", (4,)), box_format, invalid_boxes, source)
+
+
+def _shapes(checked: Checked, others: Mapping[str, Column] | None) -> dict[str, Column]:
+    """Return the columns of a table by kind, boxes first, of the rows that were kept."""
+    rows = checked.kept
+    taken = {name: column if rows is None else column.take(rows) for name, column in (others or {}).items()}
+    return {"bbox": checked.boxes, **taken}
+
+
+class _Shaped:
+    """A table with shapes: what older names stand for."""
+
+    shapes: Mapping[str, Column]
+    source: str
+
+    @property
+    def boxes(self) -> NDArray[np.float64]:
+        """The coordinates of ``shapes["bbox"]``, shape (n, 4)."""
+        boxes = self.shapes["bbox"]
+        assert isinstance(boxes, Boxes)
+        return boxes.table
+
+    @property
+    def box_sizes(self) -> bool:
+        """Whether columns 2 and 3 of `boxes` are width and height."""
+        boxes = self.shapes["bbox"]
+        assert isinstance(boxes, Boxes)
+        return boxes.sizes
+
+    def shape(self, kind: str) -> Column:
+        """Return the column of a kind.
+
+        Raises
+        ------
+        InputError
+            Where the table has none.
+        """
+        if kind not in self.shapes:
+            raise InputError(
+                f"there are no shapes of the kind {kind!r} here, only: {', '.join(self.shapes)}",
+                source=self.source,
+                remedy="give them as shapes={...}, or choose another iou_type",
+            )
+        return self.shapes[kind]
 
 
 def _first(bad: NDArray[np.bool_]) -> int:
@@ -175,7 +237,7 @@ def _of(rows: NDArray[np.bool_] | None, *given: NDArray[Any]) -> list[NDArray[An
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GroundTruth(Frozen):
+class GroundTruth(_Shaped, Frozen):
     """The objects to be found: one row per object, in the order in which they were given.
 
     Build one with `from_arrays`, `detmap.read_coco` or `detmap.read_voc`. Arrays are read-only.
@@ -188,10 +250,12 @@ class GroundTruth(Frozen):
         The categories, and each object's.
     category_names : tuple of str
         Names in the order of ``categories.values``.
+    shapes : mapping of str to Column
+        A column for each kind of shape, by its `iou_type`; "bbox" is always there.
     boxes : ndarray of float64, shape (n, 4)
-        In pixels: x, y, width, height where `box_sizes`, else x1, y1, x2, y2.
+        In pixels: x, y, width, height where `box_sizes`, else x1, y1, x2, y2. An alias of what ``shapes["bbox"]`` holds.
     box_sizes : bool
-        What columns 2 and 3 of `boxes` are.
+        What columns 2 and 3 of `boxes` are, likewise.
     areas : ndarray of float64, shape (n,)
         Square pixels; decides the area range. Of the mask, where the data says so.
     crowd, difficult : ndarray of bool, shape (n,)
@@ -207,8 +271,7 @@ class GroundTruth(Frozen):
     images: Ids
     categories: Ids
     category_names: tuple[str, ...]
-    boxes: NDArray[np.float64]
-    box_sizes: bool
+    shapes: Mapping[str, Column]
     areas: NDArray[np.float64]
     crowd: NDArray[np.bool_]
     difficult: NDArray[np.bool_]
@@ -222,7 +285,8 @@ class GroundTruth(Frozen):
         *,
         image_ids: ArrayLike | Ids,
         category_ids: ArrayLike | Ids,
-        boxes: ArrayLike,
+        boxes: ArrayLike | None = None,
+        shapes: Mapping[str, Column] | None = None,
         box_format: BoxFormat = "xywh",
         areas: ArrayLike | None = None,
         crowd: ArrayLike | None = None,
@@ -241,11 +305,13 @@ class GroundTruth(Frozen):
         image_ids, category_ids : array_like of int or str, shape (n,)
             Each object's image and category.
         boxes : array_like of float, shape (n, 4)
-            In pixels.
+            In pixels. May be left out where `shapes` has a column: then they are the boxes around those shapes.
+        shapes : mapping of str to Column, optional
+            Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         box_format : {"xywh", "xyxy", "cxcywh"}
             Near corner and size, two corners, or centre and size.
         areas : array_like of float, shape (n,), optional
-            Width times height by default.
+            Width times height by default; where `boxes` are left out, the areas of the shapes.
         crowd, difficult : array_like of bool, shape (n,), optional
             False by default; numbers must be 0 or 1.
         images, categories : array_like of int or str, optional
@@ -269,9 +335,11 @@ class GroundTruth(Frozen):
         count = image_index.size
         if category_index.size != count:
             raise InputError(f"{category_index.size} category ids for {count} objects", source=source)
-        checked = _boxes(boxes, count, source, box_format, invalid_boxes)
+        checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
+        if areas is None and boxes is None and shapes:
+            areas = next(iter(shapes.values())).areas()
         given = areas is not None
-        area = _numbers(areas, count, source, "area") if given else box_columns.areas(checked.table, checked.sizes)
+        area = _numbers(areas, count, source, "area") if given else checked.boxes.areas()
         bad = ~(area >= 0) | np.isinf(area)
         if bad.any():
             raise InputError(
@@ -290,14 +358,32 @@ class GroundTruth(Frozen):
             images=Ids(image, image_index),
             categories=Ids(category, category_index),
             category_names=tuple(flat),
-            boxes=checked.table,
-            box_sizes=checked.sizes,
+            shapes=_shapes(checked, shapes),
             areas=_of(checked.kept if given else None, readonly(area, np.float64))[0],
             crowd=flags[0],
             difficult=flags[1],
             within_unit=checked.within_unit,
             notices=_added(notices, checked.notices),
             source=source,
+        )
+
+    def take(self, rows: ArrayLike) -> GroundTruth:
+        """Return some of the objects, without checking them again; images, categories and notices stay as they are.
+
+        Parameters
+        ----------
+        rows : array_like of int or bool
+            Indices, or which to take, shape (n,).
+        """
+        chosen = np.asarray(rows)
+        return replace(
+            self,
+            images=Ids(self.images.values, readonly(self.images.codes[chosen], np.int32)),
+            categories=Ids(self.categories.values, readonly(self.categories.codes[chosen], np.int32)),
+            shapes={name: column.take(chosen) for name, column in self.shapes.items()},
+            areas=readonly(self.areas[chosen], np.float64),
+            crowd=readonly(self.crowd[chosen], np.bool_),
+            difficult=readonly(self.difficult[chosen], np.bool_),
         )
 
     def __len__(self) -> int:
@@ -309,7 +395,7 @@ class GroundTruth(Frozen):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Detections(Frozen):
+class Detections(_Shaped, Frozen):
     """What a detector says it found: one row per detection, in the order in which they were given.
 
     Build one with `from_arrays`, `detmap.read_coco_results` or `detmap.read_voc_results`. Arrays are read-only.
@@ -318,10 +404,12 @@ class Detections(Frozen):
     ----------
     images, categories : Ids
         The images and categories that occur, and each detection's.
+    shapes : mapping of str to Column
+        A column for each kind of shape, by its `iou_type`; "bbox" is always there.
     boxes : ndarray of float64, shape (n, 4)
-        In pixels: x, y, width, height where `box_sizes`, else x1, y1, x2, y2.
+        In pixels: x, y, width, height where `box_sizes`, else x1, y1, x2, y2. An alias of what ``shapes["bbox"]`` holds.
     box_sizes : bool
-        What columns 2 and 3 of `boxes` are.
+        What columns 2 and 3 of `boxes` are, likewise.
     scores : ndarray of float64, shape (n,)
         Higher is surer; any scale.
     within_unit : bool
@@ -339,8 +427,7 @@ class Detections(Frozen):
 
     images: Ids
     categories: Ids
-    boxes: NDArray[np.float64]
-    box_sizes: bool
+    shapes: Mapping[str, Column]
     scores: NDArray[np.float64]
     within_unit: bool = False
     classes: tuple[str, ...] | None = None
@@ -354,7 +441,8 @@ class Detections(Frozen):
         *,
         image_ids: ArrayLike | Ids,
         category_ids: ArrayLike | Ids,
-        boxes: ArrayLike,
+        boxes: ArrayLike | None = None,
+        shapes: Mapping[str, Column] | None = None,
         scores: ArrayLike,
         box_format: BoxFormat = "xywh",
         invalid_boxes: InvalidBoxes = "error",
@@ -368,7 +456,9 @@ class Detections(Frozen):
         image_ids, category_ids : array_like of int or str, shape (n,)
             Each detection's image and category.
         boxes : array_like of float, shape (n, 4)
-            In pixels.
+            In pixels. May be left out where `shapes` has a column: then they are the boxes around those shapes.
+        shapes : mapping of str to Column, optional
+            Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         scores : array_like of float, shape (n,)
             Higher is surer.
         box_format : {"xywh", "xyxy", "cxcywh"}
@@ -390,7 +480,7 @@ class Detections(Frozen):
         count = images.codes.size
         if categories.codes.size != count:
             raise InputError(f"{categories.codes.size} category ids for {count} detections", source=source)
-        checked = _boxes(boxes, count, source, box_format, invalid_boxes)
+        checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         score = _numbers(scores, count, source, "score")
         bad = np.isnan(score)
         if bad.any():
@@ -410,8 +500,7 @@ class Detections(Frozen):
         return cls(
             images=images,
             categories=categories,
-            boxes=checked.table,
-            box_sizes=checked.sizes,
+            shapes=_shapes(checked, shapes),
             scores=_of(checked.kept, score)[0],
             within_unit=checked.within_unit,
             notices=_added(notices, checked.notices),
@@ -455,22 +544,28 @@ class Detections(Frozen):
                 remedy="are both of one data set? Such detections are dropped with unknown_images='ignore' "
                 "(--unknown-images ignore)",
             )
-        made = Detections.from_arrays(
-            image_ids=self.images.values[self.images.codes[kept]],
-            category_ids=self.categories.values[self.categories.codes[kept]],
-            boxes=self.boxes[kept],
-            scores=self.scores[kept],
-            box_format="xywh" if self.box_sizes else "xyxy",
-            invalid_boxes="miss",  # whether they may be is decided
-            notices={
-                **self.notices,
-                "zero_sized_boxes": 0,
-                "missed_boxes": 0,
-                "unknown_image": int((~kept).sum()),
-            },
-            source=self.source,
+        made = self.take(kept)
+        boxes = made.shapes["bbox"]
+        assert isinstance(boxes, Boxes)
+        notices = {**self.notices, **boxes.notices(), "unknown_image": int((~kept).sum())}
+        return replace(made, notices=notices)
+
+    def take(self, rows: ArrayLike) -> Detections:
+        """Return some of the detections, without checking them again; notices stay as they are.
+
+        Parameters
+        ----------
+        rows : array_like of int or bool
+            Indices, or which to take, shape (n,).
+        """
+        chosen = np.asarray(rows)
+        return replace(
+            self,
+            images=_used(self.images, chosen),
+            categories=_used(self.categories, chosen),
+            shapes={name: column.take(chosen) for name, column in self.shapes.items()},
+            scores=readonly(self.scores[chosen], np.float64),
         )
-        return replace(made, within_unit=self.within_unit, classes=self.classes, missing_classes=self.missing_classes)
 
     def __len__(self) -> int:
         """Return the number of detections."""
@@ -478,6 +573,18 @@ class Detections(Frozen):
 
     def __repr__(self) -> str:
         return f"<Detections: {len(self)} on {self.images.values.size} images>"
+
+
+def _used(ids: Ids, rows: NDArray[Any]) -> Ids:
+    """Return the ids of some records, those that none of them has left out."""
+    codes = ids.codes[rows]
+    seen = np.zeros(ids.values.size, np.bool_)
+    seen[codes] = True
+    place = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+    values = ids.values[seen]
+    if not values.size:
+        return Ids(readonly((), np.int64), readonly((), np.int32))
+    return Ids(readonly(values, values.dtype), readonly(place[codes], np.int32))
 
 
 def _added(notices: Mapping[str, int] | None, more: Mapping[str, int]) -> dict[str, int]:

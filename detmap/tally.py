@@ -18,7 +18,7 @@ from detmap import parallel
 from detmap.errors import DetmapError, StateError
 from detmap.hits import Hits
 from detmap.kernels import Frozen, allocate, matching, readonly, sorting
-from detmap.protocols import Protocol
+from detmap.protocols import LATER, Protocol
 from detmap.tables import locate
 
 #: The rankings are made in about so many blocks: few, as each costs a call, and enough to share among threads.
@@ -270,7 +270,7 @@ class Tally(Frozen):
             columns[name] = columns[name][order]
         strings = tally.image_ids.dtype.kind == "U"
         header = {
-            "protocol": {name: getattr(self.protocol, name) for name in self.protocol.__dataclass_fields__},
+            "protocol": self.protocol.decisions(),
             "categories": self.categories,
             "image_ids": tally.image_ids.tolist() if strings else None,
             "rows": [tally.image_ids.size, len(tally), tally.positive_image.size],
@@ -302,7 +302,7 @@ class Tally(Frozen):
         content, payload = unseal("tally", data)
         try:
             header = msgspec.convert(content, _Header, strict=True)
-            if set(header.protocol) != set(Protocol.__dataclass_fields__):
+            if set(LATER) | set(header.protocol) != set(Protocol.__dataclass_fields__):
                 raise StateError("its protocol has other fields than it should")
             saved = msgspec.convert(header.protocol, Protocol)
         except (msgspec.ValidationError, DetmapError, RecursionError) as error:

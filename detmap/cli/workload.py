@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from detmap.errors import DetmapError
@@ -22,8 +23,10 @@ def run() -> None:
 
 
 def _detections() -> None:
-    from detmap import evaluate, read_coco, read_coco_results
+    from detmap import evaluate, match_pairs, read_coco, read_coco_results
+    from detmap.arrangement import Arrangement
     from detmap.formats._scan import scan_ground_truth, scan_results
+    from detmap.protocols import resolve
     from detmap.statistics import bootstrap
 
     names: tuple[list[Any], ...] = ([1, 2, 3, 4], ["a", "b", "c", "d"])
@@ -46,7 +49,12 @@ def _detections() -> None:
         given, detections = json.dumps(document).encode(), json.dumps(found).encode()
         scan_ground_truth(given, None)  # the readers scan large files alone
         scan_results(detections, None)
-        result = evaluate(read_coco(given), read_coco_results(detections), protocol=protocol)
+        tables = read_coco(given), read_coco_results(detections)
+        match_pairs(*tables, protocol, across_categories=True)
+        arranged = Arrangement.of(*tables, resolve(protocol))
+        refined = replace(arranged, kind=replace(arranged.kind, refine=lambda *_: None))
+        refined.candidates(refined.cells, 0.5, 0, len(refined.cells.detection_starts))
+        result = evaluate(*tables, protocol=protocol)
         bootstrap(result, 2)
         result.counts(iou=0.5, score=0.1)
         result.class_summary()

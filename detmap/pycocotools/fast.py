@@ -15,6 +15,7 @@ from detmap.errors import DetmapError, OptionError
 from detmap.kernels import readonly
 from detmap.protocols import COCO as PRESET
 from detmap.pycocotools.coco import Results, integers
+from detmap.shapes import Boxes
 from detmap.tables import Detections, GroundTruth, Ids, index_ids, locate
 from detmap.tally import Tally
 
@@ -126,8 +127,7 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
             images=truth.images,
             categories=truth.categories,
             category_names=tuple(map(str, p.catIds)),
-            boxes=truth.boxes,
-            box_sizes=True,
+            shapes={"bbox": Boxes(truth.boxes, sizes=True)},
             areas=readonly(areas, np.float64),
             crowd=readonly(crowd[: areas.size], np.bool_),
             difficult=readonly(np.zeros(areas.size), np.bool_),
@@ -135,8 +135,7 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
         Detections(
             images=found.images,
             categories=found.categories,
-            boxes=found.boxes,
-            box_sizes=True,
+            shapes={"bbox": Boxes(found.boxes, sizes=True)},
             scores=found.scores,
         ),
         protocol,

@@ -1,0 +1,319 @@
+"""Both tables arranged for matching: cells of one image and category, and which pairs in a cell overlap enough.
+
+A `detmap.Tally` and `detmap.Matches` are both made of an `Arrangement`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap import mismatches, parallel
+from detmap.errors import InputError
+from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
+from detmap.protocols import UNLIMITED, Protocol
+from detmap.shapes import Column, Kind, Pairs, find
+from detmap.tables import Detections, GroundTruth, Ids, locate, select
+
+_LONG = 1e5  # a block of cells of this cost can take longer than an interrupt should wait
+
+#: Boxes that overlap by less than this do not touch: the least float that is as exact as any other.
+_TOUCHING = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side's rows, image by image and there category by category: their positions, cut into cells.
+
+    By image first, which is how files are written, so that memory is read from end to end. Of each position: the row
+    (`order`), its image, category, rank within the cell, and score; of each cell: where it starts.
+    """
+
+    order: NDArray[np.int32]
+    image: NDArray[np.int32]
+    category: NDArray[np.int32]
+    rank: NDArray[np.int32]
+    scores: NDArray[np.float64]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        category: NDArray[np.int32],
+        image: NDArray[np.int32],
+        images: int,
+        merged: bool,
+        threads: int | None,
+        scores: NDArray[np.float64] | None = None,
+        cap: int = UNLIMITED,
+    ) -> Side:
+        """Arrange rows; those with a category or image of -1 are left out.
+
+        `merged` makes one category of all. With `scores` a cell's rows stand by descending score, cut at the `cap`.
+        """
+        kept = (category >= 0) & (image >= 0)
+        count = int(np.count_nonzero(kept))
+        out_image, out_category, out_rank, out_scores = allocate(  # what the tally keeps
+            *[(count, np.int32)] * 3, (count if scores is not None else 0, np.float64)
+        )
+        order, cells, starts = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(images + 1, np.int64)
+        # An empty list stands for every row; where none is kept the keys are empty too.
+        rows = readonly(() if count == kept.size else np.flatnonzero(kept), np.int32)
+        sorting.group_by(readonly(image if count else (), np.int32), rows, order, starts)
+        starts = readonly(starts, np.int64)
+        given = readonly(() if scores is None else scores, np.float64)
+        codes = readonly(category, np.int32)
+
+        def arrange(begin: int, end: int) -> NDArray[np.int64]:
+            made = sorting.arrange_cells(
+                starts, codes, given, merged, begin, end, order, out_image, out_category, out_rank, out_scores, cells
+            )
+            return cells[starts[begin] : starts[begin] + made]
+
+        found = parallel.run(arrange, parallel.cut(starts, threads), threads)
+        cell_starts = np.concatenate([*found, [count]])
+        if count and out_rank.max() >= cap:  # which is for detections only
+            within = out_rank < cap
+            order, out_image, out_category = order[within], out_image[within], out_category[within]
+            out_rank, out_scores = out_rank[within], out_scores[within]
+            cell_starts = np.concatenate(([0], np.cumsum(np.minimum(np.diff(cell_starts), cap))))
+        return cls(
+            readonly(order, np.int32),
+            readonly(out_image, np.int32),
+            readonly(out_category, np.int32),
+            readonly(out_rank, np.int32),
+            readonly(out_scores, np.float64),
+            readonly(cell_starts, np.int64),
+        )
+
+    def cells(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return each cell's image and category."""
+        first = self.starts[:-1]
+        return readonly(self.image[first], np.int32), readonly(self.category[first], np.int32)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Arrangement:
+    """Both tables' rows in order of image, category and, for detections, descending score.
+
+    A position counts rows in that order; columns "by position" follow it. Rows that are not evaluated have none: those of
+    other images and categories, and detections beyond the largest cap.
+
+    Attributes
+    ----------
+    protocol : Protocol
+        Whose decisions it follows.
+    kind : Kind
+        The kind of shape whose overlap counts.
+    image_ids : ndarray, shape (i,)
+        The evaluated images, ascending.
+    categories : tuple of (id, name)
+        The evaluated categories, ascending by id; the one pair ``(None, "all")`` where categories are not used.
+    found, truth : Side
+        Detections and ground truth by position.
+    cells : Cells
+        The cells that hold both; most hold detections alone.
+    objects : Objects
+        What matching asks of the ground truth, by position.
+    notices : dict of str to int
+        What was unusual, counted.
+    """
+
+    protocol: Protocol
+    kind: Kind
+    image_ids: NDArray[Any]
+    categories: tuple[tuple[Any, str], ...]
+    found: Side
+    truth: Side
+    cells: overlap.Cells
+    objects: matching.Objects
+    notices: dict[str, int]
+    _columns: tuple[Column, Column]
+    _bounds: tuple[overlap.Boxes, overlap.Boxes]
+    _crowd: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls,
+        ground_truth: GroundTruth,
+        detections: Detections,
+        protocol: Protocol,
+        image_ids: Sequence[Any] | ArrayLike | None = None,
+        category_ids: Sequence[Any] | ArrayLike | None = None,
+        threads: int | None = None,
+    ) -> Arrangement:
+        """Arrange two tables; parameters and errors are those of `detmap.match`."""
+        kind = find(protocol.iou_type)
+        detections = detections.on_images_of(ground_truth)
+        shapes = detections.shape(kind.name), ground_truth.shape(kind.name)
+        missing = mismatches.classes_without_results(ground_truth, detections)
+        notices = _notices(ground_truth, detections, missing)
+        skipped = list(missing) if detections.missing_classes == "skip" else []
+        images, image_of = _selection(ground_truth.images, image_ids, "image_ids")
+        categories, category_of = _selection(ground_truth.categories, category_ids, "category_ids", skipped)
+
+        det_image = _translate(detections.images, ground_truth.images.values)
+        det_category = _translate(detections.categories, ground_truth.categories.values)
+        notices["unknown_category"] = int((det_category < 0).sum())
+        if len(detections) and notices["unknown_category"] == len(detections):
+            _check_kinds_of_ids(ground_truth, detections)
+        if image_ids is not None:
+            det_image = image_of[det_image]
+        if category_ids is not None or skipped:
+            det_category = np.where(det_category >= 0, category_of[det_category], -1).astype(np.int32)
+        merged = not protocol.use_categories
+        truth = Side.of(
+            category_of[ground_truth.categories.codes],
+            image_of[ground_truth.images.codes],
+            images.size,
+            merged,
+            threads,
+        )
+        found = Side.of(det_category, det_image, images.size, merged, threads, detections.scores, protocol.max_dets[-1])
+        del det_image, det_category
+
+        ignored_flag = np.zeros(len(ground_truth), np.bool_)
+        for flag in protocol.ignore:
+            ignored_flag |= getattr(ground_truth, flag)
+        if kind.ignored is not None:
+            ignored_flag |= kind.ignored(shapes[1])
+        crowd = ground_truth.crowd if protocol.crowd_overlap else np.zeros_like(ground_truth.crowd)
+        pixel = 1.0 if protocol.inclusive_pixels else 0.0
+        names = dict(zip(ground_truth.categories.values.tolist(), ground_truth.category_names, strict=True))
+        return cls(
+            protocol=protocol,
+            image_ids=images,
+            categories=((None, "all"),) if merged else tuple((key, names[key]) for key in categories.tolist()),
+            found=found,
+            truth=truth,
+            cells=_joined(found, truth),
+            objects=matching.Objects(
+                readonly(ground_truth.areas[truth.order], np.float64),
+                readonly(ignored_flag[truth.order], np.bool_),
+                readonly(crowd[truth.order], np.bool_),
+            ),
+            notices={code: count for code, count in notices.items() if count},
+            kind=kind,
+            _columns=shapes,
+            _bounds=(shapes[0].bounds().placed(found.order, pixel), shapes[1].bounds().placed(truth.order, pixel)),
+            _crowd=readonly(crowd, np.bool_),
+        )
+
+    def detection_areas(self, begin: int, end: int) -> NDArray[np.float64]:
+        """Return the areas of the detections at positions ``[begin, end)``, as area ranges look at them."""
+        shapes, bounds = self._columns[0], self._bounds[0]
+        if self.kind.measure is not None:
+            areas = self.kind.measure(shapes, bounds.order, bounds.pixel, begin, end)
+        else:
+            areas = shapes.take(bounds.order[begin:end]).areas()
+        if self.protocol.matching == "best":  # VOC's rule knows no areas: a box of negative size counts like any miss
+            areas = np.maximum(areas, 0.0)
+        return readonly(areas, np.float64)
+
+    def candidates(
+        self, cells: overlap.Cells, lowest: float, begin: int, end: int, stop: NDArray[np.uint8] = NEVER
+    ) -> overlap.Candidates:
+        """Return the pairs of cells ``[begin, end)`` that may overlap by at least `lowest`, and by how much they do.
+
+        The `cells` may be the arrangement's, or any other runs of positions. Once `stop` is set the rest is left undone.
+        """
+        kind = self.kind
+        least = {"threshold": lowest, "touch": min(lowest, _TOUCHING), "all": -np.inf}[kind.propose]
+        found = overlap.candidates(cells, *self._bounds, self._crowd, least, begin, end, stop)
+        if kind.refine is not None and not stop[0]:
+            self._refine(kind.refine, cells, found, begin, end)
+        return found
+
+    def _refine(self, refine: Any, cells: overlap.Cells, found: overlap.Candidates, begin: int, end: int) -> None:
+        """Replace the overlaps of bounds by those of the shapes."""
+        count = int(found.last.max(initial=0))
+        rows = pairs.Rows(
+            np.empty(count, np.int64), np.empty(count, np.int64), self._bounds[0].order, self._bounds[1].order
+        )
+        pairs.rows_of(cells, found, begin, end, rows)
+        given = Pairs(
+            readonly(rows.detections, np.int64),
+            readonly(rows.ground_truth, np.int64),
+            readonly(self._crowd[rows.ground_truth], np.bool_),
+        )
+        refine(*self._columns, given, found.iou[:count])
+
+
+def least_overlaps(protocol: Protocol, iou_thresholds: Sequence[float]) -> NDArray[np.float64]:
+    """Return the least overlap with which a detection may match at each threshold."""
+    given = np.array(iou_thresholds)
+    # pycocotools takes the lower of the threshold and 1 - 1e-10; x > t is x >= the next number after t.
+    bounds = np.minimum(given, 1 - 1e-10) if protocol.matching == "best-free" else given
+    return readonly(np.nextafter(given, np.inf) if protocol.strict else bounds, np.float64)
+
+
+def over_cells(task: Callable[[int, int], None], cells: overlap.Cells, threads: int | None) -> None:
+    """Run a task over blocks of cells of about equal cost."""
+    found = cells.detection_stops - cells.detection_starts
+    costs = found * (2.0 + (cells.ground_truth_stops - cells.ground_truth_starts) / 8)
+    limit = max(float(costs.sum()) / 16, 1.0)
+    parallel.run(task, parallel.split(costs, limit), threads, apart=limit > _LONG)
+
+
+def _joined(found: Side, truth: Side) -> overlap.Cells:
+    """Return the cells that hold both."""
+    left = np.empty(min(found.starts.size, truth.starts.size), np.int64)
+    right = np.empty_like(left)
+    count = sorting.join(*found.cells(), *truth.cells(), left, right)
+    left, right = left[:count], right[:count]
+    return overlap.Cells(
+        *(readonly(column, np.int64) for column in (found.starts[left], found.starts[left + 1])),
+        *(readonly(column, np.int64) for column in (truth.starts[right], truth.starts[right + 1])),
+    )
+
+
+def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[Any, str]) -> dict[str, int]:
+    """Return what was unusual about either table, and about both together."""
+    notices = {**ground_truth.notices}
+    for more in (
+        detections.notices,
+        mismatches.notices_of_classes(missing, detections),
+        mismatches.notices_of_units(ground_truth, detections),
+    ):
+        for code, count in more.items():
+            notices[code] = notices.get(code, 0) + count
+    return notices
+
+
+def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> None:
+    """Refuse category ids that are integers in one table and strings in the other, so that none can match.
+
+    Raises
+    ------
+    InputError
+        Shows one of each.
+    """
+    ours, theirs = ground_truth.categories.values, detections.categories.values
+    if ours.size and ours.dtype.kind != theirs.dtype.kind:
+        raise InputError(
+            f"category ids such as {theirs[0].item()!r} never match the ground truth's, such as {ours[0].item()!r}",
+            source=detections.source,
+            remedy="write both as integers, or both as strings",
+        )
+
+
+def _selection(ids: Ids, wanted: Any, what: str, skipped: Sequence[Any] = ()) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the selected ids but for the skipped and, for each id there is, its place among them (-1 where left out)."""
+    if wanted is None and not skipped:
+        return ids.values, np.arange(ids.values.size, dtype=np.int32)
+    mask = np.ones(ids.values.size, np.bool_) if wanted is None else select(wanted, ids.values, what)
+    mask &= ~np.isin(ids.values, skipped)
+    place = np.where(mask, np.cumsum(mask) - 1, -1).astype(np.int32)
+    return readonly(ids.values[mask], ids.values.dtype), place
+
+
+def _translate(ids: Ids, known: NDArray[Any]) -> NDArray[np.int32]:
+    """Return every record's index among the `known` ids, -1 where its id is not one of them."""
+    place = locate(ids.values, known).astype(np.int32)
+    if place.size == known.size and (place == np.arange(place.size)).all():
+        return ids.codes
+    return np.asarray(place[ids.codes] if place.size else np.empty(0, np.int32))

@@ -1,0 +1,175 @@
+"""Which ground truth each detection takes at one IoU threshold, and which it overlaps most: a row per detection.
+
+`detmap.kernels.matching` answers for all thresholds and area ranges at once, but says only whether a detection hit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from detmap.kernels import helper, kernel
+from detmap.kernels.matching import Objects
+from detmap.kernels.overlap import Candidates, Cells
+
+Array = NDArray[Any]
+
+MISS, HIT, IGNORED = 0, 1, 2
+
+
+class Rule(NamedTuple):
+    """At one threshold: the least ``overlap`` of a match, and whether a detection looks at the best one only (VOC)."""
+
+    overlap: float
+    only_best: bool
+
+
+class Taken(NamedTuple):
+    """By position of a detection: its ``outcome``, and position of and overlap with the ``ground_truth`` that it takes.
+
+    By position of an object: whether it is ``taken``.
+    """
+
+    outcome: Array
+    ground_truth: Array
+    overlap: Array
+    taken: Array
+
+
+class Search(NamedTuple):
+    """By position: the categories of detections (``found``) and of objects (``truth``).
+
+    Then the least overlap that counts, and whether the ``first`` wins among equals, or the last.
+    """
+
+    found: Array
+    truth: Array
+    floor: float
+    first: bool
+
+
+class Nearest(NamedTuple):
+    """By position of a detection: position of and overlap with the best object of its category, and of any other."""
+
+    same: Array
+    same_overlap: Array
+    other: Array
+    other_overlap: Array
+
+
+class Rows(NamedTuple):
+    """Of pairs: rows in the table of ``detections`` and of ``ground_truth``; then the row at each position of both."""
+
+    detections: Array
+    ground_truth: Array
+    detection_order: Array
+    ground_truth_order: Array
+
+
+@kernel
+def rows_of(cells: Cells, candidates: Candidates, begin: int, end: int, out: Rows) -> None:
+    """Write which rows the candidates of cells ``[begin, end)`` belong to, one candidate after the other."""
+    row = 0
+    for c in range(begin, end):
+        start = cells.ground_truth_starts[c]
+        for d in range(cells.detection_starts[c], cells.detection_stops[c]):
+            for i in range(candidates.first[row], candidates.last[row]):
+                out.detections[i] = out.detection_order[d]
+                out.ground_truth[i] = out.ground_truth_order[start + candidates.ground_truth[i]]
+            row += 1
+
+
+@helper
+def _better(candidates: Candidates, a: int, b: int, first: bool) -> Any:
+    """Return whether candidate `a` overlaps more than `b`; of equals the first, or the last, ground truth is better."""
+    if candidates.iou[a] != candidates.iou[b]:
+        return candidates.iou[a] > candidates.iou[b]
+    return (candidates.ground_truth[a] < candidates.ground_truth[b]) == first
+
+
+@kernel
+def assign(
+    cells: Cells,
+    candidates: Candidates,
+    objects: Objects,
+    rule: Rule,
+    begin: int,
+    end: int,
+    stop: Array,
+    out: Taken,
+) -> None:
+    """Match the detections of cells ``[begin, end)``, best score first, by the rules of `detmap.kernels.matching.match`.
+
+    ``objects.ignored`` includes what lies outside of the area range. `out` comes with ``outcome`` as it is without a match,
+    nothing in ``ground_truth`` (-1), and nothing ``taken``. Once `stop` is set the rest is left undone.
+    """
+    row = 0
+    for c in range(begin, end):
+        start = cells.ground_truth_starts[c]
+        for d in range(cells.detection_starts[c], cells.detection_stops[c]):
+            if stop[0]:
+                return
+            chosen = -1
+            for i in range(candidates.first[row], candidates.last[row]):
+                g = start + candidates.ground_truth[i]
+                if candidates.iou[i] < rule.overlap:
+                    continue
+                if not rule.only_best and out.taken[g] and not objects.crowd[g]:
+                    continue
+                if chosen >= 0:
+                    before = start + candidates.ground_truth[chosen]
+                    if rule.only_best or objects.ignored[g] == objects.ignored[before]:
+                        if not _better(candidates, i, chosen, rule.only_best):
+                            continue
+                    elif objects.ignored[g]:
+                        continue
+                chosen = i
+            row += 1
+            if chosen < 0:
+                continue
+            g = start + candidates.ground_truth[chosen]
+            if out.taken[g] and not (objects.crowd[g] or objects.ignored[g]):  # VOC: the best one was found before
+                continue
+            out.taken[g] = True
+            out.outcome[d] = IGNORED if objects.ignored[g] else HIT
+            out.ground_truth[d] = g
+            out.overlap[d] = candidates.iou[chosen]
+
+
+@kernel
+def nearest(
+    cells: Cells,
+    candidates: Candidates,
+    objects: Objects,
+    search: Search,
+    begin: int,
+    end: int,
+    stop: Array,
+    out: Nearest,
+) -> None:
+    """Find what the detections of cells ``[begin, end)`` overlap most, of the objects that are not ignored.
+
+    Here a cell is an image. `out` comes with -1 for positions. Once `stop` is set the rest is left undone.
+    """
+    row = 0
+    for c in range(begin, end):
+        start = cells.ground_truth_starts[c]
+        for d in range(cells.detection_starts[c], cells.detection_stops[c]):
+            if stop[0]:
+                return
+            same, other = -1, -1
+            for i in range(candidates.first[row], candidates.last[row]):
+                g = start + candidates.ground_truth[i]
+                if objects.ignored[g] or candidates.iou[i] < search.floor:
+                    continue
+                if search.found[d] == search.truth[g]:
+                    if same < 0 or _better(candidates, i, same, search.first):
+                        same = i
+                elif other < 0 or _better(candidates, i, other, search.first):
+                    other = i
+            row += 1
+            if same >= 0:
+                out.same[d], out.same_overlap[d] = start + candidates.ground_truth[same], candidates.iou[same]
+            if other >= 0:
+                out.other[d], out.other_overlap[d] = start + candidates.ground_truth[other], candidates.iou[other]

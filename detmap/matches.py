@@ -1,0 +1,250 @@
+"""A row per detection: what it found at one IoU threshold. Diagnoses are made of these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap import parallel
+from detmap.arrangement import Arrangement, least_overlaps, over_cells
+from detmap.errors import OptionError
+from detmap.kernels import Frozen, overlap, pairs, readonly
+from detmap.kernels.matching import Objects
+from detmap.kernels.pairs import HIT, IGNORED, MISS
+from detmap.protocols import Protocol, resolve
+from detmap.tables import Detections, GroundTruth, check_pair
+
+__all__ = ["HIT", "IGNORED", "MISS", "Matches", "match_pairs"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Matches(Frozen):
+    """What every detection found at one IoU threshold and in one area range: one row per detection.
+
+    Rows stand by image, within it by category, and there by descending score. Detections that are not evaluated have none:
+    those beyond the largest cap, and those of images and categories that are not selected or that the ground truth does
+    not have. Where nothing is to be named an index is -1 and an overlap NaN.
+
+    Laws: `outcome` equals the bits of the `detmap.Tally` of the same protocol at that threshold and area range; in each
+    category there are as many objects in `missed` as false negatives.
+
+    Attributes
+    ----------
+    protocol : Protocol
+        What it was matched under.
+    iou : float
+        The threshold.
+    area : str
+        The name of the area range.
+    image_ids : ndarray, shape (i,)
+        The evaluated images, ascending.
+    categories : tuple of (id, name)
+        The evaluated categories, ascending by id; the one pair ``(None, "all")`` where categories are not used.
+    detection : ndarray of int32, shape (n,)
+        The row in the table of detections.
+    image, category : ndarray of int32, shape (n,)
+        Indices into `image_ids` and `categories`.
+    score : ndarray of float64, shape (n,)
+        As given.
+    outcome : ndarray of uint8, shape (n,)
+        ``MISS`` (0): a false positive. ``HIT`` (1): a true positive. ``IGNORED`` (2): does not count, since it matches an
+        object that is ignored or outside of the area range, or matches nothing and is itself outside of the area range.
+    ground_truth : ndarray of int32, shape (n,)
+        The row in the table of ground truth that it takes, an ignored one included.
+    overlap : ndarray of float64, shape (n,)
+        The overlap with it.
+    same, same_overlap : ndarray, shape (n,), or None
+        The object of its own category that it overlaps most, taken or not, and how much. Only objects that count are looked
+        at (neither ignored nor outside of the area range), and overlaps of at least the floor. None without
+        ``across_categories``.
+    other, other_overlap, other_category : ndarray, shape (n,), or None
+        Likewise of all other categories that are evaluated; `other_category` is an index into `categories`.
+    missed : ndarray of int32, shape (m,)
+        Rows in the table of ground truth that count and that no detection took, ascending.
+    notices : mapping of str to int
+        What was unusual, counted.
+    """
+
+    protocol: Protocol
+    iou: float
+    area: str
+    image_ids: NDArray[Any]
+    categories: tuple[tuple[Any, str], ...]
+    detection: NDArray[np.int32]
+    image: NDArray[np.int32]
+    category: NDArray[np.int32]
+    score: NDArray[np.float64]
+    outcome: NDArray[np.uint8]
+    ground_truth: NDArray[np.int32]
+    overlap: NDArray[np.float64]
+    missed: NDArray[np.int32]
+    same: NDArray[np.int32] | None = None
+    same_overlap: NDArray[np.float64] | None = None
+    other: NDArray[np.int32] | None = None
+    other_overlap: NDArray[np.float64] | None = None
+    other_category: NDArray[np.int32] | None = None
+    notices: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Return the number of detections."""
+        return int(self.detection.size)
+
+    def __repr__(self) -> str:
+        hits, ignored = ((self.outcome == what).sum() for what in (HIT, IGNORED))
+        return f"<Matches: {len(self)} detections, {hits} hits, {ignored} ignored, {self.missed.size} objects missed>"
+
+
+def match_pairs(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: str | Protocol = "coco",
+    *,
+    iou: float = 0.5,
+    area: str = "all",
+    across_categories: bool = False,
+    floor: float = 0.1,
+    image_ids: Sequence[Any] | ArrayLike | None = None,
+    category_ids: Sequence[Any] | ArrayLike | None = None,
+    threads: int | None = None,
+) -> Matches:
+    """Match detections with ground truth at one IoU threshold and say for each detection what it found.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+        What there is to find.
+    detections : Detections
+        What was found.
+    protocol : {"coco", "voc2007", "voc2012"} or Protocol
+        Every decision but the IoU threshold.
+    iou : float
+        The threshold; need not be one of the protocol's.
+    area : str
+        The name of one of the protocol's area ranges.
+    across_categories : bool
+        Also find the object that each detection overlaps most, in its own category and in all others.
+    floor : float
+        The least overlap that these are looked for with, above 0 and at most 1.
+    image_ids, category_ids : sequence, optional
+        Match these only; by default all that the ground truth has.
+    threads : int, optional
+        One per processor by default. The result does not depend on it.
+
+    Returns
+    -------
+    Matches
+        One row per detection within the largest cap.
+
+    Raises
+    ------
+    InputError
+        For swapped arguments, detections on unknown images, or selected ids that are not there.
+    OptionError
+        For decisions that cannot be carried out.
+    """
+    check_pair(ground_truth, detections)
+    decided = resolve(protocol)
+    if not _number(iou) or not math.isfinite(iou):
+        raise OptionError(f"iou must be one finite number, not {iou!r}")
+    if not _number(floor) or not 0 < floor <= 1:
+        raise OptionError(f"floor must be above 0 and at most 1, not {floor!r}")
+    ranges = {name: (low, high) for name, low, high in decided.area_ranges}
+    if area not in ranges:
+        raise OptionError(f"no area range is called {area!r}; these are: {', '.join(ranges)}")
+    low, high = ranges[area]
+    arranged = Arrangement.of(ground_truth, detections, decided, image_ids, category_ids, threads)
+    found, truth, objects = arranged.found, arranged.truth, arranged.objects
+    outside = objects.ignored | (objects.areas < low) | (objects.areas > high)
+    objects = objects._replace(ignored=readonly(outside, np.bool_))
+    taken = _taken(arranged, objects, float(iou), low, high, threads)
+    best = _nearest(arranged, objects, float(floor), threads) if across_categories else None
+    hit = np.zeros(truth.order.size, np.bool_)
+    hit[taken.ground_truth[taken.outcome == HIT]] = True
+    more: dict[str, NDArray[Any]] = {}
+    if best is not None:
+        more = {
+            "same": _at(truth.order, best.same),
+            "same_overlap": readonly(best.same_overlap, np.float64),
+            "other": _at(truth.order, best.other),
+            "other_overlap": readonly(best.other_overlap, np.float64),
+            "other_category": _at(truth.category, best.other),
+        }
+    return Matches(
+        protocol=decided,
+        iou=float(iou),
+        area=area,
+        image_ids=arranged.image_ids,
+        categories=arranged.categories,
+        detection=found.order,
+        image=found.image,
+        category=found.category,
+        score=found.scores,
+        outcome=readonly(taken.outcome, np.uint8),
+        ground_truth=_at(truth.order, taken.ground_truth),
+        overlap=readonly(taken.overlap, np.float64),
+        missed=readonly(np.sort(truth.order[~(outside | hit)]), np.int32),
+        notices=arranged.notices,
+        **more,
+    )
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return a column's values at positions, and -1 where a position is -1."""
+    return readonly(np.append(column, np.int32(-1))[positions], np.int32)
+
+
+def _taken(
+    arranged: Arrangement, objects: Objects, iou: float, low: float, high: float, threads: int | None
+) -> pairs.Taken:
+    """Match at one threshold, and return outcomes and positions."""
+    count = arranged.found.order.size
+    protocol = arranged.protocol
+    rule = pairs.Rule(float(least_overlaps(protocol, [iou])[0]), protocol.matching == "best")
+    areas = arranged.detection_areas(0, count)
+    out = pairs.Taken(
+        np.where((areas < low) | (areas > high), IGNORED, MISS).astype(np.uint8),
+        np.full(count, -1, np.int32),
+        np.full(count, np.nan),
+        np.zeros(arranged.truth.order.size, np.bool_),
+    )
+
+    def assign(begin: int, end: int) -> None:
+        stop = parallel.stop_flag()
+        candidates = arranged.candidates(arranged.cells, rule.overlap, begin, end, stop)
+        pairs.assign(arranged.cells, candidates, objects, rule, begin, end, stop, out)
+
+    over_cells(assign, arranged.cells, threads)
+    return out
+
+
+def _nearest(arranged: Arrangement, objects: Objects, floor: float, threads: int | None) -> pairs.Nearest:
+    """Return positions of and overlaps with the best objects of each detection's category and of all others."""
+    found, truth = arranged.found, arranged.truth
+    images = np.arange(arranged.image_ids.size + 1, dtype=np.int32)
+    left, right = (np.searchsorted(side.image, images) for side in (found, truth))
+    both = (np.diff(left) > 0) & (np.diff(right) > 0)
+    cells = overlap.Cells(
+        *(readonly(column[both], np.int64) for column in (left[:-1], left[1:], right[:-1], right[1:]))
+    )
+    search = pairs.Search(found.category, truth.category, floor, arranged.protocol.matching == "best")
+    count = found.order.size
+    out = pairs.Nearest(
+        np.full(count, -1, np.int32), np.full(count, np.nan), np.full(count, -1, np.int32), np.full(count, np.nan)
+    )
+
+    def search_block(begin: int, end: int) -> None:
+        stop = parallel.stop_flag()
+        candidates = arranged.candidates(cells, floor, begin, end, stop)
+        pairs.nearest(cells, candidates, objects, search, begin, end, stop, out)
+
+    over_cells(search_block, cells, threads)
+    return out

@@ -1,0 +1,11 @@
+"""Kinds of shapes: one file per kind, with its column, how it is checked, and how two of them overlap."""
+
+from __future__ import annotations
+
+from detmap.shapes import boxes
+from detmap.shapes.boxes import Boxes
+from detmap.shapes.kinds import KINDS, Column, Kind, Pairs, find, register
+
+__all__ = ["KINDS", "Boxes", "Column", "Kind", "Pairs", "find", "register"]
+
+register(boxes.KIND)

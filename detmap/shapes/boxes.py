@@ -1,0 +1,235 @@
+"""Columns of boxes: what is checked of them, and what becomes of those that are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap import parallel
+from detmap.errors import InputError
+from detmap.kernels import Frozen, overlap, readonly
+from detmap.shapes.kinds import Kind
+
+T = TypeVar("T")
+BoxFormat = Literal["xywh", "xyxy", "cxcywh"]
+InvalidBoxes = Literal["error", "miss", "drop"]
+
+BOX_FORMATS = ("xywh", "xyxy", "cxcywh")
+INVALID_BOXES = ("error", "miss", "drop")
+
+#: Rows from which on threads are worth their start.
+_MANY = 100_000
+
+#: Coordinates beyond this have areas beyond what a float holds.
+FARTHEST = 1e150
+
+
+def over_rows(task: Callable[[int, int], T], count: int) -> list[T]:
+    """Run a task over `count` rows, on threads where there are enough of them."""
+    return parallel.run(task, parallel.even(count, None if count > _MANY else 1))
+
+
+def extremes(column: NDArray[Any]) -> tuple[Any, Any]:
+    """Return the least and the largest value of a column of one row or more; NaN where it has one."""
+    ends = over_rows(lambda begin, end: (column[begin:end].min(), column[begin:end].max()), len(column))
+    return np.min([low for low, _ in ends]), np.max([high for _, high in ends])
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes(Frozen):
+    """Boxes as a table keeps them, a `detmap.shapes.Column`.
+
+    Attributes
+    ----------
+    table : ndarray of float64, shape (n, 4)
+        Read-only; x, y, width, height where `sizes`, else x1, y1, x2, y2.
+    sizes : bool
+        What columns 2 and 3 are.
+    """
+
+    table: NDArray[np.float64]
+    sizes: bool
+
+    def __len__(self) -> int:
+        """Return the number of boxes."""
+        return len(self.table)
+
+    def take(self, rows: NDArray[Any]) -> Boxes:
+        """Return some of the boxes, without checking them again."""
+        return Boxes(readonly(self.table[rows], np.float64), self.sizes)
+
+    def bounds(self) -> Boxes:
+        """Return the boxes themselves."""
+        return self
+
+    def areas(self) -> NDArray[np.float64]:
+        """Return width times height, 0 where one of them is negative."""
+        return areas(self.table, self.sizes)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the table."""
+        return {"table": self.table}
+
+    def placed(self, order: NDArray[np.int32], pixel: float) -> overlap.Boxes:
+        """Return what kernels ask of boxes: position *p* has the box ``order[p]``."""
+        return overlap.Boxes(self.table, order, self.sizes, pixel)
+
+    def notices(self) -> dict[str, int]:
+        """Return how many boxes have no width or height, and how many a negative one."""
+        missed = int(np.count_nonzero(negative(self.table, "xywh" if self.sizes else "xyxy")))
+        return {"missed_boxes": missed, "zero_sized_boxes": _zero_sized(self.table, self.sizes)}
+
+
+class Checked(NamedTuple):
+    """Boxes that were checked.
+
+    Attributes
+    ----------
+    boxes : Boxes
+        As a table keeps them.
+    kept : ndarray of bool, or None
+        Which of the given rows are in the table; None: all.
+    within_unit : bool
+        Whether there are boxes, and every given number lies within 0 to 1.
+    notices : dict of str to int
+        What was unusual, counted.
+    """
+
+    boxes: Boxes
+    kept: NDArray[np.bool_] | None
+    within_unit: bool
+    notices: dict[str, int]
+
+
+def check_option(invalid_boxes: str) -> None:
+    """Refuse what `invalid_boxes` cannot be.
+
+    Raises
+    ------
+    InputError
+        Says what it can be.
+    """
+    if invalid_boxes not in INVALID_BOXES:
+        raise InputError("invalid_boxes must be 'error', 'miss' or 'drop'", value=invalid_boxes)
+
+
+def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: InvalidBoxes, source: str) -> Checked:
+    """Check boxes of any format, which are read-only, of shape (n, 4).
+
+    Raises
+    ------
+    InputError
+        For boxes that are not finite, unless they are dropped, and boxes of negative size where these are errors.
+    """
+    if box_format not in BOX_FORMATS:
+        raise InputError(f"unknown box_format; one of {', '.join(BOX_FORMATS)}", source=source, value=box_format)
+    check_option(invalid_boxes)
+    notices: dict[str, int] = {}
+    kept = None
+    # The extremes first: they say of most columns that all is well, and row by row numpy takes long.
+    lowest, highest = extremes(given) if given.size else (0.0, 0.0)
+    if not (lowest >= -FARTHEST and highest <= FARTHEST):
+        good = finite(given)
+        if invalid_boxes != "drop":
+            row = int(np.argmin(good))
+            raise infinite(given[row], source=source, record=row, field="bbox")
+        kept = good
+    if box_format == "xyxy" or not lowest >= 0:
+        bad = negative(given, box_format)
+        if kept is not None:
+            bad &= kept
+        count = int(np.count_nonzero(bad))
+        if count and invalid_boxes == "error":
+            row = int(np.argmax(bad))
+            raise inverted(given[row], count, len(given), box_format, source=source, record=row, field="bbox")
+        if count and invalid_boxes == "miss":
+            notices["missed_boxes"] = count
+        elif count:
+            kept = ~bad if kept is None else kept & ~bad
+    if kept is not None:
+        notices["dropped_boxes"] = int(np.count_nonzero(~kept))
+        given = readonly(given[kept], np.float64)
+        lowest, highest = extremes(given) if given.size else (0.0, 0.0)
+    within_unit = bool(len(given) and lowest >= 0 and highest <= 1)
+    if box_format == "cxcywh":
+        shifted = given.copy()
+        shifted[:, :2] -= given[:, 2:] / 2
+        given = readonly(shifted, np.float64)
+    sizes = box_format != "xyxy"
+    notices["zero_sized_boxes"] = _zero_sized(given, sizes)
+    return Checked(Boxes(given, sizes), kept, within_unit, notices)
+
+
+def finite(boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which boxes are four numbers that can be reckoned with."""
+    return np.asarray((np.abs(boxes) <= FARTHEST).all(axis=1))
+
+
+def negative(boxes: NDArray[np.float64], box_format: BoxFormat) -> NDArray[np.bool_]:
+    """Return which boxes have a negative width or height."""
+    if box_format == "xyxy":
+        return np.asarray((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1]))
+    return np.asarray((boxes[:, 2] < 0) | (boxes[:, 3] < 0))
+
+
+def areas(boxes: NDArray[np.float64], sizes: bool, pixel: float = 0.0) -> NDArray[np.float64]:
+    """Return width times height, 0 where one of them is negative; corners are `pixel` further apart than they say."""
+    width, height = (boxes[:, 2:] if sizes else boxes[:, 2:] - boxes[:, :2] + pixel).T
+    return np.asarray(np.maximum(width, 0.0) * np.maximum(height, 0.0))
+
+
+def infinite(box: NDArray[np.float64], **place: Any) -> InputError:
+    """Return the error about a box that is not finite; `place` is what `InputError` takes."""
+    return InputError(
+        "a box must be four finite numbers" + ("" if np.isnan(box).any() else f" of at most {FARTHEST:g}"),
+        **place,
+        value=box.tolist(),
+        remedy="leave out the record or repair the box; invalid_boxes='drop' (--invalid-boxes drop) leaves out all such",
+    )
+
+
+def inverted(
+    box: NDArray[np.float64], count: int, among: int, box_format: BoxFormat | None, **place: Any
+) -> InputError:
+    """Return the error about a box of negative size, the first of `count` `among` so many.
+
+    `box_format` is what the caller could have said otherwise; None where the format of the file leaves no choice.
+    """
+    problem = "the far corner lies before the near one"
+    remedy = "is it x, y, width, height? That is box_format='xywh'. Otherwise "
+    if box_format is None:
+        remedy = ""
+    elif box_format != "xyxy":
+        problem = "width and height must not be negative"
+        remedy = "is it x1, y1, x2, y2? That is box_format='xyxy'. Otherwise "
+    return InputError(
+        f"{problem}, here and in {count - 1:,} more of {among:,} boxes"
+        if count > 1
+        else f"{problem}, in 1 of {among:,} boxes",
+        **place,
+        value=box.tolist(),
+        remedy=remedy + "invalid_boxes='miss' lets such boxes match nothing, 'drop' leaves them out (--invalid-boxes)",
+    )
+
+
+def _zero_sized(boxes: NDArray[np.float64], sizes: bool) -> int:
+    def count(begin: int, end: int) -> int:
+        x, y, p, q = boxes[begin:end].T
+        return int(np.count_nonzero((p == 0) | (q == 0) if sizes else (p == x) | (q == y)))
+
+    return sum(over_rows(count, len(boxes)))
+
+
+def _measured(boxes: Boxes, order: NDArray[np.int32], pixel: float, begin: int, end: int) -> NDArray[np.float64]:
+    """Return areas with their sign, as pycocotools compares them with area ranges."""
+    out = np.empty(end - begin)
+    overlap.box_areas(boxes.placed(order, pixel), begin, end, out)
+    return out
+
+
+#: Boxes overlap as their bounds do, so that nothing is to be refined.
+KIND = Kind(name="bbox", column=Boxes, field="bbox", propose="threshold", measure=_measured)

@@ -480,7 +480,7 @@ def test_which_hypotheses_are_tested_follows_from_the_images_alone():
     for images, pairs, tested, fewest in (
         ([5], 1, [False], 6),  # 2 ** -4 is more than 0.05
         ([6], 1, [True], 6),
-        ([6, 6], 1, [False, False], 6),
+        ([6, 6], 1, [False, False], 7),
         ([7, 7], 1, [True, True], 7),
         ([7, 6], 1, [True, False], 7),
         ([7], 2, [True], 7),

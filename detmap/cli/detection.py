@@ -36,6 +36,9 @@ examples:
   detmap eval gt.json 'shards/*.json' --sharded
 """
 
+#: Every pair of more files than this is tested only on request: pairs, and the permutations of each, grow as the square.
+_MOST_TESTED = 10
+
 _BATCH_EPILOG = """\
 examples:
   detmap batch gt.json runs/*.json --out board
@@ -215,7 +218,10 @@ def _batch(options: argparse.Namespace) -> int:
                         say(f"error: {printable(outcome.entry.name)}: {outcome.error}")
                         if options.fail_fast:
                             break
-            if options.bootstrap:
+            many = len(done) > _MOST_TESTED and options.permutations is None
+            if options.bootstrap and many and not options.quiet:
+                say(f"note: no groups: testing every pair of more than {_MOST_TESTED} files takes --permutations N")
+            if options.bootstrap and not many:
                 tests = batch.compare_files(
                     ground_truth,
                     done,

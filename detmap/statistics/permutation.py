@@ -297,7 +297,7 @@ def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bo
         The number of images that it takes.
     """
     held = np.asarray(images, np.int64)
-    for fewest in range(1, 1100):
+    for fewest in range(1, 1076):
         tested = held >= fewest
         if max(int(tested.sum()), 1) * pairs * 2.0 ** (1 - fewest) <= alpha:
             return tested, fewest

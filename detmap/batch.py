@@ -554,11 +554,29 @@ def _json(document: Any) -> bytes:
 
 
 def _test_pair(
-    ground_truth: GroundTruth, paths: tuple[str, str], options: _Options, metric: str, permutations: int
+    ground_truth: GroundTruth,
+    pair: tuple[tuple[str, str | None], tuple[str, str | None]],
+    options: _Options,
+    metric: str,
+    permutations: int,
 ) -> float:
-    """Return the p-value of the difference between two files by a metric."""
-    first, second = (match(ground_truth, options.read(path, ground_truth), options.protocol) for path in paths)
+    """Return the p-value of the difference between two files by a metric; NaN where they were scored on other classes.
+
+    Of each file the path, and the fingerprint of what was scored, if it is known.
+    """
+    first, second = (_tally_again(ground_truth, path, content, options) for path, content in pair)
+    if first.categories != second.categories:
+        return float("nan")
     return permute(first, second, permutations, options.seed, metric).p_value(metric)
+
+
+def _tally_again(ground_truth: GroundTruth, path: str, content: str | None, options: _Options) -> Tally:
+    """Return the tally of a file that has been scored before."""
+    with files.Unchanged(path):
+        if content is not None and content != f"sha256:{files.fingerprint(path)}":
+            raise InputError("has changed since it was scored", source=path, remedy="score it again")
+        detections = options.read(path, ground_truth)
+    return match(ground_truth, detections, options.protocol)
 
 
 def compare_files(
@@ -581,7 +599,8 @@ def compare_files(
 ) -> PairTests:
     """Test every pair of files that have been scored: `detmap.compare` for a leaderboard.
 
-    The files are read again, two for each pair, where the tests run.
+    The files are read again, two for each pair, where the tests run. Models that were scored on different classes
+    (``missing_classes="skip"``) are not tested against each other.
 
     Parameters
     ----------
@@ -601,32 +620,37 @@ def compare_files(
     Raises
     ------
     DetmapError
-        Where a file can no longer be read.
+        Where a file can no longer be read, or is known to have changed since it was scored.
     """
     scored = [one for one in results if not one.error and files.readable_again(one.entry.path)]
     name = metric or next((next(iter(one)) for one in scored), "AP")
-    scored = sorted((one for one in scored if not np.isnan(one[name])), key=lambda one: (-one[name], one.entry.name))
+    scored = sorted(
+        (one for one in scored if not np.isnan(one.get(name, np.nan))), key=lambda one: (-one[name], one.entry.name)
+    )
     decided = resolve(protocol)
     images = match(ground_truth, _nothing(), decided)
     made = pair_tests(images, [one.entry.name for one in scored], name, permutations, level, correction)
     options = _Options(decided, unknown_images, invalid_boxes, missing_classes, 0, seed, "t", level)
     entries = {one.entry.name: one for one in scored}
-    keys = {
-        pair: _digest([*(entries[one].document.get("key") for one in pair), name, made.permutations, seed])
-        for pair in made.p
-    }
+    rules = [decided.to_dict(), unknown_images, invalid_boxes, missing_classes, name, made.permutations, seed]
+    keys = {}  # of pairs whose contents are known
+    for pair in made.p:
+        contents = [entries[one].document.get("key") for one in pair]
+        if None not in contents:
+            keys[pair] = _digest([*contents, *rules])
     saved = None if out is None else Path(out) / "tests.json"
     known = _saved_tests(saved) if saved is not None and resume else {}
     made.p.update({pair: known[key] for pair, key in keys.items() if key in known})
-    pairs = [pair for pair, key in keys.items() if made.tested and key not in known]
-    arguments = [((entries[a].entry.path, entries[b].entry.path), options, name, made.permutations) for a, b in pairs]
+    pairs = [pair for pair in made.p if made.enough_images and keys.get(pair) not in known]
+    both = {one.entry.name: (one.entry.path, one.document.get("content")) for one in scored}
+    arguments = [((both[a], both[b]), options, name, made.permutations) for a, b in pairs]
     with closing(_dispatch(executor, threads, ground_truth, _test_pair, arguments)) as outcomes:
         for i, outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome if isinstance(outcome, DetmapError) else DetmapError(_one_line(outcome))
             made.p[pairs[i]] = outcome
     if saved is not None:
-        write_atomically(saved, _json({keys[pair]: p for pair, p in made.p.items() if made.tested}))
+        write_atomically(saved, _json({key: made.p[pair] for pair, key in keys.items() if not np.isnan(made.p[pair])}))
     return made
 
 
@@ -672,8 +696,9 @@ class Leaderboard:
     def __post_init__(self) -> None:
         scored = [one for one in self.results if not one.error]
         metric = self.rank_by or next((next(iter(one)) for one in scored), "AP")
-        if scored and metric not in scored[0]:
-            raise OptionError(f"cannot rank by {shorten(metric)}; one of: {', '.join(list(scored[0])[:30])}")
+        known = _in_all(scored)
+        if scored and metric not in known:
+            raise OptionError(f"cannot rank by {shorten(metric)}; one of: {', '.join(known[:30])}")
         order = sorted(self.results, key=lambda one: (*_place(one, metric), one.entry.name, one.entry.path))
         object.__setattr__(self, "rank_by", metric)
         object.__setattr__(self, "results", order)
@@ -692,7 +717,7 @@ class Leaderboard:
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per file: rank, model, tags, metrics, interval of what is ranked by, group, notices, and error."""
         scored = [one for one in self.results if not one.error]
-        metrics = list(scored[0]) if scored else []
+        metrics = _in_all(scored)
         tags = list(dict.fromkeys(tag for one in self.results for tag in one.entry.tags))
         with_interval = any("bootstrap" in one.document for one in scored)
         with_notices = any(one.notices for one in scored)
@@ -781,8 +806,10 @@ class Leaderboard:
 
     def _html(self) -> bytes:
         scored = [one for one in self.results if not one.error]
-        categories = [str(row["category"]) for row in scored[0].rows()] if scored else []
-        values = [[row["AP"] for row in one.rows()] for one in scored]
+        found = [{(row["category_id"], str(row["category"])): row["AP"] for row in one.rows()} for one in scored]
+        keys = _in_all(found)
+        categories = [name for _, name in keys]
+        values = [[one.get(key) for key in keys] for one in found]
         models = [one.entry.name for one in scored]
         tables = self.table(), self.errors()
         page = report.html(*tables, str(self.rank_by), models, categories, values, self.notices())
@@ -805,6 +832,11 @@ def metric_names(ground_truth: GroundTruth, protocol: Protocol) -> list[str]:
     pairs = zip(ground_truth.categories.values.tolist(), ground_truth.category_names, strict=True)
     categories = tuple(pairs) if protocol.use_categories else ((None, "all"),)
     return list(DetectionResult(Tally.empty(protocol, categories), threads=1))
+
+
+def _in_all(mappings: Sequence[Mapping[T, Any]]) -> list[T]:
+    """Return the keys of all mappings, each once: those of the longest first. Where classes are skipped, some have fewer."""
+    return list(dict.fromkeys(key for one in sorted(mappings, key=len, reverse=True) for key in one))
 
 
 def _place(one: FileResult, metric: str) -> tuple[int, float]:
@@ -887,6 +919,7 @@ def evaluate_shards(
     owner = np.full(images.size, -1, np.int32)
     contents: dict[str, int] = {}
     counts: Counter[str] = Counter()
+    lacking: Counter[str] = Counter()  # how many shards have no file of a class
     tree = _Tree(len(paths))
     arguments = [(path, decided, unknown_images, invalid_boxes, missing_classes) for path in paths]
     with closing(_dispatch(executor, threads, truth, _match_shard, arguments)) as outcomes:
@@ -894,6 +927,7 @@ def evaluate_shards(
             if isinstance(outcome, BaseException):
                 raise outcome if isinstance(outcome, DetmapError) else InputError(_one_line(outcome), source=paths[i])
             counts.update(outcome.tally.notices)
+            lacking.update(code for code in outcome.tally.notices if code.startswith("missing_classes:"))
             if outcome.records:
                 twin = contents.setdefault(outcome.content, i)
                 if twin != i:
@@ -916,6 +950,8 @@ def evaluate_shards(
     rest = match(truth, _nothing(), decided, image_ids=images[owner < 0])
     counts.update(rest.notices)
     counts["no_detections"] = int(not contents)
+    for code, times in lacking.items():
+        counts[code] = int(times == len(paths))
     notices = {code: counts[code] for code in {**NOTICES, **counts} if counts[code]}
     return DetectionResult(replace(rest.merge(*tree.merged()), notices=notices), threads=threads)
 

@@ -20,7 +20,16 @@ from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
 from detmap.kernels import readonly
 from detmap.protocols import AreaRanges, Protocol, resolve
-from detmap.shapes.boxes import INVALID_BOXES, BoxFormat, InvalidBoxes
+from detmap.shapes.boxes import (
+    FARTHEST,
+    INVALID_BOXES,
+    BoxFormat,
+    InvalidBoxes,
+    finite,
+    infinite,
+    inverted,
+    negative,
+)
 from detmap.shapes.boxes import areas as box_areas
 from detmap.tables import Detections, GroundTruth, index_ids
 from detmap.tally import Tally, seal, unseal
@@ -292,27 +301,20 @@ class Evaluator:
                 f"shape {boxes.shape} where n x 4 was expected", source=source, record=f"image {i}", field="boxes"
             )
         sizes = boxes[:, 2:] - boxes[:, :2] if self.box_format == "xyxy" else boxes[:, 2:]
-        if (sizes >= 0).all() and np.isfinite(boxes).all():
+        if (sizes >= 0).all() and (np.abs(boxes) <= FARTHEST).all():
             return boxes, None
-        finite = np.isfinite(boxes).all(axis=1)
-        good = finite & ((sizes >= 0).all(axis=1) | (self.invalid_boxes == "miss"))
-        if self.invalid_boxes == "drop" or good.all():
-            return boxes, None if good.all() else good
-        bad = int(np.argmin(good))
-        more = f", here and in {len(good) - int(good.sum()) - 1} more of the image" if (~good).sum() > 1 else ""
-        raise InputError(
-            "a box must be four finite numbers of no negative size" + more,
-            source=source,
-            record=f"image {i}",
-            field=f"boxes[{bad}]",
-            value=boxes[bad].tolist(),
-            remedy=f"are they {self.box_format}? Say so with box_format. Otherwise invalid_boxes="
-            + (
-                "'miss' lets such boxes match nothing, 'drop' leaves them out"
-                if finite.all()
-                else "'drop' leaves them out"
-            ),
-        )
+        good, inversion = finite(boxes), negative(boxes, self.box_format)
+        if self.invalid_boxes == "drop":
+            return boxes, good & ~inversion
+        if not good.all():
+            bad = int(np.argmin(good))
+            raise infinite(boxes[bad], source=source, record=f"image {i}", field=f"boxes[{bad}]")
+        count = int(np.count_nonzero(inversion))
+        if count and self.invalid_boxes == "error":
+            bad = int(np.argmax(inversion))
+            place: dict[str, Any] = {"source": source, "record": f"image {i}", "field": f"boxes[{bad}]"}
+            raise inverted(boxes[bad], count, len(boxes), self.box_format, **place)
+        return boxes, None
 
     def _match(self) -> None:
         """Turn the images that wait into a tally."""

@@ -25,6 +25,7 @@ from support import assert_same_result, examples, tables_of_arrays
 
 import detmap
 from detmap import batch, cli, parallel, statistics
+from detmap.errors import InputError
 from detmap.kernels import readonly
 from detmap.protocols import resolve
 from detmap.results import without_nan
@@ -510,6 +511,29 @@ def test_written_files(tmp_path, capsys, files):
     assert document["models"][0]["model"] in out
     assert (tmp_path / "leaderboard.md").read_text().startswith("# Leaderboard by AP50")
     assert all(model["model"] in (tmp_path / "leaderboard.html").read_text() for model in document["models"])
+
+
+def test_tests_are_kept_for_the_contents_that_were_tested(files, truth, tmp_path):
+    paths = [tmp_path / path.name for path in files[:3]]
+    for path, source in zip(paths, files, strict=False):
+        path.write_bytes(source.read_bytes())
+    more = {"permutations": 100, "seed": 2, "out": tmp_path, "resume": True}
+    unknown = list(batch.score(truth, paths))  # without `out` nobody knows their contents
+    tested = batch.compare_files(truth, unknown, **more)
+    assert json.loads((tmp_path / "tests.json").read_text()) == {}
+    assert batch.compare_files(truth, unknown, **more).p == tested.p
+    scored = list(batch.score(truth, paths, out=tmp_path))
+    assert batch.compare_files(truth, scored, **more).p == tested.p
+    kept = json.loads((tmp_path / "tests.json").read_text())
+    assert len(kept) == 3
+    for rules in ({"protocol": resolve("coco", max_dets=[1])}, {"seed": 3}):  # are no others' results
+        assert batch.compare_files(truth, scored, **{**more, **rules}).p == pytest.approx(
+            batch.compare_files(truth, scored, **{**more, **rules, "out": None}).p, abs=0
+        )
+    paths[1].write_bytes(files[3].read_bytes())
+    assert batch.compare_files(truth, scored, **{**more, "seed": 3}).p  # known from before
+    with pytest.raises(InputError, match="has changed since it was scored"):
+        batch.compare_files(truth, scored, **{**more, "seed": 4})
 
 
 def test_groups_are_those_of_compare(files, truth):

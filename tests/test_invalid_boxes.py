@@ -297,11 +297,11 @@ def test_an_evaluator_gives_every_bit_of_evaluate(seed, invalid_boxes, protocol)
 def test_an_evaluator_refuses_them_by_default_and_says_what_to_do():
     good = {"boxes": [[0, 0, 9, 9]], "labels": [1]}
     bad = {"boxes": [[0, 0, 9, 9], [9, 9, 0, 0], [5, 5, 9, 0]], "labels": [1, 1, 1], "scores": [0.5, 0.4, 0.3]}
-    says = r"image 0, field 'boxes\[1\]': .* here and in 1 more of the image \(got \[9.0, 9.0, 0.0, 0.0\]\); .*'miss'"
+    says = r"image 0, field 'boxes\[1\]': .* here and in 1 more of 3 boxes \(got \[9.0, 9.0, 0.0, 0.0\]\); .*'miss'"
     with pytest.raises(InputError, match=says):
         detmap.Evaluator().update(bad, good)
     bad["boxes"][1][0] = float("nan")
-    with pytest.raises(InputError, match=r"boxes\[1\].*'drop' leaves them out$"):
+    with pytest.raises(InputError, match=r"boxes\[1\].*invalid_boxes='drop'"):
         detmap.Evaluator(invalid_boxes="miss").update(bad, good)
     evaluator = detmap.Evaluator(invalid_boxes="drop")
     evaluator.update(bad, good)
@@ -414,3 +414,22 @@ def test_real_detections_with_swapped_corners():
     assert found.notices["missed_boxes"] > 100
     for row in detmap.evaluate(table, found, "voc2007").per_category:
         assert same_bits(row["AP"], twin[row["category"]]["ap_11"])
+
+
+@pytest.mark.parametrize("box_format", ["xyxy", "xywh", "cxcywh"])
+def test_boxes_that_are_too_far_are_refused_where_they_come(box_format):
+    far, near = (
+        {"boxes": [[0, 0, 1e200, 9.0]], "scores": [0.5], "labels": [1]},
+        {"boxes": [[0, 0, 9, 9]], "labels": [1]},
+    )
+    for invalid_boxes in ("error", "miss"):
+        evaluator = detmap.Evaluator(box_format=box_format, invalid_boxes=invalid_boxes)
+        with pytest.raises(
+            InputError, match=r"image 0, field 'boxes\[0\]': a box must be four finite numbers of at most"
+        ):
+            evaluator.update(far, near)
+        assert len(evaluator) == 0
+        evaluator.compute()  # goes on
+    evaluator = detmap.Evaluator(box_format=box_format, invalid_boxes="drop")
+    evaluator.update(far, near)
+    assert evaluator.compute().notices["dropped_boxes"] == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 
 import numpy as np
@@ -11,10 +12,11 @@ import workloads
 from support import assert_same_result
 
 import detmap
-from detmap.batch import evaluate_shards, score
+from detmap.batch import Leaderboard, compare_files, evaluate_shards, score
 from detmap.cli import main
 from detmap.errors import InputError, OptionError
 from detmap.formats.files import read_detections
+from detmap.statistics import permute
 from detmap.tables import describe
 
 LINE = "i1 0.9 0 0 9 9\n"
@@ -172,9 +174,9 @@ def test_batches_and_comparisons_pass_it_on(folder, capsys):
     assert main(["batch", ground_truth, *paths, *more, "--missing-classes", "skip"]) == 0
     models = json.loads(capsys.readouterr().out)["models"]
     assert {row["model"]: row["metrics"]["mAP"] for row in models} == {"all": 2 / 3, "results": 1.0}
-    assert main(["compare", ground_truth, *paths, "--bootstrap", "10", "--missing-classes", "skip"]) == 2
+    assert main(["compare", ground_truth, *paths, "--bootstrap", "200", "--missing-classes", "skip"]) == 2
     assert "different categories" in capsys.readouterr().err
-    assert main(["compare", ground_truth, *paths, "--bootstrap", "10", "--missing-classes", "error"]) == 2
+    assert main(["compare", ground_truth, *paths, "--bootstrap", "200", "--missing-classes", "error"]) == 2
     assert "no result file: dog, eel" in capsys.readouterr().err
 
 
@@ -185,6 +187,68 @@ def test_shards_are_of_the_same_classes(folder):
         evaluate_shards(*shards, "voc2012", missing_classes="error")
     with pytest.raises(OptionError, match="does not go with shards"):
         evaluate_shards(*shards, "voc2012", missing_classes="skip")
+
+
+def test_a_class_is_missing_where_no_shard_has_a_file_of_it(truth, tmp_path):
+    lines = {"0": {"cat": "i1 0.9 0 0 9 9\n", "dog": "i1 0.8 0 0 9 9\n"}, "1": {"cat": "i2 0.7 0 0 5 5\n"}}
+    for shard, found in lines.items():
+        (tmp_path / shard).mkdir()
+        for name, text in found.items():
+            (tmp_path / shard / file_of(name)).write_text(text)
+    result = evaluate_shards(truth, [tmp_path / "0", tmp_path / "1"], "voc2012")
+    assert result["AP_dog"] == 1
+    assert result.notices == {"missing_classes:eel": 1}
+
+
+@pytest.fixture
+def unlike(truth, tmp_path):
+    """Results of two models on 12 images: files of cats and dogs, and of cats and eels."""
+    images = [f"i{i:02}" for i in range(12) for _ in range(3)]
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=images, category_ids=["cat", "dog", "eel"] * 12, boxes=[[0, 0, 9, 9]] * 36
+    )
+    lines = "".join(f"i{i:02} 0.{i + 10} 0 0 9 9\n" for i in range(12))
+    for model, names in (("dogs", ("cat", "dog")), ("eels", ("cat", "eel")), ("more", ("cat", "eel"))):
+        (tmp_path / model).mkdir()
+        for name in names:
+            kept = lines if model != "more" else lines.replace("0 0 9 9", "50 50 90 90")
+            (tmp_path / model / file_of(name)).write_text(kept if name == names[1] else lines)
+    return truth, [tmp_path / model for model in ("dogs", "eels", "more")]
+
+
+def test_models_of_other_classes_are_not_tested_against_each_other(unlike, tmp_path):
+    truth, paths = unlike
+    scored = list(score(truth, paths, "voc2012", missing_classes="skip", replicates=200))
+    out = tmp_path / "out"
+    out.mkdir()
+    tests = compare_files(truth, scored, "voc2012", missing_classes="skip", permutations=1000, out=out)
+    defined = {frozenset(pair) for pair, p in tests.p.items() if not np.isnan(p)}
+    assert defined == {frozenset(("eels", "more"))}
+    assert tests.sentences()[1:] == [
+        "family: 1 pairs; Holm's correction: the probability of any false claim in a family is at most 5 %",
+        "not tested: 2 pairs of models that were scored on different classes",
+    ]
+    first, second = (
+        detmap.match(truth, detmap.read_voc_results(path, truth, missing_classes="skip"), "voc2012")
+        for path in paths[:2]
+    )
+    with pytest.raises(OptionError, match="first and second were scored on different categories"):
+        permute(first, second)
+
+
+def test_a_leaderboard_has_the_classes_of_all_models_in_their_columns(unlike):
+    truth, paths = unlike
+    scored = list(score(truth, paths, "voc2012", missing_classes="skip"))
+    for results in (scored, scored[::-1]):
+        board = Leaderboard(results, "AP_dog")  # which not every model has
+        assert [(row["model"], row["rank"]) for row in board.rows()] == [("dogs", 1), ("eels", ""), ("more", "")]
+        rows = {row["model"]: {key[3:]: row[key] for key in row if key.startswith("AP_")} for row in board.rows()}
+        assert rows["dogs"] == {"cat": 1, "dog": 1, "eel": pytest.approx(np.nan, nan_ok=True)}
+        page = board._html().decode()
+        data = json.loads(re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.S)[1])
+        values = {m: dict(zip(data["categories"], v)) for m, v in zip(data["models"], data["values"])}
+        assert values["dogs"] == {"cat": 1, "dog": 1, "eel": None}
+        assert values["eels"] == {"cat": 1, "dog": None, "eel": 1}
 
 
 # -------------------------------------------------------------------------------------------------------------- units

@@ -709,7 +709,8 @@ def scan_records(
         if doubtful + MOST_NUMBERS > len(doubts):
             status = FULL
             break
-        # The document may change while it is mapped, so that the count of records no longer holds.
+        # Braces were counted, and there are as many as records or more: so many rows are there. A file that changed since
+        # then may hold more records.
         if row >= state[LIMIT] or _byte(data, i) != 123:
             break
         start = i

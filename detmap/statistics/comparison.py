@@ -16,7 +16,7 @@ from detmap.statistics.bootstrap import Bootstrap, HasTally, bootstrap, check_le
 from detmap.statistics.draws import check_replicates, check_seed
 from detmap.statistics.grouping import group_letters
 from detmap.statistics.intervals import Method
-from detmap.statistics.permutation import Permutations, permutations_needed, permute, testable
+from detmap.statistics.permutation import Permutations, check_alike, permutations_needed, permute, testable
 from detmap.statistics.reweighting import category_metrics, find_column, metric_names, support
 from detmap.statistics.tests import Correction, adjust, check_correction, promise
 from detmap.tally import Tally
@@ -253,8 +253,8 @@ class PairTests:
     correction: Correction
 
     @property
-    def tested(self) -> bool:
-        """Whether there are enough images."""
+    def enough_images(self) -> bool:
+        """Whether there are enough images for any test."""
         return self.images >= self.fewest
 
     @cached_property
@@ -268,13 +268,17 @@ class PairTests:
         """Return what was tested, in words."""
         if not self.p:
             return []
-        if not self.tested:
+        tested = sum(not math.isnan(p) for p in self.p.values())
+        if not self.enough_images:
             return [f"group: too few images to tell models apart: {self.images}, and it takes {self.fewest}"]
-        return [
+        lines = [
             "group: models that share a letter cannot be told apart; paired permutation test of every pair by "
             f"{self.metric}, {self.permutations:,} permutations, {self.images:,} images with something to find",
-            f"family: {len(self.p)} pairs; {promise(self.correction, 1 - self.level)}",
+            f"family: {tested} pairs; {promise(self.correction, 1 - self.level)}",
         ]
+        if tested < len(self.p):
+            lines.append(f"not tested: {len(self.p) - tested} pairs of models that were scored on different classes")
+        return lines
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -371,13 +375,7 @@ def compare(
     check_correction(correction)
     first_name, first = next(iter(tallies.items()))
     for name, tally in tallies.items():
-        for what, same in (
-            ("protocols", tally.protocol == first.protocol),
-            ("categories", tally.categories == first.categories),
-            ("images", np.array_equal(tally.image_ids, first.image_ids)),
-        ):
-            if not same:
-                raise OptionError(f"{first_name!r} and {name!r} were scored on different {what}")
+        check_alike(first, tally, repr(first_name), repr(name))
     chosen = metric or metric_names(first.protocol)[0]
     find_column(first.protocol, first.categories, chosen)
     tallies = {name: tally.in_ranking_order(threads) for name, tally in tallies.items()}

@@ -118,7 +118,7 @@ def permute(
     Raises
     ------
     OptionError
-        For fewer than one permutation, or a seed that is none.
+        For fewer than one permutation, a seed that is none, or tallies of different images, categories or protocols.
 
     Notes
     -----
@@ -127,6 +127,7 @@ def permute(
     """
     check_integer("permutations", permutations, 1)
     check_seed(seed)
+    check_alike(first, second, "first", "second")
     both = _side_by_side(first, second, threads)
     protocol, classes, images = first.protocol, first.categories, first.image_ids.size
     chosen = metric or metric_names(protocol)[0]
@@ -181,6 +182,23 @@ def permute(
         seed=seed,
         columns=column_names(metrics, by_category, protocol, classes),
     )
+
+
+def check_alike(first: Tally, second: Tally, name: str, other: str) -> None:
+    """Make sure that two models can be compared.
+
+    Raises
+    ------
+    OptionError
+        Where they were scored under different protocols, or on different categories or images.
+    """
+    for what, same in (
+        ("protocols", first.protocol == second.protocol),
+        ("categories", first.categories == second.categories),
+        ("images", np.array_equal(first.image_ids, second.image_ids)),
+    ):
+        if not same:
+            raise OptionError(f"{name} and {other} were scored on different {what}")
 
 
 def _plan(changing: int, permutations: int) -> tuple[int, bool]:

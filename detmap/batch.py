@@ -31,13 +31,13 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from detmap import __version__, parallel, report, results
-from detmap.boxes import InvalidBoxes
 from detmap.detection import DetectionResult, match
 from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, shorten
 from detmap.formats import files
 from detmap.kernels import readonly
 from detmap.protocols import Protocol, resolve
 from detmap.results import Result, without_nan
+from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import PairTests, bootstrap, pair_tests, permute
 from detmap.statistics.intervals import Method
 from detmap.statistics.tests import Correction

@@ -18,11 +18,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.boxes import InvalidBoxes
 from detmap.errors import InputError
 from detmap.formats._open import Held
 from detmap.formats._scan import GROUND_TRUTH_ONLY, RESULT_LISTS, Strings, scan_ground_truth, scan_results
 from detmap.formats._source import Buffer, Opened, Source
+from detmap.shapes.boxes import InvalidBoxes
 from detmap.tables import Detections, GroundTruth, Ids, coded, complete, index_ids
 
 Id = int | str

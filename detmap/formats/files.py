@@ -8,12 +8,12 @@ import stat
 from collections.abc import Iterable
 from typing import Literal
 
-from detmap.boxes import InvalidBoxes
 from detmap.errors import InputError, OptionError
 from detmap.formats import _source
 from detmap.formats._open import STANDARD_INPUT, Held, changed
 from detmap.formats.coco import read_coco, read_coco_results
 from detmap.formats.voc import class_of, read_voc, read_voc_results
+from detmap.shapes.boxes import InvalidBoxes
 from detmap.tables import Detections, GroundTruth, MissingClasses
 
 _ARCHIVES = (".tar", ".tar.gz", ".tgz")

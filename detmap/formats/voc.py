@@ -13,10 +13,10 @@ from xml.parsers import expat
 
 import numpy as np
 
-from detmap.boxes import InvalidBoxes, areas, check_option, inverted, negative
 from detmap.errors import InputError
 from detmap.formats._source import Source, members, name_of, read_bytes
 from detmap.mismatches import classes_without_results
+from detmap.shapes.boxes import InvalidBoxes, areas, check_option, inverted, negative
 from detmap.tables import Detections, GroundTruth, MissingClasses, coded
 
 _DEEPEST = 64  # elements within elements

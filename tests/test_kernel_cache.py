@@ -156,13 +156,13 @@ def _doubled():
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """The cache of kernels of this file, in a folder of its own."""
+    """The cache of kernels of this file, in a folder of its own; they are compiled where the leg interprets, too."""
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 0)
     monkeypatch.setattr(_numba, "_said", [])
     monkeypatch.setattr(_numba, "_folders", lambda home: (tmp_path / "kept",))
     return tmp_path / "kept"
 
 
-@compiled
 @tricks
 def test_damage_at_any_offset_is_noticed_and_mended(own):
     """Flipped bits, cuts, zeros, garbage, foreign pickles: the number is right, and the next process finds a good file."""
@@ -183,7 +183,6 @@ def test_damage_at_any_offset_is_noticed_and_mended(own):
         assert [p.name for p in own.iterdir()] == [path.name]
 
 
-@compiled
 @tricks
 def test_no_single_byte_can_change_unnoticed(own):
     """Every offset, without loading what was read."""
@@ -199,7 +198,6 @@ def test_no_single_byte_can_change_unnoticed(own):
     assert _numba._read(path, bytes(_numba._DIGEST)) is None, "a file that bears another's name"
 
 
-@compiled
 @tricks
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES, errno.EIO])
 def test_a_cache_that_cannot_be_written_is_said_once_and_scoring_goes_on(own, monkeypatch, number):
@@ -213,7 +211,6 @@ def test_a_cache_that_cannot_be_written_is_said_once_and_scoring_goes_on(own, mo
     assert "\n" not in str(caught[0].message)
 
 
-@compiled
 @tricks
 def test_a_disk_that_fills_while_a_file_is_written_leaves_nothing(own, monkeypatch):
     write = Path.write_bytes
@@ -230,7 +227,6 @@ def test_a_disk_that_fills_while_a_file_is_written_leaves_nothing(own, monkeypat
     assert [_doubled(), _doubled()] == [0, 1]
 
 
-@compiled
 @tricks
 def test_a_folder_that_cannot_be_written_is_read_all_the_same(own, monkeypatch):
     """An image of a container is filled by its maker and then run by somebody else."""
@@ -349,7 +345,6 @@ def test_without_a_private_name_kernels_still_score(tmp_path, environment, monke
         assert said(_COUNTS.format(remove), environment, NUMBA_CACHE_DIR=str(tmp_path)) == [str(expected)]
 
 
-@compiled
 @pytest.mark.parametrize(("version", "plain"), [((0, 59), True), ((0, 60), False), ((0, 68), False), ((0, 69), True)])
 def test_private_names_are_used_in_known_versions_alone(monkeypatch, version, plain):
     monkeypatch.delenv("DETMAP_PLAIN_NUMBA", raising=False)
@@ -357,6 +352,85 @@ def test_private_names_are_used_in_known_versions_alone(monkeypatch, version, pl
     assert _numba.is_plain.__wrapped__() is plain
     monkeypatch.setenv("DETMAP_PLAIN_NUMBA", "1")
     assert _numba.is_plain.__wrapped__() is True
+
+
+def test_numbas_own_cache_is_stamped_and_forgiving(own, monkeypatch):
+    """In this process: found again, damage compiled anew, a failure to write said once, a missing folder too."""
+    monkeypatch.setattr(_numba, "is_plain", lambda: True)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(own))
+    assert [_doubled(), _doubled()] == [0, 1]
+    function = kernel(_double)
+    KERNELS.pop()
+    assert _numba.is_kept(function)
+    assert function.__qualname__ == "_double"
+    function.recompile()
+    for path in own.rglob("*.nbi"):
+        path.write_bytes(b"")
+    assert [_doubled(), _doubled()] == [0, 1]
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", None)
+    for path in own.rglob("*.nbi"):
+        path.unlink()
+    with pytest.warns(_numba.CacheWarning, match="cannot be kept"):
+        assert [_doubled(), _doubled()] == [0, 0]
+    monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])
+    monkeypatch.setattr(_numba, "_said", [])
+    with pytest.warns(_numba.CacheWarning, match="no locator"):
+        assert _doubled() == 0
+
+
+@tricks
+def test_a_cache_can_be_switched_off_emptied_and_asked(own, monkeypatch):
+    """As numba's dispatchers do with theirs."""
+    function, out = kernel(_double), np.zeros(1, np.int64)
+    KERNELS.pop()
+    assert not _numba.is_kept(function)
+    function._cache.disable()
+    function(readonly([1], np.int64), out)
+    assert not own.exists()
+    function._cache.enable()
+    function.recompile()
+    assert _numba.is_kept(function)
+    assert function.stats.cache_path == str(own)
+    function._cache.flush()
+    assert list(own.iterdir()) == []
+    monkeypatch.setattr(_numba.SourceCache, "_stamp", lambda self, anew=False: "0" * 16 if anew else "1" * 16)
+    assert _doubled() == 0
+    assert list(own.iterdir()) == [], "sources that changed under a running process are not what it compiled"
+
+
+def test_where_the_cache_lies(tmp_path, monkeypatch):
+    folders = _numba._folders.__wrapped__
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    assert [path.parent for path in folders(Path("/a/kernels"))] == [tmp_path]
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setenv("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME", str(tmp_path))
+    assert [path.parent for path in folders(Path("/a/kernels"))] == [Path("/a/kernels"), tmp_path / "detmap"]
+    monkeypatch.setattr(_numba, "_folders", lambda home: (tmp_path / "file" / "a", tmp_path / "b"))
+    (tmp_path / "file").touch()
+    assert _numba.writable_folder() == tmp_path / "b"
+    monkeypatch.setattr(_numba, "_folders", lambda home: (tmp_path / "file" / "a",))
+    with pytest.raises(OSError, match=r"Not a directory|cannot find") as raised:
+        _numba.writable_folder()
+    assert raised.value.filename == str(tmp_path / "file" / "a")
+
+
+_STEP, _TABLE, _PARTS = 3, np.arange(3), (1, 2.5, "x")
+
+
+def test_what_a_function_uses_is_what_its_code_names():
+    """Numbers, arrays, tuples, functions and attributes of modules; not what numpy and the library hold."""
+
+    def inner():
+        return _double(_TABLE, _PARTS)
+
+    def outer(x):
+        return x + _STEP + pkgutil.iter_modules + inner() + cli.main + Path.cwd() + np.pi
+
+    text = repr(list(_numba._uses(outer, (), set())))
+    for found in ("'3'", "'2.5'", "'_TABLE'", "'_double'", "detmap.cli", "'main'"):
+        assert found in text, found
+    assert "numpy" not in text
+    assert "pathlib" not in text
 
 
 @compiled

@@ -349,7 +349,7 @@ def test_the_command_line_passes_it_on(files, capsys):
         assert main(["batch", *paths, str(folder / "good.json"), "--format", "json", "--invalid-boxes", choice]) == 0
         models = {row["model"]: row for row in json.loads(capsys.readouterr().out)["models"]}
         assert models["dt"]["metrics"]["AP"] == expected["AP"]
-        more = ["--bootstrap", "10", "--format", "json", "--invalid-boxes", choice]
+        more = ["--bootstrap", "200", "--format", "json", "--invalid-boxes", choice]
         assert main(["compare", *paths, str(folder / "good.json"), *more]) == 0
         compared = {row["model"]: row for row in json.loads(capsys.readouterr().out)["models"]}
         assert compared["dt"]["AP"] == expected["AP"]

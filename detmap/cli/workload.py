@@ -24,7 +24,8 @@ def run() -> None:
 def _detections() -> None:
     from detmap import evaluate, read_coco, read_coco_results
     from detmap.formats._scan import scan_ground_truth, scan_results
-    from detmap.statistics import bootstrap
+    from detmap.statistics import bootstrap, permute
+    from detmap.statistics.draws import FEWEST_REPLICATES
 
     names: tuple[list[Any], ...] = ([1, 2, 3, 4], ["a", "b", "c", "d"])
     for images, protocol in zip(names, ("coco", "voc2007"), strict=True):
@@ -47,7 +48,8 @@ def _detections() -> None:
         scan_ground_truth(given, None)  # the readers scan large files alone
         scan_results(detections, None)
         result = evaluate(read_coco(given), read_coco_results(detections), protocol=protocol)
-        bootstrap(result, 2)
+        bootstrap(result, FEWEST_REPLICATES)
+        permute(result.tally, result.tally, 2, categories=True)
         result.counts(iou=0.5, score=0.1)
         result.class_summary()
 

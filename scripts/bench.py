@@ -465,7 +465,7 @@ def resampled(title: str, replicates: int, options: Options) -> list[Line]:
     write_case(folder, detector(5000, 100, 80, options.quick))
     worker = Worker(OURS, folder)
     worker.ask("load")
-    worker.ask("bootstrap", 2)
+    worker.ask("bootstrap", 200)
     times = [worker.ask("bootstrap", replicates)["seconds"] for _ in range(1 if options.quick else 3)]
     worker.close()
     print(f"  {[round(value, 2) for value in times]}", file=sys.stderr)

@@ -132,7 +132,7 @@ def commands(folder):
             truth,
             *(f"{coco}/found{n}.json" for n in range(2)),
             "--bootstrap",
-            "50",
+            "200",
             "--out",
             "OUT",
         ],

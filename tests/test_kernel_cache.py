@@ -512,9 +512,9 @@ def _commands(folder):
     fixtures = ROOT / "fixtures" / "coco"
     coco = (fixtures / "ground_truth.json", fixtures / "detections.json")
     yield ("eval", *coco, "--per-class")
-    yield ("eval", *coco, "--bootstrap", "3", "--bca", "--protocol", "voc2007")
+    yield ("eval", *coco, "--bootstrap", "200", "--interval", "bca", "--protocol", "voc2007")
     shutil.copy(coco[1], folder / "other.json")
-    yield ("compare", coco[0], coco[1], folder / "other.json", "--bootstrap", "3")
+    yield ("compare", coco[0], coco[1], folder / "other.json", "--bootstrap", "200")
     results = json.loads(coco[1].read_bytes())
     (folder / "large.json").write_text(json.dumps(results * (1 + (1 << 20) // coco[1].stat().st_size)))
     truth = json.loads(coco[0].read_bytes())

@@ -246,10 +246,8 @@ def test_a_leaderboard_has_the_classes_of_all_models_in_their_columns(unlike):
         assert rows["dogs"] == {"cat": 1, "dog": 1, "eel": pytest.approx(np.nan, nan_ok=True)}
         page = board._html().decode()
         data = json.loads(re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.S)[1])
-        values = {
-            m: dict(zip(data["categories"], v, strict=True))
-            for m, v in zip(data["models"], data["values"], strict=True)
-        }
+        rows = [dict(zip(data["categories"], row, strict=True)) for row in data["values"]]
+        values = dict(zip(data["models"], rows, strict=True))
         assert values["dogs"] == {"cat": 1, "dog": 1, "eel": None}
         assert values["eels"] == {"cat": 1, "dog": None, "eel": 1}
 

@@ -268,7 +268,7 @@ def test_a_batch_and_a_comparison_read_pipes_once(tmp_path, capsys):
         assert main(["batch", gt, str(dt), other, "--out", str(tmp_path / "out"), "--quiet"]) == 0
     assert json.loads((tmp_path / "out" / "results" / "dt.json").read_bytes())["metrics"]["AP"] == 1
     with piped(tmp_path / "again", encoded(results(40))) as dt:
-        assert main(["compare", gt, str(dt), other, "--bootstrap", "10", "--quiet"]) == 0
+        assert main(["compare", gt, str(dt), other, "--bootstrap", "200", "--quiet"]) == 0
     with piped(tmp_path / "shard", encoded(results(40))) as dt:
         assert main(["eval", gt, str(dt), "--sharded", "--quiet"]) == 0
     capsys.readouterr()

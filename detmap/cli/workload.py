@@ -27,7 +27,8 @@ def _detections() -> None:
     from detmap.arrangement import Arrangement
     from detmap.formats._scan import scan_ground_truth, scan_results
     from detmap.protocols import resolve
-    from detmap.statistics import bootstrap
+    from detmap.statistics import bootstrap, permute
+    from detmap.statistics.draws import FEWEST_REPLICATES
 
     names: tuple[list[Any], ...] = ([1, 2, 3, 4], ["a", "b", "c", "d"])
     for images, protocol in zip(names, ("coco", "voc2007"), strict=True):
@@ -55,7 +56,8 @@ def _detections() -> None:
         refined = replace(arranged, kind=replace(arranged.kind, refine=lambda *_: None))
         refined.candidates(refined.cells, 0.5, 0, len(refined.cells.detection_starts))
         result = evaluate(*tables, protocol=protocol)
-        bootstrap(result, 2)
+        bootstrap(result, FEWEST_REPLICATES)
+        permute(result.tally, result.tally, 2, categories=True)
         result.counts(iou=0.5, score=0.1)
         result.class_summary()
 

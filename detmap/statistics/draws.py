@@ -17,8 +17,10 @@ FEWEST_REPLICATES = 200
 def stream(seed: int, replicate: int, use: int) -> np.random.Generator:
     """Return the stream of a seed, a replicate and a use.
 
-    Notes ----- Philox, a counter-based generator (J. Salmon, M. Moraes, R. Dror and D. Shaw, Parallel random numbers: as
-    easy as 1, 2, 3, 2011). Seed and replicate are the two halves of its key, and the use is the highest word of the
+    Notes
+    -----
+    Philox, a counter-based generator (J. Salmon, M. Moraes, R. Dror and D. Shaw, Parallel random numbers: as easy as 1, 2,
+    3, 2011). Seed and replicate are the two halves of its key, and the use is the highest word of the
     counter, so that two streams are either the same or share nothing.
     """
     key, counter = np.array([seed, replicate], np.uint64), np.array([0, 0, 0, use], np.uint64)

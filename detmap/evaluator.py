@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap import subsets
-from detmap.boxes import INVALID_BOXES, BoxFormat, InvalidBoxes
+from detmap.boxes import FARTHEST, INVALID_BOXES, BoxFormat, InvalidBoxes
 from detmap.boxes import areas as box_areas
+from detmap.boxes import finite as finite_boxes
 from detmap.columns import array, flags, identifiers, numbers, plain
 from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
@@ -180,7 +181,11 @@ class Evaluator:
         alone = isinstance(predictions, Mapping) and isinstance(targets, Mapping)
         if isinstance(predictions, Mapping) and isinstance(targets, Mapping):
             predictions, targets = [predictions], [targets]
-        elif isinstance(predictions, Mapping) or isinstance(targets, Mapping) or len(predictions) != len(targets):
+        for name, batch in (("predictions", predictions), ("targets", targets)):
+            if not hasattr(batch, "__len__"):
+                problem = f"expected a sequence of mappings, one per image, not {type(batch).__name__}"
+                raise InputError(problem, source="update", field=name)
+        if isinstance(predictions, Mapping) or isinstance(targets, Mapping) or len(predictions) != len(targets):
             raise InputError("predictions and targets must be of the same images", source="update")
         with self._lock:
             self._update(predictions, targets, image_ids, alone)
@@ -291,17 +296,25 @@ class Evaluator:
             raise InputError(
                 f"shape {boxes.shape} where n x 4 was expected", source=source, record=f"image {i}", field="boxes"
             )
-        sizes = boxes[:, 2:] - boxes[:, :2] if self.box_format == "xyxy" else boxes[:, 2:]
-        if (sizes >= 0).all() and np.isfinite(boxes).all():
+        near = bool(np.abs(boxes).max() <= FARTHEST)  # not where there is a NaN
+        told = boxes if near else np.where(finite_boxes(boxes)[:, None], boxes, 0.0)
+        sizes = told[:, 2:] - told[:, :2] if self.box_format == "xyxy" else told[:, 2:]
+        if near and (sizes >= 0).all():
             return boxes, None
-        finite = np.isfinite(boxes).all(axis=1)
+        finite = finite_boxes(boxes)
         good = finite & ((sizes >= 0).all(axis=1) | (self.invalid_boxes == "miss"))
         if self.invalid_boxes == "drop" or good.all():
             return boxes, None if good.all() else good
         bad = int(np.argmin(good))
         more = f", here and in {len(good) - int(good.sum()) - 1} more of the image" if (~good).sum() > 1 else ""
         raise InputError(
-            "a box must be four finite numbers of no negative size" + more,
+            "a box must be four finite numbers "
+            + (
+                f"of at most {FARTHEST:g}"
+                if np.isfinite(boxes[bad]).all() and not finite[bad]
+                else "of no negative size"
+            )
+            + more,
             source=source,
             record=f"image {i}",
             field=f"boxes[{bad}]",
@@ -421,6 +434,8 @@ class Evaluator:
             Where protocol or categories differ, one has image ids and the other has not, or an image was seen by both and
             duplicates are errors.
         """
+        if not isinstance(other, Evaluator):
+            raise StateError(f"only an Evaluator can be merged, not {type(other).__name__}")
         if other.protocol != self.protocol:
             raise StateError("evaluators of different protocols cannot be merged")
         if other._names != self._names:

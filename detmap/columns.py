@@ -60,13 +60,34 @@ def array(values: Any) -> NDArray[Any]:
 
     Raises
     ------
-    TypeError, ValueError, OverflowError, RuntimeError
-        Whatever the library raises that cannot hand the values over.
+    TypeError
+        Where the values cannot be handed over.
+    MemoryError
+        Where there is no room for them.
     """
     if isinstance(values, np.ndarray):
         return values
-    if isinstance(values, list | tuple):
-        return np.asarray(values)
+    try:
+        return np.asarray(values) if isinstance(values, list | tuple) else _handed(values)
+    except MemoryError:
+        raise
+    except Exception as error:  # it comes from any library, and may be of any kind
+        raise TypeError(str(error)) from None
+
+
+def regular(values: Any, source: str) -> NDArray[Any]:
+    """Return anything like an array as a plain one of the type that it has.
+
+    Raises
+    ------
+    InputError
+        Where it is none, as rows of different lengths are none, or where an element is masked.
+    """
+    return _numpy(values, _Place(source, None, None), "is no array: are its rows of one length?")
+
+
+def _handed(values: Any) -> NDArray[Any]:
+    """Return what a library hands over as an array."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()
         if str(values.dtype) == "torch.bfloat16":  # numpy has no such type
@@ -257,7 +278,7 @@ def _numpy(values: Any, place: _Place, problem: str) -> NDArray[Any]:
         ):
             values = np.ma.stack([np.ma.asarray(value) for value in values])  # numpy would not look at the masks
         given = array(values)
-    except (TypeError, ValueError, OverflowError, RuntimeError):
+    except (TypeError, ValueError):
         raise place.error(problem) from None
     if isinstance(given, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(given)
@@ -325,6 +346,8 @@ def _check_exact(given: NDArray[Any], place: _Place) -> None:
 
 def _whole(given: NDArray[Any], place: _Place) -> NDArray[np.int64]:
     """Return floats that are integers as integers."""
+    if given.dtype.itemsize < 8:  # which hold no such bound
+        given = given.astype(np.float64)
     good = (np.abs(given) < _EXACT) & (given == np.floor(given))
     if not good.all():
         index = int(np.argmin(good))

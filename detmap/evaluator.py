@@ -189,7 +189,11 @@ class Evaluator:
         alone = isinstance(predictions, Mapping) and isinstance(targets, Mapping)
         if isinstance(predictions, Mapping) and isinstance(targets, Mapping):
             predictions, targets = [predictions], [targets]
-        elif isinstance(predictions, Mapping) or isinstance(targets, Mapping) or len(predictions) != len(targets):
+        for name, batch in (("predictions", predictions), ("targets", targets)):
+            if not hasattr(batch, "__len__"):
+                problem = f"expected a sequence of mappings, one per image, not {type(batch).__name__}"
+                raise InputError(problem, source="update", field=name)
+        if isinstance(predictions, Mapping) or isinstance(targets, Mapping) or len(predictions) != len(targets):
             raise InputError("predictions and targets must be of the same images", source="update")
         with self._lock:
             self._update(predictions, targets, image_ids, alone)
@@ -300,9 +304,10 @@ class Evaluator:
             raise InputError(
                 f"shape {boxes.shape} where n x 4 was expected", source=source, record=f"image {i}", field="boxes"
             )
-        sizes = boxes[:, 2:] - boxes[:, :2] if self.box_format == "xyxy" else boxes[:, 2:]
-        if (sizes >= 0).all() and (np.abs(boxes) <= FARTHEST).all():
-            return boxes, None
+        if (np.abs(boxes) <= FARTHEST).all():  # the difference of infinite corners would be a warning
+            sizes = boxes[:, 2:] - boxes[:, :2] if self.box_format == "xyxy" else boxes[:, 2:]
+            if (sizes >= 0).all():
+                return boxes, None
         good, inversion = finite(boxes), negative(boxes, self.box_format)
         if self.invalid_boxes == "drop":
             return boxes, good & ~inversion
@@ -423,6 +428,8 @@ class Evaluator:
             Where protocol or categories differ, one has image ids and the other has not, or an image was seen by both and
             duplicates are errors.
         """
+        if not isinstance(other, Evaluator):
+            raise StateError(f"only an Evaluator can be merged, not {type(other).__name__}")
         if other.protocol != self.protocol:
             raise StateError("evaluators of different protocols cannot be merged")
         if other._names != self._names:

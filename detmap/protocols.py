@@ -192,6 +192,8 @@ def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
     if not isinstance(spec, str):
         if isinstance(spec, bytes):
             raise OptionError(f"thresholds must be numbers or text, not {spec!r}")
+        if isinstance(spec, np.ma.MaskedArray) and np.ma.getmaskarray(spec).any():
+            raise OptionError("thresholds must not be masked")
         return tuple(float(value) for value in spec)
     try:
         if ":" not in spec:

@@ -352,7 +352,10 @@ class GroundTruth(_Shaped, Frozen):
             )
         flags = [_flags(value, count, source, name) for name, value in (("crowd", crowd), ("difficult", difficult))]
         image_index, category_index, *flags = _of(checked.kept, image_index, category_index, *flags)
-        names = category_names or {}
+        names = {} if category_names is None else category_names
+        if not isinstance(names, Mapping):
+            problem = f"must be a mapping of category id to name, not {type(names).__name__}"
+            raise InputError(problem, source=source, field="category_names")
         flat = [str(names.get(value, value)) for value in category.tolist()]
         return cls(
             images=Ids(image, image_index),

@@ -100,14 +100,36 @@ def _opened(source: Source, name: str) -> tuple[Buffer | File, str]:
     elif isinstance(source, bytearray | memoryview):
         data = bytes(source)
     elif hasattr(source, "read"):
-        content = source.read()
-        data = content.encode() if isinstance(content, str) else bytes(content)
         name = str(getattr(source, "name", name))
+        data = _read(source, name)
     else:
         raise InputError(f"cannot read a {type(source).__name__}", source=name, remedy="give a path, bytes or a file")
     if data[:2] == _GZIP:
         data = inflate(data, name)
     return data, name
+
+
+def _read(file: Any, name: str) -> bytes:
+    """Return what an open file holds."""
+    try:
+        content = file.read()
+    except OSError as error:
+        raise unreadable(name, error) from None
+    except (ValueError, EOFError, zlib.error) as error:  # it is closed, is not of its encoding, is damaged
+        raise InputError(f"cannot be read: {error}", source=name, remedy="give a path") from None
+    return _content_of(content, name)
+
+
+def _content_of(content: Any, name: str) -> bytes:
+    """Return text or bytes that somebody hands over as bytes."""
+    if isinstance(content, bytes | bytearray | memoryview):
+        return bytes(content)
+    if not isinstance(content, str):
+        raise InputError(f"holds a {type(content).__name__} where text or bytes belong", source=name)
+    try:
+        return content.encode("utf-8", "surrogateescape")  # Python's escapes of bytes that are not UTF-8
+    except UnicodeEncodeError as error:
+        raise InputError(f"is no text: {error}", source=name) from None
 
 
 def read_bytes(source: Source, name: str) -> tuple[Buffer, str]:
@@ -266,8 +288,8 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
             if key is not None:
                 given[key] = original
         for key in sorted(given):
-            value = source[given[key]]
-            yield key, value.encode() if isinstance(value, str) else bytes(value), f"{name}[{given[key]}]"
+            place = f"{name}[{given[key]}]"
+            yield key, _content_of(source[given[key]], place), place
         if not given:
             raise InputError(f"no name ends in {suffix}", source=name)
         return

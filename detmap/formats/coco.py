@@ -75,6 +75,7 @@ _decode_results = msgspec.json.Decoder(list[_Result]).decode
 _decode_object = msgspec.json.Decoder(_ResultsWithin).decode
 _decode_lines = msgspec.json.Decoder(_Result).decode_lines
 _OBJECT = re.compile(rb"(\xef\xbb\xbf)?\s*\{")
+_ESCAPED_LETTER = re.compile(rb"\\u00[67]")
 _FIELDS = {
     "image": ("id",),
     "category": ("id",),
@@ -117,7 +118,7 @@ def read_coco(source: Source | Mapping[str, Any], *, invalid_boxes: InvalidBoxes
         with Opened(source, "ground truth") as opened:
             name = opened.name
             columns = _scanned_ground_truth(opened) or _ground_truth_columns(
-                _parse(opened.whole(), name, _decode_ground_truth, _checked_ground_truth), name
+                _parse(opened.whole(), name, partial(_decode_truth, name=name), _checked_ground_truth), name
             )
     return GroundTruth.from_arrays(**columns, invalid_boxes=invalid_boxes, source=name)
 
@@ -262,8 +263,8 @@ def _ground_truth_columns(document: _GroundTruth, name: str) -> dict[str, Any]:
         "category_ids": _ids([r.category_id for r in annotations], name, "annotation", "category_id"),
         "boxes": _boxes(annotations),
         "areas": np.array([r.area for r in annotations], np.float64),
-        "crowd": np.array([bool(r.iscrowd) for r in annotations], np.bool_),
-        "difficult": np.array([bool(r.ignore) for r in annotations], np.bool_),
+        "crowd": _flags([r.iscrowd for r in annotations], name, "iscrowd"),
+        "difficult": _flags([r.ignore for r in annotations], name, "ignore"),
         "images": _ids([r.id for r in document.images], name, "image", "id"),
         "categories": _ids([r.id for r in document.categories], name, "category", "id"),
         "category_names": {r.id: r.name for r in document.categories if r.name is not None},
@@ -286,17 +287,36 @@ def _parsed_results(data: Buffer, name: str, lines: bool) -> list[_Result]:
 def _decode_within(data: Buffer, name: str) -> list[_Result]:
     """Decode an object that has a list of results."""
     found = _decode_object(data)
-    if sum(bytes(data).count(b'"%b"' % key.encode()) for key in RESULT_LISTS) > 1:
-        names: list[str] = []
-        json.loads(bytes(data), object_pairs_hook=lambda pairs: names.__setitem__(slice(None), [k for k, _ in pairs]))
-        for key in RESULT_LISTS:  # the outermost object is done last
-            if names.count(key) > 1:
-                raise InputError("is there twice", source=name, field=key, remedy="keep the one that is meant")
+    _check_once(data, RESULT_LISTS, name)
     lists = [part for part in (found.annotations, found.predictions) if part is not msgspec.UNSET]
     rest = (found.images, found.categories)
     if len(lists) != 1 or (not lists[0] and any(part is not msgspec.UNSET for part in rest)):
         raise msgspec.ValidationError("no list of results")  # the checks say what is wrong
     return lists[0]
+
+
+def _decode_truth(data: Buffer, name: str) -> _GroundTruth:
+    """Decode ground truth."""
+    found = _decode_ground_truth(data)
+    _check_once(data, _GroundTruth.__struct_fields__, name)
+    return found
+
+
+def _check_once(data: Buffer, keys: Iterable[str], name: str) -> None:
+    """Refuse a document, which is valid, whose outermost object has one of the keys twice: the decoder takes the last."""
+    text = bytes(data)
+    # Only then is it parsed again. Whoever writes JSON escapes no letter; who does may write a key in two ways.
+    if all(text.count(b'"%b"' % key.encode()) < 2 for key in keys) and not _ESCAPED_LETTER.search(text):
+        return
+    names: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        names[:] = [key for key, _ in pairs]  # the outermost object is done last
+
+    json.loads(text.decode(errors="replace"), object_pairs_hook=note, parse_int=str)  # an int has a limit
+    for key in keys:
+        if names.count(key) > 1:
+            raise InputError("is there twice", source=name, field=key, remedy="keep the one that is meant")
 
 
 def _parse(
@@ -355,6 +375,15 @@ def _ids(values: list[Any], source: str, kind: str, field: str) -> NDArray[Any] 
         raise InputError(
             "is beyond 64 bits", source=source, record=f"{kind} {record}", field=field, value=values[record]
         ) from None
+
+
+def _flags(values: list[Any], source: str, field: str) -> NDArray[np.bool_]:
+    """Return flags, False where an annotation does not say."""
+    for record, value in enumerate(values):
+        if value is not None and value not in (0, 1):
+            place = f"annotation {record}"
+            raise InputError("is neither 0 nor 1", source=source, record=place, field=field, value=value)
+    return np.array([bool(value) for value in values], np.bool_)
 
 
 def _boxes(records: Sequence[Any]) -> NDArray[np.float64]:

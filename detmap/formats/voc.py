@@ -100,7 +100,10 @@ def read_voc(
 
 def _image_set(image_set: str | PathLike[str] | Iterable[str]) -> set[str]:
     if not isinstance(image_set, str | PathLike):
-        return set(image_set)
+        wanted = list(image_set) if isinstance(image_set, Iterable) else [None]
+        if not all(isinstance(image, str) for image in wanted):
+            raise InputError("expected a path, or the ids of images, which are strings", source="image_set")
+        return {image for image in wanted if image is not None}
     data, name = read_bytes(Path(image_set), "image set")
     try:
         lines = bytes(data).decode().splitlines()
@@ -122,6 +125,8 @@ def _objects(data: bytes, source: str, finite: bool) -> list[tuple[str, list[flo
         )
 
     def start(tag: str, _: Any) -> None:
+        if len(path) > 2 and "/".join(path[2:]) in _FIELDS and path[:2] == ["annotation", "object"]:
+            raise InputError("holds an element where text belongs", source=source, field=path[-1], value=tag)
         path.append(tag)
         text.clear()
         if len(path) > _DEEPEST:
@@ -150,7 +155,7 @@ def _objects(data: bytes, source: str, finite: bool) -> list[tuple[str, list[flo
         parser.Parse(data, True)
     except InputError:
         raise
-    except (expat.ExpatError, LookupError, ValueError) as error:  # the latter two: encodings that are none
+    except (expat.ExpatError, LookupError, ValueError, Warning) as error:  # the latter: encodings that are none
         raise InputError(f"is not valid XML: {error}", source=source, remedy="is the file complete?") from None
     return found
 

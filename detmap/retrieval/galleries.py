@@ -159,6 +159,8 @@ def relate(
             raise OptionError("junk_id is a string and gallery_ids are not")
         if named or theirs.dtype.kind in "iub":
             everywhere = theirs == junk_id
+        elif theirs.dtype.kind == "U":  # as text, like ids elsewhere: Market-1501's file names give "-1"
+            everywhere = theirs == str(junk_id)
     ignored: list[NDArray[np.int64]] | None = None
     if ignore is not None:
         if not isinstance(ignore, Sequence | np.ndarray):

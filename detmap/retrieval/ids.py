@@ -58,7 +58,7 @@ def column(values: Any, source: str, field: str) -> NDArray[Any]:
         return columns.identifiers(values, source=source, field=field)
     try:
         given = columns.array(values)
-    except (TypeError, ValueError, OverflowError, RuntimeError):
+    except TypeError:
         raise InputError("expected a flat column", source=source, field=field) from None
     if given.ndim != 1:
         raise InputError("expected a flat column", source=source, field=field, value=f"{given.ndim} dimensions")

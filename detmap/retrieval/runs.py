@@ -140,6 +140,10 @@ def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | No
 def _plain_floats(values: list[Any]) -> NDArray[np.float64] | None:
     """Return a list of numbers as floats, quickly; None where one is none, or is not told from its neighbours as a float."""
     try:
+        with np.errstate(all="ignore"):
+            sum(
+                values, 0.0
+            )  # raises for time spans, which say to be floats; for lists of floats it takes hardly longer
         given = np.frombuffer(array("d", values), np.float64)
     except (TypeError, ValueError, OverflowError, Warning):
         return None

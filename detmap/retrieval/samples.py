@@ -147,7 +147,7 @@ def _labels(y_true: Any) -> NDArray[Any]:
     else:
         try:
             labels = columns.array(y_true)
-        except (TypeError, ValueError, OverflowError, RuntimeError):
+        except TypeError:
             raise InputError("expected labels in a regular array", source="y_true") from None
     if labels.dtype.kind in "OUT":
         strings = columns.identifiers(_column(labels), source="y_true")

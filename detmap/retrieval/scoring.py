@@ -24,20 +24,14 @@ KEPT_HITS = 1 << 21
 
 def table(values: Any, source: str) -> NDArray[Any]:
     """Return `values` as an array, or say that its rows are of different lengths or which element is masked."""
-    if isinstance(values, np.ma.MaskedArray):
-        hidden = np.ma.getmaskarray(values)
-        columns.flags(np.ma.array(np.zeros(hidden.shape, np.bool_), mask=hidden), source=source)
-    try:
-        return np.asarray(values)
-    except (TypeError, ValueError):
-        raise InputError("is no array: are its rows of one length?", source=source) from None
+    return columns.regular(values, source)
 
 
 def numeric(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any]:
     """Return real numbers as an array of the type that they have; see `detmap.columns.numbers` for what is refused."""
     try:
         dtype = columns.array(values).dtype
-    except (TypeError, ValueError, OverflowError, RuntimeError):
+    except TypeError:
         raise InputError("is no array: are its rows of one length?", source=source) from None
     return columns.numbers(
         values, source=source, booleans=booleans, dtype=dtype if dtype.kind in "fiub" else np.float64

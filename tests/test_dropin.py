@@ -843,6 +843,7 @@ def test_keypoints():
     compare(without_categories)
 
 
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # in pycocotools, with numpy 2
 def test_mask_functions():
     box, other = [[0, 0, 10, 10], [1.5, 1, 5, 5.0]], [[3, 3, 9, 9]]
     rle = REAL.mask.encode(np.eye(6, dtype=np.uint8, order="F"))

@@ -78,8 +78,8 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
 
 
 def __getattr__(name: str) -> Any:
-    if name == "retrieval":  # detmap.retrieval.evaluate_distances needs no import of its own
-        return import_module("detmap.retrieval")
+    if name in ("masks", "retrieval"):  # detmap.masks.Masks needs no import of its own
+        return import_module(f"detmap.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'detmap' has no attribute {name!r}")
     import_module("detmap.forks")  # before all that takes long to import, beside which another thread may fork

@@ -65,6 +65,7 @@ def _detections() -> None:
 def _drop_in() -> None:
     import numpy as np
 
+    from detmap.masks import Masks
     from detmap.pycocotools import cocoeval, mask
 
     box = [0.0, 0.0, 5.0, 5.0]
@@ -73,6 +74,11 @@ def _drop_in() -> None:
     params = cocoeval.Params(iouType="bbox")
     cocoeval._evaluate_cell(params, cells, cells, {(1, 1): np.ones((1, 1))}, 1, 1, params.areaRng, 100)
     mask.iou([box], [box], [0])
+    square, other = mask.frPyObjects([[0, 0, 0, 5, 5, 5], [1, 1, 3, 1, 3, 3]], 6, 7)
+    mask.iou([square], [other], [0])
+    mask.merge([square, other])
+    mask.area(mask.encode(mask.decode([square])))
+    Masks.from_rle([square, other]).boundary()
 
 
 def _hits_and_samples() -> None:

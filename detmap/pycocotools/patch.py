@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from types import ModuleType, TracebackType
 from typing import Any
 
-from detmap.pycocotools import coco, cocoeval, faster, mask
+from detmap.pycocotools import _mask, coco, cocoeval, faster, mask
 
 #: Module and name to what stands there instead.
 _NAMES = {
@@ -18,7 +18,7 @@ _NAMES = {
     ("faster_coco_eval", "COCO"): faster.COCO,
     ("faster_coco_eval", "COCOeval_faster"): faster.COCOeval_faster,
 }
-_MODULES = {"coco": coco, "cocoeval": cocoeval, "mask": mask}
+_MODULES = {"coco": coco, "cocoeval": cocoeval, "mask": mask, "_mask": _mask}
 
 
 def _there(package: str) -> bool:

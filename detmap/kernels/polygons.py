@@ -1,0 +1,169 @@
+"""Polygons as runs, as pycocotools draws them: on a grid five times as fine, by the crossings of the columns' centres.
+
+Vertices are rounded to fifths of a pixel. Where the outline steps from fifth 5c + 2 to 5c + 3, or back, it crosses the
+centre of column c, at the row of the upper one of the two points. Each crossing turns inside to outside
+for all pixels that follow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.kernels import helper, kernel
+
+Array = NDArray[Any]
+
+#: Vertices beyond this many fifths of a pixel are not drawn: differences must fit into 32 bits.
+FIFTHS_LIMIT = 2**30
+
+
+@helper
+def _fifths(value: float) -> int:
+    return int(5.0 * value + 0.5)  # towards zero, as in C
+
+
+@helper
+def _first_column(low: int) -> int:
+    """Return the first column, from 0, whose centre lies at or behind `low` (in fifths)."""
+    return max(-((2 - low) // 5), 0)
+
+
+@helper
+def _last_column(high: int, width: int) -> int:
+    """Return the last column of the image whose centre lies in front of `high` (in fifths)."""
+    return min((high - 3) // 5, width - 1)
+
+
+@kernel
+def count_crossings(points: Array, spans: Array, begin: int, end: int, out: Array) -> None:
+    """Write how many crossings polygons ``[begin, end)`` have at most; -1: a vertex is no number or too far.
+
+    Polygon *i* has the vertices ``points[spans[i, 0]:spans[i, 1]]`` (x, y) and an image of height ``spans[i, 2]`` and width
+    ``spans[i, 3]``.
+    """
+    for i in range(begin, end):
+        first, stop = spans[i, 0], spans[i, 1]
+        count = 0
+        for p in range(first, stop):
+            q = p + 1 if p + 1 < stop else first
+            if not (abs(points[p, 0]) < FIFTHS_LIMIT // 5 and abs(points[p, 1]) < FIFTHS_LIMIT // 5):
+                count = -1
+                break
+            if not abs(points[q, 0]) < FIFTHS_LIMIT // 5:
+                continue
+            x, next_x = _fifths(points[p, 0]), _fifths(points[q, 0])
+            across = _last_column(max(x, next_x), spans[i, 3]) - _first_column(min(x, next_x)) + 1
+            count += max(across, 0)
+        out[i] = count
+
+
+@helper
+def _row(fifth: int, height: int) -> int:
+    """Return the first row whose centre lies at or below a fifth, from 0 to `height`."""
+    return min(max((fifth + 2) // 5, 0), height)
+
+
+@helper
+def _crossing(x: int, y: int, next_x: int, next_y: int, column: int) -> int:
+    """Return the fifth at which an edge crosses a column's centre, or -1 where it steps over the centre.
+
+    An edge is walked along its longer side in the direction in which that grows. Only an edge of millions of pixels can step
+    over: rounded, it moves by two fifths at once.
+    """
+    across, down = abs(next_x - x), abs(next_y - y)
+    centre = 5 * column + 2
+    if across >= down:
+        if x > next_x:
+            x, y, next_x, next_y = next_x, next_y, x, y
+        slope = float(next_y - y) / float(across)
+        t = centre - x + (slope < 0)
+        return max(int(y + slope * t + 0.5), 0)
+    back = y > next_y
+    if back:
+        x, y, next_x, next_y = next_x, next_y, x, y
+    slope = float(next_x - x) / float(down)
+    t = min(max(int((centre + 0.5 - x) / slope), 1), down)
+    rising = slope > 0
+    while t > 1 and (int(x + slope * (t - 1) + 0.5) > centre) == rising:
+        t -= 1
+    while (int(x + slope * t + 0.5) > centre) != rising:
+        t += 1
+    old, new = int(x + slope * (t - 1) + 0.5), int(x + slope * t + 0.5)
+    if back:
+        old, new = new, old
+    return max(y + t - 1, 0) if (new if new < old else new - 1) == centre else -1
+
+
+@helper
+def _sort_down(rows: Array, first: int, stop: int) -> None:
+    """Sort the few crossings of a column by their row."""
+    for k in range(first + 1, stop):
+        row, place = rows[k], k
+        while place > first and rows[place - 1] > row:
+            rows[place] = rows[place - 1]
+            place -= 1
+        rows[place] = row
+
+
+@helper
+def _crossings(points: Array, span: Array, starts: Array, rows: Array, left: int) -> None:
+    """Write the rows of a polygon's crossings, grouped by column and sorted, and where each column's begin.
+
+    ``rows[starts[c]:starts[c + 1]]`` belong to column ``left + c``.
+    """
+    columns = starts.shape[0] - 2
+    starts[:] = 0
+    for step in range(2):  # count, then place
+        if step:
+            for c in range(1, columns + 2):
+                starts[c] += starts[c - 1]
+        for p in range(span[0], span[1]):
+            q = p + 1 if p + 1 < span[1] else span[0]
+            x, next_x = _fifths(points[p, 0]), _fifths(points[q, 0])
+            low, high = _first_column(min(x, next_x)), _last_column(max(x, next_x), span[3])
+            if not step:
+                for c in range(low, high + 1):
+                    starts[c - left + 2] += 1
+                continue
+            y, next_y = _fifths(points[p, 1]), _fifths(points[q, 1])
+            for c in range(low, high + 1):
+                rows[starts[c - left + 1]] = _row(_crossing(x, y, next_x, next_y, c), span[2])
+                starts[c - left + 1] += 1
+    for c in range(columns):
+        _sort_down(rows, starts[c], starts[c + 1])
+
+
+@kernel
+def draw_polygons(points: Array, spans: Array, begin: int, end: int, out_ends: Array, out_spans: Array) -> None:
+    """Write the masks of polygons ``[begin, end)`` (as for `count_crossings`) into ``out_ends``, from ``out_spans[i, 0]``.
+
+    There must be room for one run more than there are crossings; where the last one ends goes to ``out_spans[i, 1]``.
+    """
+    for i in range(begin, end):
+        first, stop, height, width = spans[i, 0], spans[i, 1], spans[i, 2], spans[i, 3]
+        left, right = width, -1
+        for p in range(first, stop):
+            x = _fifths(points[p, 0])
+            left, right = min(left, _first_column(x)), max(right, _last_column(x, width))
+        columns = max(right - left + 1, 0)
+        starts = np.empty(columns + 2, np.int64)
+        rows = np.empty(out_spans[i, 1] - out_spans[i, 0], np.int64)
+        _crossings(points, spans[i], starts, rows, left)
+        m = at = out_spans[i, 0]
+        behind, widen = -1, False
+        for c in range(columns + 1):
+            last = c == columns
+            for k in range(0 if last else starts[c], 1 if last else starts[c + 1]):
+                position = height * width if last else (left + c) * height + rows[k]
+                if widen:  # the run in front of an empty one goes on to where the run behind it ends
+                    out_ends[m - 1], widen = position, False
+                elif position == behind:
+                    widen = True
+                else:
+                    out_ends[m] = position
+                    m += 1
+                behind = position
+        out_spans[i, 0], out_spans[i, 1] = at, m

@@ -1,0 +1,653 @@
+"""Instance masks as a column of runs: from run-length codes, polygons and bitmaps, and back; sizes, overlaps, boundaries.
+
+`Masks` holds masks that are known to be good. `Runs` underneath is what the kernels work on, good or not: the drop-in for
+pycocotools stands on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap import columns, parallel
+from detmap.errors import InputError, OptionError
+from detmap.kernels import Frozen, polygons, readonly
+from detmap.kernels import masks as kernels
+
+__all__ = ["Masks", "iou"]
+
+A = TypeVar("A", bound=NDArray[Any])
+
+_WORD = 2**32 - 1
+
+#: A polygon that crosses the columns' centres more often than this in all is refused: 8 bytes each are needed for it.
+_MAX_CROSSINGS = 2**26
+
+#: Below this many bytes of runs a second thread is not worth starting.
+_SMALL = 1 << 16
+
+
+def freeze(array: A) -> A:
+    """Return a new array read-only, so that kernels take it as what they were compiled for."""
+    array.flags.writeable = False
+    return array
+
+
+class Runs(NamedTuple):
+    """Masks as in `detmap.kernels.masks`: ends, uint32; spans, int64, shape (n, 4). Read-only."""
+
+    ends: NDArray[np.uint32]
+    spans: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, count: int) -> Runs:
+        """Return `count` masks of size [0, 0] without runs."""
+        return cls(freeze(np.empty(0, np.uint32)), freeze(np.zeros((count, 4), np.int64)))
+
+    @classmethod
+    def of_lengths(cls, lengths: Sequence[NDArray[Any]], sizes: Any) -> Runs:
+        """Return the masks whose run lengths are given, one array of unsigned integers each; sums wrap at 32 bits."""
+        spans = np.empty((len(lengths), 4), np.int64)
+        counts = np.array([array.size for array in lengths], np.int64)
+        spans[:, 1] = np.cumsum(counts)
+        spans[:, 0] = spans[:, 1] - counts
+        spans[:, 2:] = np.reshape(sizes, (-1, 2)) if len(lengths) else 0
+        total = np.cumsum(np.concatenate([*lengths, np.empty(0, np.uint32)]).astype(np.uint64))
+        before = np.concatenate([np.zeros(1, np.uint64), total])[spans[:, 0]]
+        ends = (total - np.repeat(before, counts)) & np.uint64(_WORD)
+        return cls(freeze(ends.astype(np.uint32)), freeze(spans))
+
+    def merged(self, groups: NDArray[np.int64], both: bool, threads: int | None = 1) -> Runs:
+        """Return the union (or intersection: `both`) of each group of masks, ``groups[g]:groups[g + 1]``, none empty.
+
+        A merged mask whose second span is -1 could not be made: runs do not add up to the same.
+        """
+        counts = self.spans[:, 1] - self.spans[:, 0]
+        room = np.add.reduceat(counts, groups[:-1]) + 1
+        spans = self.spans[groups[:-1]]
+        spans[:, 0] = np.cumsum(room) - room
+        ends = np.empty(int(room.sum()), np.uint32)
+
+        def task(begin: int, end: int) -> None:
+            kernels.merge_groups(self.ends, self.spans, groups, both, begin, end, ends, spans)
+
+        _over(task, len(spans), self.ends.nbytes, threads)
+        return Runs(freeze(ends), freeze(spans))
+
+
+T = TypeVar("T")
+
+
+def _over(task: Callable[[int, int], T], count: int, cost: int, threads: int | None) -> list[T]:
+    """Call ``task(begin, end)`` over ``[0, count)``: in blocks on threads where there is enough to do."""
+    if threads == 1 or cost < _SMALL:
+        return [task(0, count)]
+    return parallel.run(task, parallel.even(count, threads), threads)
+
+
+def runs_of_text(
+    text: bytes, sizes: Any, count: int, starts: NDArray[np.int64] | None = None, threads: int | None = 1
+) -> tuple[Runs, int]:
+    """Return the masks whose strings, each with a NUL behind it, are `text`; and the first that is cut off, or -1.
+
+    With `starts`, where each string begins, they are read on several threads.
+    """
+    characters = np.frombuffer(text, np.uint8)
+    ends = np.empty(characters.size, np.uint32)
+    spans = np.empty((count, 4), np.int64)
+    spans[:, 2:] = sizes
+
+    def task(begin: int, end: int) -> int:
+        at = int(starts[begin]) if begin and starts is not None else 0
+        return kernels.decode_strings(characters, at, begin, end, ends, spans)
+
+    bad = _over(task, count, ends.nbytes, 1 if starts is None else threads)
+    return Runs(freeze(ends), freeze(spans)), next((record for record in bad if record >= 0), -1)
+
+
+def strings_of_runs(runs: Runs) -> list[bytes]:
+    """Return the compressed string of each mask."""
+    spans = runs.spans
+    out = np.empty(7 * int((spans[:, 1] - spans[:, 0]).sum()), np.uint8)
+    stops = np.empty(len(spans), np.int64)
+    kernels.encode_strings(runs.ends, spans, 0, len(spans), 0, out, stops)
+    cuts = [0, *stops.tolist()]
+    text = out[: cuts[-1]].tobytes()
+    return [text[cuts[i] : cuts[i + 1]] for i in range(len(spans))]
+
+
+def measure(runs: Runs, threads: int | None = 1) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return areas, boxes (x, y, width, height) and which masks are regular."""
+    count = len(runs.spans)
+    areas, boxes, regular = np.empty(count, np.uint32), np.empty((count, 4)), np.empty(count, np.bool_)
+
+    def task(begin: int, end: int) -> None:
+        kernels.measure_runs(runs.ends, runs.spans, begin, end, areas, boxes, regular)
+
+    _over(task, count, runs.ends.nbytes, threads)
+    return freeze(areas), freeze(boxes), freeze(regular)
+
+
+def runs_of_bitmaps(pixels: NDArray[Any], height: int, width: int, count: int, threads: int | None = 1) -> Runs:
+    """Return the masks of bitmaps that lie one behind the other, each column by column; uint8 or bool, one dimension."""
+    pixels = readonly(pixels.view(np.uint8), np.uint8)
+    if pixels.__array_interface__["data"][0] % 8:
+        pixels = readonly(pixels.copy(), np.uint8)
+    words = readonly(pixels[: pixels.size & ~7].view(np.uint64), np.uint64)
+    size, counts = height * width, np.empty(count, np.int64)
+    _over(lambda begin, end: kernels.count_runs(pixels, words, size, begin, end, counts), count, pixels.size, threads)
+    spans = np.empty((count, 4), np.int64)
+    spans[:, 1] = np.cumsum(counts)
+    spans[:, 0] = spans[:, 1] - counts
+    spans[:, 2], spans[:, 3] = height, width
+    ends = np.empty(int(counts.sum()), np.uint32)
+    freeze(spans)
+    _over(lambda begin, end: kernels.find_runs(pixels, words, spans, begin, end, ends), count, pixels.size, threads)
+    return Runs(freeze(ends), spans)
+
+
+def runs_of_polygons(
+    points: NDArray[np.float64], vertices: Any, sizes: Any, threads: int | None = 1
+) -> tuple[Runs, int, str]:
+    """Return the mask of each polygon; or the first that cannot be drawn, and why.
+
+    `points` (x, y) has the vertices of all polygons, `vertices` how many each has, `sizes` their images' heights and widths.
+    """
+    number = np.asarray(vertices, np.int64)
+    count = len(number)
+    given = np.empty((count, 4), np.int64)
+    given[:, 1] = np.cumsum(number)
+    given[:, 0] = given[:, 1] - number
+    given[:, 2:] = sizes
+    points, given, crossings = readonly(points, np.float64), freeze(given), np.empty(count, np.int64)
+    large = (given[:, 2:] > _WORD).any(axis=1) | (given[:, 2].astype(float) * given[:, 3] > _WORD)
+    if large.any():
+        return Runs.empty(0), int(np.flatnonzero(large)[0]), "the image has 2**32 pixels or more"
+    task = lambda begin, end: polygons.count_crossings(points, given, begin, end, crossings)  # noqa: E731
+    _over(task, count, points.nbytes, threads)
+    if count and crossings.min() < 0:
+        problem = "a coordinate of the polygon is no number, or too far away to be drawn"
+        return Runs.empty(0), int(np.flatnonzero(crossings < 0)[0]), problem
+    beyond = np.flatnonzero(np.cumsum(crossings) > _MAX_CROSSINGS)
+    if beyond.size:
+        return Runs.empty(0), int(beyond[0]), "the polygons' outlines cross too many columns"
+    spans = given.copy()
+    spans[:, 1] = np.cumsum(crossings + 1)
+    spans[:, 0] = spans[:, 1] - crossings - 1
+    ends = np.empty(int(crossings.sum()) + count, np.uint32)
+    _over(
+        lambda begin, end: polygons.draw_polygons(points, given, begin, end, ends, spans), count, ends.nbytes, threads
+    )
+    return Runs(freeze(ends), freeze(spans)), -1, ""
+
+
+# ------------------------------------------------------------------------------------------------------- reading users' data
+
+
+def _sizes(values: Any, count: int, source: str) -> NDArray[np.int64]:
+    """Return heights and widths, shape (n, 2), from one pair or one for each mask."""
+    if len(values) == 2 and not any(hasattr(value, "__len__") for value in values):
+        values = [values] * count
+    try:
+        sizes = np.array(values)
+        good = sizes.shape == (count, 2) and sizes.dtype.kind in "iu"
+    except (ValueError, OverflowError):
+        good = False
+    if good or not count:
+        sizes = np.array(values, np.int64).reshape(count, 2) if count else np.empty((0, 2), np.int64)
+        positive = ((sizes > 0) & (sizes <= _WORD)).all(axis=1)
+        fits = positive & (np.where(positive, sizes[:, 0], 1) <= _WORD // np.where(positive, sizes[:, 1], 1))
+        if fits.all():
+            return sizes
+        record = int(np.flatnonzero(~fits)[0])
+    else:
+        record = next((i for i, value in enumerate(values) if not _is_size(value)), -1)
+    problem = "size must be two positive integers, height and width, of less than 2**32 pixels"
+    if record < 0:
+        raise InputError(f"{len(values)} sizes for {count} masks", source=source, field="size")
+    raise InputError(problem, source=source, record=record, field="size", value=values[record])
+
+
+def _is_size(value: Any) -> bool:
+    try:
+        return len(value) == 2 and all(isinstance(side, int | np.integer) and 0 < side <= _WORD for side in value)
+    except TypeError:
+        return False
+
+
+def _lengths(counts: Any, record: int, source: str) -> NDArray[np.int64]:
+    """Return uncompressed run lengths."""
+    place = {"source": source, "record": record, "field": "counts"}
+    try:
+        lengths = np.array(counts)
+    except (ValueError, OverflowError):
+        lengths = np.array([""])
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu":
+        raise InputError("counts must be a string, or a list of integers", value=counts, **place)  # type: ignore[arg-type]
+    if ((lengths < 0) | (lengths > _WORD)).any():
+        value = int(lengths[(lengths < 0) | (lengths > _WORD)][0])
+        raise InputError("a run is negative or too long", value=value, **place)  # type: ignore[arg-type]
+    return lengths.astype(np.int64)
+
+
+def _strings(counts: list[Any]) -> tuple[bytes, NDArray[np.int64]]:
+    """Return strings (bytes or str), each with a NUL behind it, and where each begins."""
+    texts = [item if type(item) is bytes else item.encode("utf-8", "replace") for item in counts]
+    starts = np.cumsum([0, *(len(text) + 1 for text in texts)])
+    return b"\0".join([*texts, b""]), starts
+
+
+def _runs_of_strings(counts: list[Any], rows: list[int], sizes: Any, source: str, threads: int | None) -> Runs:
+    text, starts = _strings(counts)
+    characters = np.frombuffer(text, np.uint8)
+    wrong = np.flatnonzero((characters - np.uint8(48)) > 63)  # below 48 it wraps around
+    if wrong.size != len(counts) or (wrong != starts[1:] - 1).any():
+        bad = wrong[: len(counts)][wrong[: len(counts)] != starts[1 : wrong.size + 1] - 1]
+        at = int(bad[0]) if bad.size else int(wrong[len(counts)])
+        record = int(np.searchsorted(starts, at, "right")) - 1
+        problem = f"counts has a character outside '0' to 'o', at position {at - int(starts[record])}"
+        raise InputError(problem, source=source, record=rows[record], field="counts", value=counts[record])
+    runs, bad_record = runs_of_text(text, sizes, len(counts), starts, threads)
+    if bad_record >= 0:
+        value, record = counts[bad_record], rows[bad_record]
+        problem, remedy = "counts ends within a number", "was the string cut off?"
+        raise InputError(problem, source=source, record=record, field="counts", value=value, remedy=remedy)
+    return runs
+
+
+def lengths_of_runs(runs: Runs, first: int, stop: int) -> NDArray[np.int64]:
+    """Return the lengths of the runs from `first` to `stop`, those of one mask."""
+    ends = runs.ends[first:stop].astype(np.int64)
+    lengths: NDArray[np.int64] = np.diff(ends, prepend=np.int64(0))
+    return lengths & _WORD
+
+
+def _check_filled(runs: Runs, source: str, threads: int | None) -> None:
+    def task(begin: int, end: int) -> int:
+        return kernels.first_unfilled(runs.ends, runs.spans, begin, end)
+
+    bad = [record for record in _over(task, len(runs.spans), runs.ends.nbytes, threads) if record >= 0]
+    if not bad:
+        return
+    first, stop, height, width = runs.spans[bad[0]].tolist()
+    total = int(lengths_of_runs(runs, first, stop).sum())
+    problem = f"the runs add up to {total} pixels, the image has {height} x {width} = {height * width}"
+    remedy = "counts and size must be of the same image"
+    raise InputError(problem, source=source, record=bad[0], field="counts", remedy=remedy)
+
+
+def _joined(parts: Iterable[tuple[Runs, list[int]]], count: int) -> Runs:
+    """Return masks in order, from parts that say which rows they are."""
+    ends, spans, used = [np.empty(0, np.uint32)], np.empty((count, 4), np.int64), 0
+    for runs, rows in parts:
+        spans[rows] = runs.spans + np.array([used, used, 0, 0])
+        ends.append(runs.ends)
+        used += runs.ends.size
+    return Runs(freeze(np.concatenate(ends)), freeze(spans))
+
+
+def _without_empty(runs: Runs, row: int) -> NDArray[np.int64]:
+    """Return the run lengths of a mask that fills its image, without empty runs (but for the first, if need be)."""
+    first, stop, height, width = runs.spans[row].tolist()
+    ends = runs.ends[first:stop].astype(np.int64)
+    turns, times = np.unique(ends[:-1], return_counts=True)  # where inside and outside change, and how often
+    turns = turns[(times % 2 == 1) & (turns < height * width)]
+    return np.diff(np.concatenate([turns, [height * width]]), prepend=0)
+
+
+def _outline(outline: Any, record: int, source: str) -> NDArray[np.float64]:
+    """Return the vertices of a polygon, shape (k, 2)."""
+    place = {"source": source, "record": record, "field": "segmentation"}
+    try:
+        points = np.asarray(columns.array(outline))
+        good = points.dtype.kind in "iuf" and (points.ndim == 1 or (points.ndim == 2 and points.shape[1] == 2))
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        good = False
+    if not good:
+        raise InputError("a polygon must be numbers x, y, x, y and so on", value=outline, **place)  # type: ignore[arg-type]
+    if points.size < 6 or points.size % 2:
+        problem = f"a polygon must have an even number of coordinates, at least 6, not {points.size}"
+        raise InputError(problem, value=outline, **place)  # type: ignore[arg-type]
+    return points.astype(np.float64).reshape(-1, 2)
+
+
+# ---------------------------------------------------------------------------------------------------------------- the column
+
+
+class Masks(Frozen):
+    """Binary masks of objects, each a region of its image, stored as run lengths.
+
+    Made by `from_rle`, `from_polygons` and `from_bitmaps`, which check what they are given: the runs of every mask add up to
+    its image. Immutable.
+
+    Examples
+    --------
+    >>> square = Masks.from_polygons([[[1, 1, 3, 1, 3, 3, 1, 3]]], size=(4, 5))
+    >>> square.areas().tolist(), square.boxes().tolist()
+    ([4], [[1.0, 1.0, 2.0, 2.0]])
+    >>> square.to_rle()
+    [{'size': [4, 5], 'counts': '52203'}]
+    """
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self._measured: tuple[Any, Any, Any] | None = None
+
+    @classmethod
+    def from_rle(cls, records: Iterable[Any], *, source: str = "masks", threads: int | None = None) -> Masks:
+        """Read run-length codes as COCO has them.
+
+        Parameters
+        ----------
+        records : iterable of dict
+            ``size`` is height and width; ``counts`` the compressed string (str or bytes), or the list of run lengths,
+            column by column, background first.
+        source : str
+            What messages call the data, a file for instance.
+        threads : int, optional
+            At most this many; one per processor by default.
+
+        Returns
+        -------
+        Masks
+
+        Raises
+        ------
+        InputError
+            Where a record lacks a field, a size is not of positive integers or has 2**32 pixels or more, a string is cut
+            off or has a foreign character, or runs do not add up to the image.
+        """
+        records = list(records)
+        for i, record in enumerate(records):
+            for field in ("size", "counts"):
+                if not isinstance(record, dict) or field not in record:
+                    problem = "a mask must be an object with size and counts"
+                    raise InputError(problem, source=source, record=i, field=field, value=record)
+        sizes = _sizes([record["size"] for record in records], len(records), source)
+        text = [i for i, record in enumerate(records) if isinstance(record["counts"], str | bytes)]
+        counts = [records[i]["counts"] for i in text]
+        runs = _runs_of_strings(counts, text, sizes[text], source, threads)
+        if len(text) < len(records):
+            there = set(text)
+            listed = [i for i in range(len(records)) if i not in there]
+            lengths = [_lengths(records[i]["counts"], i, source) for i in listed]
+            runs = _joined([(runs, text), (Runs.of_lengths(lengths, sizes[listed]), listed)], len(records))
+        _check_filled(runs, source, threads)
+        return cls(runs)
+
+    @classmethod
+    def from_polygons(
+        cls, polygons: Iterable[Any], size: Any, *, source: str = "masks", threads: int | None = None
+    ) -> Masks:
+        """Draw polygons as pycocotools does, pixel for pixel.
+
+        Parameters
+        ----------
+        polygons : iterable
+            For every mask a list of polygons, which are united; a polygon is a list of x, y, x, y and so on, or an array
+            of shape (k, 2), at least three points.
+        size : (int, int), or array_like of int, shape (n, 2)
+            Height and width of the image, or of the image of each mask.
+        source, threads
+            As in `from_rle`.
+
+        Returns
+        -------
+        Masks
+
+        Raises
+        ------
+        InputError
+            Where a mask has no polygon, a polygon fewer than 6 numbers or an odd number of them, a coordinate is NaN or so
+            far away that pycocotools would run out of memory.
+        """
+        masks = [list(mask) for mask in polygons]
+        sizes = _sizes(size, len(masks), source)
+        outlines, owners = [], []
+        for i, mask in enumerate(masks):
+            if not mask:
+                raise InputError("a mask without polygons", source=source, record=i, field="segmentation")
+            outlines += [_outline(outline, i, source) for outline in mask]
+            owners += [i] * len(mask)
+        points = np.concatenate([*outlines, np.empty((0, 2))])
+        runs, bad, problem = runs_of_polygons(points, [len(item) for item in outlines], sizes[owners], threads)
+        if problem:
+            raise InputError(problem, source=source, record=owners[bad], field="segmentation", value=masks[owners[bad]])
+        if len(outlines) > len(masks):
+            groups = np.cumsum([0, *(len(mask) for mask in masks)])
+            runs = runs.merged(freeze(groups), False, threads)
+        return cls(runs)
+
+    @classmethod
+    def from_bitmaps(cls, bitmaps: Any, *, source: str = "masks", threads: int | None = None) -> Masks:
+        """Take masks from an array.
+
+        Parameters
+        ----------
+        bitmaps : array_like of bool or uint8, shape (n, height, width)
+            An array, or a tensor on any device; what is not 0 is foreground.
+        source, threads
+            As in `from_rle`.
+
+        Returns
+        -------
+        Masks
+
+        Raises
+        ------
+        InputError
+            Where it is of another type or shape.
+        """
+        problem, remedy = (
+            "bitmaps must be bool or uint8, of shape (n, height, width)",
+            "compare scores with a threshold",
+        )
+        try:
+            given = columns.array(bitmaps)
+        except (TypeError, ValueError, OverflowError, RuntimeError):
+            raise InputError(problem, source=source, value=bitmaps) from None
+        if isinstance(given, np.ma.MaskedArray) and np.ma.getmaskarray(given).any():
+            raise InputError("bitmaps are masked", source=source, remedy="fill in what is masked")
+        if given.ndim != 3 or given.dtype not in (np.bool_, np.uint8):
+            shown = f"{given.dtype} of shape {given.shape}"
+            raise InputError(f"{problem}, not {shown}", source=source, remedy=remedy)
+        count, height, width = given.shape
+        if count == 0:
+            return cls(Runs.empty(0))
+        _sizes((height, width), count, source)
+        pixels = np.empty((count, width, height), np.bool_)
+
+        def task(begin: int, end: int) -> None:
+            np.not_equal(given[begin:end].transpose(0, 2, 1), 0, out=pixels[begin:end])
+
+        _over(task, count, pixels.nbytes, threads)
+        return cls(runs_of_bitmaps(pixels.reshape(-1), height, width, count, threads))
+
+    def __len__(self) -> int:
+        return len(self._runs.spans)
+
+    def __repr__(self) -> str:
+        return f"<Masks: {len(self)}>"
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Height and width of each mask's image, shape (n, 2)."""
+        return self._runs.spans[:, 2:]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the columns: ``ends`` (uint32) and ``spans`` (int64, shape (n, 4)).
+
+        Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``, of each the number of the pixel behind it, column by column,
+        background first; ``spans[i, 2:]`` is its size.
+        """
+        return {"ends": self._runs.ends, "spans": self._runs.spans}
+
+    def take(self, rows: ArrayLike) -> Masks:
+        """Return the masks of these rows (indices, or flags as long as the column); they share its runs."""
+        return Masks(Runs(self._runs.ends, freeze(self._runs.spans[np.asarray(rows)])))
+
+    def _measures(self) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.bool_]]:
+        if self._measured is None:
+            self._measured = measure(self._runs, None)
+        return self._measured
+
+    def areas(self) -> NDArray[np.int64]:
+        """Return the number of pixels of each mask, shape (n,)."""
+        return self._measures()[0].astype(np.int64)
+
+    def boxes(self) -> NDArray[np.float64]:
+        """Return the box x, y, width, height around each mask, shape (n, 4); zeros where a mask has no pixel."""
+        return np.where(self._measures()[0][:, None] > 0, self._measures()[1], 0.0)
+
+    def bounds(self) -> NDArray[np.float64]:
+        """Return the corners x1, y1, x2, y2 of the box around each mask, shape (n, 4)."""
+        boxes = self.boxes()
+        boxes[:, 2:] += boxes[:, :2]
+        return boxes
+
+    def to_rle(self) -> list[dict[str, Any]]:
+        """Return the masks as COCO's results have them: ``size`` and compressed ``counts``, a str."""
+        strings = strings_of_runs(self._runs)
+        return [
+            {"size": size, "counts": text.decode()} for size, text in zip(self.sizes.tolist(), strings, strict=True)
+        ]
+
+    def to_bitmaps(self) -> NDArray[np.bool_]:
+        """Return the masks as an array of bool, shape (n, height, width).
+
+        Raises
+        ------
+        InputError
+            Where they are of several sizes.
+        """
+        sizes = self.sizes
+        other = np.flatnonzero((sizes != sizes[:1]).any(axis=1))
+        if other.size:
+            row = int(other[0])
+            problem = f"masks of several sizes make no array; the first is of size {sizes[0].tolist()}"
+            raise InputError(problem, source="masks", record=row, field="size", value=sizes[row].tolist())
+        height, width = sizes[0].tolist() if len(self) else (0, 0)
+        out = np.zeros((len(self), width * height), np.uint8)
+
+        def task(begin: int, end: int) -> None:
+            kernels.draw_runs(self._runs.ends, self._runs.spans, begin, end, out)
+
+        _over(task, len(self), out.nbytes, None)
+        return np.ascontiguousarray(out.view(np.bool_).reshape(len(self), width, height).transpose(0, 2, 1))
+
+    def merge(self, intersect: bool = False) -> Masks:
+        """Return the union of all masks, or what they all share, as a column of one.
+
+        Raises
+        ------
+        InputError
+            Where there are no masks, or they are of several sizes.
+        """
+        sizes = self.sizes
+        if not len(self):
+            raise InputError("there are no masks to merge", source="masks")
+        other = np.flatnonzero((sizes != sizes[0]).any(axis=1))
+        if other.size:
+            row = int(other[0])
+            problem = f"masks of several sizes cannot be merged; the first is of size {sizes[0].tolist()}"
+            raise InputError(problem, source="masks", record=row, field="size", value=sizes[row].tolist())
+        runs = self._runs
+        regular = self._measures()[2]
+        if not regular.all():
+            rows = np.flatnonzero(~regular).tolist()
+            plain = Runs.of_lengths([_without_empty(runs, row) for row in rows], sizes[rows])
+            good = np.flatnonzero(regular).tolist()
+            runs = _joined([(Runs(runs.ends, runs.spans[good]), good), (plain, rows)], len(self))
+        return Masks(runs.merged(freeze(np.array([0, len(self)])), bool(intersect)))
+
+    def boundary(self, dilation: float = 0.02, *, threads: int | None = None) -> Masks:
+        """Return the pixels of each mask that lie close to its contour, as Boundary IoU compares them.
+
+        Close means: within d pixels, along x and along y, of a pixel that is background or outside the image.
+
+        Parameters
+        ----------
+        dilation : float
+            d is this share of the image's diagonal, rounded, at least 1.
+        threads : int, optional
+            At most this many; one per processor by default.
+
+        Returns
+        -------
+        Masks
+
+        Raises
+        ------
+        OptionError
+            Where `dilation` is not a positive number.
+        """
+        if not isinstance(dilation, int | float | np.number) or not 0 < dilation < np.inf:
+            raise OptionError(f"dilation must be a positive number, not {dilation!r}")
+        runs, count = self._runs, len(self)
+        heights, widths = self.sizes[:, 0], self.sizes[:, 1]
+        reach = np.rint(
+            float(dilation) * np.sqrt(heights * heights + widths * widths)
+        )  # halves to even, as Python's round
+        distances = freeze(np.clip(reach, 1, np.maximum(heights, widths)).astype(np.int64))
+        spans = runs.spans.copy()
+        spans[:, 0] = 0
+
+        def task(begin: int, end: int) -> None:
+            kernels.boundary_runs(runs.ends, runs.spans, distances, begin, end, ends, spans)
+
+        ends = np.empty(0, np.uint32)
+        _over(task, count, runs.ends.nbytes, threads)  # how much room it takes
+        room = spans[:, 1].copy()
+        spans[:, 0] = np.cumsum(room) - room
+        ends = np.empty(int(room.sum()), np.uint32)
+        _over(task, count, runs.ends.nbytes, threads)
+        return Masks(Runs(freeze(ends), freeze(spans)))
+
+
+def iou(a: Masks, b: Masks, crowd: ArrayLike | None = None, *, threads: int | None = None) -> NDArray[np.float64]:
+    """Return the overlap of every mask of `a` with every mask of `b`, to the bit as pycocotools.
+
+    Parameters
+    ----------
+    a, b : Masks
+        All of one size. `a` are the detections where `crowd` is given.
+    crowd : array_like of bool, shape (len(b),), optional
+        Where true the intersection is taken over the area of the mask of `a`, not of the union.
+    threads : int, optional
+        At most this many; one per processor by default.
+
+    Returns
+    -------
+    ndarray of float64, shape (len(a), len(b))
+
+    Raises
+    ------
+    InputError
+        Where sizes differ, or `crowd` has another length than `b`.
+    """
+    for side, other in ((a, a), (b, a)):
+        wrong = np.flatnonzero((side.sizes != other.sizes[:1]).any(axis=1)) if len(other) else np.empty(0, int)
+        if wrong.size:
+            row = int(wrong[0])
+            problem = f"masks of different images cannot be compared; the first is of size {a.sizes[0].tolist()}"
+            where, value = "a" if side is a else "b", side.sizes[row].tolist()
+            raise InputError(problem, source=where, record=row, field="size", value=value)
+    flags = np.zeros(len(b), np.bool_) if crowd is None else columns.flags(crowd, source="iou", field="crowd")
+    if flags.shape != (len(b),):
+        raise InputError(f"crowd has shape {flags.shape} where ({len(b)},) was expected", source="iou", field="crowd")
+    flags = readonly(flags, np.bool_)
+    both = _joined([(a._runs, list(range(len(a)))), (b._runs, list(range(len(a), len(a) + len(b))))], len(a) + len(b))
+    of_a, of_b = a._measures(), b._measures()
+    areas = readonly(np.concatenate([of_a[0], of_b[0]]), np.uint32)
+    boxes = readonly(np.concatenate([of_a[1], of_b[1]]), np.float64)
+    regular = readonly(np.concatenate([of_a[2], of_b[2]]), np.bool_)
+    out = np.empty((len(b), len(a)))
+
+    def task(begin: int, end: int) -> None:
+        kernels.mask_ious(both.ends, both.spans, areas, boxes, regular, flags, begin, out[begin:end])
+
+    _over(task, len(b), len(a) * both.ends.nbytes, threads)
+    return np.ascontiguousarray(out.T)

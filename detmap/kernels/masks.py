@@ -22,6 +22,7 @@ Array = NDArray[Any]
 _WORD = 0xFFFFFFFF  # lengths and sums are 32 bits, as in C
 _LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
 _HIGH = np.uint64(0x8080808080808080)
+_ONES = np.uint64(0x0101010101010101)  # times a byte: eight of it
 
 
 # ------------------------------------------------------------------------------------------------------------- strings
@@ -155,12 +156,16 @@ def count_runs(pixels: Array, words: Array, size: int, begin: int, end: int, out
                 p += 1
                 continue
             last = np.uint64(before)
+            alike = last * _ONES
             for k in range(p >> 3, stop >> 3):
+                if words[k] == alike:
+                    continue
                 changed = _changed(words[k], last)
                 while changed:  # as many times as bytes differ
                     changed &= changed - np.uint64(1)
                     runs += 1
                 last = words[k] >> np.uint64(56)
+                alike = last * _ONES
             before = np.uint8(last)
             p = stop & ~7
         out[i] = runs
@@ -182,7 +187,10 @@ def find_runs(pixels: Array, words: Array, spans: Array, begin: int, end: int, o
                 p += 1
                 continue
             last = np.uint64(before)
+            alike = last * _ONES
             for k in range(p >> 3, stop >> 3):
+                if words[k] == alike:
+                    continue
                 changed = _changed(words[k], last)
                 if changed:
                     for byte in range(8):
@@ -190,6 +198,7 @@ def find_runs(pixels: Array, words: Array, spans: Array, begin: int, end: int, o
                             out[m] = 8 * k + byte - first
                             m += 1
                 last = words[k] >> np.uint64(56)
+                alike = last * _ONES
             before = np.uint8(last)
             p = stop & ~7
         out[m] = size

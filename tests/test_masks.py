@@ -301,6 +301,7 @@ def test_a_column():
     assert len(Masks.from_polygons([], (4, 5))) == 0
 
 
+@pytest.mark.compiled
 def test_threads_change_nothing():
     rng = np.random.default_rng(8)
     bitmaps = rng.random((40, 60, 50)) < 0.4

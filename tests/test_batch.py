@@ -601,7 +601,7 @@ def test_voc_folders(tmp_path, capsys):
     truth = detmap.read_voc(voc / "Annotations")
     result = detmap.evaluate(truth, detmap.read_voc_results(voc / "results", truth), "voc2012")
     assert models[0]["metrics"] == dict(result)
-    assert list(models[0]["intervals"]) == ["mAP"]
+    assert list(models[0]["intervals"]) == list(result)
     before = contents(tmp_path / "out")
     assert run(capsys, *arguments, "--resume")[0] == 0
     assert contents(tmp_path / "out") == before
@@ -611,12 +611,13 @@ def test_voc_folders(tmp_path, capsys):
 
 
 @pytest.mark.compiled
-def test_a_process_pool_gives_the_same_bits(tmp_path, files, capsys):
+def test_a_process_pool_gives_the_same_bits(tmp_path, files, truth, capsys):
     run(capsys, "batch", TRUTH, *files, "--out", tmp_path / "threads", "--bootstrap", 200)
     with concurrent.futures.ProcessPoolExecutor(2) as pool:
         found = list(batch.score(TRUTH, files, replicates=200, out=tmp_path / "processes", executor=pool))
+        tests = batch.compare_files(truth, found, out=tmp_path / "processes", executor=pool)
         assert pool.submit(int).result() == 0  # it is the caller's, and still open
-    batch.Leaderboard(found).write(tmp_path / "processes")
+    batch.Leaderboard(found, tests=tests).write(tmp_path / "processes")
     assert contents(tmp_path / "processes") == contents(tmp_path / "threads")
 
 

@@ -96,5 +96,5 @@ def test_a_file_written_between_hashing_and_reading_is_that_row(tmp_path, monkey
 
     monkeypatch.setattr(formats, "read_detections", slow)
     found = {one.entry.path: one for one in batch.score(TRUTH, paths, out=tmp_path / "out", threads=1)}
-    assert found[str(paths[0])].error.startswith(f"{paths[0]}: was changed while it was read")
+    assert found[str(paths[0])].error.startswith(f"{paths[0]}: changed while it was read")
     assert found[str(paths[1])].error is None

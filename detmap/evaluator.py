@@ -8,48 +8,28 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from detmap import subsets
-from detmap.columns import array, flags, identifiers, numbers, plain
 from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
 from detmap.kernels import readonly
 from detmap.protocols import AreaRanges, Protocol, resolve
 from detmap.shapes.boxes import (
-    FARTHEST,
     INVALID_BOXES,
     BoxFormat,
     InvalidBoxes,
-    finite,
-    infinite,
-    inverted,
-    negative,
 )
 from detmap.shapes.boxes import areas as box_areas
 from detmap.tables import Detections, GroundTruth, index_ids
 from detmap.tally import Tally, seal, unseal
+from detmap.updates import Image, read_ids, read_image
 
 #: Images are matched when so many wait, or so many boxes.
 _IMAGES, _BOXES = 512, 100_000
-
-
-class _Image(NamedTuple):
-    """One image that waits to be matched."""
-
-    boxes: NDArray[np.float64]
-    scores: NDArray[np.float64]
-    labels: NDArray[Any]
-    true_boxes: NDArray[np.float64]
-    true_labels: NDArray[Any]
-    areas: NDArray[np.float64]  # NaN: of the box
-    crowd: NDArray[np.bool_]
-    difficult: NDArray[np.bool_]
-    dropped: int  # boxes
 
 
 class Evaluator:
@@ -142,7 +122,7 @@ class Evaluator:
     def _forget(self) -> None:
         self._tally = Tally.empty(self.protocol, self._categories())
         self._parts: list[Tally] = []
-        self._waiting: dict[Any, _Image] = {}
+        self._waiting: dict[Any, Image] = {}
         self._boxes = 0
         self._seen: set[Any] = set()
         self._noted: dict[Any, dict[str, int]] = {}  # by image, the notices that `_tally` and `_parts` have of it
@@ -209,12 +189,12 @@ class Evaluator:
         if numbered:
             ids: list[Any] = list(range(len(self._seen), len(self._seen) + len(predictions)))
         else:
-            ids = _ids(image_ids, alone)
+            ids = read_ids(image_ids, alone)
             if len(ids) != len(predictions):
                 raise InputError(f"{len(ids)} image ids for {len(predictions)} images", source="update")
         if self._numbered not in (None, numbered):
             raise InputError("image ids must be given always or never", source="update", field="image_ids")
-        batch: dict[Any, _Image] = {}
+        batch: dict[Any, Image] = {}
         for i, (identity, prediction, target) in enumerate(zip(ids, predictions, targets, strict=True)):
             if identity in self._seen or identity in batch:
                 if self.duplicates == "error":
@@ -227,7 +207,7 @@ class Evaluator:
                         remedy="a sampler that pads? Then duplicates='first'",
                     )
                 continue
-            batch[identity] = self._read(prediction, target, i)
+            batch[identity] = read_image(prediction, target, i, self.box_format, self.invalid_boxes, self._names)
         self._check_kind(batch)
         if batch:
             self._numbered = numbered
@@ -237,7 +217,7 @@ class Evaluator:
         if len(self._waiting) >= _IMAGES or self._boxes >= _BOXES:
             self._match()
 
-    def _check_kind(self, batch: Mapping[Any, _Image]) -> None:
+    def _check_kind(self, batch: Mapping[Any, Image]) -> None:
         """Refuse ids or labels that are integers where they were strings before, or the other way round."""
         ids = {*map(type, batch), *(type(identity) for identity in itertools.islice(self._seen, 1))}
         labels: set[str] = {
@@ -250,84 +230,13 @@ class Evaluator:
                 raise InputError("all must be integers, or all strings", source="update", field=name)
         self._label_kind = next(iter(labels), None)
 
-    def _read(self, prediction: Mapping[str, Any], target: Mapping[str, Any], i: int) -> _Image:
-        boxes, kept = self._read_boxes(prediction, "predictions", i)
-        scores = _column(prediction, "scores", len(boxes), "predictions", i)
-        if np.isnan(scores).any():
-            raise InputError(
-                "a score must be a number",
-                source="predictions",
-                record=f"image {i}",
-                field=f"scores[{int(np.argmax(np.isnan(scores)))}]",
-                value=float("nan"),
-                remedy="leave out the detection: NaN has no place in a ranking",
-            )
-        labels = _labels(prediction, len(boxes), "predictions", i)
-        true_boxes, true_kept = self._read_boxes(target, "targets", i)
-        count = len(true_boxes)
-        true_labels = _labels(target, count, "targets", i)
-        if self._names is not None:
-            for value in true_labels.tolist():
-                if value not in self._names:
-                    problem = "is not among the categories"
-                    raise InputError(problem, source="targets", record=f"image {i}", field="labels", value=value)
-        if "area" not in target:
-            areas = np.full(count, np.nan)
-        else:
-            areas = _column(target, "area", count, "targets", i)
-            good = (areas >= 0) & (areas < np.inf)
-            if not good.all():
-                bad = int(np.argmin(good))
-                raise InputError(
-                    "an area must be a finite number of 0 or more",
-                    source="targets",
-                    record=f"image {i}",
-                    field=f"area[{bad}]",
-                    value=float(areas[bad]),
-                    remedy="leave out the areas: they are width times height then",
-                )
-        crowd, difficult = (
-            _column(target, name, count, "targets", i, flags) if name in target else np.zeros(count, np.bool_)
-            for name in ("iscrowd", "difficult")
-        )
-        image = _Image(boxes, scores, labels, true_boxes, true_labels, areas, crowd, difficult, 0)
-        return image if kept is None and true_kept is None else _without(image, kept, true_kept)
-
-    def _read_boxes(
-        self, record: Mapping[str, Any], source: str, i: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-        """Return boxes, and which of them are not to be dropped; None is all."""
-        boxes = _own(_field(record, "boxes", source, i), source, "boxes", i)
-        if boxes.size == 0:
-            return np.empty((0, 4)), None
-        if boxes.ndim != 2 or boxes.shape[1] != 4:
-            raise InputError(
-                f"shape {boxes.shape} where n x 4 was expected", source=source, record=f"image {i}", field="boxes"
-            )
-        if (np.abs(boxes) <= FARTHEST).all():  # the difference of infinite corners would be a warning
-            sizes = boxes[:, 2:] - boxes[:, :2] if self.box_format == "xyxy" else boxes[:, 2:]
-            if (sizes >= 0).all():
-                return boxes, None
-        good, inversion = finite(boxes), negative(boxes, self.box_format)
-        if self.invalid_boxes == "drop":
-            return boxes, good & ~inversion
-        if not good.all():
-            bad = int(np.argmin(good))
-            raise infinite(boxes[bad], source=source, record=f"image {i}", field=f"boxes[{bad}]")
-        count = int(np.count_nonzero(inversion))
-        if count and self.invalid_boxes == "error":
-            bad = int(np.argmax(inversion))
-            place: dict[str, Any] = {"source": source, "record": f"image {i}", "field": f"boxes[{bad}]"}
-            raise inverted(boxes[bad], count, len(boxes), self.box_format, **place)
-        return boxes, None
-
     def _match(self) -> None:
         """Turn the images that wait into a tally."""
         if not self._waiting:
             return
         ids, images = list(self._waiting), list(self._waiting.values())
         *columns, dropped = zip(*images, strict=True)
-        joined = _Image._make((*(np.concatenate(column) for column in columns), sum(dropped)))
+        joined = Image._make((*(np.concatenate(column) for column in columns), sum(dropped)))
         counts = [image.scores.size for image in images]
         true_counts = [image.areas.size for image in images]
         labels = np.unique(np.concatenate([joined.labels, joined.true_labels]))
@@ -370,7 +279,7 @@ class Evaluator:
         self._parts.append(subsets.with_file_order(replace(tally, notices=notices)))
         self._waiting, self._boxes = {}, 0
 
-    def _notices_of(self, image: _Image) -> dict[str, int]:
+    def _notices_of(self, image: Image) -> dict[str, int]:
         """Return what the notices of a batch say of one image: a merge may find that it was seen before."""
         empty, missed = 0, 0
         for boxes in (image.boxes, image.true_boxes):
@@ -626,86 +535,3 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     categories: list[tuple[int | str, str]] | None
     invalid_boxes: Literal["error", "miss", "drop"] = "error"
     noted: list[tuple[int | str, dict[str, int]]] = []
-
-
-def _ids(image_ids: Any, alone: bool) -> list[Any]:
-    """Return image ids as Python's own integers or strings; the one of an image `alone` need not be in a list."""
-    quick = plain(image_ids, np.int64)
-    if quick is not None and quick.ndim == 1:
-        return list(quick.tolist())
-    if alone and isinstance(image_ids, str | bytes | int | float):
-        image_ids = [image_ids]
-    if isinstance(image_ids, list | tuple):
-        image_ids = [one if type(one) in (int, str) else _single(one) for one in image_ids]
-    elif not isinstance(image_ids, str | bytes):
-        ids = array(image_ids)
-        one_each = ids.ndim == 2 and ids.shape[1] == 1  # a batch of tensors of one element
-        image_ids = ids.reshape(-1) if one_each or (alone and ids.ndim == 0) else ids
-    return list(identifiers(image_ids, source="update", field="image_ids").tolist())
-
-
-def _single(value: Any) -> Any:
-    """Return the element of an array or tensor of one; anything else as it is."""
-    if not (hasattr(value, "detach") or hasattr(value, "__array__") or hasattr(value, "__dlpack__")):
-        return value
-    one = array(value)
-    return one.item() if one.size == 1 and one.dtype.kind in "iuU" else value
-
-
-def _field(record: Mapping[str, Any], name: str, source: str, i: int) -> Any:
-    try:
-        return record[name]
-    except (KeyError, TypeError):
-        raise InputError(f"there is no {name!r}", source=source, record=f"image {i}", field=name) from None
-
-
-_DTYPES: dict[Any, type[np.float64 | np.int64 | np.bool_]] = {
-    numbers: np.float64,
-    identifiers: np.int64,
-    flags: np.bool_,
-}
-
-
-def _own(value: Any, source: str, name: str, i: int, read: Callable[..., Any] = numbers) -> Any:
-    """Return a copy: the caller may fill the array anew before it is looked at."""
-    quick = plain(value, _DTYPES[read])
-    if quick is not None:
-        return quick
-    column = read(value, source=source, field=name, record=f"image {i}")
-    return column if isinstance(value, list | tuple) else column.copy()
-
-
-def _column(
-    record: Mapping[str, Any],
-    name: str,
-    count: int,
-    source: str,
-    i: int,
-    read: Callable[..., Any] = numbers,
-) -> Any:
-    column = _own(_field(record, name, source, i), source, name, i, read)
-    if column.shape != (count,):
-        raise InputError(
-            f"shape {column.shape} where there are {count} boxes", source=source, record=f"image {i}", field=name
-        )
-    return column
-
-
-def _labels(record: Mapping[str, Any], count: int, source: str, i: int) -> NDArray[Any]:
-    labels = _field(record, "labels", source, i)
-    if count == 0 and array(labels).size == 0:
-        return np.empty(0, np.int64)
-    column: NDArray[Any] = _column(record, "labels", count, source, i, identifiers)
-    return column
-
-
-def _without(image: _Image, kept: NDArray[np.bool_] | None, true_kept: NDArray[np.bool_] | None) -> _Image:
-    """Return an image without the boxes that are dropped."""
-    columns: list[Any] = list(image[:-1])
-    dropped = 0
-    for rows, places in ((kept, range(3)), (true_kept, range(3, 8))):
-        if rows is not None:
-            dropped += int(np.count_nonzero(~rows))
-            for k in places:
-                columns[k] = columns[k][rows]
-    return _Image._make((*columns, dropped))

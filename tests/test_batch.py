@@ -25,7 +25,10 @@ from support import assert_same_result, examples, tables_of_arrays
 
 import detmap
 from detmap import batch, cli, parallel, statistics
+from detmap.batch import finding, workers
+from detmap.batch import shards as shards_module
 from detmap.errors import InputError
+from detmap.formats import files as formats
 from detmap.kernels import readonly
 from detmap.protocols import resolve
 from detmap.results import without_nan
@@ -168,7 +171,7 @@ def test_nothing_found(tmp_path):
 
 @given(st.lists(st.text("aA./-_é\n\0 ", min_size=1, max_size=5), max_size=8))
 def test_names_of_result_files(names):
-    made = batch._file_names(names)
+    made = finding.file_names(names)
     assert len({name.lower() for name in made}) == len(names)
     assert all(
         name and name[0] not in ".-" and set(name) <= set("aAbcdefghijklmnopqrstuvwxyz0123456789._-") for name in made
@@ -249,7 +252,7 @@ def test_bad_files_spoil_nothing(tmp_path, capsys):
     assert code == 3
     rows = list(csv.DictReader(out.splitlines()))
     assert len(rows) == 200
-    assert {row["model"] for row in rows if row["error"]} == {batch._stem(path.name) for path in bad}
+    assert {row["model"] for row in rows if row["error"]} == {finding._stem(path.name) for path in bad}
     assert {row["model"] for row in rows if row["AP"]} == {path.stem for path in good}
     assert all(bool(row["error"]) != bool(row["AP"]) for row in rows)
     errors = [line for line in err.splitlines() if line.startswith("detmap: error: ")]
@@ -274,7 +277,7 @@ def test_an_error_that_nobody_foresaw_is_a_row_too(files, truth, monkeypatch):
     def fail(path, *rest):
         raise (MemoryError if path == str(files[0]) else ZeroDivisionError)("hm\n")
 
-    monkeypatch.setattr(batch.files, "read_detections", fail)
+    monkeypatch.setattr(formats, "read_detections", fail)
     outcomes = {o.entry.path: o.error for o in batch.score(truth, files[:2])}
     assert outcomes == {str(files[0]): "out of memory", str(files[1]): "ZeroDivisionError: 'hm\\n'"}
 
@@ -312,13 +315,13 @@ def test_options_that_cannot_be(capsys, files, arguments, message):
 
 def counting(monkeypatch):
     """Count the files that are really read."""
-    read, original = [], batch.files.read_detections
+    read, original = [], formats.read_detections
 
     def count(path, *rest):
         read.append(Path(path).name)
         return original(path, *rest)
 
-    monkeypatch.setattr(batch.files, "read_detections", count)
+    monkeypatch.setattr(formats, "read_detections", count)
     return read
 
 
@@ -495,6 +498,7 @@ def test_written_files(tmp_path, capsys, files):
     assert {path.name for path in tmp_path.iterdir()} == {
         *(f"leaderboard.{kind}" for kind in ("csv", "json", "md", "html", "parquet")),
         "results",
+        "tests.json",
     }
     rows = list(csv.DictReader((tmp_path / "leaderboard.csv").read_text().splitlines()))
     import pyarrow.parquet as pq
@@ -597,7 +601,7 @@ def test_voc_folders(tmp_path, capsys):
     truth = detmap.read_voc(voc / "Annotations")
     result = detmap.evaluate(truth, detmap.read_voc_results(voc / "results", truth), "voc2012")
     assert models[0]["metrics"] == dict(result)
-    assert list(models[0]["intervals"]) == ["mAP"]
+    assert list(models[0]["intervals"]) == list(result)
     before = contents(tmp_path / "out")
     assert run(capsys, *arguments, "--resume")[0] == 0
     assert contents(tmp_path / "out") == before
@@ -607,12 +611,13 @@ def test_voc_folders(tmp_path, capsys):
 
 
 @pytest.mark.compiled
-def test_a_process_pool_gives_the_same_bits(tmp_path, files, capsys):
+def test_a_process_pool_gives_the_same_bits(tmp_path, files, truth, capsys):
     run(capsys, "batch", TRUTH, *files, "--out", tmp_path / "threads", "--bootstrap", 200)
     with concurrent.futures.ProcessPoolExecutor(2) as pool:
         found = list(batch.score(TRUTH, files, replicates=200, out=tmp_path / "processes", executor=pool))
+        tests = batch.compare_files(truth, found, out=tmp_path / "processes", executor=pool)
         assert pool.submit(int).result() == 0  # it is the caller's, and still open
-    batch.Leaderboard(found).write(tmp_path / "processes")
+    batch.Leaderboard(found, tests=tests).write(tmp_path / "processes")
     assert contents(tmp_path / "processes") == contents(tmp_path / "threads")
 
 
@@ -622,14 +627,14 @@ class Forgetful(concurrent.futures.Executor):
     _max_workers = 3
 
     def __init__(self):
-        self.workers, self.turn, self.sent = [batch._kept.__class__() for _ in range(3)], 0, 0
+        self.workers, self.turn, self.sent = [workers._kept.__class__() for _ in range(3)], 0, 0
 
     def submit(self, task, *arguments):
         import pickle
 
         self.sent += isinstance(arguments[2], detmap.GroundTruth)
         task, arguments = pickle.loads(pickle.dumps((task, arguments)))
-        batch._kept, self.turn = self.workers[self.turn % 3], self.turn + 1
+        workers._kept, self.turn = self.workers[self.turn % 3], self.turn + 1
         future = concurrent.futures.Future()
         try:
             future.set_result(task(*arguments))
@@ -639,7 +644,7 @@ class Forgetful(concurrent.futures.Executor):
 
 
 def test_ground_truth_is_sent_once_to_each_worker(files, truth, monkeypatch):
-    monkeypatch.setattr(batch, "_kept", batch._kept.__class__())
+    monkeypatch.setattr(workers, "_kept", workers._kept.__class__())
     executor = Forgetful()
     outcomes = list(batch.score(truth, files * 1, executor=executor))
     assert not any(outcome.error for outcome in outcomes)
@@ -677,14 +682,14 @@ def test_an_executor_that_breaks(files, truth):
 
 
 def test_a_pool_of_threads_of_the_callers(files, truth, monkeypatch):
-    seen, original = [], batch.files.read_detections
+    seen, original = [], formats.read_detections
 
     def look(*arguments):
         seen.append(parallel.thread_count(None))
         return original(*arguments)
 
     monkeypatch.setattr(parallel, "cores", lambda: 8)
-    monkeypatch.setattr(batch.files, "read_detections", look)
+    monkeypatch.setattr(formats, "read_detections", look)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         assert not any(one.error for one in batch.score(truth, files, executor=pool))
         assert not any(one.error for one in batch.score(truth, files[:1], executor=pool, threads=3))
@@ -757,7 +762,7 @@ def test_shards_are_the_whole(tmp_path_factory, workload, parts, name):
 def test_shards_are_merged_with_their_neighbours_in_any_order_of_arrival(tmp_path):
     truth = detmap.read_coco(TRUTH)
     paths = shards_of_fixture(tmp_path, 7)
-    leaves = [batch._match_shard(truth, path, resolve("voc2007"), "error") for path in paths]
+    leaves = [shards_module._match_shard(truth, path, resolve("voc2007"), "error") for path in paths]
     assert all(leaf.records for leaf in leaves)
     expected, before = leaves[0].tally, leaves[0].records
     for count in range(1, 8):
@@ -766,7 +771,7 @@ def test_shards_are_merged_with_their_neighbours_in_any_order_of_arrival(tmp_pat
             expected = expected.merge(replace(last.tally, order=readonly(last.tally.order + before, np.int64)))
             before += last.records
         for seed in range(10):
-            tree = batch._Tree(count)
+            tree = shards_module._Tree(count)
             for i in random.Random(seed).sample(range(count), count):
                 tree.add(i, leaves[i].records, leaves[i].tally)
             (made,) = tree.merged()

@@ -277,7 +277,10 @@ class PairTests:
             f"family: {tested} pairs; {promise(self.correction, 1 - self.level)}",
         ]
         if tested < len(self.p):
-            lines.append(f"not tested: {len(self.p) - tested} pairs of models that were scored on different classes")
+            untested = len(self.p) - tested
+            lines.append(
+                f"not tested, so that they share a letter: {untested} pairs of models scored on different classes"
+            )
         return lines
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,0 +1,22 @@
+"""Many prediction files against one ground truth, and one model over many shards, on any executor."""
+
+from __future__ import annotations
+
+from detmap.batch.comparing import compare_files
+from detmap.batch.finding import Entry, find
+from detmap.batch.leaderboard import Leaderboard, metric_names
+from detmap.batch.scoring import FileResult, score
+from detmap.batch.shards import evaluate_shards
+from detmap.batch.workers import cluster
+
+__all__ = [
+    "Entry",
+    "FileResult",
+    "Leaderboard",
+    "cluster",
+    "compare_files",
+    "evaluate_shards",
+    "find",
+    "metric_names",
+    "score",
+]

@@ -1,0 +1,147 @@
+"""Tests of every pair of files that have been scored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from concurrent.futures import (
+    Executor,
+)
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+
+from detmap.batch.finding import PathLike
+from detmap.batch.scoring import (
+    FileResult,
+    Options,
+    Unknown,
+    digest,
+    encoded,
+    nothing,
+    one_line,
+)
+from detmap.batch.workers import dispatch
+from detmap.detection import match
+from detmap.errors import DetmapError, InputError
+from detmap.formats import files
+from detmap.protocols import Protocol, resolve
+from detmap.shapes.boxes import InvalidBoxes
+from detmap.statistics import PairTests, pair_tests, permute
+from detmap.statistics.tests import Correction
+from detmap.tables import GroundTruth, MissingClasses
+from detmap.tally import Tally
+from detmap.writing import write_atomically
+
+
+def _test_pair(
+    ground_truth: GroundTruth,
+    pair: tuple[tuple[str, str | None], tuple[str, str | None]],
+    options: Options,
+    metric: str,
+    permutations: int,
+) -> float:
+    """Return the p-value of the difference between two files by a metric; NaN where they were scored on other classes.
+
+    Of each file the path, and the fingerprint of what was scored, if it is known.
+    """
+    first, second = (_tally_again(ground_truth, path, content, options) for path, content in pair)
+    if first.categories != second.categories:
+        return float("nan")
+    return permute(first, second, permutations, options.seed, metric).p_value(metric)
+
+
+def _tally_again(ground_truth: GroundTruth, path: str, content: str | None, options: Options) -> Tally:
+    """Return the tally of a file that has been scored before."""
+    with files.Unchanged(path):
+        if content is not None and content != f"sha256:{files.fingerprint(path)}":
+            raise InputError("has changed since it was scored", source=path, remedy="score it again")
+        detections = options.read(path, ground_truth)
+    return match(ground_truth, detections, options.protocol)
+
+
+def compare_files(
+    ground_truth: GroundTruth,
+    results: Iterable[FileResult],
+    protocol: str | Protocol = "coco",
+    *,
+    metric: str | None = None,
+    permutations: int | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+    correction: Correction = "holm",
+    unknown_images: Unknown = "error",
+    invalid_boxes: InvalidBoxes = "error",
+    missing_classes: MissingClasses = "zero",
+    out: PathLike | None = None,
+    resume: bool = False,
+    executor: Executor | None = None,
+    threads: int | None = None,
+) -> PairTests:
+    """Test every pair of files that have been scored: `detmap.compare` for a leaderboard.
+
+    The files are read again, two for each pair, where the tests run. Models that were scored on different classes
+    (``missing_classes="skip"``) are not tested against each other.
+
+    Parameters
+    ----------
+    ground_truth, protocol, unknown_images, invalid_boxes, missing_classes, executor, threads
+        As in `score`.
+    results : iterable of FileResult
+        Those with errors, without the metric, or from a stream, which cannot be read again, are left out.
+    metric : str, optional
+        The first by default.
+    permutations, seed, level, correction
+        See `detmap.compare`.
+    out : path, optional
+        The folder of `score`, for ``tests.json``.
+    resume : bool
+        Take the tests of files that have not changed from there.
+
+    Raises
+    ------
+    DetmapError
+        Where a file can no longer be read, or is known to have changed since it was scored.
+    """
+    scored = [one for one in results if not one.error and files.readable_again(one.entry.path)]
+    name = metric or next((next(iter(one)) for one in scored), "AP")
+    scored = sorted(
+        (one for one in scored if not np.isnan(one.get(name, np.nan))), key=lambda one: (-one[name], one.entry.name)
+    )
+    decided = resolve(protocol)
+    images = match(ground_truth, nothing(), decided)
+    made = pair_tests(images, [one.entry.name for one in scored], name, permutations, level, correction)
+    options = Options(decided, unknown_images, invalid_boxes, missing_classes, 0, seed, "t", level)
+    entries = {one.entry.name: one for one in scored}
+    rules = [decided.to_dict(), unknown_images, invalid_boxes, missing_classes, name, made.permutations, seed]
+    keys = {}  # of pairs whose contents are known
+    for pair in made.p:
+        contents = [entries[one].document.get("key") for one in pair]
+        if None not in contents:
+            keys[pair] = digest([*contents, *rules])
+    saved = None if out is None else Path(out) / "tests.json"
+    known = _saved_tests(saved) if saved is not None and resume else {}
+    made.p.update({pair: known[key] for pair, key in keys.items() if key in known})
+    pairs = [pair for pair in made.p if made.enough_images and keys.get(pair) not in known]
+    both = {one.entry.name: (one.entry.path, one.document.get("content")) for one in scored}
+    arguments = [((both[a], both[b]), options, name, made.permutations) for a, b in pairs]
+    with closing(dispatch(executor, threads, ground_truth, _test_pair, arguments)) as outcomes:
+        for i, outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome if isinstance(outcome, DetmapError) else DetmapError(one_line(outcome))
+            made.p[pairs[i]] = outcome
+    if saved is not None:
+        write_atomically(
+            saved, encoded({key: made.p[pair] for pair, key in keys.items() if not np.isnan(made.p[pair])})
+        )
+    return made
+
+
+def _saved_tests(path: Path) -> dict[str, float]:
+    """Return the p-values of an earlier run by key; what is damaged is made again."""
+    try:
+        document = json.loads(path.read_bytes())
+        return {key: float(p) for key, p in document.items() if 0 <= float(p) <= 1}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}

@@ -1,0 +1,146 @@
+"""Which files are meant by paths, patterns, folders and manifests, and what they are called."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from detmap.errors import InputError, OptionError, shorten
+from detmap.formats import files
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of predictions (or a folder of VOC's), its name on the leaderboard, and what a manifest says besides."""
+
+    name: str
+    path: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def find(predictions: Iterable[PathLike | Entry]) -> list[Entry]:
+    """Return the files that are meant, each once, with distinct names.
+
+    Parameters
+    ----------
+    predictions : iterable of path or Entry
+        A file; a pattern (``runs/*/dt.json``, ``**`` for any depth); a folder, for what lies directly in it (JSON,
+        JSON Lines, archives, and folders of VOC's ``comp4_det_*.txt``; or the folder itself, if it is one); or a manifest
+        ``.csv`` with a column ``path``, relative to the manifest, optionally ``name``, and any others as tags. A path
+        that is not there is left to fail where it is read.
+
+    Returns
+    -------
+    list of Entry
+        In the order given, those of a pattern or folder by path. The name is the file's without its ending, with as many
+        folders before it as it takes to tell it from others.
+
+    Raises
+    ------
+    OptionError
+        Where a pattern or folder holds nothing, or a manifest gives one name twice.
+    InputError
+        For a manifest that cannot be read.
+    """
+    found: dict[str, tuple[str | None, str, Mapping[str, str]]] = {}
+    for given in predictions:
+        for name, path, tags in _expand(given):
+            found.setdefault(os.path.abspath(path), (name, path, tags))
+    named = Counter(name for name, _, _ in found.values() if name is not None)
+    for name, count in named.items():
+        if count > 1:
+            raise OptionError(f"{count} files are called {shorten(name)}")
+    automatic = iter(_distinct([path for path, (name, _, _) in found.items() if name is None], set(named)))
+    return [Entry(next(automatic) if name is None else name, path, tags) for name, path, tags in found.values()]
+
+
+def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[str, str]]]:
+    if isinstance(given, Entry):
+        yield given.name, given.path, given.tags
+        return
+    path = os.fspath(given)
+    if path.endswith(".csv"):
+        yield from _manifest(path)
+        return
+    if os.path.isdir(path) and not files.holds_voc_results(path):
+        inside = sorted(os.path.join(path, name) for name in os.listdir(path))
+        paths = [one for one in inside if _is_predictions(one)]
+        if not paths:
+            raise OptionError(f"no files of predictions in {shorten(path)}: they end in {', '.join(files.SUFFIXES)}")
+    elif glob.has_magic(path) and not os.path.lexists(path):
+        paths = sorted(glob.glob(path, recursive=True))
+        if not paths:
+            raise OptionError(f"{shorten(path)} matches no file")
+    else:
+        paths = [path]
+    for one in paths:
+        yield None, one, {}
+
+
+def _is_predictions(path: str) -> bool:
+    if os.path.isdir(path):
+        return files.holds_voc_results(path)
+    return path.endswith(files.SUFFIXES) and os.path.basename(path) != "leaderboard.json"
+
+
+def _manifest(path: str) -> Iterator[tuple[str | None, str, Mapping[str, str]]]:
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            if "path" not in (reader.fieldnames or ()):
+                raise InputError(
+                    "has no column 'path'", source=path, remedy="a manifest's first line names its columns"
+                )
+            for row in reader:
+                if None in row or None in row.values() or not row["path"]:
+                    raise InputError("has too many or too few cells", source=path, record=f"line {reader.line_num}")
+                tags = {key: value for key, value in row.items() if key not in ("path", "name")}
+                yield row.get("name") or None, os.path.join(os.path.dirname(path), row["path"]), tags
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=path) from None
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"is not a CSV file: {error}", source=path) from None
+
+
+def _distinct(paths: Sequence[str], taken: set[str]) -> list[str]:
+    """Return the shortest ends of the paths that tell them apart, file endings left out where that suffices."""
+    parts = [tuple(path.replace(os.sep, "/").strip("/").split("/")) for path in paths]
+    short = [(*folders, _stem(last)) for *folders, last in parts]
+    names = [""] * len(paths)
+    waiting = list(range(len(paths)))
+    for depth in range(1, max(map(len, parts), default=0) + 2):
+        for i in waiting:
+            names[i] = "/".join(short[i][-depth:]) if depth <= len(parts[i]) else "/".join(parts[i])
+        count = Counter(names)
+        waiting = [i for i in waiting if count[names[i]] > 1 or names[i] in taken]
+    return names
+
+
+def _stem(name: str) -> str:
+    for suffix in files.SUFFIXES:
+        if name.endswith(suffix) and name != suffix:
+            return name[: -len(suffix)]
+    return name
+
+
+def file_names(names: Sequence[str]) -> list[str]:
+    """Return for every name a distinct one that any file system takes, whatever the case."""
+    taken: set[str] = set()
+    out = []
+    for name in names:
+        base = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:100]
+        base = "_" + base if not base or base[0] in ".-" else base
+        candidate, number = base, 1
+        while candidate.lower() in taken:
+            number += 1
+            candidate = f"{base}-{number}"
+        taken.add(candidate.lower())
+        out.append(candidate)
+    return out

@@ -1,0 +1,203 @@
+"""Results of many files, sorted, in every form."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from detmap import report, results
+from detmap.batch.finding import PathLike
+from detmap.batch.scoring import (
+    FileResult,
+    encoded,
+    make_folder,
+)
+from detmap.detection import DetectionResult
+from detmap.errors import MissingDependencyError, OptionError, shorten
+from detmap.protocols import Protocol
+from detmap.statistics import PairTests
+from detmap.tables import GroundTruth
+from detmap.tally import Tally
+from detmap.writing import write_atomically
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Leaderboard:
+    """Results sorted by a metric, best first; files without it, and those with errors, last.
+
+    Parameters
+    ----------
+    results : sequence of FileResult
+        In any order.
+    rank_by : str, optional
+        A metric; by default the first, ``AP`` or ``mAP``.
+    tests : PairTests, optional
+        What `compare_files` found; without it there are no groups.
+
+    Raises
+    ------
+    OptionError
+        For an unknown metric.
+    """
+
+    results: Sequence[FileResult]
+    rank_by: str | None = None
+    tests: PairTests | None = None
+
+    def __post_init__(self) -> None:
+        scored = [one for one in self.results if not one.error]
+        metric = self.rank_by or next((next(iter(one)) for one in scored), "AP")
+        known = _in_all(scored)
+        if scored and metric not in known:
+            raise OptionError(f"cannot rank by {shorten(metric)}; one of: {', '.join(known[:30])}")
+        order = sorted(self.results, key=lambda one: (*_place(one, metric), one.entry.name, one.entry.path))
+        object.__setattr__(self, "rank_by", metric)
+        object.__setattr__(self, "results", order)
+
+    @cached_property
+    def groups(self) -> dict[str, str]:
+        """Letters by name: models that share one cannot be told apart by the tests; empty without any."""
+        return {} if self.tests is None else self.tests.groups
+
+    def sentences(self) -> list[str]:
+        """Return what was tested and estimated, in words."""
+        made = next((one.document["bootstrap"] for one in self.results if "bootstrap" in one.document), None)
+        said = [] if self.tests is None else self.tests.sentences()
+        return [*said, *([] if made is None else [made["sentence"]])]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per file: rank, model, tags, metrics, interval of what is ranked by, group, notices, and error."""
+        scored = [one for one in self.results if not one.error]
+        metrics = _in_all(scored)
+        tags = list(dict.fromkeys(tag for one in self.results for tag in one.entry.tags))
+        with_interval = any("bootstrap" in one.document for one in scored)
+        with_notices = any(one.notices for one in scored)
+        better: list[float] = []
+        rows = []
+        for one in self.results:
+            value = one.get(str(self.rank_by), float("nan"))
+            row: dict[str, Any] = {"rank": "" if np.isnan(value) else 1 + sum(other > value for other in better)}
+            better.append(value)
+            row["model"] = one.entry.name
+            if with_interval:
+                row["group"] = self.groups.get(one.entry.name, "")
+            row |= {(f"tag {tag}" if tag in (*row, *metrics) else tag): one.entry.tags.get(tag, "") for tag in tags}
+            for metric in metrics:
+                row[metric] = one.get(metric, float("nan"))
+                if with_interval and metric == self.rank_by:
+                    row[f"{metric} low"], row[f"{metric} high"] = one.interval(metric)
+            if with_notices:
+                row["notices"] = results.in_brief(one.notices)
+            rows.append({**row, "error": one.error or ""})
+        return rows
+
+    def to_frame(self) -> Any:
+        """Return `rows` as a pandas data frame (extra ``frames``)."""
+        return results.to_frame(self.rows())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the categories as plain values."""
+        return {
+            "rank_by": self.rank_by,
+            "tests": None if self.tests is None else self.tests.to_dict(),
+            "protocol": next((one.document["protocol"] for one in self.results if not one.error), None),
+            "models": [
+                {
+                    "rank": row["rank"] or None,
+                    "model": one.entry.name,
+                    "source": one.entry.path,
+                    "tags": dict(one.entry.tags),
+                    "metrics": dict(one),
+                    "intervals": one.document.get("bootstrap", {}).get("intervals", {}),
+                    "group": self.groups.get(one.entry.name),
+                    "notices": dict(one.notices),
+                    "error": one.error,
+                }
+                for one, row in zip(self.results, self.rows(), strict=True)
+            ],
+        }
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return `rows` for a person: without empty columns, errors (see `errors`) and more classes than a screen takes."""
+        rows = self.rows()
+        shown = [name for name in rows[0] if name != "error" and any(row[name] != "" for row in rows)] if rows else []
+        classes = [name for name in shown if name.startswith("AP_") and name != self.rank_by]
+        hidden = set(classes) if len(classes) > 8 else set()
+        return [{name: row[name] for name in shown if name not in hidden} for row in rows]
+
+    def errors(self) -> list[dict[str, Any]]:
+        """Return a row per file that could not be scored: ``model`` and ``error``."""
+        return [{"model": one.entry.name, "error": one.error} for one in self.results if one.error]
+
+    def notices(self) -> list[dict[str, Any]]:
+        """Return a row per notice in words: ``model`` (all, where every file that was scored has it) and ``notice``."""
+        return results.sentences({one.entry.name: one.notices for one in self.results if not one.error})
+
+    def write(self, out: PathLike) -> list[str]:
+        """Write ``leaderboard.csv``, ``.json``, ``.md``, ``.html`` and ``.parquet`` into a folder.
+
+        Returns
+        -------
+        list of str
+            What was left out for want of a package (the page needs jinja2, Parquet pyarrow): one sentence each.
+        """
+        folder = make_folder(Path(out))
+        rows = self.rows()
+        write_atomically(folder / "leaderboard.csv", results.to_csv(rows).encode("utf-8", "backslashreplace"))
+        write_atomically(folder / "leaderboard.json", encoded(self.to_dict()))
+        text = report.markdown(self.table(), self.errors(), str(self.rank_by), self.notices())
+        write_atomically(folder / "leaderboard.md", text.encode("utf-8", "backslashreplace"))
+        missing = []
+        for name, make in (("html", self._html), ("parquet", self._parquet)):
+            try:
+                write_atomically(folder / f"leaderboard.{name}", make())
+            except MissingDependencyError as error:
+                missing.append(str(error))
+        return missing
+
+    def _html(self) -> bytes:
+        scored = [one for one in self.results if not one.error]
+        found = [{(row["category_id"], str(row["category"])): row["AP"] for row in one.rows()} for one in scored]
+        keys = _in_all(found)
+        categories = [name for _, name in keys]
+        values = [[one.get(key) for key in keys] for one in found]
+        models = [one.entry.name for one in scored]
+        tables = self.table(), self.errors()
+        page = report.html(*tables, str(self.rank_by), models, categories, values, self.notices())
+        return page.encode("utf-8", "backslashreplace")
+
+    def _parquet(self) -> bytes:
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ImportError:
+            raise MissingDependencyError("pyarrow", "parquet", "leaderboard.parquet") from None
+        buffer = io.BytesIO()
+        rows = [{k: (None if k == "rank" and v == "" else v) for k, v in row.items()} for row in self.rows()]
+        pq.write_table(pa.Table.from_pylist(rows), buffer)
+        return buffer.getvalue()
+
+
+def metric_names(ground_truth: GroundTruth, protocol: Protocol) -> list[str]:
+    """Return the metrics that a result will have, in order: what a leaderboard can be ranked by."""
+    pairs = zip(ground_truth.categories.values.tolist(), ground_truth.category_names, strict=True)
+    categories = tuple(pairs) if protocol.use_categories else ((None, "all"),)
+    return list(DetectionResult(Tally.empty(protocol, categories), threads=1))
+
+
+def _in_all(mappings: Sequence[Mapping[T, Any]]) -> list[T]:
+    """Return the keys of all mappings, each once: those of the longest first. Where classes are skipped, some have fewer."""
+    return list(dict.fromkeys(key for one in sorted(mappings, key=len, reverse=True) for key in one))
+
+
+def _place(one: FileResult, metric: str) -> tuple[int, float]:
+    value = one.get(metric, float("nan"))
+    return (2, 0.0) if one.error else (1, 0.0) if np.isnan(value) else (0, -value)

@@ -1,0 +1,270 @@
+"""Many prediction files against one ground truth."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Generator, Iterable
+from concurrent.futures import (
+    Executor,
+)
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from detmap import __version__
+from detmap.batch.finding import Entry, PathLike, file_names, find
+from detmap.batch.workers import dispatch, fingerprint
+from detmap.detection import DetectionResult, match
+from detmap.errors import DetmapError, OptionError, shorten
+from detmap.formats import files
+from detmap.protocols import Protocol, resolve
+from detmap.results import Result, without_nan
+from detmap.shapes.boxes import InvalidBoxes
+from detmap.statistics import bootstrap
+from detmap.statistics.intervals import Method
+from detmap.tables import Detections, GroundTruth, MissingClasses
+from detmap.writing import write_atomically
+
+Unknown = Literal["error", "ignore"]
+
+
+class FileResult(Result):
+    """What came of one file: metrics by name, or why there are none.
+
+    Attributes
+    ----------
+    entry : Entry
+        Name, path and tags.
+    error : str or None
+        One line that says why the file has no metrics.
+    document : dict
+        All that is known, as in ``results/NAME.json``; undefined values are None.
+    """
+
+    def __init__(self, entry: Entry, document: dict[str, Any]) -> None:
+        self.entry, self.document = entry, document
+        self.error: str | None = document.get("error")
+        metrics = {k: float("nan") if v is None else v for k, v in document.get("metrics", {}).items()}
+        super().__init__(metrics, document.get("notices"))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return `per_category`."""
+        return list(self.document.get("per_category", ()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return `document`."""
+        return self.document
+
+    def interval(self, metric: str) -> tuple[float, float]:
+        """Return the confidence interval of a metric; NaN where none was made."""
+        low, high = self.document.get("bootstrap", {}).get("intervals", {}).get(metric, (None, None))
+        return (float("nan") if low is None else low, float("nan") if high is None else high)
+
+    def __repr__(self) -> str:
+        if self.error:
+            return f"<FileResult: {self.entry.name}: {self.error}>"
+        metric = next(iter(self))
+        return f"<FileResult: {self.entry.name}: {metric} {self[metric]:.4f}>"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to score a file; what changes no number is left out of its key."""
+
+    protocol: Protocol
+    unknown_images: Unknown
+    invalid_boxes: InvalidBoxes
+    missing_classes: MissingClasses
+    replicates: int
+    seed: int
+    method: Method
+    level: float
+
+    def read(self, path: files.Source, ground_truth: GroundTruth) -> Detections:
+        """Read detections as the options say."""
+        return files.read_detections(path, ground_truth, self.unknown_images, self.invalid_boxes, self.missing_classes)
+
+    def key(self, ground_truth: str, content: str) -> str:
+        """Return the key of a result, from the fingerprints of ground truth and file."""
+        made = [self.replicates, self.seed, self.method, self.level] if self.replicates else []
+        parts: list[Any] = [__version__, ground_truth, content, self.protocol.to_dict()]
+        parts += [self.unknown_images, self.invalid_boxes, self.missing_classes, made]
+        return digest(parts)
+
+
+def _score(
+    ground_truth: GroundTruth, path: str, options: Options, truth: str | None, known: frozenset[str]
+) -> tuple[str, dict[str, Any] | None]:
+    """Return the key of a file (where the fingerprint of the ground truth is given), and its document unless it is known."""
+    identity, key = {}, ""
+    source = files.held(path)
+    with files.Unchanged(source):
+        if truth is not None:
+            content = files.fingerprint(source)
+            key = options.key(truth, content)
+            if key in known:
+                return key, None
+            identity = {"key": key, "content": f"sha256:{content}"}
+        read = [options.read(source, ground_truth)]
+    # Popped, so that `match` can let the detections go before it ranks.
+    tally = match(ground_truth, read.pop(), options.protocol)
+    result = DetectionResult(tally)
+    document = {**identity, **result.to_dict()}
+    if options.replicates:
+        made = bootstrap(result, options.replicates, options.seed, method=options.method)
+        document["bootstrap"] = made.to_dict(options.level)
+    plain: dict[str, Any] = without_nan(document)
+    return key, plain
+
+
+def score(
+    ground_truth: GroundTruth | PathLike,
+    predictions: Iterable[PathLike | Entry],
+    protocol: str | Protocol = "coco",
+    *,
+    unknown_images: Unknown = "error",
+    invalid_boxes: InvalidBoxes = "error",
+    missing_classes: MissingClasses = "zero",
+    replicates: int = 0,
+    seed: int = 0,
+    method: Method = "t",
+    level: float = 0.95,
+    out: PathLike | None = None,
+    resume: bool = False,
+    executor: Executor | None = None,
+    threads: int | None = None,
+) -> Generator[FileResult, None, None]:
+    """Score many files against one ground truth and yield their results as they finish.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth or path
+        Read once.
+    predictions : iterable of path or Entry
+        See `find`.
+    protocol : str or Protocol
+        As in `detmap.evaluate`.
+    unknown_images : {"error", "ignore"}
+        As in `detmap.read_coco_results`.
+    invalid_boxes : {"error", "miss", "drop"}
+        As in `detmap.read_coco_results`, and for ground truth that is read here.
+    missing_classes : {"zero", "error", "skip"}
+        As in `detmap.read_voc_results`.
+    replicates, seed, method, level
+        Of the intervals, see `detmap.statistics.bootstrap`; none by default.
+    out : path, optional
+        A folder for ``results/NAME.json``, each written whole or not at all.
+    resume : bool
+        Leave files alone whose content, ground truth and options are those of a result in `out`.
+    executor : concurrent.futures.Executor, optional
+        Where files are read and scored: a process pool, ``dask.distributed``'s ``Client.get_executor()``, MPI's; by
+        default a pool of threads. Paths are opened where the task runs. It is not shut down.
+    threads : int, optional
+        Threads in all, by default one per processor; with an `executor`, threads of each of its tasks, 1 by default.
+
+    Yields
+    ------
+    FileResult
+        One per file, in the order in which they finish. A file that cannot be scored has an `error`; it stops nothing.
+
+    Raises
+    ------
+    DetmapError
+        For ground truth, options or an `out` that cannot be used; never for a file of predictions.
+    """
+    entries = find(predictions)
+    decided = Options(
+        resolve(protocol), unknown_images, invalid_boxes, missing_classes, replicates, seed, method, level
+    )
+    truth = read_truth(ground_truth, invalid_boxes)
+    folder = None if out is None else make_folder(Path(out) / "results")
+    done = _documents(folder) if folder is not None and resume else {}
+    return _score_all(truth, entries, decided, folder, done, executor, threads)
+
+
+def _score_all(
+    truth: GroundTruth,
+    entries: list[Entry],
+    options: Options,
+    folder: Path | None,
+    done: dict[str, dict[str, Any]],
+    executor: Executor | None,
+    threads: int | None,
+) -> Generator[FileResult, None, None]:
+    names = file_names([entry.name for entry in entries])
+    identity = None if folder is None else fingerprint(truth)
+    arguments = [(entry.path, options, identity, frozenset(done)) for entry in entries]
+    with closing(dispatch(executor, threads, truth, _score, arguments)) as outcomes:
+        for i, outcome in outcomes:
+            head: dict[str, Any] = {"name": entries[i].name, "source": entries[i].path}
+            if isinstance(outcome, BaseException):
+                document = {**head, "error": one_line(outcome)}
+            else:
+                key, fresh = outcome
+                document = {**(done[key] if fresh is None else fresh), **head}
+                document = {**head, **document}  # the name first
+            if folder is not None:
+                write_atomically(folder / f"{names[i]}.json", encoded(document))
+            yield FileResult(entries[i], document)
+
+
+def one_line(error: BaseException) -> str:
+    """Return an error as one line."""
+    if isinstance(error, DetmapError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    return f"{type(error).__name__}: {shorten(str(error), 300)}"
+
+
+def make_folder(path: Path) -> Path:
+    """Make a folder, unless it is there, and return it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        for left in path.glob(".*.tmp"):  # of a run that was killed
+            left.unlink()
+    except OSError as error:
+        raise OptionError(f"cannot write to {shorten(str(path))}: {error.strerror}") from None
+    return path
+
+
+def _documents(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the results of an earlier run by key; what is damaged is made again."""
+    found = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            document = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            continue
+        if isinstance(document, dict) and isinstance(document.get("key"), str):
+            found[document["key"]] = document
+    return found
+
+
+def encoded(document: Any) -> bytes:
+    """Return a document as JSON; undefined values become ``null``."""
+    text = json.dumps(without_nan(document), indent=1, allow_nan=False, ensure_ascii=False)
+    return (text + "\n").encode("utf-8", "backslashreplace")
+
+
+def digest(parts: list[Any]) -> str:
+    """Return a hash of plain values."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def read_truth(ground_truth: GroundTruth | PathLike, invalid_boxes: InvalidBoxes) -> GroundTruth:
+    """Return ground truth, which is read unless it has been already."""
+    if isinstance(ground_truth, GroundTruth):
+        return ground_truth
+    return files.read_ground_truth(ground_truth, invalid_boxes=invalid_boxes)
+
+
+def nothing() -> Detections:
+    """Return no detections."""
+    return Detections.from_arrays(
+        image_ids=np.empty(0, np.int64), category_ids=np.empty(0, np.int64), boxes=np.empty((0, 4)), scores=np.empty(0)
+    )

@@ -1,0 +1,164 @@
+"""One model whose detections are cut into files by image."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import (
+    Executor,
+)
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from detmap.batch.finding import PathLike, find
+from detmap.batch.scoring import (
+    Unknown,
+    nothing,
+    one_line,
+    read_truth,
+)
+from detmap.batch.workers import dispatch
+from detmap.detection import DetectionResult, match
+from detmap.errors import DetmapError, InputError, OptionError, shorten
+from detmap.formats import files
+from detmap.kernels import readonly
+from detmap.protocols import Protocol, resolve
+from detmap.shapes.boxes import InvalidBoxes
+from detmap.tables import NOTICES, GroundTruth, MissingClasses, locate
+from detmap.tally import Tally
+
+
+@dataclass(frozen=True, eq=False)
+class _Shard:
+    content: str
+    records: int
+    tally: Tally
+
+
+def _match_shard(
+    ground_truth: GroundTruth,
+    path: str,
+    protocol: Protocol,
+    unknown_images: Unknown,
+    invalid_boxes: InvalidBoxes = "error",
+    missing_classes: MissingClasses = "zero",
+) -> _Shard:
+    """Return the tally of the images that a shard has detections on."""
+    source = files.held(path)
+    with files.Unchanged(source):
+        content = files.fingerprint(source)
+        detections = files.read_detections(source, ground_truth, unknown_images, invalid_boxes, missing_classes)
+    images = detections.images.values
+    tally = match(ground_truth, detections, protocol, image_ids=images)
+    notices = {
+        code: count - ground_truth.notices.get(code, 0) for code, count in tally.notices.items()
+    }  # once is enough
+    return _Shard(content, len(detections), replace(tally, notices=notices))
+
+
+def evaluate_shards(
+    ground_truth: GroundTruth | PathLike,
+    shards: Iterable[PathLike],
+    protocol: str | Protocol = "coco",
+    *,
+    unknown_images: Unknown = "error",
+    invalid_boxes: InvalidBoxes = "error",
+    missing_classes: MissingClasses = "zero",
+    executor: Executor | None = None,
+    threads: int | None = None,
+) -> DetectionResult:
+    """Score one model whose detections are cut into files by image; the bits are those of the whole.
+
+    Parameters
+    ----------
+    shards : iterable of path
+        Files, patterns and folders, see `find`. All detections of an image are in one of them.
+    missing_classes : {"zero", "error"}
+        As in `detmap.read_voc_results`, of every shard. Classes cannot be skipped: shards are of the same classes.
+    ground_truth, protocol, unknown_images, invalid_boxes, executor, threads
+        See `score`.
+
+    Raises
+    ------
+    OptionError
+        Where classes are to be skipped.
+    InputError
+        Where a shard cannot be read, is given twice, or shares an image with another: names both.
+    """
+    if missing_classes == "skip":
+        raise OptionError("missing_classes='skip' does not go with shards, which are of the same classes")
+    paths = [entry.path for entry in find(shards)]
+    decided = resolve(protocol)
+    truth = read_truth(ground_truth, invalid_boxes)
+    images = truth.images.values
+    owner = np.full(images.size, -1, np.int32)
+    contents: dict[str, int] = {}
+    counts: Counter[str] = Counter()
+    lacking: Counter[str] = Counter()  # how many shards have no file of a class
+    tree = _Tree(len(paths))
+    arguments = [(path, decided, unknown_images, invalid_boxes, missing_classes) for path in paths]
+    with closing(dispatch(executor, threads, truth, _match_shard, arguments)) as outcomes:
+        for i, outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome if isinstance(outcome, DetmapError) else InputError(one_line(outcome), source=paths[i])
+            counts.update(outcome.tally.notices)
+            lacking.update(code for code in outcome.tally.notices if code.startswith("missing_classes:"))
+            if outcome.records:
+                twin = contents.setdefault(outcome.content, i)
+                if twin != i:
+                    first, second = sorted((twin, i))
+                    raise InputError(f"is the same shard as {shorten(paths[first], 200)}", source=paths[second])
+                place = locate(outcome.tally.image_ids, images)
+                taken = owner[place]
+                if (taken >= 0).any():
+                    at = int(np.argmax(taken >= 0))
+                    first, second = sorted((int(taken[at]), i))
+                    raise InputError(
+                        f"shares an image with {shorten(paths[first], 200)}",
+                        source=paths[second],
+                        field="image_id",
+                        value=outcome.tally.image_ids[at].item(),
+                        remedy="all detections of an image belong into one shard",
+                    )
+                owner[place] = i
+            tree.add(i, outcome.records, outcome.tally)
+    rest = match(truth, nothing(), decided, image_ids=images[owner < 0])
+    counts.update(rest.notices)
+    counts["no_detections"] = int(not contents)
+    for code, times in lacking.items():
+        counts[code] = int(times == len(paths))
+    notices = {code: counts[code] for code in {**NOTICES, **counts} if counts[code]}
+    return DetectionResult(replace(rest.merge(*tree.merged()), notices=notices), threads=threads)
+
+
+class _Tree:
+    """Merges the tallies of shards, neighbours first, while others are still to come.
+
+    Where ties go by the place in the file, the file is the shards one after the other.
+    """
+
+    def __init__(self, leaves: int) -> None:
+        self._leaves = leaves
+        # By level and place in it: how many detections, and their tally.
+        self._there: dict[tuple[int, int], tuple[int, Tally]] = {}
+
+    def add(self, i: int, records: int, tally: Tally) -> None:
+        """Take the tally of shard `i`, of so many detections, and merge it as far as its neighbours are there."""
+        level, place, width = 0, i, self._leaves
+        while width > 1:
+            neighbour = place ^ 1
+            if neighbour < width:
+                if (level, neighbour) not in self._there:
+                    break
+                pair = (records, tally), self._there.pop((level, neighbour))
+                (records, tally), (others, other) = pair if place < neighbour else pair[::-1]
+                tally = tally.merge(replace(other, order=readonly(other.order + records, np.int64)))
+                records += others
+            level, place, width = level + 1, place >> 1, (width + 1) >> 1
+        self._there[level, place] = (records, tally)
+
+    def merged(self) -> list[Tally]:
+        """Return the tally of all shards, where there are any."""
+        return [tally for _, tally in self._there.values()]

@@ -1,0 +1,197 @@
+"""What an update of the evaluator holds: ids, and images one by one, checked and copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.columns import array, flags, identifiers, numbers, plain
+from detmap.errors import InputError
+from detmap.shapes.boxes import FARTHEST, BoxFormat, InvalidBoxes, finite, infinite, inverted, negative
+
+
+class Image(NamedTuple):
+    """One image that waits to be matched."""
+
+    boxes: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    labels: NDArray[Any]
+    true_boxes: NDArray[np.float64]
+    true_labels: NDArray[Any]
+    areas: NDArray[np.float64]  # NaN: of the box
+    crowd: NDArray[np.bool_]
+    difficult: NDArray[np.bool_]
+    dropped: int  # boxes
+
+
+def read_image(
+    prediction: Mapping[str, Any],
+    target: Mapping[str, Any],
+    i: int,
+    box_format: BoxFormat,
+    invalid_boxes: InvalidBoxes,
+    names: Mapping[Any, str] | None,
+) -> Image:
+    """Return what an update says of its image `i`, checked; `names` are the categories, if they are given.
+
+    Raises
+    ------
+    InputError
+        For data that cannot be scored.
+    """
+    boxes, kept = _read_boxes(prediction, "predictions", i, box_format, invalid_boxes)
+    scores = _column(prediction, "scores", len(boxes), "predictions", i)
+    if np.isnan(scores).any():
+        raise InputError(
+            "a score must be a number",
+            source="predictions",
+            record=f"image {i}",
+            field=f"scores[{int(np.argmax(np.isnan(scores)))}]",
+            value=float("nan"),
+            remedy="leave out the detection: NaN has no place in a ranking",
+        )
+    labels = _labels(prediction, len(boxes), "predictions", i)
+    true_boxes, true_kept = _read_boxes(target, "targets", i, box_format, invalid_boxes)
+    count = len(true_boxes)
+    true_labels = _labels(target, count, "targets", i)
+    if names is not None:
+        for value in true_labels.tolist():
+            if value not in names:
+                problem = "is not among the categories"
+                raise InputError(problem, source="targets", record=f"image {i}", field="labels", value=value)
+    if "area" not in target:
+        areas = np.full(count, np.nan)
+    else:
+        areas = _column(target, "area", count, "targets", i)
+        good = (areas >= 0) & (areas < np.inf)
+        if not good.all():
+            bad = int(np.argmin(good))
+            raise InputError(
+                "an area must be a finite number of 0 or more",
+                source="targets",
+                record=f"image {i}",
+                field=f"area[{bad}]",
+                value=float(areas[bad]),
+                remedy="leave out the areas: they are width times height then",
+            )
+    crowd, difficult = (
+        _column(target, name, count, "targets", i, flags) if name in target else np.zeros(count, np.bool_)
+        for name in ("iscrowd", "difficult")
+    )
+    image = Image(boxes, scores, labels, true_boxes, true_labels, areas, crowd, difficult, 0)
+    return image if kept is None and true_kept is None else _without(image, kept, true_kept)
+
+
+def _read_boxes(
+    record: Mapping[str, Any], source: str, i: int, box_format: BoxFormat, invalid_boxes: InvalidBoxes
+) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+    """Return boxes, and which of them are not to be dropped; None is all."""
+    boxes = _own(_field(record, "boxes", source, i), source, "boxes", i)
+    if boxes.size == 0:
+        return np.empty((0, 4)), None
+    if boxes.ndim != 2 or boxes.shape[1] != 4:
+        raise InputError(
+            f"shape {boxes.shape} where n x 4 was expected", source=source, record=f"image {i}", field="boxes"
+        )
+    if (np.abs(boxes) <= FARTHEST).all():  # the difference of infinite corners would be a warning
+        sizes = boxes[:, 2:] - boxes[:, :2] if box_format == "xyxy" else boxes[:, 2:]
+        if (sizes >= 0).all():
+            return boxes, None
+    good, inversion = finite(boxes), negative(boxes, box_format)
+    if invalid_boxes == "drop":
+        return boxes, good & ~inversion
+    if not good.all():
+        bad = int(np.argmin(good))
+        raise infinite(boxes[bad], source=source, record=f"image {i}", field=f"boxes[{bad}]")
+    count = int(np.count_nonzero(inversion))
+    if count and invalid_boxes == "error":
+        bad = int(np.argmax(inversion))
+        place: dict[str, Any] = {"source": source, "record": f"image {i}", "field": f"boxes[{bad}]"}
+        raise inverted(boxes[bad], count, len(boxes), box_format, **place)
+    return boxes, None
+
+
+def read_ids(image_ids: Any, alone: bool) -> list[Any]:
+    """Return image ids as Python's own integers or strings; the one of an image `alone` need not be in a list."""
+    quick = plain(image_ids, np.int64)
+    if quick is not None and quick.ndim == 1:
+        return list(quick.tolist())
+    if alone and isinstance(image_ids, str | bytes | int | float):
+        image_ids = [image_ids]
+    if isinstance(image_ids, list | tuple):
+        image_ids = [one if type(one) in (int, str) else _single(one) for one in image_ids]
+    elif not isinstance(image_ids, str | bytes):
+        ids = array(image_ids)
+        one_each = ids.ndim == 2 and ids.shape[1] == 1  # a batch of tensors of one element
+        image_ids = ids.reshape(-1) if one_each or (alone and ids.ndim == 0) else ids
+    return list(identifiers(image_ids, source="update", field="image_ids").tolist())
+
+
+def _single(value: Any) -> Any:
+    """Return the element of an array or tensor of one; anything else as it is."""
+    if not (hasattr(value, "detach") or hasattr(value, "__array__") or hasattr(value, "__dlpack__")):
+        return value
+    one = array(value)
+    return one.item() if one.size == 1 and one.dtype.kind in "iuU" else value
+
+
+def _field(record: Mapping[str, Any], name: str, source: str, i: int) -> Any:
+    try:
+        return record[name]
+    except (KeyError, TypeError):
+        raise InputError(f"there is no {name!r}", source=source, record=f"image {i}", field=name) from None
+
+
+_DTYPES: dict[Any, type[np.float64 | np.int64 | np.bool_]] = {
+    numbers: np.float64,
+    identifiers: np.int64,
+    flags: np.bool_,
+}
+
+
+def _own(value: Any, source: str, name: str, i: int, read: Callable[..., Any] = numbers) -> Any:
+    """Return a copy: the caller may fill the array anew before it is looked at."""
+    quick = plain(value, _DTYPES[read])
+    if quick is not None:
+        return quick
+    column = read(value, source=source, field=name, record=f"image {i}")
+    return column if isinstance(value, list | tuple) else column.copy()
+
+
+def _column(
+    record: Mapping[str, Any],
+    name: str,
+    count: int,
+    source: str,
+    i: int,
+    read: Callable[..., Any] = numbers,
+) -> Any:
+    column = _own(_field(record, name, source, i), source, name, i, read)
+    if column.shape != (count,):
+        raise InputError(
+            f"shape {column.shape} where there are {count} boxes", source=source, record=f"image {i}", field=name
+        )
+    return column
+
+
+def _labels(record: Mapping[str, Any], count: int, source: str, i: int) -> NDArray[Any]:
+    labels = _field(record, "labels", source, i)
+    if count == 0 and array(labels).size == 0:
+        return np.empty(0, np.int64)
+    column: NDArray[Any] = _column(record, "labels", count, source, i, identifiers)
+    return column
+
+
+def _without(image: Image, kept: NDArray[np.bool_] | None, true_kept: NDArray[np.bool_] | None) -> Image:
+    """Return an image without the boxes that are dropped."""
+    columns: list[Any] = list(image[:-1])
+    dropped = 0
+    for rows, places in ((kept, range(3)), (true_kept, range(3, 8))):
+        if rows is not None:
+            dropped += int(np.count_nonzero(~rows))
+            for k in places:
+                columns[k] = columns[k][rows]
+    return Image._make((*columns, dropped))

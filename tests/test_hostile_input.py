@@ -3,11 +3,13 @@
 import io
 import json
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
 
 import detmap
+from detmap.cli import main
 from detmap.errors import InputError, OptionError, StateError
 from detmap.retrieval import evaluate_distances, evaluate_run
 
@@ -236,3 +238,57 @@ def test_the_junk_identity_is_compared_as_text_with_ids_that_are_text():
     distances, gallery = [[0.1, 0.2, 0.3]], ["-1", "7", "8"]
     assert evaluate_distances(distances, ["7"], gallery, metrics=["CMC@1"])["CMC@1"] == 1
     assert evaluate_distances(distances, ["7"], gallery, metrics=["CMC@1"], junk_id=None)["CMC@1"] == 0
+
+
+# .npz files
+
+
+def npz(folder, **members):
+    """A file of which each member is an array, or the bytes of what should be one."""
+    good = {
+        "query_features": np.ones((1, 2)),
+        "gallery_features": np.ones((1, 2)),
+        "query_ids": [1],
+        "gallery_ids": [1],
+    }
+    path = folder / "features.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        for name, value in (good | members).items():
+            data = io.BytesIO()
+            if isinstance(value, bytes):
+                data.write(value)
+            else:
+                np.save(data, np.asarray(value))
+            file.writestr(f"{name}.npy", data.getvalue())
+    return str(path)
+
+
+def header(text):
+    return b"\x93NUMPY\1\0" + (len(text) + 1).to_bytes(2, "little") + text + b"\n"
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        header(b"{'descr': '<f8', 'fortran_order': False, 'shape': ((((, }"),
+        header(b"{'descr': '<f8', 'fortran_order': False, 'shape': (1L, 2L), }") + bytes(16),
+        header(b"{'descr': '<f8', 'fortran_order': False, 'shape': " + b"(" * 9000 + b")" * 9000 + b"}"),
+        header(b"{'descr': [('a', '|O')], 'fortran_order': False, 'shape': (1, 2)}") + bytes(16),
+        header(b"{'descr': 'zz', 'fortran_order': False, 'shape': (1, 2)}") + bytes(16),
+        b"\x93NUMPY\2\0\xff\xff\xff\x7f",
+    ],
+    ids=["unclosed", "of Python 2", "deep", "objects", "no type", "long"],
+)
+def test_a_damaged_array_of_an_npz_file_is_refused_in_one_line(member, tmp_path, capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main(["reid", npz(tmp_path, query_features=member)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_npz_file_with_two_arrays_of_one_name_is_refused(tmp_path, capsys):
+    path = npz(tmp_path)
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("query_ids", b"")
+    assert main(["reid", path]) == 2
+    assert "two arrays of one name" in capsys.readouterr().err

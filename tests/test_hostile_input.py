@@ -164,6 +164,12 @@ def test_masked_elements_of_lists_of_codes_and_labels():
         refused(InputError, lambda changed=changed: detmap.retrieval.evaluate_codes(**changed), "masked")
 
 
+@pytest.mark.parametrize("boxes", [[[1, np.ma.masked, 30, 40]], [(1, 2, 30, np.ma.masked)]])
+def test_masked_corners_within_lists(boxes):
+    image = {"boxes": boxes, "scores": [0.5], "labels": [1]}
+    refused(InputError, lambda: detmap.Evaluator().update([image], [image]), "predictions: image 0, field 'boxes")
+
+
 def test_ids_in_half_precision():
     ids = np.array([1, 2, 2048], np.float16)
     table = detmap.Detections.from_arrays(image_ids=ids, category_ids=ids, boxes=[BOX] * 3, scores=[0.5] * 3)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import warnings
 import zipfile
 
@@ -298,3 +299,20 @@ def test_an_npz_file_with_two_arrays_of_one_name_is_refused(tmp_path, capsys):
         file.writestr("query_ids", b"")
     assert main(["reid", path]) == 2
     assert "two arrays of one name" in capsys.readouterr().err
+
+
+# Batches
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+@pytest.mark.parametrize("given", ["runs", "runs/*.json"])
+def test_a_pipe_that_lies_in_a_folder_of_predictions_is_refused_before_anybody_waits_for_it(
+    given, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "truth.json").write_text(json.dumps(TRUTH))
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/a.json").write_text(json.dumps([RECORD]))
+    os.mkfifo(tmp_path / "runs/pipe.json")
+    assert main(["batch", "truth.json", given, "--out", "board"]) == 2
+    assert "'runs/pipe.json' is neither a file nor a folder" in capsys.readouterr().err

@@ -316,3 +316,18 @@ def test_a_pipe_that_lies_in_a_folder_of_predictions_is_refused_before_anybody_w
     os.mkfifo(tmp_path / "runs/pipe.json")
     assert main(["batch", "truth.json", given, "--out", "board"]) == 2
     assert "'runs/pipe.json' is neither a file nor a folder" in capsys.readouterr().err
+
+
+def test_a_file_whose_name_is_not_utf_8_has_its_row_in_every_form_of_the_leaderboard(tmp_path, monkeypatch, capsys):
+    pq = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "truth.json").write_text(json.dumps(TRUTH))
+    (tmp_path / "runs").mkdir()
+    try:
+        (tmp_path / "runs" / os.fsdecode(b"a\xff.json")).write_text(json.dumps([RECORD]))
+    except OSError:
+        pytest.skip("the system has no such names")
+    assert main(["batch", "truth.json", "runs", "--out", "board"]) == 0
+    assert pq.read_table("board/leaderboard.parquet").column("model").to_pylist() == ["a\\udcff"]
+    for form in ("csv", "json", "md", "html"):
+        assert b"udcff" in (tmp_path / f"board/leaderboard.{form}").read_bytes()

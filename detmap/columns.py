@@ -107,7 +107,7 @@ def plain(values: Any, dtype: type[np.float64 | np.int64 | np.bool_]) -> NDArray
     if type(values) is list and values and _OWN[dtype].issuperset(map(type, values)):
         try:
             given = np.array(values)
-        except ValueError:
+        except (ValueError, Warning):  # rows of different lengths, masked elements
             return None
     elif type(values) is np.ndarray:
         given = values.copy()

@@ -36,15 +36,31 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "scripts")]
 
-from attacks import Attack, arrays, batches, documents, galleries, lines, signals, states, voc  # noqa: E402
+from attacks import (  # noqa: E402
+    Attack,
+    arrays,
+    batches,
+    blocks,
+    commands,
+    documents,
+    evaluators,
+    galleries,
+    lines,
+    signals,
+    states,
+    voc,
+)
 
 FAMILIES = {
     "json": documents.attack,
+    "blocks": blocks.attack,
     "trec": lines.attack,
     "voc": voc.attack,
     "arrays": arrays.attack,
     "galleries": galleries.attack,
     "states": states.attack,
+    "evaluator": evaluators.attack,
+    "commands": commands.attack,
     "batch": batches.attack,
     "signals": signals.attack,
 }

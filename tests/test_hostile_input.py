@@ -2,12 +2,15 @@
 
 import io
 import json
+import os
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
 
 import detmap
+from detmap.cli import main
 from detmap.errors import InputError, OptionError, StateError
 from detmap.retrieval import evaluate_distances, evaluate_run
 
@@ -162,6 +165,12 @@ def test_masked_elements_of_lists_of_codes_and_labels():
         refused(InputError, lambda changed=changed: detmap.retrieval.evaluate_codes(**changed), "masked")
 
 
+@pytest.mark.parametrize("boxes", [[[1, np.ma.masked, 30, 40]], [(1, 2, 30, np.ma.masked)]])
+def test_masked_corners_within_lists(boxes):
+    image = {"boxes": boxes, "scores": [0.5], "labels": [1]}
+    refused(InputError, lambda: detmap.Evaluator().update([image], [image]), "predictions: image 0, field 'boxes")
+
+
 def test_ids_in_half_precision():
     ids = np.array([1, 2, 2048], np.float16)
     table = detmap.Detections.from_arrays(image_ids=ids, category_ids=ids, boxes=[BOX] * 3, scores=[0.5] * 3)
@@ -236,3 +245,89 @@ def test_the_junk_identity_is_compared_as_text_with_ids_that_are_text():
     distances, gallery = [[0.1, 0.2, 0.3]], ["-1", "7", "8"]
     assert evaluate_distances(distances, ["7"], gallery, metrics=["CMC@1"])["CMC@1"] == 1
     assert evaluate_distances(distances, ["7"], gallery, metrics=["CMC@1"], junk_id=None)["CMC@1"] == 0
+
+
+# .npz files
+
+
+def npz(folder, **members):
+    """A file of which each member is an array, or the bytes of what should be one."""
+    good = {
+        "query_features": np.ones((1, 2)),
+        "gallery_features": np.ones((1, 2)),
+        "query_ids": [1],
+        "gallery_ids": [1],
+    }
+    path = folder / "features.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        for name, value in (good | members).items():
+            data = io.BytesIO()
+            if isinstance(value, bytes):
+                data.write(value)
+            else:
+                np.save(data, np.asarray(value))
+            file.writestr(f"{name}.npy", data.getvalue())
+    return str(path)
+
+
+def header(text):
+    return b"\x93NUMPY\1\0" + (len(text) + 1).to_bytes(2, "little") + text + b"\n"
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        header(b"{'descr': '<f8', 'fortran_order': False, 'shape': ((((, }"),
+        header(b"{'descr': '<f8', 'fortran_order': False, 'shape': (1L, 2L), }") + bytes(16),
+        header(b"{'descr': '<f8', 'fortran_order': False, 'shape': " + b"(" * 9000 + b")" * 9000 + b"}"),
+        header(b"{'descr': [('a', '|O')], 'fortran_order': False, 'shape': (1, 2)}") + bytes(16),
+        header(b"{'descr': 'zz', 'fortran_order': False, 'shape': (1, 2)}") + bytes(16),
+        b"\x93NUMPY\2\0\xff\xff\xff\x7f",
+    ],
+    ids=["unclosed", "of Python 2", "deep", "objects", "no type", "long"],
+)
+def test_a_damaged_array_of_an_npz_file_is_refused_in_one_line(member, tmp_path, capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main(["reid", npz(tmp_path, query_features=member)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_npz_file_with_two_arrays_of_one_name_is_refused(tmp_path, capsys):
+    path = npz(tmp_path)
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("query_ids", b"")
+    assert main(["reid", path]) == 2
+    assert "two arrays of one name" in capsys.readouterr().err
+
+
+# Batches
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+@pytest.mark.parametrize("given", ["runs", "runs/*.json"])
+def test_a_pipe_that_lies_in_a_folder_of_predictions_is_refused_before_anybody_waits_for_it(
+    given, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "truth.json").write_text(json.dumps(TRUTH))
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/a.json").write_text(json.dumps([RECORD]))
+    os.mkfifo(tmp_path / "runs/pipe.json")
+    assert main(["batch", "truth.json", given, "--out", "board"]) == 2
+    assert "'runs/pipe.json' is neither a file nor a folder" in capsys.readouterr().err
+
+
+def test_a_file_whose_name_is_not_utf_8_has_its_row_in_every_form_of_the_leaderboard(tmp_path, monkeypatch, capsys):
+    pq = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "truth.json").write_text(json.dumps(TRUTH))
+    (tmp_path / "runs").mkdir()
+    try:
+        (tmp_path / "runs" / os.fsdecode(b"a\xff.json")).write_text(json.dumps([RECORD]))
+    except OSError:
+        pytest.skip("the system has no such names")
+    assert main(["batch", "truth.json", "runs", "--out", "board"]) == 0
+    assert pq.read_table("board/leaderboard.parquet").column("model").to_pylist() == ["a\\udcff"]
+    for form in ("csv", "json", "md", "html"):
+        assert b"udcff" in (tmp_path / f"board/leaderboard.{form}").read_bytes()

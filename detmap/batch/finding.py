@@ -45,7 +45,7 @@ def find(predictions: Iterable[PathLike | Entry]) -> list[Entry]:
     Raises
     ------
     OptionError
-        Where a pattern or folder holds nothing, or a manifest gives one name twice.
+        Where a pattern or folder holds nothing, or a pipe or device, or a manifest gives one name twice.
     InputError
         For a manifest that cannot be read.
     """
@@ -71,17 +71,26 @@ def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[
         return
     if os.path.isdir(path) and not files.holds_voc_results(path):
         inside = sorted(os.path.join(path, name) for name in os.listdir(path))
-        paths = [one for one in inside if _is_predictions(one)]
+        paths = _without_streams(one for one in inside if _is_predictions(one))
         if not paths:
             raise OptionError(f"no files of predictions in {shorten(path)}: they end in {', '.join(files.SUFFIXES)}")
     elif glob.has_magic(path) and not os.path.lexists(path):
-        paths = sorted(glob.glob(path, recursive=True))
+        paths = _without_streams(sorted(glob.glob(path, recursive=True)))
         if not paths:
             raise OptionError(f"{shorten(path)} matches no file")
     else:
         paths = [path]
     for one in paths:
         yield None, one, {}
+
+
+def _without_streams(paths: Iterable[str]) -> list[str]:
+    """Return the paths, which were found; a pipe among them is refused: nobody may ever write to it."""
+    listed = list(paths)
+    for path in listed:
+        if not files.readable_again(path):
+            raise OptionError(f"{shorten(path)} is neither a file nor a folder: remove it, or give it by its name")
+    return listed
 
 
 def _is_predictions(path: str) -> bool:

@@ -182,8 +182,13 @@ class Leaderboard:
             raise MissingDependencyError("pyarrow", "parquet", "leaderboard.parquet") from None
         buffer = io.BytesIO()
         rows = [{k: (None if k == "rank" and v == "" else v) for k, v in row.items()} for row in self.rows()]
-        pq.write_table(pa.Table.from_pylist(rows), buffer)
+        pq.write_table(pa.Table.from_pylist([{_utf8(k): _utf8(v) for k, v in row.items()} for row in rows]), buffer)
         return buffer.getvalue()
+
+
+def _utf8(value: Any) -> Any:
+    """Return text with what UTF-8 has no code for, as in names of files that are not UTF-8, escaped; all else as it is."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def metric_names(ground_truth: GroundTruth, protocol: Protocol) -> list[str]:

@@ -253,9 +253,7 @@ def _conventions(options: argparse.Namespace) -> None:
 
 def _arrays(path: str, *names: tuple[str, ...]) -> dict[str, Any]:
     """Read arrays of an .npz file: of each tuple of names the first that is there, under its first name."""
-    import lzma
     import zipfile
-    import zlib
 
     import numpy as np
 
@@ -271,6 +269,8 @@ def _arrays(path: str, *names: tuple[str, ...]) -> dict[str, Any]:
             with zipfile.ZipFile(raw) as archive:
                 if sum(member.file_size for member in archive.infolist()) > size + _INFLATED:
                     raise InputError("inflates beyond all measure", source=path, remedy="save it with numpy.savez")
+                if len({name.removesuffix(".npy") for name in archive.namelist()}) < len(archive.namelist()):
+                    raise InputError("holds two arrays of one name", source=path, remedy="save it with numpy.savez")
             raw.seek(0)
             file = np.load(raw, allow_pickle=False)
             found = {}
@@ -283,9 +283,9 @@ def _arrays(path: str, *names: tuple[str, ...]) -> dict[str, Any]:
         raise InputError("is a folder", source=path, remedy="give a file") from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", source=path) from None
-    except (ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, KeyError) as error:
-        if isinstance(error, InputError):
-            raise
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # numpy, zipfile and what they decompress and parse with raise almost anything
         what = "holds pickled objects, which are not loaded" if "Object arrays" in str(error) else "is damaged"
         raise InputError(what, source=path, remedy="save arrays of numbers or strings with numpy.savez") from None
 

@@ -65,7 +65,7 @@ def otherwise(rng: np.random.Generator, column: np.ndarray, name: str) -> tuple[
     small = bool(whole and (not column.size or (column.min() >= 0 and column.max() < 128)))
     kinds = ["strided", "fortran", "reversed", "swapped", "readonly", "list", "masked", "object", "subclass"]
     kinds += ["float"] * (name != "boxes" and whole) + ["series"] * (column.ndim == 1)
-    kinds += ["int8", "uint64"] * small
+    kinds += ["int8", "uint64"] * small + ["half"] * (small and name != "boxes")
     kinds += ["categorical"] * name.endswith("_ids") + ["bool"] * (name == "crowd")
     kind = str(rng.choice(kinds))
     if kind == "strided":
@@ -84,12 +84,31 @@ def otherwise(rng: np.random.Generator, column: np.ndarray, name: str) -> tuple[
         "subclass": lambda: column.view(np.recarray) if column.ndim == 1 else column,
         "float": lambda: column.astype(np.float64),
         "series": lambda: pandas.Series(column, index=np.arange(len(column))[::-1]),
+        "half": lambda: column.astype(np.float16),
         "int8": lambda: column.astype(np.int8),
         "uint64": lambda: column.astype(np.uint64),
         "categorical": lambda: pandas.Series(column).astype("category"),
         "bool": lambda: column.astype(bool),
     }[kind]()
     return kind, made, kind in ("object", "subclass")
+
+
+class Stranger:
+    """What another library calls an array, and fails to hand over."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        errors = [KeyError("no"), ZeroDivisionError("two\nlines"), BufferError("elsewhere"), RuntimeError("CUDA\n!")]
+        self.error = errors[int(rng.integers(len(errors)))]
+        self.shape, self.dtype, self.ndim = (1,), np.dtype(float), 1
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise self.error
+
+    def __dlpack__(self, **_: Any) -> Any:
+        raise self.error
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
 
 
 def frozen(column: np.ndarray) -> np.ndarray:
@@ -116,8 +135,18 @@ def spoilt(rng: np.random.Generator, column: np.ndarray, name: str) -> tuple[str
         "signal": decimal.Decimal("sNaN"),
         "huge": 10**400,
         "masked": np.ma.masked,
+        "records": None,
+        "stranger": None,
+        "whole": None,
     }
     kind = str(rng.choice(list(bad)))
+    if kind == "stranger":
+        return kind, Stranger(rng), True
+    if kind == "records":
+        return kind, np.zeros(column.shape, [("a", float)]), True
+    if kind == "whole":
+        whole = [5, "abc", {1: 2}, {1, 2}, iter([1]), np.array(5.0), np.array(None), column[..., None], object()]
+        return kind, whole[int(rng.integers(len(whole)))], True
     if kind == "masked":
         made = np.ma.masked_array(column.copy(), mask=np.zeros(column.shape, bool))
         made[at] = np.ma.masked

@@ -51,6 +51,18 @@ def attack(rng: np.random.Generator, folder: Path) -> Attack:
         good[path.name] = fine
         if must.value is None:
             good[path.name] = False
+    for name in (b"\xff.json", b"two\nlines.json", b"gone.json", b"folder.json"):
+        path = work / "runs" / os.fsdecode(name)
+        if rng.random() < 0.2 and name == b"gone.json":
+            path.symlink_to("nowhere")
+            good[path.name] = False
+        elif rng.random() < 0.2 and name == b"folder.json":
+            path.mkdir()
+        elif rng.random() < 0.2:
+            path.write_text(json.dumps(results))
+    piped = bool(rng.random() < 0.1)
+    if piped:
+        os.mkfifo(work / "runs" / "pipe.json")
     if any(one["category_id"] is None for one in results):
         return Attack("batch", lambda: ANYTHING, Must(value=ANYTHING))
     race = rng.random() < 0.3
@@ -69,12 +81,15 @@ def attack(rng: np.random.Generator, folder: Path) -> Attack:
             threading.Thread(target=spoil, args=(work / "runs" / "race.json", moment), daemon=True).start()
         said, complained = process.communicate(timeout=100)
         text = complained.decode(errors="replace")
+        if piped:
+            refused = process.returncode == 2 and text.count("\n") == 1 and "pipe.json" in text
+            return "fine" if refused else f"a pipe: exit code {process.returncode}: {text[-500:]}"
         if process.returncode not in (0, 3):
             return f"exit code {process.returncode}: {text[-500:]}"
         if "Traceback" in text:
             return text[-500:]
         rows = {os.path.basename(row["source"]): row for row in json.loads(said)["models"]}
-        lost = sorted(set(os.listdir(work / "runs")) - set(rows))
+        lost = sorted(set(good) - set(rows))
         if lost:
             return f"no row for {lost}"
         bad = [name for name, fine in good.items() if fine and rows[name]["error"]]

@@ -52,7 +52,9 @@ def number(rng: np.random.Generator, value: float, style: int) -> str:
 
 def escape(rng: np.random.Generator, text: str, style: int) -> str:
     if style and rng.random() < 0.1:
-        return "".join(f"\\u{ord(c):04x}" if rng.random() < 0.5 else c for c in text)
+        return "".join(
+            f"\\u{ord(c):04x}" if ord(c) < 0x10000 and rng.random() < 0.5 else json.dumps(c)[1:-1] for c in text
+        )
     return json.dumps(text)[1:-1]
 
 
@@ -212,6 +214,14 @@ def attack(rng: np.random.Generator, folder: Path) -> Attack:
     else:
         text = spell(rng, records, style)
     data = text.encode("utf-8", "surrogatepass")
+    if (of_truth or (wrapped and not as_lines)) and rng.random() < 0.1:  # a list twice: which one is meant?
+        name = str(rng.choice(["images", "annotations", "categories"])) if of_truth else next(iter(json.loads(text)))
+        letter = int(rng.integers(len(name)))
+        key = f"{name[:letter]}\\u{ord(name[letter]):04x}{name[letter + 1 :]}" if rng.random() < 0.5 else name
+        twice = b'{"%b": [],%b' % (key.encode(), data.lstrip()[1:])
+        return Attack(
+            f"{name} twice: {twice[:400]!r}", lambda: str(reader(detmap, of_truth)(twice)), REFUSE, len(twice)
+        )
     damaged = rng.random() < 0.7
     if damaged:
         data = damage(rng, data)
@@ -234,6 +244,10 @@ def attack(rng: np.random.Generator, folder: Path) -> Attack:
         return evaluated(first, found)
 
     return Attack(f"{what}: {data[:400]!r}", run, must, size)
+
+
+def reader(detmap: Any, of_truth: bool) -> Callable[[bytes], Any]:
+    return detmap.read_coco if of_truth else detmap.read_coco_results
 
 
 def pack(rng: np.random.Generator, data: bytes, must: Must) -> tuple[bytes, Must, str]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from attacks import REFUSE, Attack, Must
+from attacks.arrays import Stranger
 
 
 def average_precisions(distances: np.ndarray, queries: np.ndarray, gallery: np.ndarray) -> list[float]:
@@ -34,7 +35,7 @@ def of(result: Any, count: int) -> list[float]:
 
 
 def attack(rng: np.random.Generator, folder: Path) -> Attack:
-    return [distances, duplicates, neighbours, labels][int(rng.integers(4))](rng)
+    return [distances, duplicates, neighbours, labels, codes][int(rng.integers(5))](rng)
 
 
 def market(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -205,3 +206,51 @@ def labels(rng: np.random.Generator) -> Attack:
         return [round(float(v), 12) for v in np.ravel(value)]
 
     return Attack(f"labels {given.tolist()} {scores.tolist()} {average} {weights}", run, must)
+
+
+def codes(rng: np.random.Generator) -> Attack:
+    """Hash codes in every form; their ranking is that of the distances between bits, ties by position."""
+    from detmap.retrieval import evaluate_codes
+
+    _, asked, given = market(rng)
+    width = int(rng.choice([1, 7, 8, 63, 64, 65, 130]))
+    bits = [rng.integers(0, 2, (len(ids), width)) for ids in (asked, given)]
+    away = (bits[0][:, None] != bits[1][None]).sum(axis=2)
+    value = average_precisions(away, asked, given)
+    must = Must(value=value, refuse=bool(np.isnan(value).all()))
+    kind = str(rng.choice(["bits", "signs", "bool", "packed", "float", "masked", "half", "mixed", "stranger"]))
+    forms: list[Any] = list(bits)
+    if kind == "signs":
+        forms = [2 * one - 1 for one in bits]
+    elif kind == "bool":
+        forms = [one.astype(bool) for one in bits]
+    elif kind == "float":
+        forms = [one.astype(np.float32) for one in bits]
+    elif kind == "packed":
+        forms = [words(one) for one in bits]
+    elif kind != "bits":
+        spoilt = 2.0 * bits[0] - 1
+        spoilt[0, 0] = 0.5 if kind == "half" else -1
+        forms = [spoilt, 2.0 * bits[1] - 1]
+        if kind == "masked":
+            forms[0] = np.ma.masked_array(spoilt, mask=spoilt == spoilt)
+        elif kind == "mixed":
+            forms[1] = bits[1] * 0.0
+        elif kind == "stranger":
+            forms[0] = Stranger(rng)
+        must = REFUSE
+    text = bool(rng.random() < 0.3)
+    names = [np.array([f"class {one}" for one in ids]) if text else ids for ids in (asked, given)]
+
+    def run() -> Any:
+        result = evaluate_codes(*forms, *names, metrics=["mAP"], convention="detmap", ties="index")
+        return of(result, len(asked))
+
+    return Attack(f"codes {kind} of {width} bits {bits[0].tolist()} {asked} {given}", run, must)
+
+
+def words(bits: np.ndarray) -> np.ndarray:
+    """Pack bits into words of 64; which bit stands where does not matter, if it is the same on both sides."""
+    wide = np.zeros((len(bits), -(-bits.shape[1] // 64) * 64), np.uint64)
+    wide[:, : bits.shape[1]] = bits
+    return (wide.reshape(len(bits), -1, 64) << np.arange(64, dtype=np.uint64)).sum(axis=2, dtype=np.uint64)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+
 import numba
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +20,9 @@ settings.load_profile("interpreted" if numba.config.DISABLE_JIT else "ci")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell's background jobs ignore Ctrl-C, and so would every command that a test starts and interrupts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if numba.config.DISABLE_JIT:  # integers wrap around and 0 / 0 is NaN in kernels; interpreted, numpy says so
         for what in ("overflow", "invalid value", "divide by zero"):
             config.addinivalue_line("filterwarnings", f"ignore:{what} encountered in scalar:RuntimeWarning")

@@ -159,7 +159,7 @@ def test_an_interrupt_in_this_process_is_a_keyboard_interrupt_and_main_returns_1
     """Called as a function `main` installs no handler."""
     before = signal.getsignal(signal.SIGINT)
 
-    def interrupted(*_):
+    def interrupted(*_, **__):
         assert signal.getsignal(signal.SIGINT) is before
         signal.raise_signal(signal.SIGINT)
 

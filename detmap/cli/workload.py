@@ -23,13 +23,18 @@ def run() -> None:
 
 
 def _detections() -> None:
+    import numpy as np
+
     from detmap import evaluate, match_pairs, read_coco, read_coco_results
     from detmap.arrangement import Arrangement
     from detmap.formats._scan import scan_ground_truth, scan_results
+    from detmap.kernels import readonly, texts
     from detmap.protocols import resolve
     from detmap.statistics import bootstrap, permute
     from detmap.statistics.draws import FEWEST_REPLICATES
 
+    # Only what is read from a file, window by window, has its strings copied.
+    texts.keep(readonly(np.zeros(8), np.uint8), np.empty(0, np.uint64), np.empty(0, np.uint8), 0)
     names: tuple[list[Any], ...] = ([1, 2, 3, 4], ["a", "b", "c", "d"])
     for images, protocol in zip(names, ("coco", "voc2007"), strict=True):
         found: list[dict[str, Any]] = [

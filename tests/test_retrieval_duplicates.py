@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detmap.kernels import hashing
+from detmap.kernels import hashing, readonly
 from detmap.retrieval import evaluate_features, features
 
 METRICS = ("euclidean", "cosine", "dot")
@@ -95,7 +95,7 @@ def test_the_hash_of_a_row_knows_only_its_values(kind):
     rows = np.stack(np.meshgrid(*[np.array([-1, 0, 1, 2], kind)] * 5), axis=-1).reshape(-1, 5)
     words = features._padded(rows, kind, 1).view(np.uint64)
     out = np.empty(len(rows), np.uint64)
-    hashing.hash_rows(words, kind is np.float32, 0, len(rows), out)
+    hashing.hash_rows(readonly(words, np.uint64), kind is np.float32, 0, len(rows), out)
     assert np.unique(out).size == len(rows) == 1024
 
 

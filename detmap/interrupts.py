@@ -38,6 +38,12 @@ def watch() -> None:
     signal.signal(signal.SIGINT, lambda *_: None)
 
 
+def unwatch() -> None:
+    """Leave SIGINT to Python again: a KeyboardInterrupt in the main thread, which has processes to end."""
+    if threading.current_thread() is threading.main_thread() and signal.set_wakeup_fd(-1) >= 0:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def _wait(reader: int) -> None:
     while signal.SIGINT not in os.read(reader, 64):
         pass

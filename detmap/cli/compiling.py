@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from detmap.cli import workload
 from detmap.cli.output import progress
 from detmap.errors import OptionError, shorten
+from detmap.interrupts import unwatch
 
 #: A kernel by module and name, and the types of its arguments.
 Task = tuple[str, str, Any]
@@ -32,6 +33,7 @@ Task = tuple[str, str, Any]
 def warm(options: argparse.Namespace) -> None:
     """Compile what is not there yet, and print the folder and the time."""
     started = time.perf_counter()
+    unwatch()
     if options.cpu is not None:  # before anything imports numba, here and in the processes that are started
         os.environ["NUMBA_CPU_NAME"], os.environ["NUMBA_CPU_FEATURES"] = options.cpu, ""
     os.environ.pop("NUMBA_DISABLE_JIT", None)

@@ -191,6 +191,7 @@ def test_scores_are_those_of_evaluate(files, truth):
         assert outcome.entry.name in repr(outcome)
 
 
+@pytest.mark.compiled
 def test_bootstrap_of_a_file_is_that_of_its_result(files, truth):
     (outcome,) = batch.score(truth, files[:1], replicates=200, seed=3, method="bca", level=0.9)
     result = detmap.evaluate(truth, detmap.read_coco_results(files[0], truth))
@@ -242,6 +243,7 @@ def broken_files(folder):
     return [*paths, folder / "missing.json"]
 
 
+@pytest.mark.compiled
 def test_bad_files_spoil_nothing(tmp_path, capsys):
     good = variants(tmp_path / "good", 180, keep=0.05)
     bad = broken_files(tmp_path / "bad")
@@ -325,6 +327,7 @@ def counting(monkeypatch):
     return read
 
 
+@pytest.mark.compiled
 def test_resume_scores_what_changed(tmp_path, capsys, monkeypatch):
     paths = variants(tmp_path / "runs", 4)
     arguments = ["batch", TRUTH, tmp_path / "runs", "--out", tmp_path / "out", "--bootstrap", 200]
@@ -358,6 +361,7 @@ def test_resume_scores_what_changed(tmp_path, capsys, monkeypatch):
         ("--confidence", 0.9),
     ],
 )
+@pytest.mark.compiled
 def test_resume_knows_other_options(tmp_path, capsys, monkeypatch, files, change):
     arguments = ["batch", TRUTH, files[0], "--out", tmp_path, "--bootstrap", 200]
     assert run(capsys, *arguments)[0] == 0
@@ -491,6 +495,7 @@ def test_a_tag_that_is_called_as_a_metric():
     assert row == {"rank": 1, "model": "m", "tag AP": "yes", "tag rank": "x", "AP": 0.5, "error": ""}
 
 
+@pytest.mark.compiled
 def test_written_files(tmp_path, capsys, files):
     code, out, err = run(capsys, "batch", TRUTH, *files, "--bootstrap", 200, "--out", tmp_path, "--rank-by", "AP50")
     assert code == 0
@@ -517,6 +522,7 @@ def test_written_files(tmp_path, capsys, files):
     assert all(model["model"] in (tmp_path / "leaderboard.html").read_text() for model in document["models"])
 
 
+@pytest.mark.compiled
 def test_tests_are_kept_for_the_contents_that_were_tested(files, truth, tmp_path):
     paths = [tmp_path / path.name for path in files[:3]]
     for path, source in zip(paths, files, strict=False):
@@ -540,6 +546,7 @@ def test_tests_are_kept_for_the_contents_that_were_tested(files, truth, tmp_path
         batch.compare_files(truth, scored, **{**more, "seed": 4})
 
 
+@pytest.mark.compiled
 def test_groups_are_those_of_compare(files, truth):
     scored = list(batch.score(truth, files, replicates=200, seed=2))
     assert batch.Leaderboard(scored).groups == {}
@@ -585,6 +592,7 @@ def test_hostile_names_are_text(tmp_path, capsys):
         assert "\x1b" not in text
 
 
+@pytest.mark.compiled
 def test_voc_folders(tmp_path, capsys):
     voc = ROOT / "fixtures/voc"
     other = tmp_path / "runs/other"
@@ -783,6 +791,7 @@ def shards_of_fixture(folder, parts=3):
     return [write(folder, f"part-{i}.json", json.dumps(shard)) for i, shard in enumerate(shards)]
 
 
+@pytest.mark.compiled
 def test_shards_on_the_command_line(tmp_path, capsys):
     shards_of_fixture(tmp_path / "shards")
     expected = run(capsys, "eval", TRUTH, FIXTURES / "detections.json", "--bootstrap", 200, "--format", "json")
@@ -841,6 +850,7 @@ def test_shards_on_any_executor(tmp_path):
 # -------------------------------------------------------------------------------------------------------------- compare
 
 
+@pytest.mark.compiled
 def test_compare_on_the_command_line(tmp_path, capsys, files, truth):
     tallies = {p.stem: detmap.match(truth, detmap.read_coco_results(p, truth)) for p in files}
     made = detmap.compare(tallies, 200, 3, metric="AP50", level=0.9)
@@ -863,12 +873,14 @@ def test_compare_on_the_command_line(tmp_path, capsys, files, truth):
     assert run(capsys, "compare", TRUTH, *files, "--bootstrap", 0)[0] == 2
 
 
+@pytest.mark.compiled
 def test_compare_says_that_nothing_changed(tmp_path, capsys, files):
     twin = write(tmp_path, "twin.json", files[0].read_bytes())
     out = run(capsys, "compare", TRUTH, files[0], twin, "--bootstrap", 200)[1]
     assert "no category changed significantly" in out
 
 
+@pytest.mark.compiled
 def test_eval_with_intervals(capsys, truth):
     found = FIXTURES / "detections.json"
     result = detmap.evaluate(truth, detmap.read_coco_results(found, truth))

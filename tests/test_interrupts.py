@@ -269,6 +269,7 @@ def test_what_is_to_be_done_before_the_end(monkeypatch, tmp_path):
     assert not half.exists()
 
 
+@pytest.mark.compiled
 def test_many_thresholds_are_one_pass():
     """As many rankings as thresholds, in a few blocks; of the bits of a threshold only its own word is looked at."""
     truth, found = tables(0)

@@ -332,6 +332,7 @@ def files(tmp_path):
     return tmp_path, dataset, results
 
 
+@pytest.mark.compiled
 def test_the_command_line_passes_it_on(files, capsys):
     folder, dataset, results = files
     paths = [str(folder / name) for name in ("gt.json", "dt.json")]

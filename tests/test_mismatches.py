@@ -305,6 +305,7 @@ def test_an_evaluator_notices_fractions_too():
 
 
 @workloads.needs_real_data
+@pytest.mark.compiled
 def test_real_results_without_two_classes():
     """Detector b comes without files for chair and person."""
     path = workloads.REAL_DATA / "voc2007" / "detections_b.tar.gz"

@@ -123,6 +123,7 @@ def test_a_leaderboard_without_notices_has_no_column(tmp_path):
     assert board.notices() == []
 
 
+@pytest.mark.compiled
 def test_a_comparison_has_those_of_its_models(folder, tmp_path, capsys):
     paths = [folder / "plain.json", folder / "unknown.json"]
     code, table, err = run(capsys, "compare", TRUTH, *paths, "--bootstrap", 200, "--out", tmp_path / "made.json")

@@ -166,6 +166,7 @@ def of_flags(flags, positives, name):
 
 @given(galleries(most_queries=2, most_items=9, levels=3, people=2))
 @settings(max_examples=150, deadline=None)
+@pytest.mark.compiled
 def test_expected_is_the_mean_over_all_orders_and_the_band_their_extremes(data):
     distances, query_ids, gallery_ids = data[:3]
     result = evaluated(evaluate_distances, *data[:3], ties="expected", metrics=TIE_METRICS)

@@ -357,6 +357,7 @@ def test_files_without_lines_and_without_utf8(monkeypatch):
     assert one[0] == ["caf\\xe9"]
 
 
+@pytest.mark.compiled
 def test_large_files_are_scanned(tmp_path, monkeypatch):
     line = b"q Q0 D%07d 1 %d.5 name\n"
     (tmp_path / "run").write_bytes(b"".join(line % (i, i) for i in range(1 << 16)))
@@ -387,6 +388,7 @@ def expected_output(name):
         pytest.param("out.comment.test", "qrels.comment.test", "results.comment.test.gz", {}, 28, marks=real_data),
     ],
 )
+@pytest.mark.compiled
 def test_trec_eval_10_outputs(output, qrels, run, options, least):
     wanted = expected_output(output)
     names = []

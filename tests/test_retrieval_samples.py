@@ -42,6 +42,7 @@ def test_binary_equals_scikit_learn(seed, n, levels, weighted):
 
 @given(st.integers(0, 2**32), sizes, st.sampled_from(["macro", "micro", "weighted", "samples", None]), st.booleans())
 @settings(max_examples=200, deadline=None)
+@pytest.mark.compiled
 def test_multilabel_and_multiclass_equal_scikit_learn(seed, n, average, weighted):
     sklearn = pytest.importorskip("sklearn.metrics")
     rng = np.random.default_rng(seed)

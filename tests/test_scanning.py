@@ -287,6 +287,7 @@ def test_every_byte_replaced_left_out_and_doubled() -> None:
 
 @pytest.mark.parametrize("record", ALIKE)
 @pytest.mark.parametrize("lines", [False, True])
+@pytest.mark.compiled
 def test_every_byte_of_a_record_among_others_like_it(record: bytes, lines: bool) -> None:
     records = [record % (k, 7 * k) for k in range(1, 5)]
     separator = b"\n" if lines else b", "
@@ -358,7 +359,7 @@ def test_records_are_read_by_their_likeness(monkeypatch: pytest.MonkeyPatch) -> 
     scanned = []
     note = scanning._note
     monkeypatch.setattr(scanning, "_note", lambda *value: (scanned.append(value), note(*value))[1])
-    assert check_results(document(*[RESULT.replace(b"42", b"%d" % k) for k in range(40)])) is not None
+    assert _scan.scan_results(document(*[RESULT.replace(b"42", b"%d" % k) for k in range(40)]), 1) is not None
     assert len(scanned) <= 7 * 2  # the first one, and the last one because the document ends there
 
 
@@ -687,6 +688,7 @@ PLAIN_TRUTHS = [
 
 
 @pytest.mark.parametrize("data", PLAIN_TRUTHS)
+@pytest.mark.compiled
 def test_plain_ground_truth_is_understood(data: bytes) -> None:
     assert check_ground_truth(data) is not None
     for end in range(len(data.rstrip())):
@@ -1151,11 +1153,13 @@ def test_real_results(name: str, real_data: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["coco/instances_val2014_100", "coco/instances_val2017_COCO-MINI", "voc2007/pascal_test2007"]
 )
+@pytest.mark.compiled
 def test_real_ground_truth(name: str, real_data: Path) -> None:
     assert check_ground_truth((real_data / f"{name}.json").read_bytes()) is not None
 
 
 @pytest.mark.real_data
+@pytest.mark.compiled
 def test_real_runs(real_data: Path) -> None:
     folder = real_data / "trec"
     for name in ("results.test", "results.trunc"):

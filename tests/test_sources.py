@@ -261,6 +261,7 @@ def test_both_sides_from_pipes(tmp_path, capsys, packing):
 
 
 @needs_fifo
+@pytest.mark.compiled
 def test_a_batch_and_a_comparison_read_pipes_once(tmp_path, capsys):
     gt = str(write(tmp_path / "gt.json", encoded(TRUTH)))
     other = str(write(tmp_path / "other.json", encoded(results(40, 13))))

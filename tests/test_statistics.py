@@ -157,6 +157,7 @@ def test_voc_replicates_equal_files_whose_lines_are_really_duplicated(name, seed
         assert same_bits(made.replicates[r], [np.mean(defined) if defined else math.nan, *aps])
 
 
+@pytest.mark.compiled
 def test_independent_of_threads_and_of_how_many_replicates_follow():
     truth, found = tables_of_arrays(workloads.detector_like(40, 30, 5, 1))
     tally = detmap.match(truth, found)
@@ -292,6 +293,7 @@ def test_interval_of_a_mean_is_students(skewed):
     assert made.interval(0.9)[0] == pytest.approx([values.mean() - margin, values.mean() + margin], rel=1e-12)
 
 
+@pytest.mark.compiled
 def test_interval_of_a_metric_is_on_a_logit_scale(models):
     made = statistics.bootstrap(models["one"], 200)
     error, value = made.standard_error()[0], models["one"]["AP"]
@@ -355,6 +357,7 @@ def test_intervals_of_other_methods_where_they_are_undefined():
         statistics.bootstrap_queries({"x": [1.0]}, 200, method="z")
 
 
+@pytest.mark.compiled
 def test_jackknife_of_many_images_leaves_out_groups():
     tally = detmap.match(*tables_of_arrays(workloads.detector_like(450, 4, 2, 1)))
     made = replicated(tally, 2, 0)
@@ -432,6 +435,7 @@ class _AnyNan:
 ANY_NAN = _AnyNan()
 
 
+@pytest.mark.compiled
 def test_a_drawn_p_value_counts_the_data_and_is_never_zero(models):
     tallies = models["one"].tally, models["bad"].tally
     made = statistics.permute(*tallies, 99, 4)
@@ -443,6 +447,7 @@ def test_a_drawn_p_value_counts_the_data_and_is_never_zero(models):
     assert same_bits(other.differences, -made.differences)
 
 
+@pytest.mark.compiled
 def test_a_category_on_few_changing_images_is_looked_at_whole():
     """One model finds everything in three images of a rare class and the other nothing: p is 2 / 2**3, not 1e-16."""
     image = np.arange(60)
@@ -500,6 +505,7 @@ def test_which_hypotheses_are_tested_follows_from_the_images_alone():
 
 
 @pytest.mark.parametrize("name", ["voc2007", "voc2012"])
+@pytest.mark.compiled
 def test_models_under_voc_are_compared_by_a_class_too(name):
     truth, found = tables_of_arrays(workloads.detector_like(40, 10, 3, 1))
     one = detmap.match(truth, found, name)
@@ -532,6 +538,7 @@ def models():
     }
 
 
+@pytest.mark.compiled
 def test_compare_draws_the_same_images_for_all_and_tests_by_permutation(models):
     made = detmap.compare(models, 200, 1)
     one, two = (statistics.bootstrap(models[name], 200, 1) for name in ("one", "two"))
@@ -548,6 +555,7 @@ def test_compare_draws_the_same_images_for_all_and_tests_by_permutation(models):
     assert [d.p for d in own] == test.p_values()[1:].tolist()
 
 
+@pytest.mark.compiled
 def test_compare_tells_apart_what_differs(models):
     made = detmap.compare(models, 200, 1)
     assert [d.second for d in made.differences][1:] == ["bad", "bad"]
@@ -574,6 +582,7 @@ def test_compare_tells_apart_what_differs(models):
     assert "expected to be false" in " ".join(bh.sentences())
 
 
+@pytest.mark.compiled
 def test_a_model_does_not_differ_from_itself(models):
     made = detmap.compare({"a": models["one"], "b": models["one"]}, 200)
     (only,) = made.differences
@@ -585,6 +594,7 @@ def test_a_model_does_not_differ_from_itself(models):
 
 
 @pytest.mark.parametrize("metric", ["AP50", "AR_1", "AR_100", "AP_large", "AR_small"])
+@pytest.mark.compiled
 def test_compare_by_another_metric(models, metric):
     made = detmap.compare(models, 200, metric=metric, method="bca")
     (best, *_), (found, *_) = sorted(models, key=lambda name: -models[name][metric]), made.differences
@@ -597,6 +607,7 @@ def test_compare_by_another_metric(models, metric):
         detmap.compare(models, 200, correction="z")
 
 
+@pytest.mark.compiled
 def test_where_interval_and_test_disagree_the_output_says_so(models):
     made = detmap.compare(models, 200)
     found = made.differences[0]
@@ -608,6 +619,7 @@ def test_where_interval_and_test_disagree_the_output_says_so(models):
     assert "trust p" in made.sentences()[-1]
 
 
+@pytest.mark.compiled
 def test_what_cannot_be_compared(models):
     with pytest.raises(detmap.OptionError, match="two models"):
         detmap.compare({"one": models["one"]})
@@ -761,6 +773,7 @@ def test_compare_queries():
         statistics.compare_queries({"a": base})
 
 
+@pytest.mark.compiled
 def test_to_dict(models):
     made = statistics.bootstrap(models["one"], 200, 3)
     document = made.to_dict()

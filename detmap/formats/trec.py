@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap import parallel
 from detmap.errors import InputError
 from detmap.formats._scan import scan_qrels, scan_run
 from detmap.formats._source import Buffer, Source, read_bytes
@@ -20,6 +21,7 @@ LONGEST_ID = 1024
 
 _MARK = b"\xef\xbb\xbf"  # of the byte order, in UTF-8
 _WORTH_SCANNING = 1 << 20  # bytes; below it, loading the scanner takes longer than all else
+_BLOCK = 1 << 16  # ids that are looked at together
 
 
 @dataclass(frozen=True)
@@ -176,8 +178,14 @@ def _text(source: Source, kind: str) -> tuple[Buffer, str]:
 
 def _plain(queries: list[bytes], documents: NDArray[np.uint64]) -> bool:
     """Return whether no id is one that reading line by line refuses, which finds its place."""
-    longest = int((documents & np.uint64((1 << LENGTH_BITS) - 1)).max(initial=0))
-    return max(longest, max(map(len, queries))) <= LONGEST_ID and not any(q.startswith(_MARK) for q in queries)
+
+    def longest(begin: int, end: int) -> int:
+        return int((documents[begin:end] & np.uint64((1 << LENGTH_BITS) - 1)).max())
+
+    # In blocks that fit into a cache: a temporary column of all lengths would take longer to make than the maximum.
+    blocks = [(begin, min(begin + _BLOCK, documents.size)) for begin in range(0, documents.size, _BLOCK)]
+    lengths = [*map(len, queries), *parallel.run(longest, blocks)]
+    return max(lengths) <= LONGEST_ID and not any(q.startswith(_MARK) for q in queries)
 
 
 def _fields(content: Buffer, name: str, kind: str, count: int, wanted: int) -> tuple[Lines, list[bytes], list[int]]:

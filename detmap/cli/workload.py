@@ -35,6 +35,7 @@ def _detections() -> None:
 
     # Only what is read from a file, window by window, has its strings copied.
     texts.keep(readonly(np.zeros(8), np.uint8), np.empty(0, np.uint64), np.empty(0, np.uint8), 0)
+    texts.kept_size(readonly(np.empty(0), np.uint64))
     names: tuple[list[Any], ...] = ([1, 2, 3, 4], ["a", "b", "c", "d"])
     for images, protocol in zip(names, ("coco", "voc2007"), strict=True):
         found: list[dict[str, Any]] = [

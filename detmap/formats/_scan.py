@@ -39,6 +39,7 @@ DOUBTS = 1 << 10
 RESULT_LISTS = ("annotations", "predictions")
 GROUND_TRUTH_ONLY = {"images", "categories"}
 
+_MARK = b"\xef\xbb\xbf"  # of the byte order, in UTF-8
 _BLANKS = re.compile(rb"[ \t\n\r]*")
 _FIRST_KEY = re.compile(rb'\{[ \t\n\r]{0,64}"[^"\\]{0,64}"')
 # What float() reads beyond decimal numbers (inf, nan, 1_000) is not plain.
@@ -146,7 +147,7 @@ class RunColumns(NamedTuple):
     score : (n,) float64
         The scores, finite.
     data : (bytes,) uint8
-        The file.
+        The document, or what is kept of a file.
     longer : int
         How many lines have text after the tag.
     """
@@ -211,6 +212,9 @@ class _Document:
             self.memory = readonly(np.frombuffer(data, np.uint8), np.uint8)
             self.size = len(data)
         self._own = threading.local()
+        self._keeping = threading.Lock()
+        self._kept: NDArray[np.uint8] | None = None
+        self._end = 0  # of what is kept
         self.mark = ord(mark)
         self.threads = threads
 
@@ -241,6 +245,28 @@ class _Document:
                 str(data[begin:end].data, "utf-8")
             except UnicodeDecodeError:
                 raise _NotUnderstood from None
+
+    def keep(self, data: NDArray[np.uint8], words: NDArray[np.uint64]) -> None:
+        """Copy the strings of a window to where they stay, and let `words` say where that is."""
+        size = texts.kept_size(readonly(words, np.uint64))
+        with self._keeping:
+            if self._kept is None:
+                # No block is scanned more than twice. What is never written to takes no memory.
+                self._kept = np.empty(2 * self.size + 8, np.uint8)
+            begin = self._end
+            if begin + size + 8 > self._kept.size:
+                raise _NotUnderstood
+            self._end += size
+        texts.keep(data, words, self._kept[begin : begin + size], begin)
+
+    def texts(self) -> NDArray[np.uint8]:
+        """Return what the words of strings refer to, at least eight bytes."""
+        if self.file is None:
+            return self.memory
+        if self._kept is None:
+            return readonly(np.zeros(8), np.uint8)
+        self._kept[self._end : self._end + 8] = 0
+        return readonly(self._kept[: self._end + 8], np.uint8)
 
     def slice(self, begin: int, end: int) -> bytes:
         """Copy some bytes."""
@@ -378,13 +404,6 @@ _RUN = _Fields(b"q 0 d 0 1 t\n", query=_QUERY, document=_ID, score=_NUMBER)
 _QRELS = _Fields(b"q 0 d 1\n", query=_QUERY, document=_ID, relevance=_INTEGER)
 
 
-class _Part(NamedTuple):
-    """What came of a block: the state of the kernel, and the strings that were copied of a file."""
-
-    state: NDArray[np.int64]
-    kept: list[NDArray[np.uint8]]
-
-
 class _Table:
     """The columns of a list of records.
 
@@ -398,8 +417,8 @@ class _Table:
         The number of rows for which there is room.
     ids, words : uint64
         The columns, one after the other.
-    outcomes : list of _Part
-        What came of the blocks, in the order of the document.
+    parts : list of int64
+        The states that the kernel left of the blocks, in the order of the document.
     """
 
     def __init__(
@@ -409,11 +428,10 @@ class _Table:
         capacity: int,
         ids: NDArray[np.uint64],
         words: NDArray[np.uint64],
-        outcomes: list[_Part],
+        parts: list[NDArray[np.int64]],
     ) -> None:
         self.fields = fields
-        outcomes = [part for part in outcomes if part.state[scanning.ROW] > part.state[scanning.FIRST]]
-        parts = [part.state for part in outcomes]
+        parts = [part for part in parts if part[scanning.ROW] > part[scanning.FIRST]]
         self.rows = sum(int(part[scanning.ROW] - part[scanning.FIRST]) for part in parts)
         states = np.array(parts, np.int64).reshape(-1, scanning.STATE_SIZE)
         self.ever, self.integers, self.strings = (
@@ -421,28 +439,13 @@ class _Table:
         )
         self.always = int(np.bitwise_and.reduce(states[:, scanning.ALWAYS]))
         self.longer = int(states[:, scanning.LONGER].sum())
-        self.texts = (
-            document.memory if document.file is None else self._joined(ids, fields.places(capacity)[0], outcomes)
-        )
+        self.texts = document.texts()
         self.columns: dict[str, NDArray[np.uint64]] = {}
         for f, (kind, width, begin) in enumerate(fields.places(capacity)[0].tolist()):
             own = ids if kind in scanning.APART else words
             column = own[begin : begin + capacity * width].reshape(capacity, width)
             if self.ever >> f & 1 or not parts:
                 self.columns[fields.names[f]] = self._packed(column, parts, 1 << f)
-
-    def _joined(self, ids: NDArray[np.uint64], places: NDArray[np.int64], outcomes: list[_Part]) -> NDArray[np.uint8]:
-        """Put the strings that were kept of each block one after the other."""
-        begin = 0
-        for part in outcomes:
-            rows = slice(part.state[scanning.FIRST], part.state[scanning.ROW])
-            for f, (kind, _, place) in enumerate(places.tolist()):
-                if begin and kind == scanning.ID and part.state[scanning.STRINGS] >> f & 1:
-                    column = ids[place:][rows]
-                    np.add(column, np.uint64(begin << scanning.LENGTH_BITS), out=column, where=column != scanning.ALL)
-            begin += sum(kept.size for kept in part.kept)
-        joined = [kept for part in outcomes for kept in part.kept]
-        return readonly(np.concatenate([*joined, np.zeros(8, np.uint8)]), np.uint8)
 
     def _packed(self, column: NDArray[np.uint64], parts: list[NDArray[np.int64]], bit: int) -> NDArray[np.uint64]:
         """Close the gaps between blocks that counted more braces than records, and say where blocks lack the field."""
@@ -526,6 +529,11 @@ class _Format(NamedTuple):
     tokens: NDArray[np.int64] | None = None
     more: bool = False
 
+    @property
+    def by_line(self) -> bool:
+        """Whether a record ends where its line does, so that the last one needs no mark."""
+        return self.lines or self.tokens is not None
+
     def cuts(self, document: _Document, begin: int) -> list[int]:
         """Guess where records begin, one a block.
 
@@ -533,7 +541,7 @@ class _Format(NamedTuple):
         inside a record the guess is wrong; the scan of the block before shows it. A block without that key is likely to
         lie behind the list.
         """
-        if self.lines or self.tokens is not None:
+        if self.by_line:
             feed, pattern = 1, re.compile(rb"\n(?=\{)" if self.lines else rb"\n")
         else:
             match = _FIRST_KEY.match(document.slice(begin, begin + 256))
@@ -665,7 +673,7 @@ class _List:
             self.turn.wait_for(lambda: len(self.rows) > block + 1)
         return self.rows[block] < self.rows[block + 1] <= self.capacity
 
-    def guess(self, block: int, _: int) -> _Part | None:
+    def guess(self, block: int, _: int) -> NDArray[np.int64] | None:
         """Scan a block from where its first record was guessed; None where there is no room, or no need."""
         window, plain = None, False
         if len(self.rows) <= len(self.blocks):
@@ -692,13 +700,12 @@ class _List:
         last = base + data.size == self.document.size
         return _Window(base, data, stop if last else min(stop, base + data.size - margin), last)
 
-    def scan(self, block: int, start: int, window: _Window | None = None, plain: bool = False) -> _Part:
+    def scan(self, block: int, start: int, window: _Window | None = None, plain: bool = False) -> NDArray[np.int64]:
         """Scan the records from `start` on; a window that is there already may be known to be `plain` (ASCII)."""
-        stop, fields, margin = self.cuts[block + 1], self.kind.fields, MARGIN
+        stop, margin = self.cuts[block + 1], MARGIN
         state = np.zeros(scanning.STATE_SIZE, np.int64)
         state[scanning.FIRST] = state[scanning.ROW] = self.rows[block]
         state[scanning.LIMIT], state[scanning.ALWAYS] = self.rows[block + 1], -1
-        kept: list[NDArray[np.uint8]] = []
         while True:
             if window is None:
                 window = self.window(start, stop, margin)
@@ -709,7 +716,7 @@ class _List:
                 self.scan_window(window, state)
                 self.check(window, start - window.base, int(state[scanning.POSITION]), plain)
                 if self.document.file is not None:
-                    _detach(fields, self.places, self.ids, self.words, state, int(before[scanning.ROW]), window, kept)
+                    self.detach(window, state, int(before[scanning.ROW]))
             except _NotUnderstood:
                 if window.last or GROWTH * margin > MOST_MARGIN:
                     state[scanning.STATUS] = scanning.FAILED
@@ -728,7 +735,7 @@ class _List:
             self.ended = min(self.ended, start)
         elif state[scanning.STATUS] == scanning.FAILED and block == 0:
             self.ended = 0  # as all is in vain
-        return _Part(state, kept)
+        return state
 
     def scan_window(self, window: _Window, state: NDArray[np.int64]) -> None:
         """Scan the records of a window."""
@@ -743,8 +750,20 @@ class _List:
                     break
         if state[scanning.STATUS] == scanning.FAILED:
             raise _NotUnderstood
-        if state[scanning.STATUS] == scanning.CLOSED and self.kind.lines and not window.last:
+        if state[scanning.STATUS] == scanning.CLOSED and self.kind.by_line and not window.last:
             raise _NotUnderstood  # a record was taken for the last line
+
+    def detach(self, window: _Window, state: NDArray[np.int64], first: int) -> None:
+        """Make the rows from `first` on independent of a window: copy its strings, count positions from the file's begin."""
+        row = int(state[scanning.ROW])
+        for f, (kind, width, place) in enumerate(self.places.tolist()):
+            if kind == scanning.SPAN and state[scanning.EVER] >> f & 1:
+                spans = self.words[place + width * first : place + width * row].view(np.int64)
+                np.add(spans, window.base, out=spans, where=spans >= 0)
+            elif kind in scanning.APART and state[scanning.STRINGS] >> f & 1:
+                if state[scanning.INTEGERS] >> f & 1:  # which no column may have besides
+                    raise _NotUnderstood
+                self.document.keep(window.data, self.ids[place + first : place + row])
 
     def check(self, window: _Window, begin: int, end: int, plain: bool) -> None:
         """Make sure that the records that were scanned of a window are UTF-8."""
@@ -764,11 +783,11 @@ class _List:
                 if not self.has_room(block):
                     raise _TooFewRows
                 part = self.scan(block, place)
-            if part.state[scanning.STATUS] == scanning.FAILED:
+            if part[scanning.STATUS] == scanning.FAILED:
                 break
             parts.append(part)
-            place = int(part.state[scanning.POSITION])
-            if part.state[scanning.STATUS] == scanning.CLOSED:
+            place = int(part[scanning.POSITION])
+            if part[scanning.STATUS] == scanning.CLOSED:
                 table = _Table(self.document, self.kind.fields, self.capacity, self.ids, self.words, parts)
                 return table, place
         raise _NotUnderstood
@@ -780,32 +799,6 @@ def _scan_list(document: _Document, begin: int, kind: _Format) -> tuple[_Table, 
         return _List(document, begin, kind, exact=False).table()
     except _TooFewRows:
         return _List(document, begin, kind, exact=True).table()
-
-
-def _detach(
-    fields: _Fields,
-    places: NDArray[np.int64],
-    ids: NDArray[np.uint64],
-    words: NDArray[np.uint64],
-    state: NDArray[np.int64],
-    first: int,
-    window: _Window,
-    kept: list[NDArray[np.uint8]],
-) -> None:
-    """Make the rows from `first` on independent of a window: copy its strings, count positions from the file's begin."""
-    row = int(state[scanning.ROW])
-    for f, (kind, width, place) in enumerate(places.tolist()):
-        if kind == scanning.SPAN and state[scanning.EVER] >> f & 1:
-            spans = words[place + width * first : place + width * row].view(np.int64)
-            np.add(spans, window.base, out=spans, where=spans >= 0)
-        elif kind == scanning.ID and state[scanning.STRINGS] >> f & 1:
-            if state[scanning.INTEGERS] >> f & 1:  # which no column may have besides
-                raise _NotUnderstood
-            column = ids[place + first : place + row]
-            size = int((column[column != scanning.ALL] & np.uint64((1 << scanning.LENGTH_BITS) - 1)).sum())
-            offset = sum(part.size for part in kept)
-            kept.append(np.empty(size, np.uint8))
-            texts.keep(window.data, column, kept[-1], offset)
 
 
 def _empty(document: _Document, fields: _Fields) -> _Table:
@@ -966,12 +959,11 @@ _QRELS_LINES = _Format(_QRELS, tokens=readonly([0, -1, 1, 2], np.int64))
 
 def _scan_tokens(
     data: Buffer | File, threads: int | None, kind: _Format
-) -> tuple[_Document, _Table, NDArray[np.int32], list[bytes]]:
-    """Scan lines, and number the queries."""
-    document = _Document(data.read() if isinstance(data, File) else data, threads, b"\n")  # its ids stay where they are
-    table, _ = _scan_list(document, 0, kind)
-    codes, queries = _distinct(document.memory, table.columns["query"][:, 0])
-    return document, table, codes, queries
+) -> tuple[_Table, NDArray[np.int32], list[bytes]]:
+    """Scan lines after a byte order mark, if there is one, and number the queries."""
+    document = _Document(data, threads, b"\n")
+    table, _ = _scan_list(document, len(_MARK) if document.begins(0, _MARK) else 0, kind)
+    return table, *_distinct(table.texts, table.columns["query"][:, 0])
 
 
 def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | None:
@@ -994,12 +986,12 @@ def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | No
         a control character.
     """
     try:
-        document, table, query, queries = _scan_tokens(data, threads, _RUN_LINES)
+        table, query, queries = _scan_tokens(data, threads, _RUN_LINES)
     except _NotUnderstood:
         return None
     score = table.numbers("score")
     assert score is not None
-    return RunColumns(query, queries, table.columns["document"][:, 0], score, document.memory, table.longer)
+    return RunColumns(query, queries, table.columns["document"][:, 0], score, table.texts, table.longer)
 
 
 def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns | None:
@@ -1021,8 +1013,8 @@ def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns 
         control character.
     """
     try:
-        document, table, query, queries = _scan_tokens(data, threads, _QRELS_LINES)
+        table, query, queries = _scan_tokens(data, threads, _QRELS_LINES)
     except _NotUnderstood:
         return None
     relevance = table.columns["relevance"][:, 0].view(np.int64)
-    return QrelsColumns(query, queries, table.columns["document"][:, 0], relevance, document.memory)
+    return QrelsColumns(query, queries, table.columns["document"][:, 0], relevance, table.texts)

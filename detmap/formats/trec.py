@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from detmap import parallel
 from detmap.errors import InputError
-from detmap.formats._scan import scan_qrels, scan_run
-from detmap.formats._source import Buffer, Source, read_bytes
+from detmap.formats._scan import QrelsColumns, RunColumns, scan_qrels, scan_run
+from detmap.formats._source import Opened, Source
 from detmap.kernels import readonly
 from detmap.kernels.scanning import LENGTH_BITS
 
@@ -117,22 +117,17 @@ def read_qrels(source: Source) -> Lines:
     InputError
         For a line that cannot be read, with the file and the line.
     """
-    data, name = _text(source, "qrels")
-    found = scan_qrels(data) if len(data) >= _WORTH_SCANNING else None
-    if found is not None and found.queries and _plain(found.queries, found.document):
-        return Lines(
-            found.query,
-            found.queries,
-            Texts(readonly(found.data, np.uint8), readonly(found.document, np.uint64)),
-            found.relevance,
-        )
-    lines, texts, numbers = _fields(data, name, "qrels", 4, 3)
+    with Opened(source, "qrels") as opened:
+        found = scan_qrels(opened.data) if len(opened) >= _WORTH_SCANNING else None
+        if found is not None and _plain(found):
+            return Lines(found.query, found.queries, _documents(found), found.relevance)
+        lines, texts, places = _fields(opened, "qrels", 4, 3)
     grades = np.empty(len(texts), np.int64)
     for i, text in enumerate(texts):
         try:
             grades[i] = int(text) if b"_" not in text else int("")
         except (ValueError, OverflowError):
-            raise InputError("a grade must be an integer", source=f"{name}:{numbers[i]}", value=text) from None
+            raise InputError("a grade must be an integer", source=places[i], value=text) from None
     return lines._replace(values=grades)
 
 
@@ -148,17 +143,11 @@ def read_run(source: Source) -> Lines:
         For a line that cannot be read, with the file and the line. Where the text after the name could be another record,
         a line feed is missing, as between files that were joined: that is an error, too.
     """
-    data, name = _text(source, "run")
-    found = scan_run(data) if len(data) >= _WORTH_SCANNING else None
-    if found is not None and found.queries and _plain(found.queries, found.document):
-        return Lines(
-            found.query,
-            found.queries,
-            Texts(readonly(found.data, np.uint8), readonly(found.document, np.uint64)),
-            found.score,
-            found.longer,
-        )
-    lines, texts, numbers = _fields(data, name, "run", 6, 4)
+    with Opened(source, "run") as opened:
+        found = scan_run(opened.data) if len(opened) >= _WORTH_SCANNING else None
+        if found is not None and _plain(found):
+            return Lines(found.query, found.queries, _documents(found), found.score, found.longer)
+        lines, texts, places = _fields(opened, "run", 6, 4)
     scores = np.empty(len(texts), np.float64)
     for i, text in enumerate(texts):
         try:
@@ -166,57 +155,59 @@ def read_run(source: Source) -> Lines:
         except ValueError:
             scores[i] = np.nan
         if scores[i] != scores[i]:
-            raise InputError("a score must be a number", source=f"{name}:{numbers[i]}", value=text)
+            raise InputError("a score must be a number", source=places[i], value=text)
     return lines._replace(values=scores)
 
 
-def _text(source: Source, kind: str) -> tuple[Buffer, str]:
-    """Return a file's bytes without a byte order mark, and its name."""
-    data, name = read_bytes(source, kind)
-    return (data[3:] if data[:3] == _MARK else data), name
-
-
-def _plain(queries: list[bytes], documents: NDArray[np.uint64]) -> bool:
-    """Return whether no id is one that reading line by line refuses, which finds its place."""
+def _plain(found: RunColumns | QrelsColumns) -> bool:
+    """Return whether a file was understood, and holds no id that reading line by line refuses, which finds its place."""
+    if not found.queries:
+        return False
+    documents = found.document
 
     def longest(begin: int, end: int) -> int:
         return int((documents[begin:end] & np.uint64((1 << LENGTH_BITS) - 1)).max())
 
     # In blocks that fit into a cache: a temporary column of all lengths would take longer to make than the maximum.
     blocks = [(begin, min(begin + _BLOCK, documents.size)) for begin in range(0, documents.size, _BLOCK)]
-    lengths = [*map(len, queries), *parallel.run(longest, blocks)]
-    return max(lengths) <= LONGEST_ID and not any(q.startswith(_MARK) for q in queries)
+    lengths = [*map(len, found.queries), *parallel.run(longest, blocks)]
+    return max(lengths) <= LONGEST_ID and not any(query.startswith(_MARK) for query in found.queries)
 
 
-def _fields(content: Buffer, name: str, kind: str, count: int, wanted: int) -> tuple[Lines, list[bytes], list[int]]:
-    """Return the lines of `count` fields, without values as yet; the texts of field `wanted`; and the line numbers."""
-    data = bytes(content)
+def _documents(found: RunColumns | QrelsColumns) -> Texts:
+    return Texts(readonly(found.data, np.uint8), readonly(found.document, np.uint64))
+
+
+def _fields(opened: Opened, kind: str, count: int, wanted: int) -> tuple[Lines, list[bytes], list[str]]:
+    """Return lines of `count` fields, without values as yet; the texts of field `wanted`; and the place of each line."""
+    data, name = bytes(opened.whole()).removeprefix(_MARK), opened.name
     if b"\0" in data:
         raise InputError("holds a zero byte: not a text file", source=name)
-    codes, documents, texts, lines = [], [], [], []
+    codes, documents, texts, places = [], [], [], []
     queries: dict[bytes, int] = {}
     longer = 0
     for number, line in enumerate(data.splitlines(), 1):
         fields = line.split(None, count)
         if not fields or fields[0][:1] == b"#":
             continue
+        place = f"{name}:{number}"
         if len(fields) != count:
             if len(fields) < count or kind == "qrels" or _holds_record(fields[count].split()):
-                raise _wrong_count(line, kind, count, f"{name}:{number}")
+                raise _wrong_count(line, kind, count, place)
             longer += 1
         if fields[0].startswith(_MARK):
             remedy = "it belongs at the beginning of a file: were files joined?"
-            raise InputError("a byte order mark", source=f"{name}:{number}", value=line, remedy=remedy)
+            raise InputError("a byte order mark", source=place, value=line, remedy=remedy)
         if max(len(fields[0]), len(fields[2])) > LONGEST_ID:
-            raise InputError(f"an id has more than {LONGEST_ID} bytes", source=f"{name}:{number}", value=line)
+            raise InputError(f"an id has more than {LONGEST_ID} bytes", source=place, value=line)
         codes.append(queries.setdefault(fields[0], len(queries)))
         documents.append(fields[2])
         texts.append(fields[wanted])
-        lines.append(number)
+        places.append(place)
     if not texts:
         raise InputError("holds no lines", source=name)
     columns = Lines(np.array(codes, np.int32), list(queries), Texts.of(documents), np.empty(0), longer)
-    return columns, texts, lines
+    return columns, texts, places
 
 
 def _wrong_count(line: bytes, kind: str, count: int, place: str) -> InputError:

@@ -1015,7 +1015,7 @@ def scan_lines(
                         i = -1
                         break
                     word = np.uint64(begin << LENGTH_BITS | i - begin)
-                    if kind == REPEATED and row > state[FIRST] and _same(data, word, data, ids[at - 1]):
+                    if kind == REPEATED and row > state[ROW] and _same(data, word, data, ids[at - 1]):
                         word = ids[at - 1]
                     ids[at] = word
             token += 1
@@ -1037,6 +1037,9 @@ def scan_lines(
     state[ROW] = row
     state[LONGER] = longer
     state[EVER] = (1 << len(places)) - 1
+    for field in range(len(places)):
+        if places[field, 0] == ID or places[field, 0] == REPEATED:
+            state[STRINGS] |= 1 << field
     state[DOUBTS] = doubtful
 
 

@@ -183,7 +183,7 @@ INTEGER = re.compile(rb"-?(0|[1-9][0-9]*)")
 def token_lines(data: bytes, least: int, most: int) -> list[list[bytes]]:
     """Split the lines of a TREC file that are neither empty nor comments."""
     rows = []
-    for line in data.split(b"\n"):
+    for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         line = line.removesuffix(b"\r")
         if any(byte < 32 and byte != 9 for byte in line):
             raise NotPlain(line)

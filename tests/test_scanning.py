@@ -942,7 +942,19 @@ def check_run(data: bytes, threads: int = 1) -> _scan.RunColumns | None:
         assert document_ids(columns) == [row[1] for row in rows]
         assert list(map(bits, columns.score.tolist())) == [bits(row[2]) for row in rows]
         assert columns.longer == sum(row[3] for row in rows)
+    check_windows(lambda file: meaning_of(_scan.scan_run(file, threads)), data, meaning_of(columns))
     return columns
+
+
+def meaning_of(columns: _scan.RunColumns | _scan.QrelsColumns | None) -> Any:
+    """All columns of lines but for where the ids lie in memory."""
+    return columns and (
+        query_ids(columns),
+        document_ids(columns),
+        *map(bytes, columns[3:4]),
+        columns.queries,
+        *columns[5:],
+    )
 
 
 def check_qrels(data: bytes, threads: int = 1) -> _scan.QrelsColumns | None:
@@ -953,6 +965,7 @@ def check_qrels(data: bytes, threads: int = 1) -> _scan.QrelsColumns | None:
         assert query_ids(columns) == [row[0] for row in rows]
         assert document_ids(columns) == [row[1] for row in rows]
         assert columns.relevance.tolist() == [row[2] for row in rows]
+    check_windows(lambda file: meaning_of(_scan.scan_qrels(file, threads)), data, meaning_of(columns))
     return columns
 
 
@@ -996,6 +1009,15 @@ def test_scores_that_are_not_plain(score: str) -> None:
 
 
 QRELS = b"q1 0 d1 1\nq1\tQ0  d2\t-2 \r\n\n# c\nq2 0 d1 9223372036854775807"
+
+
+def test_a_byte_order_mark_ahead_of_lines_is_passed_and_another_is_part_of_an_id() -> None:
+    columns = check_run(b"\xef\xbb\xbf" + RUN)
+    assert columns is not None
+    assert columns.queries == [b"q1", b"q2"]
+    again = check_run(b"\xef\xbb\xbf\xef\xbb\xbf" + RUN)
+    assert again is not None
+    assert again.queries[0] == b"\xef\xbb\xbfq1"
 
 
 def test_plain_qrels() -> None:

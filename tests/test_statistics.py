@@ -83,7 +83,9 @@ def test_equal_scores_within_an_image_repeat_as_the_image_does():
         [{"image_id": 1, "category_id": 1, "bbox": [x, 0, 10, 10], "score": 0.5} for x in (0, 50)],
     )
     data = reweighting.Reweighted(evaluate(dataset, results).tally, ["AP"], [])
-    made, _, _ = data.hits(np.array([[4]], np.int32))
+    codes = readonly(np.array([[4]]), np.int16)
+    near = np.empty((1, 1, 0, 10), np.int64)
+    made = data._hits(data._copies(codes), data._positives(codes), (0, 1), near, reweighting._Room())
     assert made.ranks.tolist() == [1, 3] * 10
 
 

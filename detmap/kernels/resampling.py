@@ -17,30 +17,43 @@ from detmap.kernels import helper, kernel
 Array = NDArray[Any]
 
 
+#: So many replicates are worked on side by side: what is looked up of an image once is added up for all of them.
+LANES = 8
+
+
 class Events(NamedTuple):
     """The detections that count, in ranking order; bit ``a * T + t`` stands for area range *a* and threshold *t*.
 
     A run is what matters by itself: the detections of one score on one image where one of them is a hit, or is ignored at
-    some thresholds. The runs of class *c* are ``class_starts[c]:class_starts[c + 1]``. Before run *j* come the misses
-    ``miss_starts[j]:miss_starts[j + 1]``, each with its `image` and `pattern`: the area ranges that it counts in, where
-    ``members[p, a]`` says that pattern *p* counts in *a*. Run *j* is on image ``run_images[j]`` and has the rows
-    ``run_starts[j]:run_starts[j + 1]`` of what follows: the pattern, the number of caps that the detection is beyond, and
-    the bits at which it is a hit, or is ignored although its pattern counts it. Misses behind the last hit are left out.
+    some thresholds. The runs of class *c* are ``class_starts[c]:class_starts[c + 1]``. Run *j* is on image ``run_images[j]``
+    and has ``run_sizes[j, a]`` detections that count in area range *a*. Before it come the segments
+    ``segment_starts[j]:segment_starts[j + 1]`` of misses. A segment has one pattern, the area ranges that its misses count
+    in (``members[p, a]`` says that pattern *p* counts in *a*); the `images` of segment *s* are
+    ``miss_starts[s]:miss_starts[s + 1]``. Misses behind the last hit are left out.
+
+    What runs mean for a bit are its items, in ranking order: those of class *c* and bit *b* are
+    ``item_starts[c * A * T + b]:item_starts[c * A * T + b + 1]``. Item *i* is of run ``item_runs[i]``: ``item_steps[i]`` of
+    its detections count, of which the hits are at the places ``places[place_starts[i]:place_starts[i + 1]]``, from 1 on,
+    and ``item_skips[i]`` are ignored; ``item_alone[i]`` says that there is one that counts, a hit, and none is ignored.
+    The first hit of the item is beyond ``beyond[place_starts[i]]`` caps, and so on.
     """
 
     class_starts: Array
+    run_images: Array
+    run_sizes: Array
+    segment_starts: Array
+    patterns: Array
     miss_starts: Array
     images: Array
-    patterns: Array
-    run_images: Array
-    run_starts: Array
-    run_patterns: Array
-    beyond: Array
-    hit_starts: Array
-    hit_bits: Array
-    skip_starts: Array
-    skip_bits: Array
     members: Array
+    item_starts: Array
+    item_runs: Array
+    item_steps: Array
+    item_skips: Array
+    item_alone: Array
+    place_starts: Array
+    places: Array
+    beyond: Array
 
 
 class Table(NamedTuple):
@@ -66,94 +79,157 @@ def count_positives(category: Array, image: Array, counts: Array, codes: Array, 
                     out[r, code & 1, category[pair], a] += copies * counts[pair, a]
 
 
+@helper
+def _add_up(copies: Array, stride: Any, offset: Any, images: Array, begin: int, end: int, out: Array) -> None:
+    """Write the sum of ``copies[image * stride + offset:][:LANES]`` over some images.
+
+    Eight variables instead of a loop over `out`, so that the sums stay in one register of the processor.
+    """
+    a = b = c = d = e = f = g = h = 0
+    for m in range(begin, end):
+        i = np.uint64(images[m]) * stride + offset
+        a += copies[i]
+        b += copies[i + np.uint64(1)]
+        c += copies[i + np.uint64(2)]
+        d += copies[i + np.uint64(3)]
+        e += copies[i + np.uint64(4)]
+        f += copies[i + np.uint64(5)]
+        g += copies[i + np.uint64(6)]
+        h += copies[i + np.uint64(7)]
+    out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = a, b, c, d, e, f, g, h
+
+
+@helper
+def _look_ahead(
+    events: Events, copies: Array, lanes: int, block: int, begin: int, end: int, sums: Array, out_before: Array,
+    out_copies: Array,
+) -> None:  # fmt: skip
+    """Count what is ahead of the runs ``[begin, end)`` of a class, for `LANES` replicates from `block` on.
+
+    `copies` are those of `collect_hits`, flat; `sums` is room for sums, (sides * areas + 1, `LANES`).
+
+    ``out_before[side, area, lane, run - begin]`` are the detections ahead of a run, ``out_copies[side, lane, run - begin]``
+    the copies of its own.
+    """
+    members, images, miss_starts, sizes = events.members, events.images, events.miss_starts, events.run_sizes
+    sides, areas = out_copies.shape[0], members.shape[1]
+    stride, gathered = np.uint64(sides * lanes), sums[sides * areas]
+    sums[:] = 0
+    for run in range(begin, end):
+        for s in range(events.segment_starts[run], events.segment_starts[run + 1]):
+            for side in range(sides):
+                offset = np.uint64(side * lanes + block)
+                _add_up(copies, stride, offset, images, miss_starts[s], miss_starts[s + 1], gathered)
+                for a in range(areas):
+                    if members[events.patterns[s], a]:
+                        for lane in range(LANES):
+                            sums[side * areas + a, lane] += gathered[lane]
+        for side in range(sides):
+            own = (np.int64(events.run_images[run]) * sides + side) * lanes + block
+            for lane in range(LANES):
+                out_copies[side, lane, run - begin] = copies[own + lane]
+            for a in range(areas):
+                for lane in range(LANES):
+                    out_before[side, a, lane, run - begin] = sums[side * areas + a, lane]
+                    sums[side * areas + a, lane] += sizes[run, a] * copies[own + lane]
+
+
+@helper
+def _ranks_of_bit(
+    events: Events, items: int, stop: int, begin: int, before: Array, copies: Array, written: int, out_ranks: Array
+) -> int:
+    """Write the ranks of the hits of items ``[items, stop)`` and return where they end.
+
+    ``before[run - begin]`` and ``copies[run - begin]`` are of one replicate, side and area range.
+    """
+    runs, alone, steps, skips = events.item_runs, events.item_alone, events.item_steps, events.item_skips
+    place_starts, places, base = events.place_starts, events.places, np.uint64(begin)
+    skipped = 0
+    for i in range(np.uint64(items), np.uint64(stop)):
+        run = np.uint64(runs[i]) - base
+        many, ahead = np.int64(copies[run]), before[run] - skipped
+        if alone[i]:
+            # Two ranks are written whatever the copies, as a branch that is guessed wrong takes longer.
+            place = np.uint64(written)
+            out_ranks[place] = ahead + 1
+            out_ranks[place + np.uint64(1)] = ahead + 2
+            for copy in range(2, many):
+                out_ranks[written + copy] = ahead + 1 + copy
+            written += many
+            continue
+        for copy in range(many):
+            for j in range(place_starts[i], place_starts[i + np.uint64(1)]):
+                out_ranks[written] = ahead + copy * steps[i] + places[j]
+                written += 1
+        skipped += many * skips[i]
+    return written
+
+
+@helper
+def _count_within(events: Events, items: int, stop: int, begin: int, copies: Array, out: Array) -> None:
+    """Count the hits of items ``[items, stop)`` that are beyond no more than *m* caps: ``out[m]``."""
+    out[:] = 0
+    for i in range(items, stop):
+        many = copies[events.item_runs[i] - begin]
+        for j in range(events.place_starts[i], events.place_starts[i + 1]):
+            for m in range(events.beyond[j], out.shape[0]):
+                out[m] += many
+
+
 @kernel
 def collect_hits(
-    events: Events, codes: Array, thresholds: int, sides: int, out_starts: Array, out_ranks: Array, out_near: Array
-) -> None:
-    """Write the ranks of the hits of ranking ``((replicate * sides + side) * K + class) * A * T + bit``.
+    events: Events, copies: Array, replicates: int, begin: int, end: int, out_starts: Array, out_ranks: Array,
+    out_near: Array,
+) -> None:  # fmt: skip
+    """Write the ranks of the hits of classes ``[begin, end)``.
 
-    Copies of a miss are only counted; those of a run follow each other whole, as those of an image would. `out_starts` comes
-    with room for as many hits as each ranking can have and leaves with where they are. ``out_near[row, class, cap,
-    threshold]``, which comes with zeros, counts the hits of the first area range within each cap but the largest.
+    Copies of a miss are only counted; those of a run follow each other whole, as those of an image would.
+
+    Parameters
+    ----------
+    events : Events
+        The detections.
+    copies : (i, sides, lanes) int16
+        Each replicate's copies of each image on each side; there are multiples of `LANES`, and those behind the
+        `replicates` are not looked at.
+    out_starts : (n + 1,) int64
+        Out: where each ranking's hits are. The ranking of class *c*, row ``replicate * sides + side`` and bit *b* is
+        ``((c - begin) * rows + row) * A * T + b``.
+    out_ranks : int64
+        Out: the ranks of the hits, one ranking after the other; there is room for two more.
+    out_near : (K, rows, caps, T) int64
+        Out: the hits of the first area range within each cap but the largest, of classes ``[begin, end)``.
     """
-    # Bound to names once: each look at a member inside the loops would count a reference.
-    beyond = events.beyond
-    class_starts = events.class_starts
-    hit_bits = events.hit_bits
-    hit_starts = events.hit_starts
-    images = events.images
-    members = events.members
-    miss_starts = events.miss_starts
-    patterns = events.patterns
-    run_images = events.run_images
-    run_patterns = events.run_patterns
-    run_starts = events.run_starts
-    skip_bits = events.skip_bits
-    skip_starts = events.skip_starts
-    classes, areas = class_starts.shape[0] - 1, members.shape[1]
-    kinds, bits, caps = members.shape[0], areas * thresholds, out_near.shape[2]
-    counted, above = np.empty((2, kinds), np.int64), np.empty(areas, np.int64)
-    area_of = np.arange(bits) // thresholds
-    skipped, at = np.empty(2 * bits, np.int64), np.empty(2 * bits, np.int64)  # of one side, then of the other
-    stops = np.empty(out_starts.shape[0] - 1, np.int64)
-    for r in range(codes.shape[0]):
-        for c in range(classes):
-            counted[:] = 0
-            skipped[:] = 0
+    sides, areas, caps, thresholds = copies.shape[1], events.members.shape[1], out_near.shape[2], out_near.shape[3]
+    bits, longest = areas * thresholds, 0
+    class_starts, item_starts = events.class_starts, events.item_starts
+    for c in range(begin, end):
+        longest = max(longest, class_starts[c + 1] - class_starts[c])
+    before = np.empty((sides, areas, LANES, longest), np.int64)
+    own = np.empty((sides, LANES, longest), np.int16)
+    sums, within = np.empty((sides * areas + 1, LANES), np.int64), np.empty(caps, np.int64)
+    flat, lanes = copies.reshape(-1), copies.shape[2]
+    written, ranking = 0, 0
+    for c in range(begin, end):
+        first, last = class_starts[c], class_starts[c + 1]
+        for replicate in range(replicates):
+            lane = replicate % LANES
+            if lane == 0:
+                _look_ahead(events, flat, lanes, replicate, first, last, sums, before, own)
             for side in range(sides):
-                first = ((r * sides + side) * classes + c) * bits
                 for b in range(bits):
-                    at[side * bits + b] = out_starts[first + b]
-            for run in range(class_starts[c], class_starts[c + 1]):
-                if kinds == 1:  # nothing but images to read, and sums that stay in registers
-                    every, other = 0, 0
-                    for e in range(miss_starts[run], miss_starts[run + 1]):
-                        code = np.int64(codes[r, np.uint64(images[e])])
-                        every += code >> 1
-                        other += (code >> 1) * (code & 1)
-                    counted[0, 0] += every - other
-                    counted[1, 0] += other
-                else:
-                    for e in range(miss_starts[run], miss_starts[run + 1]):
-                        code = codes[r, np.uint64(images[e])]
-                        counted[np.uint64(code & 1), np.uint64(patterns[e])] += code >> 1
-                code = codes[r, run_images[run]]
-                side = np.int64(code & 1)
-                own = side * bits
-                for _ in range(code >> 1):
-                    for d in range(run_starts[run], run_starts[run + 1]):
-                        counted[side, run_patterns[d]] += 1
-                        for i in range(skip_starts[d], skip_starts[d + 1]):
-                            skipped[np.uint64(own + skip_bits[i])] += 1
-                        if hit_starts[d] == hit_starts[d + 1]:
-                            continue
-                        for a in range(areas):
-                            total = 0
-                            for p in range(kinds):
-                                total += members[p, a] * counted[side, p]
-                            above[a] = total
-                        for i in range(hit_starts[d], hit_starts[d + 1]):
-                            b = np.uint64(hit_bits[i])
-                            mine = np.uint64(own) + b
-                            place = at[mine]
-                            out_ranks[np.uint64(place)] = above[np.uint64(area_of[b])] - skipped[mine]
-                            at[mine] = place + 1
-                        for m in range(beyond[d], caps):
-                            for i in range(hit_starts[d], hit_starts[d + 1]):
-                                if hit_bits[i] < thresholds:
-                                    out_near[r * sides + side, c, m, hit_bits[i]] += 1
-            for side in range(sides):
-                first = ((r * sides + side) * classes + c) * bits
-                for b in range(bits):
-                    stops[first + b] = at[side * bits + b]
-    written = 0
-    for q in range(stops.shape[0]):  # close the gaps: what is written never overtakes what is read
-        start = out_starts[q]
-        out_starts[q] = written
-        for j in range(start, stops[q]):
-            out_ranks[written] = out_ranks[j]
-            written += 1
-    out_starts[stops.shape[0]] = written
+                    out_starts[ranking] = written
+                    ranking += 1
+                    items, stop = item_starts[c * bits + b], item_starts[c * bits + b + 1]
+                    written = _ranks_of_bit(
+                        events, items, stop, first, before[side, b // thresholds, lane], own[side, lane], written,
+                        out_ranks,
+                    )  # fmt: skip
+                    if caps and b < thresholds:
+                        _count_within(events, items, stop, first, own[side, lane], within)
+                        for m in range(caps):
+                            out_near[c, replicate * sides + side, m, b] = within[m]
+    out_starts[ranking] = written
 
 
 @helper
@@ -212,22 +288,23 @@ def _sum(values: Array, begin: int, count: int, stack: Array) -> Any:
 
 @kernel
 def average(
-    table: Table, values: Array, starts: Array, near: Array, positives: Array, begin: int, end: int, out: Array
+    table: Table, values: Array, hits: Array, near: Array, positives: Array, begin: int, end: int, out: Array
 ) -> None:
     """Write the columns of rows ``[begin, end)`` into ``out[row, column]``; NaN where no class has positives.
 
-    ``values[row, class, area, threshold, recall]`` is what AP is the mean of; the hits that recall is made of are counted
-    by `starts` (see `collect_hits`) and, within the smaller caps, by `near`. Means are taken over threshold, recall and
-    class, in that order, as pycocotools takes them.
+    ``values[class, row, area, threshold, recall]`` is what AP is the mean of. ``hits[class, row, area, threshold]`` are
+    those that recall is made of, `near` (see `collect_hits`) those within the smaller caps, and
+    ``positives[class, row, area]`` what there is to find. Means are taken over
+    threshold, recall and class, in that order, as pycocotools takes them.
     """
-    _, classes, areas, thresholds, recalls = values.shape
+    classes, rows, areas, thresholds, recalls = values.shape
     gathered, stack = np.empty(classes * thresholds * recalls), np.empty((64, 3))
     flat = values.reshape(-1)
     for row in range(begin, end):
         for a in range(areas):
             held = 0
             for c in range(classes):
-                held += positives[row, c, a] > 0
+                held += positives[c, row, a] > 0
             filled = False
             for j in range(table.metrics.shape[0]):
                 if table.metrics[j, 1] != a:
@@ -240,10 +317,9 @@ def average(
                     n = 0
                     for t in range(first, last):
                         for c in range(classes):
-                            if positives[row, c, a] > 0:
-                                q = ((row * classes + c) * areas + a) * thresholds + t
-                                hits = near[row, c, cap, t] if cap < near.shape[2] else starts[q + 1] - starts[q]
-                                gathered[n] = hits / positives[row, c, a]
+                            if positives[c, row, a] > 0:
+                                found = near[c, row, cap, t] if cap < near.shape[2] else hits[c, row, a, t]
+                                gathered[n] = found / positives[c, row, a]
                                 n += 1
                     out[row, j] = _sum(gathered, 0, n, stack) / n
                     filled = False
@@ -253,8 +329,8 @@ def average(
                     for t in range(thresholds):
                         for i in range(recalls):
                             for c in range(classes):
-                                if positives[row, c, a] > 0:
-                                    gathered[n] = values[row, c, a, t, i]
+                                if positives[c, row, a] > 0:
+                                    gathered[n] = values[c, row, a, t, i]
                                     n += 1
                     filled = True
                 size = (last - first) * recalls * held
@@ -264,8 +340,8 @@ def average(
             size = (last - first) * recalls
             for c in range(classes):
                 column = table.metrics.shape[0] + j * classes + c
-                if positives[row, c, 0] > 0 and size > 0:
-                    place = ((row * classes + c) * areas * thresholds + first) * recalls
+                if positives[c, row, 0] > 0 and size > 0:
+                    place = ((c * rows + row) * areas * thresholds + first) * recalls
                     out[row, column] = _sum(flat, place, size, stack) / size
                 else:
                     out[row, column] = np.nan

@@ -17,9 +17,9 @@ from detmap.naming import metric_table
 from detmap.protocols import Protocol
 from detmap.tally import Tally
 
-#: A block of replicates has about so many precisions: few enough for a cache and for Ctrl-C to be heard soon, and enough
-#: that calling the kernels does not count.
-_BLOCK = 100_000
+#: A block of replicates has about so many precisions, few enough for Ctrl-C to be heard soon; the classes that are worked on
+#: together have about so many hits in it, few enough for a cache. Both are enough that calling the kernels does not count.
+_BLOCK, _HITS = 2_000_000, 500_000
 
 
 def metric_names(protocol: Protocol) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ class Reweighted:
                 readonly(np.array(by_class, np.int64).reshape(-1, 2), np.int64),
             ),
         )
-        object.__setattr__(self, "events", _events(self.tally, areas))
+        object.__setattr__(self, "events", _events(self.tally, areas, self.caps))
 
     @property
     def columns(self) -> int:
@@ -136,6 +136,7 @@ class Reweighted:
         recalls = len(protocol.recall_thresholds) if protocol.interpolation == "grid" else 1
         bits = len(self.areas) * len(protocol.iou_thresholds)
         size = max(1, min(256, _BLOCK // max(self.sides * len(self.tally.categories) * bits * recalls, 1)))
+        size = size // resampling.LANES * resampling.LANES or size
         spare: list[_Room] = []  # what one block has used the next can use: new memory costs as much as filling it
 
         def work(begin: int, end: int) -> None:
@@ -147,43 +148,76 @@ class Reweighted:
         return out
 
     def _score_block(self, codes: NDArray[np.int32], recalls: int, room: _Room, out: NDArray[np.float64]) -> None:
-        protocol = self.tally.protocol
-        hits, near, positives = self.hits(codes, room)
-        thresholds = len(protocol.iou_thresholds)
-        shape = (*positives.shape, thresholds, recalls)
-        if protocol.interpolation == "grid":
-            values = room.floats(int(np.prod(shape))).reshape(-1, recalls)
-            grid = readonly(protocol.recall_thresholds, np.float64)
-            hits.interpolate_into(grid, protocol.epsilon, values, np.empty((0, recalls)))
-        else:
-            values = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
+        """Fill the rows of a block of replicates."""
+        protocol, classes = self.tally.protocol, len(self.tally.categories)
+        thresholds, rows = len(protocol.iou_thresholds), len(codes) * self.sides
+        # Two bytes an image, which fit into the fastest cache: nobody draws one of so many images 16,384 times.
+        given = readonly(codes, np.int16)
+        copies = self._copies(given)
+        positives = self._positives(given)
+        shape = (classes, rows, len(self.areas), thresholds)
+        values = room.floats(int(np.prod(shape)) * recalls).reshape(*shape, recalls)
+        found = np.empty(shape, np.int64)
+        near = np.empty((classes, rows, self.caps, thresholds), np.int64)
+        grid = readonly(protocol.recall_thresholds, np.float64)
+        for begin, end in _groups(positives.sum(axis=(1, 2)) * thresholds):
+            hits = self._hits(copies, positives, (begin, end), near, room)
+            found[begin:end] = np.diff(hits.starts).reshape(found[begin:end].shape)
+            if protocol.interpolation == "grid":
+                own = values[begin:end].reshape(-1, recalls)
+                hits.interpolate_into(grid, protocol.epsilon, own, np.empty((0, recalls)))
+            else:
+                own = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
+                values[begin:end] = own.reshape(values[begin:end].shape)
         resampling.average(
-            self.table, readonly(values.reshape(shape), np.float64), hits.starts, readonly(near, np.int64),
-            readonly(positives, np.int64), 0, len(positives), out.reshape(-1, self.columns),
+            self.table, readonly(values, np.float64), readonly(found, np.int64), readonly(near, np.int64),
+            readonly(positives, np.int64), 0, rows, out.reshape(-1, self.columns),
         )  # fmt: skip
 
-    def hits(
-        self, codes: NDArray[np.int32], room: _Room | None = None
-    ) -> tuple[Hits, NDArray[np.int64], NDArray[np.int64]]:
-        """Return the hits of every ranking of a block of replicates, those within smaller caps, and the positives."""
-        tally, room = self.tally, room or _Room()
-        thresholds, classes = len(tally.protocol.iou_thresholds), len(tally.categories)
-        # Two bytes an image, which fit into the fastest cache: nobody draws one of so many images 16,384 times.
-        rows, given = len(codes) * self.sides, readonly(codes, np.int16)
-        counted = np.zeros((len(codes), self.sides, classes, len(self.areas)), np.int64)
+    def _copies(self, codes: NDArray[np.int16]) -> NDArray[np.int16]:
+        """Return the copies of each image on each side in each replicate, see `resampling.collect_hits`."""
+        lanes = -(-len(codes) // resampling.LANES) * resampling.LANES
+        copies = np.zeros((codes.shape[1], self.sides, lanes), np.int16)
+        for side in range(self.sides):
+            copies[:, side, : len(codes)] = np.where(codes & 1 == side, codes >> 1, 0).T
+        return readonly(copies, np.int16)
+
+    def _positives(self, codes: NDArray[np.int16]) -> NDArray[np.int64]:
+        """Return what there is to find, shape (K, rows, areas)."""
+        tally, areas = self.tally, len(self.areas)
+        counted = np.zeros((len(codes), self.sides, len(tally.categories), areas), np.int64)
         counts = readonly(tally.positive_counts[:, self.areas], np.int32)
-        resampling.count_positives(tally.positive_category, tally.positive_image, counts, given, counted)
-        positives = np.repeat(counted.ravel(), thresholds)
-        starts = np.concatenate(([0], np.cumsum(positives)))  # no ranking has more hits than positives
-        ranks = room.integers(int(starts[-1]))
-        near = np.zeros((rows, classes, self.caps, thresholds), np.int64)
-        resampling.collect_hits(self.events, given, thresholds, self.sides, starts, ranks, near)
-        none = np.zeros(positives.size, np.int64)
-        return (
-            Hits(starts, ranks[: starts[-1]], positives, none),
-            near,
-            counted.reshape(rows, classes, len(self.areas)),
-        )
+        resampling.count_positives(tally.positive_category, tally.positive_image, counts, codes, counted)
+        by_row = counted.reshape(len(codes) * self.sides, len(tally.categories), areas)
+        return np.ascontiguousarray(by_row.transpose(1, 0, 2))
+
+    def _hits(
+        self,
+        copies: NDArray[np.int16],
+        positives: NDArray[np.int64],
+        classes: tuple[int, int],
+        near: NDArray[np.int64],
+        room: _Room,
+    ) -> Hits:
+        """Return the hits of the rankings of some classes, and count those within smaller caps in `near`."""
+        begin, end = classes
+        thresholds = len(self.tally.protocol.iou_thresholds)
+        most = np.repeat(positives[begin:end].ravel(), thresholds)  # no ranking has more hits than positives
+        starts = np.empty(most.size + 1, np.int64)
+        ranks = room.integers(int(most.sum()) + 2)
+        resampling.collect_hits(self.events, copies, positives.shape[1] // self.sides, begin, end, starts, ranks, near)
+        return Hits(starts, ranks[: starts[-1]], most, np.zeros(most.size, np.int64))
+
+
+def _groups(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Split classes with so many hits each into groups of neighbours."""
+    groups, begin, total = [], 0, 0
+    for k, size in enumerate(sizes.tolist()):
+        total += size
+        if total >= _HITS or k == len(sizes) - 1:
+            groups.append((begin, k + 1))
+            begin, total = k + 1, 0
+    return groups
 
 
 class _Room:
@@ -211,7 +245,7 @@ def _thresholds(protocol: Protocol, iou: float | None) -> tuple[int, int]:
     return (0, 0) if found is None else (found, found + 1)
 
 
-def _events(tally: Tally, areas: Sequence[int]) -> resampling.Events:
+def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
     """Return the detections of a tally that count in some of the area ranges."""
     protocol, categories = tally.protocol, len(tally.categories)
     thresholds = len(protocol.iou_thresholds)
@@ -239,41 +273,85 @@ def _events(tally: Tally, areas: Sequence[int]) -> resampling.Events:
     in_special = np.bincount(run[special], minlength=int(starts_run.sum())).astype(np.bool_)[run]
     rows = np.flatnonzero(in_special)
     first = in_special & starts_run
-    lengths = np.bincount(np.cumsum(first)[rows] - 1, minlength=int(first.sum()))
-    found, skipped = [], []
-    for at, a in enumerate(areas):
-        for t in range(thresholds):
-            counted = counts[at, rows]
-            found.append(counted & tally.bit(hit[rows], a, t))
-            skipped.append(counted & tally.bit(ignored[rows], a, t))
-    hit_starts, hit_bits = _sparse(found, rows.size)
-    skip_starts, skip_bits = _sparse(skipped, rows.size)
+    run_of = np.cumsum(first)[rows] - 1
+    run_at = np.flatnonzero(first)
+    sizes = np.stack([np.bincount(run_of[counted[rows]], minlength=run_at.size) for counted in counts], axis=1)
 
     # The misses before each run of its category, and no others: behind the last hit of a class nothing matters any more.
     stays = np.flatnonzero(~in_special)
-    run_at = np.flatnonzero(first)
     before = np.searchsorted(run_at, stays)  # the run that follows each miss
     follows = before < run_at.size
     stays, before = stays[follows], before[follows]
     own = category[stays] == category[run_at[before]]
     stays, before = stays[own], before[own]
-    misses = np.bincount(before, minlength=run_at.size)
+    order = np.lexsort((pattern[stays], before))  # those before a run by their pattern
+    stays, before = stays[order], before[order]
+    starts = np.ones(stays.size, np.bool_)
+    starts[1:] = (before[1:] != before[:-1]) | (pattern[stays][1:] != pattern[stays][:-1])
+    segment = np.flatnonzero(starts)
+    segments = np.bincount(before[segment], minlength=run_at.size)
     per_class = np.bincount(category[run_at], minlength=categories)
-    caps = np.array(protocol.max_dets)
     return resampling.Events(
         readonly(np.concatenate(([0], np.cumsum(per_class))), np.int64),
-        readonly(np.concatenate(([0], np.cumsum(misses))), np.int64),
-        readonly(image[stays], np.int32),
-        readonly(pattern[stays], np.int32),
         readonly(image[first], np.int32),
-        readonly(np.concatenate(([0], np.cumsum(lengths))), np.int64),
-        readonly(pattern[rows], np.int32),
-        readonly(np.searchsorted(caps, tally.rank[kept][rows], side="right"), np.int32),
-        hit_starts,
-        hit_bits,
-        skip_starts,
-        skip_bits,
+        readonly(sizes, np.int64),
+        readonly(np.concatenate(([0], np.cumsum(segments))), np.int64),
+        readonly(pattern[stays][segment], np.int32),
+        readonly(np.append(segment, stays.size), np.int64),
+        readonly(image[stays], np.int32),
         readonly(counts[:, first_of].T, np.int64),
+        *_items(tally, areas, caps, kept[rows], run_of, category[run_at]),
+    )
+
+
+def _items(
+    tally: Tally,
+    areas: Sequence[int],
+    caps: int,
+    rows: NDArray[np.int64],
+    run_of: NDArray[np.int64],
+    category: NDArray[np.int32],
+) -> tuple[NDArray[Any], ...]:
+    """Return what runs mean for every bit, see `resampling.Events`.
+
+    The detections of runs are the rows `rows` of the tally; each is of run `run_of`, and each run of a `category`.
+    """
+    thresholds, runs = len(tally.protocol.iou_thresholds), category.size
+    hit, ignored = tally.hit[rows], tally.ignored[rows]
+    beyond = np.minimum(np.searchsorted(np.array(tally.protocol.max_dets), tally.rank[rows], side="right"), caps)
+    starts = np.searchsorted(run_of, np.arange(runs + 1))
+    keys, items, steps, skips, many, places, beyonds = [], [], [], [], [], [], []
+    for at, a in enumerate(areas):
+        counted = ~_bits(ignored, a, thresholds, every=True)
+        for t in range(thresholds):
+            found, skipped = (counted & tally.bit(words, a, t) for words in (hit, ignored))
+            # The places of the detections of a run that are neither ignored nor left out of the area range.
+            stays = counted & ~skipped
+            total = np.concatenate(([0], np.cumsum(stays)))
+            means = np.flatnonzero(np.bincount(run_of[found | skipped], minlength=runs))
+            hits = np.flatnonzero(found)
+            keys.append((category[means].astype(np.int64) * len(areas) + at) * thresholds + t)
+            items.append(means)
+            steps.append(total[starts[means + 1]] - total[starts[means]])
+            skips.append(np.bincount(run_of[skipped], minlength=runs)[means])
+            many.append(np.bincount(run_of[hits], minlength=runs)[means])
+            places.append(total[hits + 1] - total[starts[run_of[hits]]])
+            beyonds.append(beyond[hits])
+    key, count, step, skip = (np.concatenate(column) for column in (keys, many, steps, skips))
+    order = np.argsort(key, kind="stable")
+    begins = np.cumsum(count) - count  # of each item's hits, before and after items change places
+    count = count[order]
+    moved = np.repeat(begins[order] - (np.cumsum(count) - count), count) + np.arange(count.sum())
+    bounds = np.searchsorted(key[order], np.arange(len(tally.categories) * len(areas) * thresholds + 1))
+    return (
+        readonly(bounds, np.int64),
+        readonly(np.concatenate(items)[order], np.int32),
+        readonly(step[order], np.int32),
+        readonly(skip[order], np.int32),
+        readonly(((step == 1) & (skip == 0))[order] & (count == 1), np.uint8),
+        readonly(np.concatenate(([0], np.cumsum(count))), np.int64),
+        readonly(np.concatenate(places)[moved], np.int32),
+        readonly(np.concatenate(beyonds)[moved], np.int32),
     )
 
 
@@ -284,12 +362,3 @@ def _bits(words: NDArray[np.uint64], area: int, thresholds: int, *, every: bool)
         mask[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
     inside = words & mask
     return np.asarray((inside == mask).all(axis=1) if every else inside.any(axis=1))
-
-
-def _sparse(columns: Sequence[NDArray[np.bool_]], rows: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return which columns are true in each row, one row after the other, and where each row starts in that list."""
-    row = np.concatenate([np.flatnonzero(column) for column in columns]) if columns else np.empty(0, np.int64)
-    bit = np.repeat(np.arange(len(columns)), [int(column.sum()) for column in columns])
-    order = np.argsort(row, kind="stable")
-    starts = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=rows))))
-    return readonly(starts, np.int64), readonly(bit[order], np.int32)

@@ -465,6 +465,7 @@ def test_keys_of_mappings_are_ids_like_others():
     assert given.name(2) == "query 3, document 'é'"
 
 
+@pytest.mark.compiled
 def test_a_run_of_mappings_takes_little_memory_besides_its_scores(monkeypatch):
     """Less than twice the eight bytes of each score: the documents are not copied."""
     monkeypatch.setattr(ids, "_TOGETHER", 1 << 12)

@@ -103,15 +103,13 @@ def plain(values: Any, dtype: type[np.float64 | np.int64 | np.bool_]) -> NDArray
     What comes of it needs no further check; where None does, `numbers`, `flags` and `identifiers` say why. It is for small
     columns, where the checks would take longer than the copy.
     """
-    given = values
-    if type(values) is list and values and _OWN[dtype].issuperset(map(type, values)):
-        try:
-            given = np.array(values)
-        except (ValueError, Warning):  # rows of different lengths, masked elements
-            return None
-    elif type(values) is np.ndarray:
-        given = values.copy()
-    else:
+    if type(values) is np.ndarray:
+        return values.copy() if values.dtype.type is dtype and values.dtype.isnative else None
+    if type(values) is not list or not values or not _OWN[dtype].issuperset(map(type, values)):
+        return None
+    try:
+        given = np.array(values)
+    except (ValueError, Warning):  # rows of different lengths, masked elements
         return None
     return given if given.dtype == dtype else None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 import threading
 from collections import Counter
@@ -219,12 +218,15 @@ class Evaluator:
 
     def _check_kind(self, batch: Mapping[Any, Image]) -> None:
         """Refuse ids or labels that are integers where they were strings before, or the other way round."""
-        ids = {*map(type, batch), *(type(identity) for identity in itertools.islice(self._seen, 1))}
-        labels: set[str] = {
-            a.dtype.kind for image in batch.values() for a in (image.labels, image.true_labels) if a.size
-        }
-        if self._label_kind:
-            labels.add(self._label_kind)
+        ids = set(map(type, batch))
+        for seen in self._seen:
+            ids.add(type(seen))
+            break
+        labels = {self._label_kind} if self._label_kind else set[str]()
+        for image in batch.values():
+            for column in (image.labels, image.true_labels):
+                if column.size:
+                    labels.add(column.dtype.kind)
         for name, kinds in (("image_ids", ids), ("labels", labels)):
             if len(kinds) > 1:
                 raise InputError("all must be integers, or all strings", source="update", field=name)

@@ -9,6 +9,7 @@ import os
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import naive
 import numba
@@ -23,6 +24,8 @@ import detmap
 import detmap.kernels
 from detmap.kernels import NEVER, allocate, curves, matching, overlap, readonly, sorting
 from detmap.protocols import PRESETS
+
+FIXTURE = Path(__file__).resolve().parents[1] / "fixtures" / "coco"
 
 # ------------------------------------------------------------------------------------------------------------ sorting
 
@@ -660,3 +663,18 @@ def test_readonly():
     own = np.arange(3.0)
     assert np.shares_memory(readonly(own, np.float64), own)
     assert own.flags.writeable
+
+
+@pytest.mark.compiled
+def test_kernels_are_compiled_without_what_nobody_calls(tmp_path):
+    """From an empty cache: no wrapper for C, and one version of each kernel that kernels call."""
+    program = (
+        "from detmap import read_coco, read_coco_results, evaluate; from detmap.kernels import _numba, overlap;"
+        f"truth = read_coco({str(FIXTURE / 'ground_truth.json')!r});"
+        f"evaluate(truth, read_coco_results({str(FIXTURE / 'detections.json')!r}, truth));"
+        "assert len(overlap._grown.signatures) == 1, overlap._grown.signatures;"
+        "wanted = _numba.known_options(no_cfunc_wrapper=True);"
+        "assert wanted.items() <= overlap.box_candidates.targetoptions.items()"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=300)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 import re
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from detmap.errors import InputError, OptionError
 from detmap.formats import trec
-from detmap.retrieval import evaluate_run
+from detmap.retrieval import evaluate_run, ids
 
 TREC = Path(__file__).resolve().parents[2] / "shared" / "data" / "trec"
 real_data = [pytest.mark.real_data, pytest.mark.skipif(not TREC.is_dir(), reason=f"{TREC} is not there")]
@@ -405,3 +406,77 @@ def test_trec_eval_10_outputs(output, qrels, run, options, least):
             at = None if query == "all" else result.query_ids.tolist().index(query)
             got = result[name] if at is None else result.per_query[name][at]
             assert f"{got:.4f}" == f"{float(values[name]):.4f}", (query, name)
+
+
+def many_mappings(count=40):
+    """Judgements and a run of several queries: tied scores, documents with the name of their query, queries of one side."""
+    rng = random.Random(3)
+    names = [*(f"d{i}" for i in range(30)), *(f"q{i}" for i in range(count)), "", "é", "\ud800", "a-long-name" * 9]
+    judged = {f"q{i}": {d: rng.randrange(-1, 3) for d in rng.sample(names, 12)} for i in range(0, count, 2)}
+    ranked = {f"q{i}": {d: rng.choice([0.5, 1.0, -2.0]) for d in rng.sample(names, i % 20)} for i in range(count - 5)}
+    return judged, ranked
+
+
+@pytest.mark.parametrize("together", [1, 7, 1 << 16])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"missing": "zero"}, {"judged_only": True}, {"depth": 4}, {"convention": "beir"}, {"positive_scores": True}],
+)
+def test_a_run_of_mappings_is_looked_at_a_few_queries_at_a_time(together, options, monkeypatch):
+    """The result is that of the same run as columns, where all is looked at together."""
+    monkeypatch.setattr(ids, "_TOGETHER", together)
+    judged, ranked = many_mappings()
+    rows = [(q, d, v) for q, inner in ranked.items() for d, v in inner.items()]
+    whole = evaluate_run(judged, tuple(map(list, zip(*rows, strict=True))), ["map", "ndcg_cut_10"], **options)
+    # An empty query of a run is one in columns that is not there.
+    own = evaluate_run(judged, {q: inner for q, inner in ranked.items() if inner}, ["map", "ndcg_cut_10"], **options)
+    assert dict(own) == dict(whole)
+    for name in whole:
+        np.testing.assert_array_equal(own.per_query[name], whole.per_query[name])
+
+
+@pytest.mark.parametrize("together", [1, 1 << 16])
+@pytest.mark.parametrize("query", ["q2", "q33"])  # judged, and not
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (7, "ids must be all integers or all strings"),
+        (b"7", "ids must be all integers or all strings"),
+        (None, "missing"),
+        ("a\0b", "zero byte"),
+        ("é" * 513, "more than 1024 bytes"),
+    ],
+)
+def test_a_bad_document_in_any_query_of_a_run_is_refused_with_its_place(together, query, bad, message, monkeypatch):
+    monkeypatch.setattr(ids, "_TOGETHER", together)
+    judged, ranked = many_mappings()
+    ranked[query][bad] = 0.5
+    with pytest.raises(InputError, match=message) as error:
+        evaluate_run(judged, ranked, ["map"])
+    assert query in str(error.value)
+
+
+def test_keys_of_mappings_are_ids_like_others():
+    """Some of them, all of them, and those of an empty mapping."""
+    given = ids.Keys([{"a": 1, "": 2}, {}, {"é": 3}], ["query 1", "query 2", "query 3"], "run", "documents")
+    assert ids.texts(given).tolist() == [b"a", b"", "é".encode()]
+    assert given[np.array([2, 0, 0])].tolist() == ["é".encode(), b"a", b"a"]
+    assert given[np.empty(0, np.int64)].tolist() == given.located(1, 2).tolist() == []
+    assert given.name(2) == "query 3, document 'é'"
+
+
+@pytest.mark.compiled
+def test_a_run_of_mappings_takes_little_memory_besides_its_scores(monkeypatch):
+    """Less than twice the eight bytes of each score: the documents are not copied."""
+    monkeypatch.setattr(ids, "_TOGETHER", 1 << 12)
+    count, depth = 200, 1000
+    ranked = {str(q): {str(q * depth + d): float(d) for d in range(depth)} for q in range(count)}
+    judged = {str(q): {str(q * depth): 1} for q in range(count)}
+    evaluate_run(judged, ranked, ["map"])  # which loads the kernels
+    tracemalloc.start()
+    try:
+        evaluate_run(judged, ranked, ["map"])
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 16 * count * depth

@@ -26,7 +26,7 @@ from detmap.formats._open import File
 from detmap.kernels import readonly, scanning, texts
 
 # Bytes that a thread scans at a time, and those of a file that it has in memory. The outcome depends on neither.
-BLOCK = 1 << 21
+BLOCK = 1 << 20
 WINDOW = 1 << 23
 # So many bytes of a window lie behind the place where the last record begins that is scanned in it. If that is longer, the
 # window is made larger, by this factor, up to a limit; what is longer still is left to the library parser.

@@ -157,7 +157,7 @@ def box_candidates(
     # Most pairs are far below the lowest overlap of interest: a product tells them, where the quotient takes longer. It is
     # not rounded as the quotient is, so that it decides only where there is room for that, and none in the smallest numbers.
     hopeless = lowest * (1.0 - 1e-6) if lowest > 1e-300 else 0.0
-    used, row = 0, 0
+    used, row = np.int64(0), 0  # of a plain 0 `_grown` would be compiled a second time, for the literal
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
         count, objects = cells.detection_stops[c] - cells.detection_starts[c], cells.ground_truth_stops[c] - start

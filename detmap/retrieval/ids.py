@@ -8,18 +8,24 @@ missing values and all else are errors. Where both sides are integers they are c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import columns
+from detmap import columns, parallel
 from detmap.errors import InputError, shorten
 from detmap.formats.trec import LONGEST_ID, Texts
+from detmap.kernels import readonly
+from detmap.kernels.scanning import LENGTH_BITS
 
 #: How ids are encoded, lone surrogates included.
 UTF8 = ("utf-8", "surrogatepass")
+
+#: So many keys of mappings are looked at together.
+_TOGETHER = 1 << 16
 
 #: Ids as integers, or as strings in a buffer.
 Located = NDArray[np.int64] | Texts
@@ -80,8 +86,10 @@ def located(ids: NDArray[Any], source: str, field: str) -> Located:
     return _checked(found, source, field)
 
 
-def texts(ids: Located) -> Texts:
+def texts(ids: Located | Keys) -> Texts:
     """Return ids as strings, integers in decimal."""
+    if isinstance(ids, Keys):
+        return ids.located(0, ids.starts.size - 1)
     return ids if isinstance(ids, Texts) else Texts.of(ids.astype("S"))
 
 
@@ -151,21 +159,96 @@ def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
 
 def _strings(listed: list[str], source: str, field: str) -> Texts:
     """Return strings in a buffer; TypeError says that not all are strings, and joining them is the fastest way to ask."""
-    joined = "".join(listed)
-    if "\0" in joined:
+    data = np.frombuffer("\0".join(listed).encode(*UTF8), np.uint8)
+    ends = np.append(np.flatnonzero(data == 0), data.size)[: None if listed else 0]
+    if ends.size != len(listed):
         bad = next(text for text in listed if "\0" in text)
         raise InputError("an id holds a zero byte", source=source, field=field, value=bad)
-    if joined.isascii():
-        found = Texts.joined(joined.encode(), np.fromiter(map(len, listed), np.int64, len(listed)))
-    else:
-        found = Texts.of([text.encode(*UTF8) for text in listed])
-    return _checked(found, source, field)
+    begins = np.zeros_like(ends)
+    begins[1:] = ends[:-1] + 1
+    lengths = ends - begins
+    if int(lengths.max(initial=0)) > LONGEST_ID:
+        raise _too_long(listed[int(np.argmax(lengths))].encode(*UTF8), source, field)
+    if data.size < 8:
+        data = np.concatenate((data, np.zeros(8, np.uint8)))
+    return Texts(readonly(data, np.uint8), readonly(begins << LENGTH_BITS | lengths, np.uint64))
 
 
 def _checked(found: Texts, source: str, field: str) -> Texts:
     """Refuse ids that are too long."""
     lengths = found.lengths()
     if int(lengths.max(initial=0)) > LONGEST_ID:
-        longest = found[np.array([np.argmax(lengths)])].tolist()[0]
-        raise InputError(f"an id has more than {LONGEST_ID} bytes", source=source, field=field, value=longest)
+        raise _too_long(found[np.array([np.argmax(lengths)])].tolist()[0], source, field)
     return found
+
+
+def _too_long(name: bytes, source: str, field: str) -> InputError:
+    return InputError(f"an id has more than {LONGEST_ID} bytes", source=source, field=field, value=name)
+
+
+class Keys:
+    """The keys of mappings, one after the other; they are looked at where they are, a few mappings at a time.
+
+    All of them as strings in a buffer would take as much memory as everything else that a large run needs.
+
+    Parameters
+    ----------
+    mappings : list of dict
+        Their keys are expected to be strings.
+    names : list
+        What messages call each mapping.
+    source, field : str
+        What messages call the argument, and the keys.
+    """
+
+    def __init__(self, mappings: list[Mapping[Any, Any]], names: list[str], source: str, field: str) -> None:
+        self._mappings, self._names, self._source, self._field = mappings, names, source, field
+        self.starts = np.concatenate(([0], np.cumsum([len(one) for one in mappings]))).astype(np.int64)
+
+    def located(self, begin: int, end: int) -> Texts:
+        """Return the keys of mappings ``[begin, end)``.
+
+        Raises
+        ------
+        InputError
+            For keys that are no ids, or not of one type; the message is that of looking at all keys.
+        """
+        try:
+            return _strings(list(chain.from_iterable(self._mappings[begin:end])), self._source, self._field)
+        except (InputError, TypeError):
+            return texts(self.whole())[np.arange(self.starts[begin], self.starts[end])]
+
+    def whole(self) -> Located:
+        """Return all keys. Where one is no id, or not of the others' type, say in which mapping, if it is in one."""
+        try:
+            return keys(list(chain.from_iterable(self._mappings)), self._source, self._field)
+        except InputError:
+            for name, one in zip(self._names, self._mappings, strict=True):
+                keys(list(one), f"{self._source}: {name}", self._field)
+            raise
+
+    def blocks(self) -> list[tuple[int, int]]:
+        """Return runs of mappings whose keys are looked at together."""
+        return parallel.split(np.diff(self.starts), _TOGETHER)
+
+    def name(self, row: int) -> str:
+        """Return what messages call a key, counted over all mappings."""
+        which = int(np.searchsorted(self.starts, row, side="right")) - 1
+        key = list(self._mappings[which])[row - int(self.starts[which])]
+        return f"{self._names[which]}, document {shorten(key)}"
+
+    def take(self, which: list[int]) -> Keys:
+        """Return the keys of some of the mappings (-1: of an empty one); nobody looks at the others again but this."""
+        left = sorted(set(range(len(self._mappings))) - set(which))
+        others = Keys([self._mappings[i] for i in left], [self._names[i] for i in left], self._source, self._field)
+        for block in others.blocks():
+            others.located(*block)
+        picked = [({}, "") if i < 0 else (self._mappings[i], self._names[i]) for i in which]
+        return Keys([one for one, _ in picked], [name for _, name in picked], self._source, self._field)
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> Texts:
+        """Return some of the keys, counted over all mappings."""
+        which = np.searchsorted(self.starts, rows, side="right") - 1
+        used, place = np.unique(which, return_inverse=True)
+        some = Keys([self._mappings[i] for i in used], [self._names[i] for i in used], self._source, self._field)
+        return some.located(0, used.size)[rows - self.starts[which] + some.starts[place]]

@@ -20,7 +20,7 @@ from detmap.kernels import ranking, readonly, scanning
 from detmap.kernels.sorting import group_by
 from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention, convention_of
-from detmap.retrieval.ids import Located
+from detmap.retrieval.ids import Keys, Located
 from detmap.retrieval.metrics import DEEPEST, Ranked, parse_all
 from detmap.retrieval.scoring import RankingResult, graded, score
 
@@ -48,7 +48,7 @@ class Table:
         The queries, each once, in order of appearance: all integers, or strings, and bytes that are not UTF-8.
     starts : ndarray of int64, shape (q + 1,)
         The lines of query *i* are ``starts[i]:starts[i + 1]``.
-    documents : ndarray of int64, or Texts
+    documents : ndarray of int64, Texts, or Keys
         Each line's document.
     values : ndarray of float64 or int64
         Scores or grades.
@@ -58,7 +58,7 @@ class Table:
 
     queries: list[Any]
     starts: NDArray[np.int64]
-    documents: Located
+    documents: Located | Keys
     values: NDArray[Any]
     longer: int = 0
 
@@ -68,7 +68,8 @@ class Table:
             return self
         starts, lines = _lines_of(self.starts, np.array(which, dtype=np.int64))
         queries = [self.queries[i] if i >= 0 else None for i in which]
-        return Table(queries, starts, self.documents[lines], self.values[lines])
+        documents = self.documents.take(which) if isinstance(self.documents, Keys) else self.documents[lines]
+        return Table(queries, starts, documents, self.values[lines])
 
     def without(self, out: NDArray[np.bool_]) -> Table:
         """Return the table without some of its lines."""
@@ -115,14 +116,12 @@ def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | No
     def at(row: int) -> int | str:
         return row if place is None else place(row)
 
-    given = None if place is None else _plain_floats(values)
-    if given is None:
-        try:
-            given = columns.numbers(values, source=kind, field=field, booleans=True)
-        except InputError:
-            if place is not None:
-                _refuse_first(values, kind, field, place)
-            raise
+    try:
+        given = columns.numbers(values, source=kind, field=field, booleans=True)
+    except InputError:
+        if place is not None:
+            _refuse_first(values, kind, field, place)
+        raise
     if given.shape != (count,):
         raise InputError(f"expected {count} numbers", source=kind, field=field)
     bad = np.isnan(given) if kind == "run" else ~((given == np.trunc(given)) & (np.abs(given) <= 2.0**31))
@@ -199,22 +198,26 @@ def _table(data: Any, kind: str) -> Table:
 
 
 def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Table:
-    starts = np.concatenate(([0], np.cumsum([len(inner) for inner in data.values()]))).astype(np.int64)
     queries = ids.names(ids.keys(list(data), kind, "queries").tolist(), kind, "queries")
-    listed = list(chain.from_iterable(data.values()))
-    try:
-        documents = ids.keys(listed, kind, "documents")
-    except InputError:
-        for query, inner in zip(queries, data.values(), strict=True):  # say in which query it is, if it is in one
-            ids.keys(list(inner), f"{kind}: query {shorten(query)}", "documents")
-        raise
+    mappings = list(data.values())
+    listed = Keys(mappings, [f"query {shorten(query)}" for query in queries], kind, "documents")
+    # A run may be large; what is no dict may give other keys the next time, and strings are what most documents are.
+    late = kind == "run" and all(type(one) is dict and isinstance(next(iter(one), ""), str) for one in mappings)
+    documents = listed if late else listed.whole()
+    return Table(queries, listed.starts, documents, _values_of_mappings(mappings, kind, listed))
 
-    def place(row: int) -> str:
-        query = queries[int(np.searchsorted(starts, row, side="right")) - 1]
-        return f"query {shorten(query)}, document {shorten(listed[row])}"
 
-    values = list(chain.from_iterable(inner.values() for inner in data.values()))
-    return Table(queries, starts, documents, _values(values, kind, len(values), place))
+def _values_of_mappings(mappings: list[Mapping[Any, Any]], kind: str, listed: Keys) -> NDArray[Any]:
+    """Return the scores or grades of mappings, whose keys are `listed`."""
+    count = int(listed.starts[-1])
+    values: Any = np.empty(count)
+    for begin, end in listed.blocks():
+        given = _plain_floats(list(chain.from_iterable(one.values() for one in mappings[begin:end])))
+        if given is None or given.size != listed.starts[end] - listed.starts[begin]:
+            values = list(chain.from_iterable(one.values() for one in mappings))
+            break
+        values[listed.starts[begin] : listed.starts[end]] = given
+    return _values(values, kind, count, listed.name)
 
 
 def evaluate_run(
@@ -308,7 +311,7 @@ def evaluate_run(
 
 
 def _find(
-    documents: Located, starts: NDArray[np.int64], wanted: Located, wanted_starts: NDArray[np.int64]
+    documents: Located | Keys, starts: NDArray[np.int64], wanted: Located | Keys, wanted_starts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
     """Find, query by query, documents among documents.
 
@@ -319,32 +322,35 @@ def _find(
     repeated : int
         The first of `documents` that its query had before, -1 where none is; where one is, not all are found.
     """
+    own: Texts | Keys
     if isinstance(documents, np.ndarray) and isinstance(wanted, np.ndarray):
-        searched, others = Texts.of(documents), Texts.of(wanted)
+        own, others = Texts.of(documents), Texts.of(wanted)
     else:
-        searched, others = ids.texts(documents), ids.texts(wanted)
-    starts, wanted_starts = readonly(starts, np.int64), readonly(wanted_starts, np.int64)
+        own, others = documents if isinstance(documents, Keys) else ids.texts(documents), ids.texts(wanted)
     found = np.empty(others.words.size, np.int64)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
 
     def find(begin: int, end: int) -> int:
+        first = int(starts[begin]) if isinstance(own, Keys) else 0
+        searched = own.located(begin, end) if isinstance(own, Keys) else own
+        groups = readonly(starts[begin : end + 1] - first, np.int64)
+        theirs = readonly(wanted_starts[begin : end + 1], np.int64)
         with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
-            return int(
-                scanning.find_strings(
-                    searched.data,
-                    searched.words,
-                    starts,
-                    others.data,
-                    others.words,
-                    wanted_starts,
-                    begin,
-                    end,
-                    seed,
-                    found,
-                )
+            row = scanning.find_strings(
+                searched.data,
+                searched.words,
+                groups,
+                others.data,
+                others.words,
+                theirs,
+                0,
+                end - begin,
+                seed,
+                found,
             )
+        return int(row) + first if row >= 0 else -1
 
-    repeated = parallel.run(find, parallel.even(starts.size - 1, None))
+    repeated = parallel.run(find, own.blocks() if isinstance(own, Keys) else parallel.even(starts.size - 1, None))
     return found, next((row for row in repeated if row >= 0), -1)
 
 
@@ -499,6 +505,6 @@ def _named_as_query(ranked: Table) -> NDArray[np.bool_]:
     out = np.zeros(ranked.values.size, np.bool_)
     names = [query if isinstance(query, bytes) else str(query) for query in ranked.queries]
     sought = Texts.of([name if isinstance(name, bytes) else name.encode(*ids.UTF8) for name in names])
-    found, _ = _find(ids.texts(ranked.documents), ranked.starts, sought, np.arange(len(names) + 1))
+    found, _ = _find(ranked.documents, ranked.starts, sought, np.arange(len(names) + 1))
     out[(ranked.starts[:-1] + found)[found >= 0]] = True
     return out

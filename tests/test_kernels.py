@@ -21,7 +21,7 @@ from support import evaluate, examples, same_bits, tables_of_arrays
 
 import detmap
 import detmap.kernels
-from detmap.kernels import NEVER, allocate, curves, matching, overlap, readonly, sorting
+from detmap.kernels import NEVER, allocate, assignment, curves, matching, overlap, readonly, sorting
 from detmap.protocols import PRESETS
 
 # ------------------------------------------------------------------------------------------------------------ sorting
@@ -432,6 +432,41 @@ def test_match_by_the_best_alone(cells, thresholds, data):
             d += len(detections)
 
 
+@settings(max_examples=examples(200))
+@given(
+    st.lists(xywh, min_size=1, max_size=6),
+    st.lists(st.tuples(xywh, st.booleans(), st.booleans()), min_size=1, max_size=6),
+    st.sampled_from([[0.5], [0.25, 0.75, 1.0], [0.0, 1 - 1e-10, 2.0]]),
+    st.data(),
+)
+def test_assignment_pair_by_pair(found, objects, thresholds, data):
+    """What each detection takes; one that does not keep it leaves the ground truth to the next."""
+    objects = sorted(objects, key=lambda row: row[1])  # what is ignored comes last
+    truth, ignore, crowd = zip(*objects, strict=True)
+    keeps = data.draw(st.lists(st.booleans(), min_size=len(found), max_size=len(found)))
+    expected = naive.box_iou(found, truth, crowd)
+    ious = np.empty((len(found), len(truth)))
+    flags = [readonly(column, np.bool_) for column in (ignore, crowd, keeps)]
+    assignment.box_ious(readonly(found, np.float64), readonly(truth, np.float64), flags[1], ious)
+    assert same_bits(ious, expected)
+    taken = np.empty((len(thresholds), len(found)), np.int64), np.empty((len(thresholds), len(truth)), np.int64)
+    assignment.assign(readonly(ious, np.float64), *flags, readonly(thresholds, np.float64), *taken)
+    for t, threshold in enumerate(thresholds):
+        free, last = set(range(len(truth))), [-1] * len(truth)
+        for d in range(len(found)):
+            chosen = -1
+            for part in ([g for g in free if not ignore[g]], [g for g in free if ignore[g]]):
+                good = [g for g in part if expected[d, g] >= min(threshold, 1 - 1e-10)]
+                if good and chosen < 0:
+                    chosen = max(good, key=lambda g: (expected[d, g], g))
+            assert taken[0][t, d] == chosen
+            if chosen >= 0:
+                last[chosen] = d
+                if keeps[d] and not crowd[chosen]:
+                    free.remove(chosen)
+        assert taken[1][t].tolist() == last
+
+
 @settings(max_examples=examples(300))
 @given(st.data())
 def test_collect_hits(data):
@@ -550,6 +585,22 @@ def test_interpolate(rows, grid, epsilon, with_scores):
             expected_scores[i] = first[q] if wanted <= 0 else at_hits[starts[q] + reached[0]]
         assert same_bits(precision[q], expected)
         assert not with_scores or same_bits(out_scores[q], expected_scores)
+
+
+@pytest.mark.parametrize("grid", GRIDS[:2])
+def test_recalls_are_reached_where_the_quotient_as_rounded_says_so(grid):
+    """Of 25 positives 7 reach a recall of 0.28, though 0.28 * 25 is above 7; for every number of positives up to 300."""
+    counts = np.arange(1, 301)
+    starts, ranks, positives = hits_of([(range(1, count + 1), 0) for count in counts])
+    numbers = readonly(ranks, np.float64)  # as scores: which hit it is
+    out = [np.empty((counts.size, len(grid))) for _ in range(2)]
+    first = readonly(np.zeros(counts.size), np.float64)
+    curves.interpolate(starts, ranks, numbers, first, positives, readonly(grid, np.float64), 0.0, 0, counts.size, *out)
+    for count, found in zip(counts.tolist(), out[1], strict=True):
+        recalls = np.arange(count + 1) / count
+        within = [wanted for wanted in grid if wanted <= 1]  # arange ends above 1, where no recall is
+        expected = [int(np.argmax(recalls >= wanted)) for wanted in within] + [0] * (len(grid) - len(within))
+        assert found.tolist() == expected
 
 
 # --------------------------------------------------------------------------------------------------------- signatures

@@ -32,6 +32,20 @@ from mutants import MUTANTS
 ROOT = Path(__file__).resolve().parent.parent
 #: A mutant that never ends is killed by the clock.
 LIMIT = 300.0
+PYTEST = [
+    sys.executable,
+    "-m",
+    "pytest",
+    "-q",
+    "-x",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+    "-p",
+    "no:cov",
+    "--tb=line",
+]
 
 
 @functools.cache
@@ -79,9 +93,6 @@ class Mutant:
         names = [f"tests/test_{name.replace('::', '.py::test_')}" for name in self.tests.split()]
         return [name if "::" in name else f"{name}.py" for name in names]
 
-    def command(self) -> list[str]:
-        return [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=line", *self.names()]
-
 
 def copied(folder: Path) -> Path:
     """Return a copy of what tests need of this checkout."""
@@ -92,12 +103,18 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def outcome(command: list[str], tree: Path) -> str:
+def put(path: Path, text: str, turn: int) -> None:
+    """Write a file with a time that no other text of it has had: Python keeps bytecode by the file's second and size."""
+    path.write_text(text, "utf-8")
+    os.utime(path, (turn, turn))
+
+
+def outcome(command: list[str], tree: Path, limit: float) -> str:
     """Return "killed" where a test fails, "survived" where all pass, and what was printed where no test could run."""
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(tree)}
     try:
         run = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=limit, check=False
         )
     except subprocess.TimeoutExpired:
         return "killed (by the clock)"
@@ -120,7 +137,8 @@ def main() -> int:
         raise SystemExit(f"no mutant holds {options.only!r}")
     if len({str(one) for one in chosen}) != len(chosen):
         raise SystemExit("a mutant is there twice")
-    changed = {one: one.applied((ROOT / one.path).read_text("utf-8")) for one in chosen}  # all lines are there
+    original = {one.path: (ROOT / one.path).read_text("utf-8") for one in chosen}
+    changed = {one: one.applied(original[one.path]) for one in chosen}  # all lines are there
     if options.list:
         print(*(f"{one}\n    {one.tests}" for one in chosen), sep="\n")
         return 0
@@ -129,32 +147,34 @@ def main() -> int:
         for job in range(options.jobs):
             trees.put(copied(Path(folder, str(job))))
 
-        def tried(one: Mutant | None, command: list[str]) -> str:
+        def tried(turn: int, one: Mutant) -> str:
             tree = trees.get()
             try:
-                if one:
-                    (tree / one.path).write_text(changed[one], "utf-8")
-                return outcome(command, tree)
+                put(tree / one.path, changed[one], 2 * turn)
+                return outcome([*PYTEST, *one.names()], tree, LIMIT)
             finally:
-                if one:
-                    shutil.copy(ROOT / one.path, tree / one.path)
+                put(tree / one.path, original[one.path], 2 * turn + 1)
+                trees.put(tree)
+
+        def unchanged() -> str:
+            tree = trees.get()
+            try:
+                return outcome([*PYTEST, *sorted({name for one in chosen for name in one.names()})], tree, 10 * LIMIT)
+            finally:
                 trees.put(tree)
 
         with ThreadPoolExecutor(options.jobs) as pool:
-            commands = {tuple(one.command()) for one in chosen}
-            sane = [(command, pool.submit(tried, None, list(command))) for command in sorted(commands)]
-            results = [(one, pool.submit(tried, one, one.command())) for one in chosen]
-            broken = 0
-            for command, result in sane:
-                if result.result() != "survived":
-                    broken += 1
-                    print(f"without a change {' '.join(command[8:])} must pass: {result.result()}")
+            sane = pool.submit(unchanged)
+            results = [(one, pool.submit(tried, turn, one)) for turn, one in enumerate(chosen, 1)]
             killed = 0
             for one, result in results:
                 killed += result.result().startswith("killed")
                 print(f"{result.result():9} {one}", flush=True)
+            broken = sane.result() != "survived"
+            if broken:
+                print(f"without a change all must pass: {sane.result()}")
     print(f"{killed} of {len(chosen)} mutants killed")
-    return int(broken > 0 or killed < len(chosen))
+    return int(broken or killed < len(chosen))
 
 
 if __name__ == "__main__":

@@ -53,6 +53,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         skips["real_data"] = "../shared/data, beside the checkout, is absent"
     if numba.config.DISABLE_JIT:
         skips["compiled"] = "kernels are interpreted (NUMBA_DISABLE_JIT=1)"
+    if legs.QUICK:
+        skips["slow"] = "slow (DETMAP_TESTS=quick)"
     for item in items:
         for marker, reason in skips.items():
             if item.get_closest_marker(marker):

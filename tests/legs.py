@@ -2,7 +2,8 @@
 
 A leg is chosen by the environment, before numba is imported: ``NUMBA_DISABLE_JIT=1`` interprets kernels,
 ``NUMBA_BOUNDSCHECK=1`` checks every index of compiled ones, ``DETMAP_PLAIN_NUMBA=1`` takes numba's own cache, and without
-them kernels are compiled as users have them. ``DETMAP_TESTS=full`` runs every file in every leg, with many examples.
+them kernels are compiled as users have them. ``DETMAP_TESTS=full`` runs every file in every leg, with many examples;
+``DETMAP_TESTS=quick`` leaves out tests that are marked as slow.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from workloads import REAL_DATA
 
 from detmap.kernels import _numba
 
-FULL = os.environ.get("DETMAP_TESTS", "") == "full"
+QUICK, FULL = (os.environ.get("DETMAP_TESTS") == speed for speed in ("quick", "full"))
 if numba.config.DISABLE_JIT:
     LEG = "interpreted"
 elif numba.config.BOUNDSCHECK:

@@ -6,25 +6,25 @@ MUTANTS = [
         "matching.mark_misses",
         "outside |= np.uint64((area < ranges[a, 0]) | (area > ranges[a, 1])) * bits[a, w]",
         "outside |= np.uint64((area < ranges[a, 0]) | (area >= ranges[a, 1])) * bits[a, w]",
-        "kernels::match_by_the_best_that_is_free",
+        "kernels::the_ends_of_an_area_range_belong_to_it",
     ),
     (
         "matching._worse",
         "candidates.iou[a] == candidates.iou[b] and candidates.ground_truth[a] < candidates.ground_truth[b]",
         "candidates.iou[a] == candidates.iou[b] and candidates.ground_truth[a] > candidates.ground_truth[b]",
-        "matches coco_equality::dense_grid_of_equal_boxes",
+        "kernels::many_candidates_are_offered_from_the_best_down",
     ),
     (
         "matching._rise",
         "if not _worse(candidates, rising[root], rising[child]):",
         "if _worse(candidates, rising[root], rising[child]):",
-        "coco_equality::dense_grid_of_equal_boxes",
+        "kernels::many_candidates_are_offered_from_the_best_down",
     ),
     (
         "matching._rise",
         "if child + 1 < size and _worse(candidates, rising[child], rising[child + 1]):",
         "if child + 1 < size and _worse(candidates, rising[child + 1], rising[child]):",
-        "coco_equality::dense_grid_of_equal_boxes",
+        "kernels::many_candidates_are_offered_from_the_best_down",
     ),
     (
         "matching._threshold_bits",
@@ -54,7 +54,7 @@ MUTANTS = [
         "matching.match",
         "if objects.ignored[start + g] or area < ranges[a, 0] or area > ranges[a, 1]:",
         "if objects.ignored[start + g] or area <= ranges[a, 0] or area > ranges[a, 1]:",
-        "kernels::match_by_the_best_that_is_free",
+        "kernels::the_ends_of_an_area_range_belong_to_it",
     ),
     (
         "matching.match",
@@ -72,7 +72,7 @@ MUTANTS = [
         "matching.match",
         "ignored[d, w] = (ignored[d, w] & ~done) | passed",
         "ignored[d, w] = ignored[d, w] | passed",
-        "kernels::match_by_the_best_that_is_free",
+        "kernels::the_ends_of_an_area_range_belong_to_it",
     ),
     (
         "matching.match",

@@ -310,8 +310,9 @@ def test_candidates_of_corners(pixel):
 
 def test_pixels_that_touch_only_when_inclusive():
     """Boxes side by side, 1 to 3 and 3 to 5: they share the column 3 if the last pixel is inside. Swept and not."""
-    for copies in (1, 30):
-        found, truth = [[[1, 1, 3, 3]] * copies], [[[3, 1, 5, 3]] * copies]
+    sides = [[1, 1, 3, 3], [3, 1, 5, 3]]
+    for copies, (one, other) in itertools.product((1, 30), (sides, sides[::-1])):
+        found, truth = [[one] * copies], [[other] * copies]
         for pixel, expected in ((1.0, 3 / 15), (0.0, None)):
             rows = candidates_of(found, truth, [False] * copies, 1e-9, sizes=False, pixel=pixel)
             assert rows == [[(g, expected) for g in range(copies)] if expected else []] * copies
@@ -376,6 +377,47 @@ def test_match_by_the_best_that_is_free(cells, thresholds, ranges, data):
                     assert hit[d + i, bit] == (matched[t, i] >= 0 and not skip[t, i])
                     assert ignored[d + i, bit] == (skip[t, i] if matched[t, i] >= 0 else outside)
         d += len(detections)
+
+
+def test_the_ends_of_an_area_range_belong_to_it():
+    """Of objects by their own area, of detections without one by the box; a hit counts however large its box is."""
+    ends = [[0, 1e10], [9, 16]]
+    rows = [  # side lengths of the detection, area of its object, and outcome within 9 to 16
+        ((3, 3), 9.0, "hit"),
+        ((4, 4), 16.0, "hit"),
+        ((3, 3), 8.5, "ignored"),
+        ((4, 4), 16.5, "ignored"),
+        ((4, 5), 12.0, "hit"),
+        ((3, 3), None, "miss"),
+        ((4, 4), None, "miss"),
+        ((4, 5), None, "ignored"),
+        ((2, 4), None, "ignored"),
+    ]
+    found = [[50.0 * i, 0, w, h] for i, ((w, h), _, _) in enumerate(rows)]
+    truth = [box for box, (_, area, _) in zip(found, rows, strict=True) if area]
+    areas, flags = [area for _, area, _ in rows if area], [False] * len(truth)
+    hit, ignored = run_match([found], [truth], areas, flags, flags, [0.5], ends, only_best=False)
+    assert hit[:, 0].tolist() == [area is not None for _, area, _ in rows]
+    assert not ignored[:, 0].any()
+    assert hit[:, 1].tolist() == [what == "hit" for _, _, what in rows]
+    assert ignored[:, 1].tolist() == [what == "ignored" for _, _, what in rows]
+
+
+@pytest.mark.parametrize("objects", [32, 33, 70])
+def test_many_candidates_are_offered_from_the_best_down(objects):
+    """Up to 32 are sorted by insertion, more by a heap; the last of those that overlap equally is taken first."""
+    rng = np.random.default_rng(objects)
+    truth = np.concatenate([rng.integers(0, 4, (objects, 2)) / 4, 8 + rng.integers(0, 5, (objects, 2)) / 2], axis=1)
+    found = np.concatenate([rng.integers(0, 4, (40, 2)) / 4, 8 + rng.integers(0, 5, (40, 2)) / 2], axis=1)
+    thresholds, flags = [0.5, 0.7, 0.9], rng.random(objects) < 0.3
+    hit, ignored = run_match(
+        [found], [truth], np.ones(objects), flags, np.zeros(objects, bool), thresholds, [[0, 1e10]], only_best=False
+    )
+    ious = naive.box_iou(found, truth, np.zeros(objects))
+    assert (ious >= 0.5).sum(axis=1).min() == objects
+    matched, skip = naive.coco_match_cell(ious, -np.arange(40.0), flags, np.zeros(objects), thresholds)
+    assert np.array_equal(hit.T, (matched >= 0) & ~skip)
+    assert np.array_equal(ignored.T, skip)
 
 
 def run_match(found, truth, areas, ignore, crowd, thresholds, ranges, *, only_best, sizes=True, pixel=0.0):

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from legs import FULL
 
 from detmap.formats import _open, _scan
 from detmap.kernels import readonly, scanning
@@ -277,7 +278,7 @@ def test_every_byte_replaced_left_out_and_doubled() -> None:
     data = document(
         b'{"image_id":"a\\n","category_id":-1,"bbox":[0.5,1e5,3,10],"score":1.25,"x":{"y":[null,"\xc3\xa9"]}}'
     )
-    step = 17 if UNCOMPILED else 1
+    step = 17 if UNCOMPILED else 1 if FULL else 3
     for place in range(0, len(data), step):
         for byte in HOSTILE_BYTES:
             check_results(data[:place] + bytes([byte]) + data[place + 1 :])
@@ -294,7 +295,7 @@ def test_every_byte_of_a_record_among_others_like_it(record: bytes, lines: bool)
     data = separator.join(records) if lines else document(*records)
     assert check_results(data, lines) is not None
     begin = data.index(records[1])
-    for place in range(begin - 2, begin + len(records[1]) + 2, 9 if UNCOMPILED else 1):
+    for place in range(begin - 2, begin + len(records[1]) + 2, 1 if FULL and not UNCOMPILED else 5):
         for byte in HOSTILE_BYTES:
             check_results(data[:place] + bytes([byte]) + data[place + 1 :], lines)
             check_results(data[:place] + bytes([byte]) + data[place:], lines)

@@ -1,10 +1,13 @@
-"""What every test shares: the legs that skip a marked test, and the profiles of hypothesis."""
+"""What every test shares: the files of a leg, skips, and the profiles of hypothesis."""
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Generator
+from pathlib import Path
 
+import legs
 import numba
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,11 +15,22 @@ from workloads import REAL_DATA
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 settings.register_profile(
-    "ci", deadline=None, derandomize=True, database=None, max_examples=100, suppress_health_check=SLOW, print_blob=True
+    "ci",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=legs.examples(100),
+    suppress_health_check=SLOW,
+    print_blob=True,
 )
-settings.register_profile("interpreted", settings.get_profile("ci"), max_examples=8)
 settings.register_profile("explore", settings.get_profile("ci"), derandomize=False, max_examples=500)
-settings.load_profile("interpreted" if numba.config.DISABLE_JIT else "ci")
+settings.load_profile("ci")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require", action="store_true", help="fail where a test is skipped for a reason not in tests/legs.py"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,13 +42,44 @@ def pytest_configure(config: pytest.Config) -> None:
             config.addinivalue_line("filterwarnings", f"ignore:{what} encountered in scalar:RuntimeWarning")
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out the files of other legs; one that is named on the command line runs in any."""
+    return None if collection_path.is_dir() or legs.runs(collection_path.name) else True
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     skips = {}
     if not REAL_DATA.is_dir():
         skips["real_data"] = "../shared/data, beside the checkout, is absent"
     if numba.config.DISABLE_JIT:
         skips["compiled"] = "kernels are interpreted (NUMBA_DISABLE_JIT=1)"
+    if legs.QUICK:
+        skips["slow"] = "slow (DETMAP_TESTS=quick)"
     for item in items:
         for marker, reason in skips.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+Report = pytest.TestReport | pytest.CollectReport
+
+
+def _required(report: Report, config: pytest.Config) -> Report:
+    """With ``--require`` a test that is skipped for a reason that nobody foresaw has failed."""
+    if config.getoption("--require") and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reason = reason.removeprefix("Skipped: ")
+        if not reason.startswith(tuple(legs.foreseen())):
+            report.outcome = "failed"
+            report.longrepr = f"skipped, which tests/legs.py does not foresee: {reason}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, Report]:
+    return _required((yield), item.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, Report]:
+    return _required((yield), collector.config)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import tarfile
 
-import numba
 import numpy as np
+from legs import examples as examples
 from workloads import NO_PARAMS, REAL_DATA
 
 import detmap
@@ -16,13 +16,6 @@ METRICS = (
     *("AP", "AP50", "AP75", "AP_small", "AP_medium", "AP_large"),
     *("AR_1", "AR_10", "AR_100", "AR_small", "AR_medium", "AR_large"),
 )
-
-
-def examples(count):
-    """How many examples hypothesis makes in this leg: `count`, or fewer where kernels are checked or interpreted."""
-    if numba.config.DISABLE_JIT:
-        return max(count // 20, 5)
-    return max(count // 5, 5) if numba.config.BOUNDSCHECK else count
 
 
 def ground_truth_of(dataset):

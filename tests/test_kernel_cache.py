@@ -326,6 +326,7 @@ _NAMES = [
 ]
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.parametrize("name", _NAMES)
 def test_without_a_private_name_kernels_still_score(tmp_path, environment, monkeypatch, name):

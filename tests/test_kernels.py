@@ -22,7 +22,7 @@ from support import evaluate, examples, same_bits, tables_of_arrays
 
 import detmap
 import detmap.kernels
-from detmap.kernels import NEVER, allocate, curves, matching, overlap, readonly, sorting
+from detmap.kernels import NEVER, allocate, assignment, curves, matching, overlap, readonly, sorting
 from detmap.protocols import PRESETS
 
 FIXTURE = Path(__file__).resolve().parents[1] / "fixtures" / "coco"
@@ -313,8 +313,9 @@ def test_candidates_of_corners(pixel):
 
 def test_pixels_that_touch_only_when_inclusive():
     """Boxes side by side, 1 to 3 and 3 to 5: they share the column 3 if the last pixel is inside. Swept and not."""
-    for copies in (1, 30):
-        found, truth = [[[1, 1, 3, 3]] * copies], [[[3, 1, 5, 3]] * copies]
+    sides = [[1, 1, 3, 3], [3, 1, 5, 3]]
+    for copies, (one, other) in itertools.product((1, 30), (sides, sides[::-1])):
+        found, truth = [[one] * copies], [[other] * copies]
         for pixel, expected in ((1.0, 3 / 15), (0.0, None)):
             rows = candidates_of(found, truth, [False] * copies, 1e-9, sizes=False, pixel=pixel)
             assert rows == [[(g, expected) for g in range(copies)] if expected else []] * copies
@@ -381,6 +382,47 @@ def test_match_by_the_best_that_is_free(cells, thresholds, ranges, data):
         d += len(detections)
 
 
+def test_the_ends_of_an_area_range_belong_to_it():
+    """Of objects by their own area, of detections without one by the box; a hit counts however large its box is."""
+    ends = [[0, 1e10], [9, 16]]
+    rows = [  # side lengths of the detection, area of its object, and outcome within 9 to 16
+        ((3, 3), 9.0, "hit"),
+        ((4, 4), 16.0, "hit"),
+        ((3, 3), 8.5, "ignored"),
+        ((4, 4), 16.5, "ignored"),
+        ((4, 5), 12.0, "hit"),
+        ((3, 3), None, "miss"),
+        ((4, 4), None, "miss"),
+        ((4, 5), None, "ignored"),
+        ((2, 4), None, "ignored"),
+    ]
+    found = [[50.0 * i, 0, w, h] for i, ((w, h), _, _) in enumerate(rows)]
+    truth = [box for box, (_, area, _) in zip(found, rows, strict=True) if area]
+    areas, flags = [area for _, area, _ in rows if area], [False] * len(truth)
+    hit, ignored = run_match([found], [truth], areas, flags, flags, [0.5], ends, only_best=False)
+    assert hit[:, 0].tolist() == [area is not None for _, area, _ in rows]
+    assert not ignored[:, 0].any()
+    assert hit[:, 1].tolist() == [what == "hit" for _, _, what in rows]
+    assert ignored[:, 1].tolist() == [what == "ignored" for _, _, what in rows]
+
+
+@pytest.mark.parametrize("objects", [32, 33, 70])
+def test_many_candidates_are_offered_from_the_best_down(objects):
+    """Up to 32 are sorted by insertion, more by a heap; the last of those that overlap equally is taken first."""
+    rng = np.random.default_rng(objects)
+    truth = np.concatenate([rng.integers(0, 4, (objects, 2)) / 4, 8 + rng.integers(0, 5, (objects, 2)) / 2], axis=1)
+    found = np.concatenate([rng.integers(0, 4, (40, 2)) / 4, 8 + rng.integers(0, 5, (40, 2)) / 2], axis=1)
+    thresholds, flags = [0.5, 0.7, 0.9], rng.random(objects) < 0.3
+    hit, ignored = run_match(
+        [found], [truth], np.ones(objects), flags, np.zeros(objects, bool), thresholds, [[0, 1e10]], only_best=False
+    )
+    ious = naive.box_iou(found, truth, np.zeros(objects))
+    assert (ious >= 0.5).sum(axis=1).min() == objects
+    matched, skip = naive.coco_match_cell(ious, -np.arange(40.0), flags, np.zeros(objects), thresholds)
+    assert np.array_equal(hit.T, (matched >= 0) & ~skip)
+    assert np.array_equal(ignored.T, skip)
+
+
 def run_match(found, truth, areas, ignore, crowd, thresholds, ranges, *, only_best, sizes=True, pixel=0.0):
     """mark_misses, box_candidates and match on cells given as lists of boxes: the hit and ignored bits."""
     cells = cells_of([len(cell) for cell in found], [len(cell) for cell in truth])
@@ -433,6 +475,41 @@ def test_match_by_the_best_alone(cells, thresholds, data):
             for i, what in enumerate(outcome):
                 assert (hit[d + i, t], ignored[d + i, t]) == (what == "TP", what == "ignored")
             d += len(detections)
+
+
+@settings(max_examples=examples(200))
+@given(
+    st.lists(xywh, min_size=1, max_size=6),
+    st.lists(st.tuples(xywh, st.booleans(), st.booleans()), min_size=1, max_size=6),
+    st.sampled_from([[0.5], [0.25, 0.75, 1.0], [0.0, 1 - 1e-10, 2.0]]),
+    st.data(),
+)
+def test_assignment_pair_by_pair(found, objects, thresholds, data):
+    """What each detection takes; one that does not keep it leaves the ground truth to the next."""
+    objects = sorted(objects, key=lambda row: row[1])  # what is ignored comes last
+    truth, ignore, crowd = zip(*objects, strict=True)
+    keeps = data.draw(st.lists(st.booleans(), min_size=len(found), max_size=len(found)))
+    expected = naive.box_iou(found, truth, crowd)
+    ious = np.empty((len(found), len(truth)))
+    flags = [readonly(column, np.bool_) for column in (ignore, crowd, keeps)]
+    assignment.box_ious(readonly(found, np.float64), readonly(truth, np.float64), flags[1], ious)
+    assert same_bits(ious, expected)
+    taken = np.empty((len(thresholds), len(found)), np.int64), np.empty((len(thresholds), len(truth)), np.int64)
+    assignment.assign(readonly(ious, np.float64), *flags, readonly(thresholds, np.float64), *taken)
+    for t, threshold in enumerate(thresholds):
+        free, last = set(range(len(truth))), [-1] * len(truth)
+        for d in range(len(found)):
+            chosen = -1
+            for part in ([g for g in free if not ignore[g]], [g for g in free if ignore[g]]):
+                good = [g for g in part if expected[d, g] >= min(threshold, 1 - 1e-10)]
+                if good and chosen < 0:
+                    chosen = max(good, key=lambda g: (expected[d, g], g))
+            assert taken[0][t, d] == chosen
+            if chosen >= 0:
+                last[chosen] = d
+                if keeps[d] and not crowd[chosen]:
+                    free.remove(chosen)
+        assert taken[1][t].tolist() == last
 
 
 @settings(max_examples=examples(300))
@@ -553,6 +630,22 @@ def test_interpolate(rows, grid, epsilon, with_scores):
             expected_scores[i] = first[q] if wanted <= 0 else at_hits[starts[q] + reached[0]]
         assert same_bits(precision[q], expected)
         assert not with_scores or same_bits(out_scores[q], expected_scores)
+
+
+@pytest.mark.parametrize("grid", GRIDS[:2])
+def test_recalls_are_reached_where_the_quotient_as_rounded_says_so(grid):
+    """Of 25 positives 7 reach a recall of 0.28, though 0.28 * 25 is above 7; for every number of positives up to 300."""
+    counts = np.arange(1, 301)
+    starts, ranks, positives = hits_of([(range(1, count + 1), 0) for count in counts])
+    numbers = readonly(ranks, np.float64)  # as scores: which hit it is
+    out = [np.empty((counts.size, len(grid))) for _ in range(2)]
+    first = readonly(np.zeros(counts.size), np.float64)
+    curves.interpolate(starts, ranks, numbers, first, positives, readonly(grid, np.float64), 0.0, 0, counts.size, *out)
+    for count, found in zip(counts.tolist(), out[1], strict=True):
+        recalls = np.arange(count + 1) / count
+        within = [wanted for wanted in grid if wanted <= 1]  # arange ends above 1, where no recall is
+        expected = [int(np.argmax(recalls >= wanted)) for wanted in within] + [0] * (len(grid) - len(within))
+        assert found.tolist() == expected
 
 
 # --------------------------------------------------------------------------------------------------------- signatures

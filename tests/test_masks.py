@@ -84,6 +84,27 @@ def test_every_function_on_random_masks():
         assert ours.area(text).tolist() == ours.area(rles).tolist()
 
 
+@pytest.mark.parametrize(
+    ("size", "lengths", "string"),
+    [
+        ([4, 7], [1, 2, 3, 4, 5, 6, 7], b"1232222"),
+        ([4, 7], [7, 6, 5, 4, 3, 2, 1], b"765NNNN"),
+        ([1000, 1001], [0, 1_000_000, 5], b"0Pb`n05"),
+        ([5, 5], [25], b"i0"),
+        ([4, 4], [15, 1], b"?1"),
+        ([4, 4], [16], b"`0"),
+        ([9, 9], [40, 1, 1, 24, 15], b"X111g0>"),
+    ],
+)
+def test_strings_by_hand(size, lengths, string):
+    """Lengths from the fourth on are differences to the last but one, in groups of five bits; 15 takes one, 16 two."""
+    (made,) = same("frPyObjects", [{"size": size, "counts": lengths}], *size)
+    assert made["counts"] == string
+    assert naive.lengths_of(string.decode()) == lengths
+    if sum(lengths) == size[0] * size[1]:
+        assert Masks.from_rle([{"size": size, "counts": string}]).to_rle()[0]["counts"] == string.decode()
+
+
 def test_masks_with_empty_runs():
     """Their walk ends early where both masks have an empty run at once: so does ours."""
     rng = np.random.default_rng(2)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from legs import examples
 
 from detmap.errors import InputError, OptionError
 from detmap.retrieval import evaluate_codes
@@ -24,7 +25,7 @@ def made(seed, queries=4, items=40, bits=5, labels=3):
 
 @pytest.mark.compiled  # wrap-around multiplication
 @given(st.integers(0, 2**32), st.sampled_from([1, 5, 64, 70, 130]), st.sampled_from(["index", "reversed"]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 def test_equals_twin(seed, bits, ties):
     query, gallery, query_labels, gallery_labels = data = made(seed, bits=bits)
     metrics = ["AP", "AP@7", "AP(positives)@7", "AP(smaller)@7", "P@7", "P(radius=1)", "R(radius=1)"]

@@ -29,6 +29,7 @@ print(average_precision_score(rng.integers(0, 2, 30000), rng.integers(0, 50, 300
 """
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_cpu_features_change_no_bit(tmp_path):
     from numpy._core import _multiarray_umath as umath

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from legs import examples
 
 from detmap.errors import InputError, OptionError
 from detmap.retrieval import evaluate_distances, evaluate_features, evaluate_landmarks, multi_query
@@ -42,7 +43,7 @@ def evaluated(call, *args, **options):
 
 
 @given(galleries(), st.sampled_from(["index", "reversed"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_market_protocol_equals_twin(data, ties):
     result = evaluated(evaluate_distances, *data, ties=ties)
     wanted = naive.market(*data, ties=ties)
@@ -64,7 +65,7 @@ def test_market_protocol_equals_twin(data, ties):
 
 
 @given(galleries(people=3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_layumi_equals_twin(data):
     distances, query_ids, gallery_ids, query_cameras, gallery_cameras = data
     gallery_ids = gallery_ids - 1
@@ -89,7 +90,7 @@ def test_layumi_equals_twin(data):
     ],
 )
 @given(data=galleries(most_queries=3, most_items=9))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 def test_cmc_variants_equal_twins(convention, twin, data):
     result = evaluated(evaluate_distances, *data, convention=convention, metrics=["CMC@1", "CMC@2"])
     if result is None:
@@ -125,7 +126,7 @@ def test_cuhk03_draws_are_seeded_and_tend_to_the_expectation():
 
 
 @given(galleries(most_queries=4, most_items=14, levels=9, people=3))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_true_positive_rates_equal_fast_reid(data):
     pytest.importorskip("sklearn")
     rates = [0.0, 0.1, 0.25, 0.5, 0.9, 1.0]
@@ -165,8 +166,7 @@ def of_flags(flags, positives, name):
 
 
 @given(galleries(most_queries=2, most_items=9, levels=3, people=2))
-@settings(max_examples=150, deadline=None)
-@pytest.mark.compiled
+@settings(max_examples=examples(150))
 def test_expected_is_the_mean_over_all_orders_and_the_band_their_extremes(data):
     distances, query_ids, gallery_ids = data[:3]
     result = evaluated(evaluate_distances, *data[:3], ties="expected", metrics=TIE_METRICS)
@@ -208,7 +208,7 @@ def test_expected_is_the_mean_over_all_orders_and_the_band_their_extremes(data):
 
 
 @given(galleries(most_queries=3, levels=3))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 def test_collapsed_equals_twin(data):
     result = evaluated(evaluate_distances, *data[:3], ties="collapsed", metrics=["AP", "AP(trapezoid)"])
     if result is None:
@@ -316,7 +316,7 @@ def test_features_in_several_blocks(monkeypatch):
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_landmarks_equal_revisitop(seed):
     rng = np.random.default_rng(seed)
     items, queries = 30, 4

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from legs import examples
 
 from detmap.errors import InputError, OptionError
 from detmap.formats import trec
@@ -63,7 +64,7 @@ def evaluated(*args, **options):
 
 
 @given(qrels_of, runs_of, st.integers(1, 2), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_equals_pytrec_eval_to_the_last_bit(qrels, run, level, judged_only):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     if any(max(inner.values()) < 0 for inner in qrels.values()):
@@ -85,7 +86,7 @@ def test_equals_pytrec_eval_to_the_last_bit(qrels, run, level, judged_only):
 
 
 @given(qrels_of, runs_of)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 def test_every_form_of_input_gives_the_same_bits(qrels, run):
     result = evaluated(qrels, run, NAMES)
     if result is None:
@@ -126,7 +127,7 @@ def in_order(run, ties):
 
 
 @given(qrels_of, runs_of, st.sampled_from(["index", "reversed", "docid"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_measures_beyond_trec_eval_equal_twins(qrels, run, ties):
     names = ["ERR@3", "ERR(max=4)", "RBP(p=0.8)", "nDCG(exp)@3", "R_cap@2", "F1@3"]
     names += ["judged@2", "bpref"] if ties != "reversed" else []
@@ -158,7 +159,7 @@ def test_measures_beyond_trec_eval_equal_twins(qrels, run, ties):
 
 
 @given(qrels_of, runs_of)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_ranx_where_it_is_right(qrels, run):
     shared = sorted(set(qrels) & set(run))
     qrels = {q: {d: max(g, 0) for d, g in qrels[q].items()} for q in shared}

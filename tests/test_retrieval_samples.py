@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from legs import examples
 
 from detmap.errors import InputError, OptionError
 from detmap.retrieval import average_precision_score
@@ -24,7 +25,7 @@ def both(sklearn, *args, **options):
 
 
 @given(st.integers(0, 2**32), sizes, st.sampled_from([2, 5, 1000]), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_binary_equals_scikit_learn(seed, n, levels, weighted):
     sklearn = pytest.importorskip("sklearn.metrics")
     rng = np.random.default_rng(seed)
@@ -41,7 +42,7 @@ def test_binary_equals_scikit_learn(seed, n, levels, weighted):
 
 
 @given(st.integers(0, 2**32), sizes, st.sampled_from(["macro", "micro", "weighted", "samples", None]), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @pytest.mark.compiled
 def test_multilabel_and_multiclass_equal_scikit_learn(seed, n, average, weighted):
     sklearn = pytest.importorskip("sklearn.metrics")
@@ -57,7 +58,7 @@ def test_multilabel_and_multiclass_equal_scikit_learn(seed, n, average, weighted
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=12))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_exact_values(pairs):
     scores, truth = [-s for s, _ in pairs], [int(y) for _, y in pairs]
     if not any(truth):
@@ -80,7 +81,7 @@ def test_exact_values(pairs):
 
 
 @given(st.integers(0, 2**32), st.booleans())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 def test_thresholds_read_the_curve_at_given_scores(seed, weighted):
     rng = np.random.default_rng(seed)
     truth, scores = rng.integers(0, 2, 20), rng.random(20).round(2)

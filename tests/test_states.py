@@ -135,7 +135,7 @@ def test_places_in_the_file_are_checked():
         Evaluator.from_bytes(evaluator.to_bytes())
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     seed=st.integers(0, 10**6),
     protocol=st.sampled_from(["coco", "voc2007", "voc2012"]),

@@ -179,11 +179,11 @@ def test_draws():
 
 
 def test_more_than_64_thresholds():
-    dataset, results = workloads.make_coco(5, images=6)
+    dataset, results = workloads.make_coco(5, images=4, categories=2)
     params = {**workloads.NO_PARAMS, "iou_thresholds": np.linspace(0.3, 0.95, 70).tolist()}
-    made = replicated(evaluate(dataset, results, params), 3, 0)
-    for r in range(3):
-        copies = naive_statistics.duplicated(dataset, results, statistics.drawn(6, 0, r))
+    made = replicated(evaluate(dataset, results, params), 2, 0)
+    for r in range(2):
+        copies = naive_statistics.duplicated(dataset, results, statistics.drawn(4, 0, r))
         assert same_bits(made.replicates[r], naive_statistics.coco_metrics(*copies, naive_params(params)))
 
 
@@ -540,9 +540,14 @@ def models():
     }
 
 
+@pytest.fixture(scope="module")
+def compared(models):
+    return detmap.compare(models, 200, 1)
+
+
 @pytest.mark.compiled
-def test_compare_draws_the_same_images_for_all_and_tests_by_permutation(models):
-    made = detmap.compare(models, 200, 1)
+def test_compare_draws_the_same_images_for_all_and_tests_by_permutation(models, compared):
+    made = compared
     one, two = (statistics.bootstrap(models[name], 200, 1) for name in ("one", "two"))
     found = next(d for d in made.differences if {d.first, d.second} == {"one", "two"})
     sign = 1 if found.second == "two" else -1
@@ -558,8 +563,8 @@ def test_compare_draws_the_same_images_for_all_and_tests_by_permutation(models):
 
 
 @pytest.mark.compiled
-def test_compare_tells_apart_what_differs(models):
-    made = detmap.compare(models, 200, 1)
+def test_compare_tells_apart_what_differs(models, compared):
+    made = compared
     assert [d.second for d in made.differences][1:] == ["bad", "bad"]
     assert made.groups["bad"] == "b"
     assert made.groups["one"] == made.groups["two"] == "a"
@@ -577,7 +582,7 @@ def test_compare_tells_apart_what_differs(models):
     said = " ".join(made.sentences())
     assert "5,000 permutations" in said
     assert "12 hypotheses, each with objects on 9 images or more" in said
-    bh = detmap.compare(models, 200, 1, correction="bh")
+    bh = detmap.compare(models, 200, 1, permutations=1000, correction="bh")
     assert [d.adjusted for d in bh.categories] == pytest.approx(
         naive_statistics.benjamini_hochberg([d.p for d in bh.categories]), rel=1e-12
     )
@@ -598,7 +603,7 @@ def test_a_model_does_not_differ_from_itself(models):
 @pytest.mark.parametrize("metric", ["AP50", "AR_1", "AR_100", "AP_large", "AR_small"])
 @pytest.mark.compiled
 def test_compare_by_another_metric(models, metric):
-    made = detmap.compare(models, 200, metric=metric, method="bca")
+    made = detmap.compare(models, 200, permutations=500, metric=metric, method="bca")
     (best, *_), (found, *_) = sorted(models, key=lambda name: -models[name][metric]), made.differences
     assert (found.metric, found.first) == (metric, best)
     assert found.difference == models[found.second][metric] - models[found.first][metric]
@@ -611,7 +616,7 @@ def test_compare_by_another_metric(models, metric):
 
 @pytest.mark.compiled
 def test_where_interval_and_test_disagree_the_output_says_so(models):
-    made = detmap.compare(models, 200)
+    made = detmap.compare(models, 200, permutations=500)
     found = made.differences[0]
     assert not made.disagrees(found._replace(low=-1.0, high=1.0, p=0.3))
     assert made.disagrees(found._replace(low=0.1, high=1.0, p=0.3))

@@ -1,0 +1,181 @@
+#!/usr/bin/env python
+"""Changes one line of a kernel at a time and runs the tests that should notice: comparisons, ties, epsilons, indices.
+
+A mutant that no test kills is a test that is missing. Kernels run interpreted, in copies of this checkout.
+
+    scripts/mutate.py                   all of them, on all processors
+    scripts/mutate.py --only _envelope  those whose file, function, line or tests hold this text
+    scripts/mutate.py --list            what there is
+
+A mutant is written as: file and function; the line, which must stand there once; what it becomes; tests that kill it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import functools
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from mutants import MUTANTS
+
+ROOT = Path(__file__).resolve().parent.parent
+#: A mutant that never ends is killed by the clock.
+LIMIT = 300.0
+PYTEST = [
+    sys.executable,
+    "-m",
+    "pytest",
+    "-q",
+    "-x",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+    "-p",
+    "no:cov",
+    "--tb=line",
+]
+
+
+@functools.cache
+def functions(text: str) -> dict[str, list[range]]:
+    """Return by name the lines, numbered from 0, of the functions of a file."""
+    found: dict[str, list[range]] = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef):
+            found.setdefault(node.name, []).append(range(node.lineno - 1, node.end_lineno or 0))
+    return found
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One changed line: `old` becomes `new` in a function of a file of detmap/kernels."""
+
+    where: str  # file.function
+    old: str
+    new: str
+    tests: str  # separated by blanks: `hits` is tests/test_hits.py, `hits::best_f1` its test_best_f1
+
+    @property
+    def path(self) -> str:
+        return f"detmap/kernels/{self.where.split('.')[0]}.py"
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.old}  ->  {self.new}"
+
+    def applied(self, text: str) -> str:
+        """Return the text of the file with the change; an error where the line is not there, or more than once."""
+        name, lines = self.where.split(".")[1], text.split("\n")
+        found = functions(text).get(name, [])
+        if len(found) != 1:
+            raise SystemExit(f"{self.path} has {len(found)} functions {name!r}")
+        places = [i for i in found[0] if lines[i].strip() == self.old]
+        if len(places) != 1:
+            raise SystemExit(f"{self.path}: {name} has {len(places)} lines {self.old!r}; it must have one")
+        (place,) = places
+        indent = len(lines[place]) - len(lines[place].lstrip())
+        lines[place] = " " * indent + self.new
+        return "\n".join(lines)
+
+    def names(self) -> list[str]:
+        """Return the tests as pytest takes them."""
+        names = [f"tests/test_{name.replace('::', '.py::test_')}" for name in self.tests.split()]
+        return [name if "::" in name else f"{name}.py" for name in names]
+
+
+def copied(folder: Path) -> Path:
+    """Return a copy of what tests need of this checkout."""
+    for name in ("detmap", "tests", "fixtures"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def put(path: Path, text: str, turn: int) -> None:
+    """Write a file with a time that no other text of it has had: Python keeps bytecode by the file's second and size."""
+    path.write_text(text, "utf-8")
+    os.utime(path, (turn, turn))
+
+
+def outcome(command: list[str], tree: Path, limit: float) -> str:
+    """Return "killed" where a test fails, "survived" where all pass, and what was printed where no test could run."""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(tree)}
+    try:
+        run = subprocess.run(
+            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "killed (by the clock)"
+    last = (run.stdout.strip().splitlines() or [""])[-1]
+    if run.returncode == 0 and " passed" in last:
+        return "survived"
+    if run.returncode == 1 and " failed" in last:
+        return "killed"
+    return f"no test ran: {run.stdout[-2000:]}{run.stderr[-500:]}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", default="", metavar="TEXT", help="mutants that hold this text")
+    parser.add_argument("--list", action="store_true", help="print the mutants and end")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="default: all processors")
+    options = parser.parse_args()
+    chosen = [one for one in (Mutant(*row) for row in MUTANTS) if options.only in f"{one} {one.tests}"]
+    if not chosen:
+        raise SystemExit(f"no mutant holds {options.only!r}")
+    if len({str(one) for one in chosen}) != len(chosen):
+        raise SystemExit("a mutant is there twice")
+    original = {one.path: (ROOT / one.path).read_text("utf-8") for one in chosen}
+    changed = {one: one.applied(original[one.path]) for one in chosen}  # all lines are there
+    if options.list:
+        print(*(f"{one}\n    {one.tests}" for one in chosen), sep="\n")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="detmap-mutants-") as folder:
+        trees: queue.Queue[Path] = queue.Queue()
+        for job in range(options.jobs):
+            trees.put(copied(Path(folder, str(job))))
+
+        def tried(turn: int, one: Mutant) -> str:
+            tree = trees.get()
+            try:
+                put(tree / one.path, changed[one], 2 * turn)
+                return outcome([*PYTEST, *one.names()], tree, LIMIT)
+            finally:
+                put(tree / one.path, original[one.path], 2 * turn + 1)
+                trees.put(tree)
+
+        def unchanged() -> str:
+            tree = trees.get()
+            try:
+                return outcome([*PYTEST, *sorted({name for one in chosen for name in one.names()})], tree, 10 * LIMIT)
+            finally:
+                trees.put(tree)
+
+        with ThreadPoolExecutor(options.jobs) as pool:
+            sane = pool.submit(unchanged)
+            results = [(one, pool.submit(tried, turn, one)) for turn, one in enumerate(chosen, 1)]
+            killed = 0
+            for one, result in results:
+                killed += result.result().startswith("killed")
+                print(f"{result.result():9} {one}", flush=True)
+            broken = sane.result() != "survived"
+            if broken:
+                print(f"without a change all must pass: {sane.result()}")
+    print(f"{killed} of {len(chosen)} mutants killed")
+    return int(broken or killed < len(chosen))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

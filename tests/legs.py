@@ -1,0 +1,84 @@
+"""The legs in which the tests run, and what depends on the leg: which files, how many examples, which skips are foreseen.
+
+A leg is chosen by the environment, before numba is imported: ``NUMBA_DISABLE_JIT=1`` interprets kernels,
+``NUMBA_BOUNDSCHECK=1`` checks every index of compiled ones, ``DETMAP_PLAIN_NUMBA=1`` takes numba's own cache, and without
+them kernels are compiled as users have them. ``DETMAP_TESTS=full`` runs every file in every leg, with many examples;
+``DETMAP_TESTS=quick`` leaves out tests that are marked as slow.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import numba
+from workloads import REAL_DATA
+
+from detmap.kernels import _numba
+
+QUICK, FULL = (os.environ.get("DETMAP_TESTS") == speed for speed in ("quick", "full"))
+if numba.config.DISABLE_JIT:
+    LEG = "interpreted"
+elif numba.config.BOUNDSCHECK:
+    LEG = "checked"
+else:
+    LEG = "plain" if os.environ.get("DETMAP_PLAIN_NUMBA", "0") not in ("", "0") else "compiled"
+
+#: How the names of a leg's files go on after ``test_``; a leg that is not named here runs all files. The lines of kernels
+#: are covered by the interpreted leg, all other lines by the compiled one.
+FILES = {
+    "interpreted": [
+        "kernels",
+        "hits",
+        "scanning",
+        "masks",
+        "matches",
+        "growth",
+        "statistics",
+        "coco",
+        "voc",
+        "retrieval",
+    ],
+    "checked": ["kernels", "hits", "scanning", "masks", "matches", "coco", "voc", "retrieval"],
+    "plain": ["kernel_cache", "hits"],
+}
+
+#: The share of a test's examples that a leg makes, quickly and in full.
+SHARES = {"compiled": (0.3, 2.0), "interpreted": (0.05, 0.2), "checked": (0.1, 0.5), "plain": (0.1, 0.5)}
+
+
+def examples(count: int) -> int:
+    """How many examples hypothesis, or a loop of a test, makes in this leg, of the `count` that a test asks for."""
+    return max(int(count * SHARES[LEG][FULL]), 5)
+
+
+def runs(name: str) -> bool:
+    """Whether the file `name` belongs to this leg."""
+    files = FILES.get(LEG)
+    return FULL or files is None or not name.startswith("test_") or name.startswith(tuple(f"test_{f}" for f in files))
+
+
+#: What `DETMAP_ABSENT`, a list of words, may name as known to be absent, and how skipped tests begin to say so.
+ABSENT = {
+    "data": ("../shared/", str(REAL_DATA.parent)),
+    "browser": ("no Chromium is installed",),
+}
+
+
+def foreseen() -> list[str]:
+    """How the reasons of skips begin that are to be expected in this leg and on this system; see ``--require``."""
+    reasons = ["could not import 'ranx'"]  # not a dependency of the tests: its releases need older versions of others
+    if LEG == "interpreted":
+        reasons += ["kernels are interpreted", "kernels are not compiled", "a large file takes too long", "takes long"]
+    else:
+        reasons += ["counts calls that kernels make"]
+    if _numba.is_plain():
+        reasons += ["numba's own cache is in use"]
+    if sys.platform != "linux":
+        reasons += ["the system has no such names"]
+    if sys.platform == "win32":
+        reasons += ["the system has no", "signals as POSIX has them", "no fork", "sends the signal of a terminal"]
+    reasons += ["this processor cannot run that code", "numpy has no optional CPU features here"]
+    for word in os.environ.get("DETMAP_ABSENT", "").split():
+        reasons += ABSENT[word]
+    return reasons

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap import parallel
-from detmap.errors import DetmapError, StateError
+from detmap.errors import DetmapError, StateError, shorten
 from detmap.hits import Hits
 from detmap.kernels import Frozen, allocate, matching, readonly, sorting
-from detmap.protocols import LATER, Protocol
+from detmap.protocols import Protocol
 from detmap.tables import locate
 
 #: The rankings are made in about so many blocks: few, as each costs a call, and enough to share among threads.
@@ -302,8 +302,9 @@ class Tally(Frozen):
         content, payload = unseal("tally", data)
         try:
             header = msgspec.convert(content, _Header, strict=True)
-            if set(LATER) | set(header.protocol) != set(Protocol.__dataclass_fields__):
-                raise StateError("its protocol has other fields than it should")
+            unknown = set(header.protocol) - set(Protocol.__dataclass_fields__)
+            if unknown:  # a decision that is missing is its default: an earlier version did not know it
+                raise StateError(f"its protocol decides {shorten(min(unknown))}, which this version does not know")
             saved = msgspec.convert(header.protocol, Protocol)
         except (msgspec.ValidationError, DetmapError, RecursionError) as error:
             raise StateError(f"not a tally: {error}") from None

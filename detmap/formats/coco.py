@@ -18,10 +18,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import InputError
+from detmap.errors import InputError, OptionError
 from detmap.formats._open import Held
 from detmap.formats._scan import GROUND_TRUTH_ONLY, RESULT_LISTS, Strings, scan_ground_truth, scan_results
 from detmap.formats._source import Buffer, Opened, Source
+from detmap.formats.registry import Format, Given, Reading
+from detmap.plugins import register
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.tables import Detections, GroundTruth, Ids, coded, complete, index_ids
 
@@ -513,3 +515,34 @@ def _records(checked: Mapping[str, Iterable[dict[str, Any]]]) -> _GroundTruth:
         categories=[_Category(**r) for r in checked["categories"]],
         annotations=[_Annotation(**r) for r in checked["annotations"]],
     )
+
+
+_SUFFIXES = tuple(ending + packed for ending in (".json", ".jsonl", ".ndjson") for packed in ("", ".gz"))
+
+
+def _sniff(given: Given) -> bool:
+    return not given.is_folder and (given.name.endswith(_SUFFIXES) or given.head.lstrip()[:1] in (b"{", b"["))
+
+
+def _read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
+    if reading.image_set:
+        raise OptionError("--image-set goes with VOC's XML")
+    return read_coco(source, invalid_boxes=reading.invalid_boxes)
+
+
+def _read_detections(source: Source, ground_truth: GroundTruth, reading: Reading) -> Detections:
+    return read_coco_results(
+        source, ground_truth, unknown_images=reading.unknown_images, invalid_boxes=reading.invalid_boxes
+    )
+
+
+FORMAT = register(
+    Format(
+        name="coco",
+        suffixes=_SUFFIXES,
+        sniff=_sniff,
+        read_ground_truth=_read_ground_truth,
+        read_detections=_read_detections,
+        words=("COCO JSON", "COCO result JSON"),
+    )
+)

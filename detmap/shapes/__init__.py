@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from detmap.plugins import register
 from detmap.shapes import boxes
 from detmap.shapes.boxes import Boxes
-from detmap.shapes.kinds import KINDS, Column, Kind, Pairs, find, register
+from detmap.shapes.kinds import KINDS, Column, Kind, Pairs, find
 
 __all__ = ["KINDS", "Boxes", "Column", "Kind", "Pairs", "find", "register"]
 

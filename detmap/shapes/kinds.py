@@ -1,6 +1,7 @@
 """What detmap asks of a kind of shape, and the registry of kinds.
 
-A new kind is one file: a column class, and a `Kind` that is given to `register`. Its kernel, if it needs one, is another.
+A new kind is one file: a column class, and a `Kind` that is given to `detmap.register`. Its kernel, if it needs one, is
+another.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import OptionError
+from detmap.plugins import Registry
 
 if TYPE_CHECKING:
     from detmap.shapes.boxes import Boxes
@@ -89,13 +90,7 @@ class Kind:
 
 
 #: Every kind by name.
-KINDS: dict[str, Kind] = {}
-
-
-def register(kind: Kind) -> Kind:
-    """Make a kind known, so that a `detmap.Protocol` may have its name as ``iou_type``; a second one replaces the first."""
-    KINDS[kind.name] = kind
-    return kind
+KINDS = Registry(Kind, "iou_type")
 
 
 def find(name: str) -> Kind:
@@ -106,6 +101,4 @@ def find(name: str) -> Kind:
     OptionError
         Lists those there are.
     """
-    if name not in KINDS:
-        raise OptionError(f"iou_type must be one of {', '.join(KINDS)}, not {name!r}")
-    return KINDS[name]
+    return KINDS.find(name)

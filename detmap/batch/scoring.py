@@ -160,7 +160,7 @@ def score(
     out : path, optional
         A folder for ``results/NAME.json``, each written whole or not at all.
     resume : bool
-        Leave files alone whose content, ground truth and options are those of a result in `out`.
+        Leave files alone whose content, ground truth, options and scoring code are those of a result in `out`.
     executor : concurrent.futures.Executor, optional
         Where files are read and scored: a process pool, ``dask.distributed``'s ``Client.get_executor()``, MPI's; by
         default a pool of threads. Paths are opened where the task runs. It is not shut down.

@@ -13,7 +13,6 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from detmap import subsets
 from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
 from detmap.kernels import readonly
@@ -24,8 +23,9 @@ from detmap.shapes.boxes import (
     InvalidBoxes,
 )
 from detmap.shapes.boxes import areas as box_areas
+from detmap.states import seal, unseal
 from detmap.tables import Detections, GroundTruth, index_ids
-from detmap.tally import Tally, seal, unseal
+from detmap.tally import Tally
 from detmap.updates import Image, read_ids, read_image
 
 #: Images are matched when so many wait, or so many boxes.
@@ -276,7 +276,7 @@ class Evaluator:
         if tally.order.size:  # from the place among all to the place within the image
             first = np.cumsum([0, *counts])[np.argsort(given, kind="stable")]
             tally = replace(tally, order=tally.order - first[tally.image])
-        self._parts.append(subsets.with_file_order(replace(tally, notices=notices)))
+        self._parts.append(replace(tally, notices=notices).by_image_and_order())
         self._waiting, self._boxes = {}, 0
 
     def _notices_of(self, image: Image) -> dict[str, int]:
@@ -309,7 +309,7 @@ class Evaluator:
         if self._names is None and self.protocol.use_categories:
             wanted = np.zeros(len(tally.categories), np.bool_)
             wanted[tally.positive_category] = True
-            tally = subsets.of_categories(tally, wanted)
+            tally = tally.of_categories(wanted)
             notices["unknown_category"] = len(whole) - len(tally)
         notices["no_detections"] = int(not len(tally))
         notices = {code: count for code, count in notices.items() if count}
@@ -323,8 +323,8 @@ class Evaluator:
             if self._names is None and self.protocol.use_categories:
                 listed = tuple(sorted({pair for part in parts for pair in part.categories}, key=lambda pair: pair[0]))
             empty = Tally.empty(self.protocol, listed)
-            merged = empty.merge(*(subsets.among(part, listed) for part in parts))
-            self._tally = subsets.with_file_order(merged).in_ranking_order(self.threads)
+            merged = empty.merge(*(part.among(listed) for part in parts))
+            self._tally = merged.by_image_and_order().in_ranking_order(self.threads)
             self._parts = []
         return self._tally
 
@@ -377,7 +377,7 @@ class Evaluator:
             twice = (noted.pop(identity, {}) for identity, seen in zip(ids, known.tolist(), strict=True) if seen)
             again = sum(map(Counter, twice), Counter[str]())
             notices = {code: count - again[code] for code, count in theirs.notices.items() if count > again[code]}
-            theirs = replace(subsets.on_images(theirs, ~known), notices=notices)
+            theirs = replace(theirs.on_images(~known), notices=notices)
         self._noted.update(noted)
         self._parts.append(theirs)
         self._seen.update(ids)

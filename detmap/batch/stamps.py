@@ -13,7 +13,7 @@ from detmap import plugins
 _APART = (
     *("cli/", "pycocotools/", "retrieval/", "templates/"),
     *("batch/comparing", "batch/finding", "batch/leaderboard", "batch/shards", "batch/workers"),
-    *("evaluator.py", "formats/trec.py", "matches.py", "plots.py", "report.py", "subsets.py", "updates.py"),
+    *("evaluator.py", "formats/trec.py", "matches.py", "plots.py", "report.py", "updates.py"),
 )
 
 #: What decides no score, but intervals and tests.

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from detmap.errors import InputError, OptionError
 from detmap.hits import Hits
 from detmap.retrieval.conventions import Convention, Normalizer, convention_of
-from detmap.retrieval.metrics import Ranked, Request, parse_all
+from detmap.retrieval.metrics import parse_all
+from detmap.retrieval.ranked import Ranked, Request
 from detmap.retrieval.scoring import RankingResult, flat, graded, int64, score, table
 
 #: Relevant items beyond those in the rankings that a best ranking is made of.

@@ -21,7 +21,8 @@ from detmap.kernels.sorting import group_by
 from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.ids import Located
-from detmap.retrieval.metrics import DEEPEST, Ranked, parse_all
+from detmap.retrieval.metrics import DEEPEST, parse_all
+from detmap.retrieval.ranked import Ranked
 from detmap.retrieval.scoring import RankingResult, graded, score
 
 #: What is evaluated where nothing is named: trec_eval's usual measures.

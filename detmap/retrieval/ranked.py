@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from detmap.errors import OptionError
 from detmap.hits import Hits
 from detmap.retrieval.conventions import Convention
+from detmap.retrieval.pools import Pool
 
 Values = NDArray[np.float64]
 
@@ -29,9 +30,8 @@ class Ranked:
         where scores are known.
     convention : Convention
         What to read from it.
-    pool : Hits or None
-        Every judged document that was ranked, with its grade (negative: in the pool but not judged); None where there are
-        no judgements.
+    pool : Pool or None
+        Every judged document that was ranked; None where there are no judgements.
     negatives : ndarray of int64, shape (q,), or None
         How many documents are judged not relevant, ranked or not.
     ideal_starts, ideal : ndarray of int64, shapes (q + 1,), (g,), or None
@@ -48,7 +48,7 @@ class Ranked:
 
     raw: Hits
     convention: Convention
-    pool: Hits | None = None
+    pool: Pool | None = None
     negatives: NDArray[np.int64] | None = None
     ideal_starts: NDArray[np.int64] | None = None
     ideal: NDArray[np.int64] | None = None
@@ -67,15 +67,14 @@ class Ranked:
         """The items with a gain (a grade above 0) at the ranks of the convention's tie rule."""
         if self.pool is None:
             return self.hits
-        wanted = self.pool.select(self.pool.grades > 0, self.pool.positives)
-        return wanted.break_ties(self.convention.ties)
+        return self.pool.hits(1).break_ties(self.convention.ties)
 
     @property
     def expected(self) -> bool:
         """Whether the mean over all orders of the tied items is asked for."""
         return self.convention.ties == "expected"
 
-    def judged(self, metric: str) -> Hits:
+    def judged(self, metric: str) -> Pool:
         """Return the pool for a metric that counts judged documents, or say why there is none."""
         if self.pool is None:
             raise OptionError(f"{metric} needs judgements of documents that are not relevant; this entry has none")

@@ -9,15 +9,23 @@ from typing import Any, Literal
 
 import numpy as np
 
-from detmap.errors import OptionError
+from detmap.errors import OptionError, shorten
 from detmap.hits import GRIDS, INTERPOLATIONS, Interpolation
-from detmap.shapes import KINDS
+from detmap.shapes import KINDS, find
 
 #: No cap on the detections of an image.
 UNLIMITED = 2**31 - 1
 
 #: Decisions that the first version did not know, and what it did. Where they say just that they are not written to files.
-LATER: dict[str, Any] = {"iou_type": "bbox"}
+LATER: dict[str, Any] = {
+    "iou_type": "bbox",
+    "result_areas": "own",
+    "dilation": 0.02,
+    "sigmas": None,
+    "oks_area": "area",
+}
+
+Sigmas = Sequence[float] | Mapping[Any, Sequence[float]]
 
 AreaRanges = Mapping[str, Sequence[float]]
 
@@ -60,7 +68,18 @@ class Protocol:
     per_class_metrics : bool
         Name the metrics as VOC does: ``mAP`` and an AP per class.
     iou_type : str
-        The kind of shape whose overlap counts: "bbox", or one given to `detmap.shapes.register`.
+        The kind of shape whose overlap counts: "bbox", "segm" (masks), "keypoints", "boundary" (masks and their contours),
+        or one given to `detmap.shapes.register`.
+    result_areas : {"own", "shape"}
+        What area ranges look at of a mask or pose that was detected: the area of its own box where it has one, as
+        pycocotools does, or always that of its shape.
+    dilation : float
+        Of "boundary": how far from the contour a boundary reaches, as a share of the image's diagonal.
+    sigmas : tuple of float, or of (str, tuple of float), or None
+        Of "keypoints": how far annotators disagree on each point, for all categories or for each by its id or name. None:
+        COCO's 17.
+    oks_area : {"area", "bbox*0.53"}
+        Of "keypoints": the area of an object is the annotation's, or this share of its box's.
     """
 
     name: str
@@ -79,6 +98,10 @@ class Protocol:
     use_categories: bool = True
     per_class_metrics: bool = False
     iou_type: str = "bbox"
+    result_areas: Literal["own", "shape"] = "own"
+    dilation: float = 0.02
+    sigmas: tuple[Any, ...] | None = None
+    oks_area: Literal["area", "bbox*0.53"] = "area"
 
     def __post_init__(self) -> None:
         try:
@@ -115,7 +138,13 @@ class Protocol:
             raise OptionError(f"epsilon must be a finite number, not {self.epsilon!r}")
         if list(self.max_dets) != sorted(set(self.max_dets)):
             raise OptionError("max_dets must ascend without repeats")
+        object.__setattr__(self, "sigmas", _sigmas(self.sigmas))
+        if not isinstance(self.dilation, int | float | np.number) or not 0 < self.dilation < math.inf:
+            raise OptionError(f"dilation must be a positive number, not {self.dilation!r}")
+        object.__setattr__(self, "dilation", float(self.dilation))
         choices: tuple[tuple[str, object, tuple[str, ...]], ...] = (
+            ("result_areas", self.result_areas, ("own", "shape")),
+            ("oks_area", self.oks_area, ("area", "bbox*0.53")),
             ("matching", self.matching, ("best-free", "best")),
             ("interpolation", self.interpolation, ("grid", *INTERPOLATIONS)),
             ("ties", self.ties, ("image", "file")),
@@ -137,7 +166,7 @@ class Protocol:
         out = self.decisions()
         for name, value in out.items():
             if isinstance(value, tuple):
-                out[name] = [list(item) if isinstance(item, tuple) else item for item in value]
+                out[name] = _listed(value)
         out["max_dets"] = [None if m == UNLIMITED else m for m in self.max_dets]
         return out
 
@@ -148,6 +177,41 @@ class Protocol:
             if out[name] == value:
                 del out[name]
         return out
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _sigmas(given: Any) -> Any:
+    """Return sigmas as tuples.
+
+    Raises
+    ------
+    OptionError
+        Where they are not positive numbers.
+    """
+    if given is None:
+        return None
+    pairs = isinstance(given, Mapping) or (
+        isinstance(given, list | tuple) and bool(given) and isinstance(given[0], list | tuple)
+    )
+    try:
+        if pairs:
+            listed = given.items() if isinstance(given, Mapping) else given
+            made: Any = tuple((str(key), tuple(map(float, numbers))) for key, numbers in listed)
+        else:
+            made = tuple(map(float, given))
+    except (TypeError, ValueError):
+        made = ()
+    numbers = [number for _, own in made for number in own] if pairs else list(made)
+    if (
+        not numbers
+        or not all(0 < number < math.inf for number in numbers)
+        or (pairs and not all(own for _, own in made))
+    ):
+        raise OptionError(f"sigmas must be positive numbers, or those of each category, not {shorten(given)}")
+    return made
 
 
 COCO = Protocol(
@@ -215,6 +279,11 @@ def resolve(
     area_ranges: AreaRanges | None = None,
     max_dets: int | Iterable[int | None] | None = None,
     use_categories: bool = True,
+    iou_type: str | None = None,
+    result_areas: Literal["own", "shape"] | None = None,
+    dilation: float | None = None,
+    sigmas: Sigmas | None = None,
+    oks_area: Literal["area", "bbox*0.53"] | None = None,
 ) -> Protocol:
     """Return a preset, or a protocol, with the decisions that are not None replaced.
 
@@ -230,6 +299,11 @@ def resolve(
         Caps in any order; None among them is no cap.
     use_categories : bool
         False makes one class of all.
+    iou_type : str, optional
+        The kind of shape. Of a preset it also replaces what COCO decides otherwise for that kind: poses have no area range
+        "small", and a cap of 20.
+    result_areas, dilation, sigmas, oks_area
+        See `Protocol`; `sigmas` may be a mapping of category to numbers.
 
     Raises
     ------
@@ -238,11 +312,17 @@ def resolve(
     """
     if not isinstance(protocol, str | Protocol):
         raise OptionError(f"protocol must be a name or a Protocol, not {type(protocol).__name__}")
+    named = isinstance(protocol, str)
     if isinstance(protocol, str):
         if protocol not in PRESETS:
             raise OptionError(f"unknown protocol {protocol!r}; one of: {', '.join(PRESETS)}")
         protocol = PRESETS[protocol]
     changes: dict[str, Any] = {}
+    if iou_type is not None and iou_type != protocol.iou_type:
+        kind = find(iou_type)
+        changes = {**(kind.decisions if named else {}), "iou_type": kind.name}
+    decided = {"result_areas": result_areas, "dilation": dilation, "sigmas": sigmas, "oks_area": oks_area}
+    changes.update((name, value) for name, value in decided.items() if value is not None)
     try:
         if iou_thresholds is not None:
             changes["iou_thresholds"] = parse_thresholds(iou_thresholds)

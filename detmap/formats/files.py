@@ -119,7 +119,7 @@ class Unchanged:
 
 
 def read_ground_truth(
-    path: Path, image_set: Path | None = None, *, invalid_boxes: InvalidBoxes = "error"
+    path: Path, image_set: Path | None = None, *, invalid_boxes: InvalidBoxes = "error", iou_type: str = "bbox"
 ) -> GroundTruth:
     """Read COCO's JSON, or a folder or archive of VOC's XML with, optionally, a file that lists the images.
 
@@ -132,10 +132,26 @@ def read_ground_truth(
     """
     source = held(path)
     if is_voc(source):
+        _only_boxes(source, iou_type)
         return read_voc(source, image_set, invalid_boxes=invalid_boxes)
     if image_set:
         raise OptionError("--image-set goes with VOC's XML")
-    return read_coco(source, invalid_boxes=invalid_boxes)
+    return read_coco(source, iou_type=iou_type, invalid_boxes=invalid_boxes)
+
+
+def _only_boxes(source: Path | Held, iou_type: str) -> None:
+    """Refuse to look for other shapes in VOC's files.
+
+    Raises
+    ------
+    InputError
+        Says what they hold.
+    """
+    if iou_type != "bbox":
+        name = _source.name_of(source, "the stream")
+        raise InputError(
+            f"VOC's files hold boxes, and nothing for iou_type={iou_type!r}", source=name, remedy="give COCO's JSON"
+        )
 
 
 def read_detections(
@@ -144,6 +160,7 @@ def read_detections(
     unknown_images: Literal["error", "ignore"] = "error",
     invalid_boxes: InvalidBoxes = "error",
     missing_classes: MissingClasses = "zero",
+    iou_type: str = "bbox",
 ) -> Detections:
     """Read COCO's list of results, or a folder or archive of VOC's ``comp4_det_*_{class}.txt``, or one of these.
 
@@ -156,7 +173,10 @@ def read_detections(
     """
     source = path if isinstance(path, Held) else held(path)
     if not is_voc(source):
-        return read_coco_results(source, ground_truth, unknown_images=unknown_images, invalid_boxes=invalid_boxes)
+        return read_coco_results(
+            source, ground_truth, iou_type=iou_type, unknown_images=unknown_images, invalid_boxes=invalid_boxes
+        )
+    _only_boxes(source, iou_type)
     return read_voc_results(
         source,
         ground_truth,

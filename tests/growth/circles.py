@@ -39,7 +39,7 @@ class Circles(Frozen):
 
 
 def refine(detections, ground_truth, pairs, out):
-    circles_kernels.overlaps(detections.table, ground_truth.table, *pairs, out)
+    circles_kernels.overlaps(detections.table, ground_truth.table, *pairs[:3], out)
 
 
 KIND = register(Kind(name="circle", column=Circles, field="circle", propose="touch", refine=refine))

@@ -299,6 +299,7 @@ def _assembled(
     packed = whole.kinds == kernels.PACKED
     spans[packed, 1] = ~spans[packed, 1]
     rows = np.flatnonzero(whole.kinds == kernels.OUTLINES)
+    rows = rows[np.argsort(whole.spans[rows, 0], kind="stable")]  # in the order of their polygons
     drawn = _drawn(whole.spans[rows], points, vertices, rows, place)
     listed = np.flatnonzero(whole.kinds == kernels.LISTED)
     spans[rows] = drawn.spans + np.array([whole.ends.size, whole.ends.size, 0, 0])

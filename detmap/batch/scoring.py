@@ -86,7 +86,14 @@ class Options:
 
     def read(self, path: files.Source, ground_truth: GroundTruth) -> Detections:
         """Read detections as the options say."""
-        return files.read_detections(path, ground_truth, self.unknown_images, self.invalid_boxes, self.missing_classes)
+        return files.read_detections(
+            path,
+            ground_truth,
+            self.unknown_images,
+            self.invalid_boxes,
+            self.missing_classes,
+            self.protocol.iou_type,
+        )
 
     def key(self, ground_truth: str, content: str) -> str:
         """Return the key of a result, from the fingerprints of ground truth and file."""
@@ -180,7 +187,7 @@ def score(
     decided = Options(
         resolve(protocol), unknown_images, invalid_boxes, missing_classes, replicates, seed, method, level
     )
-    truth = read_truth(ground_truth, invalid_boxes)
+    truth = read_truth(ground_truth, invalid_boxes, decided.protocol)
     folder = None if out is None else make_folder(Path(out) / "results")
     done = _documents(folder) if folder is not None and resume else {}
     return _score_all(truth, entries, decided, folder, done, executor, threads)
@@ -256,15 +263,17 @@ def digest(parts: list[Any]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def read_truth(ground_truth: GroundTruth | PathLike, invalid_boxes: InvalidBoxes) -> GroundTruth:
+def read_truth(ground_truth: GroundTruth | PathLike, invalid_boxes: InvalidBoxes, protocol: Protocol) -> GroundTruth:
     """Return ground truth, which is read unless it has been already."""
     if isinstance(ground_truth, GroundTruth):
         return ground_truth
-    return files.read_ground_truth(ground_truth, invalid_boxes=invalid_boxes)
+    return files.read_ground_truth(ground_truth, invalid_boxes=invalid_boxes, iou_type=protocol.iou_type)
 
 
-def nothing() -> Detections:
-    """Return no detections."""
+def nothing(ground_truth: GroundTruth) -> Detections:
+    """Return no detections, of the kinds of shape that the ground truth has."""
+    none = np.empty(0, np.int64)
+    others = {name: column.take(none) for name, column in ground_truth.shapes.items() if name != "bbox"}
     return Detections.from_arrays(
-        image_ids=np.empty(0, np.int64), category_ids=np.empty(0, np.int64), boxes=np.empty((0, 4)), scores=np.empty(0)
+        image_ids=none, category_ids=none, boxes=np.empty((0, 4)), shapes=others, scores=np.empty(0)
     )

@@ -30,6 +30,8 @@ _EPILOG = """\
 examples:
   detmap eval instances_val.json detections.json
   detmap eval instances_val.json detections.json --per-class --format markdown
+  detmap eval instances_val.json masks.json --iou-type segm
+  detmap eval person_keypoints_val.json poses.json --iou-type keypoints
   detmap eval Annotations/ results/ --protocol voc2007 --image-set ImageSets/Main/test.txt
   detmap eval gt.json dt.json --iou-thresholds 0.5 --max-dets 1,10,500 --out result.json
   detmap eval gt.json dt.json --bootstrap 1000
@@ -90,7 +92,9 @@ def _eval(options: argparse.Namespace) -> None:
         from detmap.formats.files import once, read_detections, read_ground_truth
 
         once([options.ground_truth, options.image_set, options.detections])
-        ground_truth = read_ground_truth(options.ground_truth, options.image_set, invalid_boxes=options.invalid_boxes)
+        ground_truth = read_ground_truth(
+            options.ground_truth, options.image_set, invalid_boxes=options.invalid_boxes, iou_type=protocol.iou_type
+        )
         if options.sharded:
             from detmap.batch import evaluate_shards
 
@@ -107,7 +111,7 @@ def _eval(options: argparse.Namespace) -> None:
             found = len(result.tally)
         else:
             stage("reading the detections")
-            read = [read_detections(options.detections, ground_truth, **_reading(options))]
+            read = [read_detections(options.detections, ground_truth, **_reading(options), iou_type=protocol.iou_type)]
             from detmap import evaluate
 
             _warn_of_compiling(options)
@@ -128,8 +132,9 @@ def _eval(options: argparse.Namespace) -> None:
         _write_arrays(options.arrays, result)
     if options.plot:
         result.plot(options.plot)
+    kind = "" if protocol.iou_type == "bbox" else f" {protocol.iou_type}"
     title = (
-        f"{protocol.name}: {found:,} detections, {len(ground_truth):,} objects, "
+        f"{protocol.name}{kind}: {found:,} detections, {len(ground_truth):,} objects, "
         f"{ground_truth.images.values.size:,} images, {len(ground_truth.category_names):,} categories"
     )
     show(result, options, title, made)
@@ -182,7 +187,9 @@ def _batch(options: argparse.Namespace) -> int:
     once([options.ground_truth, options.image_set, *paths])
     if options.scheduler and "-" in paths:
         raise OptionError("standard input (-) is not there for the workers of --scheduler: write it to a file")
-    ground_truth = read_ground_truth(options.ground_truth, options.image_set, invalid_boxes=options.invalid_boxes)
+    ground_truth = read_ground_truth(
+        options.ground_truth, options.image_set, invalid_boxes=options.invalid_boxes, iou_type=protocol.iou_type
+    )
     _warn_of_compiling(options)
     known = batch.metric_names(ground_truth, protocol)
     if options.rank_by is not None and options.rank_by not in known:
@@ -277,12 +284,14 @@ def _compare(options: argparse.Namespace) -> None:
 
     entries = find(options.predictions)
     once([options.ground_truth, options.image_set, *(entry.path for entry in entries)])
-    ground_truth = read_ground_truth(options.ground_truth, options.image_set, invalid_boxes=options.invalid_boxes)
+    ground_truth = read_ground_truth(
+        options.ground_truth, options.image_set, invalid_boxes=options.invalid_boxes, iou_type=protocol.iou_type
+    )
     _warn_of_compiling(options)
     tallies = {}
     with progress(options, len(entries)) as advance:
         for entry in entries:
-            detections = read_detections(entry.path, ground_truth, **_reading(options))
+            detections = read_detections(entry.path, ground_truth, **_reading(options), iou_type=protocol.iou_type)
             tallies[entry.name] = match(ground_truth, detections, protocol, threads=options.threads)
             advance()
         made = compare(

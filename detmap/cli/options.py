@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from detmap.errors import OptionError, shorten
+from detmap.errors import InputError, OptionError, shorten
 
 if TYPE_CHECKING:
     from detmap.protocols import Protocol
@@ -52,6 +52,27 @@ def add_detection_options(parser: argparse.ArgumentParser) -> None:
         default="zero",
         help="classes that VOC's results have no file for: AP 0 (default), refuse, or leave out; named",
     )
+    rules.add_argument(
+        "--iou-type",
+        metavar="KIND",
+        help="what overlaps: bbox (default), segm (masks), keypoints, boundary (masks and their contours); COCO's JSON",
+    )
+    rules.add_argument(
+        "--result-areas",
+        choices=("own", "shape"),
+        help="the area of a detected mask or pose: its own box's where it has one (default), or its shape's",
+    )
+    rules.add_argument(
+        "--dilation", type=float, metavar="SHARE", help="boundary: how far it reaches, of the diagonal; default: 0.02"
+    )
+    rules.add_argument(
+        "--sigmas", metavar="FILE", help="keypoints: JSON with a sigma per point, or an object of them by category"
+    )
+    rules.add_argument(
+        "--oks-area",
+        choices=("area", "bbox*0.53"),
+        help="keypoints: the area of an object is the annotation's (default), or this share of its box's",
+    )
     rules.add_argument("--threads", type=int, metavar="N", help="default: one per processor; changes no result")
 
 
@@ -76,7 +97,29 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
         area_ranges=_area_ranges(options.area_range),
         max_dets=_caps(options.max_dets),
         use_categories=not options.ignore_categories,
+        iou_type=options.iou_type,
+        result_areas=options.result_areas,
+        dilation=options.dilation,
+        sigmas=None if options.sigmas is None else _sigmas(options.sigmas),
+        oks_area=options.oks_area,
     )
+
+
+def _sigmas(path: str) -> Any:
+    """Return what a file of sigmas holds."""
+    import json
+
+    from detmap.formats.files import read_small
+
+    try:
+        found = json.loads(read_small(path))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"is not valid JSON: {error}", source=path, field="--sigmas") from None
+    if not isinstance(found, list | dict):
+        raise InputError("must be a list of numbers, or an object of them by category", source=path, field="--sigmas")
+    return found
 
 
 def _area_ranges(given: list[str] | None) -> dict[str, tuple[float, float]] | None:

@@ -112,7 +112,7 @@ def given(values: Any, source: str) -> Keypoints:
         problem = f"shape {points.shape} where n x k x 3 was expected: x, y and visibility of each point"
         if points.size or not points.ndim:
             raise InputError(problem, source=source, field="keypoints")
-    flat = points.reshape(count, -1)
+    flat = points.reshape(count, size)
     bad = ~(np.abs(flat) <= FARTHEST).all(axis=1)
     if bad.any():
         row = int(np.argmax(bad))

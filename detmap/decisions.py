@@ -45,6 +45,8 @@ class Flag:
         ``read(text)`` returns the value. It raises a ValueError whose text says what the value must be.
     value : object
         Of a flag without a value: what it decides.
+    is_file : bool
+        Whether the value is the path of a file of JSON, whose content `read` takes.
     repeated : bool
         Whether the flag may be given several times; `read` takes a list then.
     """
@@ -54,6 +56,7 @@ class Flag:
     metavar: str = ""
     read: Callable[[Any], Any] | None = None
     value: Any = None
+    is_file: bool = False
     repeated: bool = False
 
 

@@ -329,7 +329,7 @@ class Masks(Frozen):
     >>> square.areas().tolist(), square.boxes().tolist()
     ([4], [[1.0, 1.0, 2.0, 2.0]])
     >>> square.to_rle()
-    [{'size': [4, 5], 'counts': '52203'}]
+    [{'size': [4, 5], 'counts': '52207'}]
     """
 
     def __init__(self, runs: Runs) -> None:

@@ -15,7 +15,7 @@ from detmap.decisions import YES_OR_NO, Flag, decision
 from detmap.errors import OptionError, shorten
 from detmap.hits import GRIDS, INTERPOLATIONS, Interpolation
 from detmap.plugins import Registry, register
-from detmap.shapes import KINDS
+from detmap.shapes import KINDS, find
 
 #: No cap on the detections of an image.
 UNLIMITED = 2**31 - 1
@@ -24,6 +24,7 @@ UNLIMITED = 2**31 - 1
 _WHOLE = ("all", 0.0, 1e10)
 
 AreaRanges = Mapping[str, Sequence[float]]
+Sigmas = Sequence[float] | Mapping[Any, Sequence[float]]
 
 
 def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
@@ -77,6 +78,13 @@ def _parse_caps(text: str) -> list[int]:
         raise ValueError(f"must be integers with commas between, not {shorten(text)}") from None
 
 
+def _parse_number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"must be a number, not {shorten(text)}") from None
+
+
 def _parse_names(text: str) -> tuple[str, ...]:
     return () if text == "none" else tuple(part.strip() for part in text.split(","))
 
@@ -108,6 +116,48 @@ def _wrong_caps(caps: tuple[Any, ...]) -> str | None:
 
 def _wrong_epsilon(value: Any) -> str | None:
     return None if math.isfinite(value) else f"epsilon must be a finite number, not {value!r}"
+
+
+def _plain_sigmas(given: Any) -> Any:
+    """Return sigmas as tuples.
+
+    Raises
+    ------
+    OptionError
+        Where they are not positive numbers.
+    """
+    if given is None:
+        return None
+    pairs = isinstance(given, Mapping) or (
+        isinstance(given, list | tuple) and bool(given) and isinstance(given[0], list | tuple)
+    )
+    try:
+        if pairs:
+            listed = given.items() if isinstance(given, Mapping) else given
+            made: Any = tuple((str(key), tuple(map(float, numbers))) for key, numbers in listed)
+        else:
+            made = tuple(map(float, given))
+    except (TypeError, ValueError):
+        made = ()
+    numbers = [number for _, own in made for number in own] if pairs else list(made)
+    if (
+        not numbers
+        or not all(0 < number < math.inf for number in numbers)
+        or (pairs and not all(own for _, own in made))
+    ):
+        raise OptionError(f"sigmas must be positive numbers, or those of each category, not {shorten(given)}")
+    return made
+
+
+def _parse_sigmas(found: Any) -> Any:
+    if not isinstance(found, list | dict):
+        raise ValueError("must be a list of numbers, or an object of them by category")
+    return found
+
+
+def _wrong_dilation(value: Any) -> str | None:
+    good = isinstance(value, float) and 0 < value < math.inf
+    return None if good else f"dilation must be a positive number, not {value!r}"
 
 
 def _say_thresholds(values: tuple[float, ...]) -> str:
@@ -327,12 +377,81 @@ class Protocol:
     iou_type: str = field(
         default="bbox",
         metadata=decision(
-            'The kind of shape whose overlap counts: "bbox", or one given to `detmap.register`.',
+            'The kind of shape whose overlap counts: "bbox", "segm" (masks), "keypoints", "boundary" (masks and their '
+            "contours), or one given to `detmap.register`.",
             "matching",
             allowed=KINDS,
             plain=lambda name: KINDS.find(name).name,
             phrase=lambda protocol: f"overlap of {protocol.iou_type}",
-            flag=Flag(name="--iou-type", metavar="KIND", help="the kind of shape whose overlap counts; default: bbox"),
+            flag=Flag(
+                name="--iou-type",
+                metavar="KIND",
+                help="what overlaps: bbox (default), segm (masks), keypoints, boundary (masks and their contours)",
+            ),
+            since="0.2",
+        ),
+    )
+    result_areas: Literal["own", "shape"] = field(
+        default="own",
+        metadata=decision(
+            "What area ranges look at of a mask or pose that was detected: the area of its own box where it has one, as "
+            "pycocotools does, or always that of its shape.",
+            "matching",
+            allowed=("own", "shape"),
+            phrase=lambda protocol: "areas of detections those of their shapes",
+            flag=Flag(
+                name="--result-areas",
+                help="the area of a detected mask or pose: its own box's where it has one (default), or its shape's",
+            ),
+            since="0.2",
+        ),
+    )
+    dilation: float = field(
+        default=0.02,
+        metadata=decision(
+            'Of "boundary": how far from the contour a boundary reaches, as a share of the image\'s diagonal.',
+            "matching",
+            plain=lambda value: float(value) if isinstance(value, int | float | np.number) else value,
+            wrong=_wrong_dilation,
+            phrase=lambda protocol: f"dilation {protocol.dilation:g}",
+            flag=Flag(
+                name="--dilation",
+                metavar="SHARE",
+                help="boundary: how far it reaches, of the diagonal; default: 0.02",
+                read=_parse_number,
+            ),
+            since="0.2",
+        ),
+    )
+    sigmas: tuple[Any, ...] | None = field(
+        default=None,
+        metadata=decision(
+            'Of "keypoints": how far annotators disagree on each point, for all categories or for each by its id or name. '
+            "None: COCO's 17.",
+            "matching",
+            plain=_plain_sigmas,
+            phrase=lambda protocol: "sigmas of its own",
+            flag=Flag(
+                name="--sigmas",
+                metavar="FILE",
+                help="keypoints: JSON with a sigma per point, or an object of them by category",
+                read=_parse_sigmas,
+                is_file=True,
+            ),
+            since="0.2",
+        ),
+    )
+    oks_area: Literal["area", "bbox*0.53"] = field(
+        default="area",
+        metadata=decision(
+            "Of \"keypoints\": the area of an object is the annotation's, or this share of its box's.",
+            "matching",
+            allowed=("area", "bbox*0.53"),
+            phrase=lambda protocol: f"area of objects {protocol.oks_area}",
+            flag=Flag(
+                name="--oks-area",
+                help="keypoints: the area of an object is the annotation's (default), or this share of its box's",
+            ),
             since="0.2",
         ),
     )
@@ -355,13 +474,17 @@ class Protocol:
         out = self.decisions()
         for name, value in out.items():
             if isinstance(value, tuple):
-                out[name] = [list(item) if isinstance(item, tuple) else item for item in value]
+                out[name] = _listed(value)
         out["max_dets"] = [None if m == UNLIMITED else m for m in self.max_dets]
         return out
 
     def decisions(self) -> dict[str, Any]:
         """Return every decision by name, but for later ones that are as by default."""
         return decisions.written(self)
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(item) for item in value] if isinstance(value, tuple) else value
 
 
 COCO = Protocol(
@@ -399,6 +522,7 @@ def resolve(
     area_ranges: AreaRanges | None = None,
     max_dets: int | Iterable[int | None] | None = None,
     use_categories: bool = True,
+    iou_type: str | None = None,
     **others: Any,
 ) -> Protocol:
     """Return a preset, or a protocol, with the decisions that are not None replaced.
@@ -413,6 +537,9 @@ def resolve(
         Caps in any order; None among them is no cap.
     use_categories : bool
         False makes one class of all.
+    iou_type : str, optional
+        The kind of shape. Of a preset it also replaces what COCO decides otherwise for that kind: poses have no area range
+        "small", and a cap of 20.
     **others
         Any other decision of `Protocol`; thresholds as `parse_thresholds` takes them.
 
@@ -423,9 +550,14 @@ def resolve(
     """
     if not isinstance(protocol, str | Protocol):
         raise OptionError(f"protocol must be a name or a Protocol, not {type(protocol).__name__}")
+    named = isinstance(protocol, str)
     if isinstance(protocol, str):
         protocol = PRESETS.find(protocol)
-    changes = {name: value for name, value in others.items() if value is not None}
+    changes: dict[str, Any] = {}
+    if iou_type is not None and iou_type != protocol.iou_type:
+        kind = find(iou_type)
+        changes = {**(kind.decisions if named else {}), "iou_type": kind.name}
+    changes.update((name, value) for name, value in others.items() if value is not None)
     unknown = changes.keys() - decisions.decisions_of(Protocol).keys()
     if unknown:
         raise OptionError(f"a protocol decides nothing that is called {shorten(min(unknown))}")

@@ -108,7 +108,11 @@ GIVEN = {
     "crowd_overlap": (["--no-crowd-overlap"], False),
     "ties": (["--ties", "file"], "file"),
     "use_categories": (["--ignore-categories"], False),
-    "iou_type": (["--iou-type", "bbox"], "bbox"),
+    "iou_type": (["--iou-type", "segm"], "segm"),
+    "result_areas": (["--result-areas", "shape"], "shape"),
+    "dilation": (["--dilation", "0.5"], 0.5),
+    "oks_area": (["--oks-area", "bbox*0.53"], "bbox*0.53"),
+    "sigmas": (["--sigmas", "sigmas.json"], (0.25, 0.5)),
 }
 
 
@@ -118,7 +122,9 @@ def parsed(of, words):
     return decided(parser.parse_args(words), of)
 
 
-def test_every_flag_decides_what_it_is_for_and_nothing_else():
+def test_every_flag_decides_what_it_is_for_and_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sigmas.json").write_text("[0.25, 0.5]")
     flags = {name for name, made in decisions.decisions_of(Protocol).items() if made.flag is not None}
     assert flags == set(GIVEN)
     assert parsed(Protocol, []) == {}
@@ -131,6 +137,26 @@ def test_every_flag_decides_what_it_is_for_and_nothing_else():
         "ties": "docid",
         "normalizer": "smaller",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[0.25", "sigmas.json: field '--sigmas': is not valid JSON"),
+        ("5", "--sigmas must be a list of numbers, or an object of them by category"),
+        ('"12"', "--sigmas must be a list of numbers, or an object of them by category"),
+    ],
+)
+def test_a_file_that_decides_nothing(tmp_path, text, says):
+    (tmp_path / "sigmas.json").write_text(text)
+    with pytest.raises(detmap.DetmapError) as caught:
+        parsed(Protocol, ["--sigmas", str(tmp_path / "sigmas.json")])
+    assert says in str(caught.value)
+
+
+def test_a_number_that_is_none():
+    with pytest.raises(OptionError, match="--dilation must be a number, not 'wide'"):
+        parsed(Protocol, ["--dilation", "wide"])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,7 +191,7 @@ def test_a_state_without_a_decision_has_its_default():
         Tally.from_bytes(edited(tally, lambda protocol: protocol.update(colour="red")))
     with pytest.raises(StateError, match=r"not a tally: .*iou_thresholds"):
         Tally.from_bytes(edited(tally, lambda protocol: protocol.pop("iou_thresholds")))
-    with pytest.raises(StateError, match="not a tally: unknown iou_type 'pentagon'; one of: bbox"):
+    with pytest.raises(StateError, match="not a tally: unknown iou_type 'pentagon'; one of: bbox, segm"):
         Tally.from_bytes(edited(tally, lambda protocol: protocol.update(iou_type="pentagon")))
     with pytest.raises(StateError, match="not a tally: "):
         Tally.from_bytes(edited(tally, lambda protocol: protocol.update(strict="yes")))

@@ -25,6 +25,7 @@ from detmap.protocols import PRESETS
 from detmap.shapes import find
 
 AREAS = (("all", 0.0, 1e10), ("small", 0.0, 900.0), ("large", 900.0, 1e10))
+ON_COCO = dataclasses.replace(PRESETS["coco"], iou_type="circle")
 PROTOCOL = dataclasses.replace(PRESETS["coco"], name="circles", iou_type="circle", area_ranges=AREAS, max_dets=(5, 40))
 
 
@@ -185,7 +186,7 @@ def kept_rows(found, image):
 
 def test_shapes_that_cannot_be():
     truth, found = scene(4)
-    with pytest.raises(OptionError, match="unknown iou_type 'hexagon'; one of: bbox, circle"):
+    with pytest.raises(OptionError, match=r"unknown iou_type 'hexagon'; one of: bbox, .*circle"):
         dataclasses.replace(PROTOCOL, iou_type="hexagon")
     with pytest.raises(OptionError, match="unknown iou_type"):
         find("hexagon")
@@ -199,9 +200,37 @@ def test_shapes_that_cannot_be():
         detmap.evaluate(detmap.GroundTruth.from_arrays(**truth), boxes, PROTOCOL)
 
 
+@pytest.mark.parametrize("split", [1, 3])
+def test_the_evaluator_takes_circles(split):
+    """Image by image, in evaluators that are saved, loaded and merged: the result is that of the tables at once."""
+    truth, found = scene(6)
+    expected = detmap.evaluate(*tables(truth, found), ON_COCO)
+    evaluators = [detmap.Evaluator(ON_COCO, categories=[1, 2]) for _ in range(split)]
+    for image in truth["images"].tolist():
+        own, objects = (side["image_ids"] == image for side in (found, truth))
+        evaluators[image % split].update(
+            {
+                "circles": found["shapes"]["circle"].table[own],
+                "scores": found["scores"][own],
+                "labels": found["category_ids"][own],
+            },
+            {
+                "circles": truth["shapes"]["circle"].table[objects],
+                "labels": truth["category_ids"][objects],
+                "iscrowd": truth["crowd"][objects],
+            },
+            image_ids=image,
+        )
+    first, *others = (detmap.Evaluator.from_bytes(one.to_bytes(), ON_COCO) for one in evaluators)
+    for other in others:
+        first.merge(other)
+    result = first.compute()
+    assert 0 < result["AP"] < 1
+    assert_same_result(result, expected)
+
+
 # ------------------------------------------------------------------------------------------------------ files, commands
 
-ON_COCO = dataclasses.replace(PRESETS["coco"], iou_type="circle")
 TESTS = Path(__file__).resolve().parent
 
 
@@ -270,7 +299,7 @@ def test_the_command_line_takes_the_toy_kind(files):
     done = command("eval", *files, "--quiet")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
     done = command("eval", *files, "--quiet", "--iou-type", "circle")
-    assert done.stderr == "detmap: error: unknown iou_type 'circle'; one of: bbox\n"
+    assert done.stderr == "detmap: error: unknown iou_type 'circle'; one of: bbox, segm, keypoints, boundary\n"
     done = command("batch", *files, *plugin, "--format", "json", "--quiet")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["models"][0]["metrics"] == metrics_of(expected)

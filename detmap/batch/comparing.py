@@ -111,7 +111,7 @@ def compare_files(
         (one for one in scored if not np.isnan(one.get(name, np.nan))), key=lambda one: (-one[name], one.entry.name)
     )
     decided = resolve(protocol)
-    images = match(ground_truth, nothing(ground_truth, decided), decided)
+    images = match(ground_truth, nothing(ground_truth), decided)
     made = pair_tests(images, [one.entry.name for one in scored], name, permutations, level, correction)
     options = Options(decided, unknown_images, invalid_boxes, missing_classes, 0, seed, "t", level)
     entries = {one.entry.name: one for one in scored}

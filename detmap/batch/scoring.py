@@ -86,8 +86,14 @@ class Options:
 
     def read(self, path: files.Source, ground_truth: GroundTruth) -> Detections:
         """Read detections as the options say."""
-        rules = self.unknown_images, self.invalid_boxes, self.missing_classes
-        return files.read_detections(path, ground_truth, *rules, self.protocol.iou_type)
+        return files.read_detections(
+            path,
+            ground_truth,
+            self.unknown_images,
+            self.invalid_boxes,
+            self.missing_classes,
+            self.protocol.iou_type,
+        )
 
     def key(self, ground_truth: str, content: str, form: str) -> str:
         """Return the key of a result, from the fingerprints of ground truth and file and the name of the file's format."""
@@ -264,13 +270,10 @@ def read_truth(ground_truth: GroundTruth | PathLike, invalid_boxes: InvalidBoxes
     return files.read_ground_truth(ground_truth, invalid_boxes=invalid_boxes, iou_type=protocol.iou_type)
 
 
-def nothing(ground_truth: GroundTruth, protocol: Protocol) -> Detections:
-    """Return no detections, of the kind of shape that is scored."""
-    kind, rows = protocol.iou_type, np.empty(0, np.int64)
+def nothing(ground_truth: GroundTruth) -> Detections:
+    """Return no detections, of the kinds of shape that the ground truth has."""
+    none = np.empty(0, np.int64)
+    others = {name: column.take(none) for name, column in ground_truth.shapes.items() if name != "bbox"}
     return Detections.from_arrays(
-        image_ids=rows,
-        category_ids=rows,
-        boxes=np.empty((0, 4)),
-        shapes={} if kind == "bbox" else {kind: ground_truth.shape(kind).take(rows)},
-        scores=np.empty(0),
+        image_ids=none, category_ids=none, boxes=np.empty((0, 4)), shapes=others, scores=np.empty(0)
     )

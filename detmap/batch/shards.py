@@ -125,7 +125,7 @@ def evaluate_shards(
                     )
                 owner[place] = i
             tree.add(i, outcome.records, outcome.tally)
-    rest = match(truth, nothing(truth, decided), decided, image_ids=images[owner < 0])
+    rest = match(truth, nothing(truth), decided, image_ids=images[owner < 0])
     counts.update(rest.notices)
     counts["no_detections"] = int(not contents)
     for code, times in lacking.items():

@@ -34,6 +34,8 @@ _EPILOG = """\
 examples:
   detmap eval instances_val.json detections.json
   detmap eval instances_val.json detections.json --per-class --format markdown
+  detmap eval instances_val.json masks.json --iou-type segm
+  detmap eval person_keypoints_val.json poses.json --iou-type keypoints
   detmap eval Annotations/ results/ --protocol voc2007 --image-set ImageSets/Main/test.txt
   detmap eval gt.json dt.json --iou-thresholds 0.5 --max-dets 1,10,500 --out result.json
   detmap eval gt.json dt.json --bootstrap 1000
@@ -117,8 +119,9 @@ def _eval(options: argparse.Namespace) -> None:
         _write_arrays(options.arrays, result)
     if options.plot:
         result.plot(options.plot)
+    kind = "" if protocol.iou_type == "bbox" else f" {protocol.iou_type}"
     title = (
-        f"{protocol.name}: {found:,} detections, {len(ground_truth):,} objects, "
+        f"{protocol.name}{kind}: {found:,} detections, {len(ground_truth):,} objects, "
         f"{ground_truth.images.values.size:,} images, {len(ground_truth.category_names):,} categories"
     )
     show(result, options, title, made)

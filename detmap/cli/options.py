@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from detmap.errors import OptionError
+from detmap.errors import DetmapError, InputError, OptionError
 
 if TYPE_CHECKING:
     from detmap.protocols import Protocol
@@ -116,12 +116,27 @@ def decided(options: argparse.Namespace, of: type) -> dict[str, Any]:
         if given is None or made.flag is None:
             continue
         try:
+            given = _content_of(given, made.flag.name) if made.flag.is_file else given
             found[name] = given if made.flag.read is None else made.flag.read(given)
-        except OptionError:
+        except DetmapError:
             raise
         except ValueError as error:
             raise OptionError(f"{made.flag.name} {error}") from None
     return found
+
+
+def _content_of(path: str, flag: str) -> Any:
+    """Return what a file of JSON holds."""
+    import json
+
+    from detmap.formats.files import read_small
+
+    try:
+        return json.loads(read_small(path))
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not valid JSON: {error}", source=path, field=flag) from None
 
 
 def _dest(name: str) -> str:

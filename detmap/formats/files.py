@@ -160,3 +160,17 @@ def read_detections(
         iou_type=iou_type,
     )
     return found.read_detections(source, ground_truth, reading)
+
+
+def read_small(path: Path) -> bytes:
+    """Return the bytes of a file of settings.
+
+    Raises
+    ------
+    InputError
+        Where it cannot be read, or is no such file for its size.
+    """
+    with _source.Opened(path, os.fspath(path)) as opened:
+        if len(opened) > 1 << 20:
+            raise InputError("is larger than 1 MiB, which no such file is", source=opened.name)
+        return bytes(opened.whole())

@@ -118,8 +118,8 @@ class Format:
         ``read_detections(source, ground_truth, reading)`` returns `Detections`.
     write_ground_truth, write_detections : callable, or None
         ``write(table, path)`` writes a table.
-    holds : tuple of str
-        The kinds of shape that it has fields for, by their `iou_type`.
+    holds : tuple of str, or None
+        The kinds of shape that it has fields for, by their `iou_type`. None: its readers say what they cannot read.
     words : tuple of str
         What help calls a source of ground truth and one of detections.
     members : str
@@ -133,7 +133,7 @@ class Format:
     read_detections: Callable[[Any, GroundTruth, Reading], Detections] | None = None
     write_ground_truth: Callable[[GroundTruth, Path], None] | None = None
     write_detections: Callable[[Detections, Path], None] | None = None
-    holds: tuple[str, ...] = ("bbox",)
+    holds: tuple[str, ...] | None = ("bbox",)
     words: tuple[str, str] = ("", "")
     members: str = ""
 
@@ -178,7 +178,7 @@ def check_kind(found: Format, iou_type: str, source: str) -> None:
     InputError
         Says what it has.
     """
-    if iou_type not in found.holds:
+    if found.holds is not None and iou_type not in found.holds:
         raise InputError(
             f"a file of the format {found.name} holds {', '.join(found.holds)}, not {iou_type}",
             source=source,

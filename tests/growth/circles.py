@@ -21,7 +21,7 @@ class Circles(Frozen):
     table: np.ndarray
 
     @classmethod
-    def of(cls, rows):
+    def of(cls, rows, source=""):
         return cls(readonly(np.reshape(rows, (-1, 3)), np.float64))
 
     def __len__(self):
@@ -42,10 +42,16 @@ class Circles(Frozen):
 
 
 def refine(detections, ground_truth, pairs, out):
-    circles_kernels.overlaps(detections.table, ground_truth.table, *pairs, out)
+    circles_kernels.overlaps(detections.table, ground_truth.table, *pairs[:3], out)
 
 
-KIND = register(Kind(name="circle", column=Circles, field="circle", propose="touch", refine=refine))
+def join(columns):
+    return Circles.of(np.concatenate([column.table for column in columns]))
+
+
+KIND = register(
+    Kind(name="circle", column=Circles, field="circle", refine=refine, argument="circles", given=Circles.of, join=join)
+)
 
 
 def columns(source):

@@ -7,12 +7,14 @@ import dataclasses
 import importlib.metadata
 import json
 import multiprocessing
+import os
+import subprocess
 import sys
 import types
 
 import numpy as np
 import pytest
-from test_batch import FIXTURES, TRUTH, run
+from test_batch import FIXTURES, ROOT, TRUTH, run
 
 import detmap
 from detmap import batch, plugins
@@ -184,8 +186,21 @@ def test_the_command_line_says_which_installed_plugin_is_broken_and_goes_on(caps
     assert "note: the installed plug-in 'broken' cannot be loaded" in err
 
 
-def test_the_real_entry_points_can_be_asked():
-    assert isinstance(plugins._entry_points(), tuple)
+def test_an_installed_plugin_is_there_without_being_named(tmp_path):
+    """An installed distribution is a folder of metadata beside its modules."""
+    text = "import dataclasses, detmap\nfrom detmap.retrieval import Convention\n"
+    text += "detmap.register(dataclasses.replace(detmap.PRESETS['coco'], name='installed'))\n"
+    text += "detmap.register(Convention('installed_too', ties='docid'))\n"
+    write(tmp_path, text)
+    metadata = tmp_path / "a_plugin-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: a-plugin\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[detmap.plugins]\nours = a_plugin\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    for listing, name in (("protocols", "installed"), ("conventions", "installed_too")):
+        words = [sys.executable, "-m", "detmap", listing, "--format", "json"]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout)[-1][listing[:-1]] == name
 
 
 # --------------------------------------------------------------------------------------------------------------- formats

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from detmap.formats.voc import read_voc, read_voc_results
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
     from detmap.matches import HIT, IGNORED, MISS, Matches, match_pairs
+    from detmap.plugins import register
     from detmap.protocols import PRESETS, Protocol
     from detmap.pycocotools.patch import Patch, patch_pycocotools
     from detmap.retrieval import average_precision_score
@@ -34,6 +35,7 @@ _HOMES = {
     "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
     "matches": ("HIT", "IGNORED", "MISS", "Matches", "match_pairs"),
     "retrieval": ("average_precision_score",),
+    "plugins": ("register",),
     "protocols": ("PRESETS", "Protocol"),
     "pycocotools.patch": ("Patch", "patch_pycocotools"),
     "statistics": ("compare",),
@@ -50,6 +52,7 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "Detections",
     "Protocol",
     "PRESETS",
+    "register",
     "Tally",
     "Matches",
     "MISS",
@@ -78,7 +81,7 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("masks", "retrieval"):  # detmap.masks.Masks needs no import of its own
+    if name in ("formats", "masks", "retrieval", "shapes"):  # detmap.masks.Masks needs no import of its own
         return import_module(f"detmap.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'detmap' has no attribute {name!r}")

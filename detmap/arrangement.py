@@ -133,6 +133,8 @@ class Arrangement:
     objects: matching.Objects
     notices: dict[str, int]
     _columns: tuple[Column, Column]
+    _compared: tuple[Any, Any]
+    _own_areas: NDArray[np.float64] | None
     _bounds: tuple[overlap.Boxes, overlap.Boxes]
     _crowd: NDArray[np.bool_]
 
@@ -150,8 +152,13 @@ class Arrangement:
         kind = find(protocol.iou_type)
         detections = detections.on_images_of(ground_truth)
         shapes = detections.shape(kind.name), ground_truth.shape(kind.name)
+        compared: tuple[Any, Any] = shapes
+        unusual: dict[str, int] = {}
+        if kind.prepare is not None:
+            *both, unusual = kind.prepare(detections, ground_truth, protocol)
+            compared = (both[0], both[1])
         missing = mismatches.classes_without_results(ground_truth, detections)
-        notices = _notices(ground_truth, detections, missing)
+        notices = {**_notices(ground_truth, detections, missing), **unusual}
         skipped = list(missing) if detections.missing_classes == "skip" else []
         images, image_of = _selection(ground_truth.images, image_ids, "image_ids")
         categories, category_of = _selection(ground_truth.categories, category_ids, "category_ids", skipped)
@@ -183,6 +190,7 @@ class Arrangement:
             ignored_flag |= kind.ignored(shapes[1])
         crowd = ground_truth.crowd if protocol.crowd_overlap else np.zeros_like(ground_truth.crowd)
         pixel = 1.0 if protocol.inclusive_pixels else 0.0
+        areas = None if kind.areas is None else kind.areas(ground_truth, protocol)
         names = dict(zip(ground_truth.categories.values.tolist(), ground_truth.category_names, strict=True))
         return cls(
             protocol=protocol,
@@ -192,13 +200,15 @@ class Arrangement:
             truth=truth,
             cells=_joined(found, truth),
             objects=matching.Objects(
-                readonly(ground_truth.areas[truth.order], np.float64),
+                readonly((ground_truth.areas if areas is None else areas)[truth.order], np.float64),
                 readonly(ignored_flag[truth.order], np.bool_),
                 readonly(crowd[truth.order], np.bool_),
             ),
             notices={code: count for code, count in notices.items() if count},
             kind=kind,
             _columns=shapes,
+            _compared=compared,
+            _own_areas=detections.areas if protocol.result_areas == "own" else None,
             _bounds=(shapes[0].bounds().placed(found.order, pixel), shapes[1].bounds().placed(truth.order, pixel)),
             _crowd=readonly(crowd, np.bool_),
         )
@@ -209,7 +219,10 @@ class Arrangement:
         if self.kind.measure is not None:
             areas = self.kind.measure(shapes, bounds.order, bounds.pixel, begin, end)
         else:
-            areas = shapes.take(bounds.order[begin:end]).areas()
+            areas = shapes.areas()[bounds.order[begin:end]]
+        if self._own_areas is not None:
+            own = self._own_areas[bounds.order[begin:end]]
+            areas = np.where(np.isnan(own), areas, own)
         if self.protocol.matching == "best":  # VOC's rule knows no areas: a box of negative size counts like any miss
             areas = np.maximum(areas, 0.0)
         return readonly(areas, np.float64)
@@ -225,10 +238,12 @@ class Arrangement:
         least = {"threshold": lowest, "touch": min(lowest, _TOUCHING), "all": -np.inf}[kind.propose]
         found = overlap.candidates(cells, *self._bounds, self._crowd, least, begin, end, stop)
         if kind.refine is not None and not stop[0]:
-            self._refine(kind.refine, cells, found, begin, end)
+            self._refine(kind.refine, cells, found, lowest, begin, end)
         return found
 
-    def _refine(self, refine: Any, cells: overlap.Cells, found: overlap.Candidates, begin: int, end: int) -> None:
+    def _refine(
+        self, refine: Any, cells: overlap.Cells, found: overlap.Candidates, lowest: float, begin: int, end: int
+    ) -> None:
         """Replace the overlaps of bounds by those of the shapes."""
         count = int(found.last.max(initial=0))
         rows = pairs.Rows(
@@ -239,8 +254,9 @@ class Arrangement:
             readonly(rows.detections, np.int64),
             readonly(rows.ground_truth, np.int64),
             readonly(self._crowd[rows.ground_truth], np.bool_),
+            lowest,
         )
-        refine(*self._columns, given, found.iou[:count])
+        refine(*self._compared, given, found.iou[:count])
 
 
 def least_overlaps(protocol: Protocol, iou_thresholds: Sequence[float]) -> NDArray[np.float64]:

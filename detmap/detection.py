@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from detmap.errors import OptionError
 from detmap.hits import Curve, best_f1
 from detmap.kernels import allocate, matching, readonly
 from detmap.naming import distinct_names, metric_table
-from detmap.protocols import UNLIMITED, AreaRanges, Protocol, resolve
+from detmap.protocols import UNLIMITED, AreaRanges, Protocol, Sigmas, resolve
 from detmap.results import Result
 from detmap.tables import Detections, GroundTruth, check_pair
 from detmap.tally import Rankings, Tally, word_count
@@ -33,6 +33,11 @@ def evaluate(
     area_ranges: AreaRanges | None = None,
     max_dets: int | Iterable[int | None] | None = None,
     use_categories: bool = True,
+    iou_type: str | None = None,
+    result_areas: Literal["own", "shape"] | None = None,
+    dilation: float | None = None,
+    sigmas: Sigmas | None = None,
+    oks_area: Literal["area", "bbox*0.53"] | None = None,
     image_ids: Sequence[Any] | ArrayLike | None = None,
     category_ids: Sequence[Any] | ArrayLike | None = None,
     threads: int | None = None,
@@ -55,6 +60,18 @@ def evaluate(
         Caps on the detections of one category in one image; AP is taken at the largest. None is no cap.
     use_categories : bool
         False: one class of all.
+    iou_type : {"bbox", "segm", "keypoints", "boundary"}, optional
+        What overlaps: boxes, masks, poses (by object keypoint similarity), masks and their contours. Both tables must hold
+        such shapes. By default the protocol's, "bbox".
+    result_areas : {"own", "shape"}, optional
+        Which area of a detected mask or pose the area ranges look at: its own box's where it has one (default), or its
+        shape's.
+    dilation : float, optional
+        Of "boundary": how far from the contour it reaches, as a share of the image's diagonal; 0.02 by default.
+    sigmas : sequence of float, or mapping of category id or name to such, optional
+        Of "keypoints": how far annotators disagree on each point; COCO's 17 by default.
+    oks_area : {"area", "bbox*0.53"}, optional
+        Of "keypoints": the objects' areas are those of the annotations (default), or this share of their boxes.
     image_ids, category_ids : sequence, optional
         Score these only; by default all that the ground truth has.
     threads : int, optional
@@ -86,6 +103,11 @@ def evaluate(
         area_ranges=area_ranges,
         max_dets=max_dets,
         use_categories=use_categories,
+        iou_type=iou_type,
+        result_areas=result_areas,
+        dilation=dilation,
+        sigmas=sigmas,
+        oks_area=oks_area,
     )
     tally = _match(ground_truth, detections, decided, image_ids, category_ids, threads)
     del detections  # what nobody else holds on to makes room for the ranking
@@ -97,17 +119,19 @@ def match(
     detections: Detections,
     protocol: str | Protocol = "coco",
     *,
+    iou_type: str | None = None,
     image_ids: Sequence[Any] | ArrayLike | None = None,
     category_ids: Sequence[Any] | ArrayLike | None = None,
     threads: int | None = None,
 ) -> Tally:
     """Match detections with ground truth and return the tally, which merges with those of other images.
 
-    Parameters are those of `evaluate`, whose decisions come as a `Protocol` here; ``DetectionResult(tally)`` makes the
+    Parameters are those of `evaluate`, whose other decisions come as a `Protocol` here; ``DetectionResult(tally)`` makes the
     metrics.
     """
     check_pair(ground_truth, detections)
-    tally = _match(ground_truth, detections, resolve(protocol), image_ids, category_ids, threads)
+    decided = resolve(protocol, iou_type=iou_type)
+    tally = _match(ground_truth, detections, decided, image_ids, category_ids, threads)
     del detections
     return tally.in_ranking_order(threads, grouped=True)
 

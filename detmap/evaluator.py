@@ -12,20 +12,21 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from detmap import subsets
 from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
 from detmap.kernels import readonly
-from detmap.protocols import AreaRanges, Protocol, resolve
+from detmap.protocols import AreaRanges, Protocol, Sigmas, resolve
+from detmap.shapes import Column, find
 from detmap.shapes.boxes import (
     INVALID_BOXES,
     BoxFormat,
     InvalidBoxes,
 )
 from detmap.shapes.boxes import areas as box_areas
+from detmap.states import seal, unseal
 from detmap.tables import Detections, GroundTruth, index_ids
-from detmap.tally import Tally, seal, unseal
-from detmap.updates import Image, read_ids, read_image
+from detmap.tally import Tally
+from detmap.updates import FOUND, TRUE, Image, read_ids, read_image
 
 #: Images are matched when so many wait, or so many boxes.
 _IMAGES, _BOXES = 512, 100_000
@@ -48,6 +49,8 @@ class Evaluator:
         What becomes of boxes of negative width or height, see `Detections.from_arrays` and `GroundTruth.from_arrays`.
     iou_thresholds, recall_thresholds, area_ranges, max_dets, use_categories
         See `detmap.evaluate`.
+    iou_type, result_areas, dilation, sigmas, oks_area
+        See `detmap.evaluate`. With "segm" or "boundary" updates have ``masks``, with "keypoints" ``keypoints``.
     threads : int, optional
         One per processor by default. The result does not depend on it.
 
@@ -83,6 +86,11 @@ class Evaluator:
         area_ranges: AreaRanges | None = None,
         max_dets: int | Iterable[int | None] | None = None,
         use_categories: bool = True,
+        iou_type: str | None = None,
+        result_areas: Literal["own", "shape"] | None = None,
+        dilation: float | None = None,
+        sigmas: Sigmas | None = None,
+        oks_area: Literal["area", "bbox*0.53"] | None = None,
         threads: int | None = None,
     ) -> None:
         self.protocol = resolve(
@@ -92,6 +100,11 @@ class Evaluator:
             area_ranges=area_ranges,
             max_dets=max_dets,
             use_categories=use_categories,
+            iou_type=iou_type,
+            result_areas=result_areas,
+            dilation=dilation,
+            sigmas=sigmas,
+            oks_area=oks_area,
         )
         if box_format not in ("xyxy", "xywh", "cxcywh"):
             raise OptionError(f"box_format must be xyxy, xywh or cxcywh, not {box_format!r}")
@@ -154,9 +167,12 @@ class Evaluator:
         ----------
         predictions : mapping or sequence of mappings
             Of each image ``boxes`` (n, 4), ``scores`` (n,) and ``labels`` (n,): lists, arrays, or tensors on any device.
+            Where masks are scored ``masks`` (n, height, width) of bool or uint8, a `detmap.masks.Masks` or a list of
+            run-length codes; where poses are, ``keypoints`` (n, k, 3): x, y and visibility. ``boxes`` may be left out then.
         targets : mapping or sequence of mappings
-            Of each image ``boxes`` (m, 4) and ``labels`` (m,); if there, ``iscrowd`` and ``difficult`` (m,), False by
-            default, and ``area`` (m,), that of the box by default.
+            Of each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks`` or ``keypoints`` likewise; if there,
+            ``iscrowd`` and ``difficult`` (m,), False by default, and ``area`` (m,), that of the box by default (of the
+            shape where there are no boxes).
         image_ids : int, str, or sequence or tensor of them, optional
             Who is who. Give them always or never.
 
@@ -206,7 +222,8 @@ class Evaluator:
                         remedy="a sampler that pads? Then duplicates='first'",
                     )
                 continue
-            batch[identity] = read_image(prediction, target, i, self.box_format, self.invalid_boxes, self._names)
+            kind = find(self.protocol.iou_type)
+            batch[identity] = read_image(prediction, target, i, kind, self.box_format, self.invalid_boxes, self._names)
         self._check_kind(batch)
         if batch:
             self._numbered = numbered
@@ -237,8 +254,19 @@ class Evaluator:
         if not self._waiting:
             return
         ids, images = list(self._waiting), list(self._waiting.values())
-        *columns, dropped = zip(*images, strict=True)
-        joined = Image._make((*(np.concatenate(column) for column in columns), sum(dropped)))
+        kind = find(self.protocol.iou_type)
+        joined = Image(
+            **{name: np.concatenate([getattr(image, name) for image in images]) for name in (*FOUND, *TRUE)},
+            dropped=sum(image.dropped for image in images),
+        )
+        shapes: tuple[dict[str, Column], ...] = ({}, {})
+        areas: Any = None
+        if kind.given is not None and kind.join is not None:
+            shapes = tuple(
+                {kind.column_name: kind.join(columns)}
+                for columns in ([image.shapes for image in images], [image.true_shapes for image in images])
+            )
+            areas = joined.own_areas
         counts = [image.scores.size for image in images]
         true_counts = [image.areas.size for image in images]
         labels = np.unique(np.concatenate([joined.labels, joined.true_labels]))
@@ -248,6 +276,7 @@ class Evaluator:
             image_ids=np.repeat(given, true_counts),
             category_ids=joined.true_labels,
             boxes=joined.true_boxes,
+            shapes=shapes[1],
             box_format=self.box_format,
             areas=np.where(
                 np.isnan(joined.areas), box_areas(joined.true_boxes, self.box_format != "xyxy"), joined.areas
@@ -264,6 +293,8 @@ class Evaluator:
             image_ids=np.repeat(given, counts),
             category_ids=joined.labels,
             boxes=joined.boxes,
+            shapes=shapes[0],
+            areas=areas,
             scores=joined.scores,
             box_format=self.box_format,
             invalid_boxes=invalid,
@@ -278,7 +309,7 @@ class Evaluator:
         if tally.order.size:  # from the place among all to the place within the image
             first = np.cumsum([0, *counts])[np.argsort(given, kind="stable")]
             tally = replace(tally, order=tally.order - first[tally.image])
-        self._parts.append(subsets.with_file_order(replace(tally, notices=notices)))
+        self._parts.append(replace(tally, notices=notices).by_image_and_order())
         self._waiting, self._boxes = {}, 0
 
     def _notices_of(self, image: Image) -> dict[str, int]:
@@ -311,7 +342,7 @@ class Evaluator:
         if self._names is None and self.protocol.use_categories:
             wanted = np.zeros(len(tally.categories), np.bool_)
             wanted[tally.positive_category] = True
-            tally = subsets.of_categories(tally, wanted)
+            tally = tally.of_categories(wanted)
             notices["unknown_category"] = len(whole) - len(tally)
         notices["no_detections"] = int(not len(tally))
         notices = {code: count for code, count in notices.items() if count}
@@ -325,8 +356,8 @@ class Evaluator:
             if self._names is None and self.protocol.use_categories:
                 listed = tuple(sorted({pair for part in parts for pair in part.categories}, key=lambda pair: pair[0]))
             empty = Tally.empty(self.protocol, listed)
-            merged = empty.merge(*(subsets.among(part, listed) for part in parts))
-            self._tally = subsets.with_file_order(merged).in_ranking_order(self.threads)
+            merged = empty.merge(*(part.among(listed) for part in parts))
+            self._tally = merged.by_image_and_order().in_ranking_order(self.threads)
             self._parts = []
         return self._tally
 
@@ -379,7 +410,7 @@ class Evaluator:
             twice = (noted.pop(identity, {}) for identity, seen in zip(ids, known.tolist(), strict=True) if seen)
             again = sum(map(Counter, twice), Counter[str]())
             notices = {code: count - again[code] for code, count in theirs.notices.items() if count > again[code]}
-            theirs = replace(subsets.on_images(theirs, ~known), notices=notices)
+            theirs = replace(theirs.on_images(~known), notices=notices)
         self._noted.update(noted)
         self._parts.append(theirs)
         self._seen.update(ids)

@@ -45,6 +45,17 @@ TIE_RULES = {
 }
 
 
+def up_to(starts: NDArray[np.int64], ranks: NDArray[np.int64], depth: ArrayLike) -> NDArray[np.bool_]:
+    """Return which of the `ranks` of many rankings are at most `depth` (one number, or one per ranking)."""
+    return np.asarray(ranks <= np.repeat(np.broadcast_to(np.asarray(depth), starts.size - 1), np.diff(starts)))
+
+
+def counted(starts: NDArray[np.int64], flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return how many `flags` of each ranking are set, shape (q,)."""
+    total = np.concatenate(([0], np.cumsum(flags)))
+    return np.asarray(total[starts[1:]] - total[starts[:-1]], dtype=np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Hits(Frozen):
     """Ranks of the hits of many rankings, and the numbers of positives.
@@ -165,9 +176,7 @@ class Hits(Frozen):
 
     def within(self, depth: ArrayLike) -> NDArray[np.int64]:
         """Return how many hits each ranking has at ranks up to `depth` (one number, or one per ranking), shape (q,)."""
-        inside = self.ranks <= np.repeat(np.broadcast_to(np.asarray(depth), self.positives.shape), self.counts)
-        total = np.concatenate(([0], np.cumsum(inside)))
-        return np.asarray(total[self.starts[1:]] - total[self.starts[:-1]], dtype=np.int64)
+        return counted(self.starts, up_to(self.starts, self.ranks, depth))
 
     def first(self) -> NDArray[np.int64]:
         """Return the rank of each ranking's first hit, shape (q,); 0 without hits."""
@@ -195,9 +204,7 @@ class Hits(Frozen):
 
     def cut(self, depth: ArrayLike, positives: ArrayLike) -> Hits:
         """Return the hits at ranks up to `depth` (one number, or one per ranking), out of another number of `positives`."""
-        return self.select(
-            self.ranks <= np.repeat(np.broadcast_to(np.asarray(depth), self.positives.shape), self.counts), positives
-        )
+        return self.select(up_to(self.starts, self.ranks, depth), positives)
 
     def break_ties(self, rule: TieRule) -> Hits:
         """Return the hits at the ranks that another order of the tied items gives them.

@@ -108,6 +108,7 @@ def match_pairs(
     area: str = "all",
     across_categories: bool = False,
     floor: float = 0.1,
+    iou_type: str | None = None,
     image_ids: Sequence[Any] | ArrayLike | None = None,
     category_ids: Sequence[Any] | ArrayLike | None = None,
     threads: int | None = None,
@@ -130,6 +131,8 @@ def match_pairs(
         Also find the object that each detection overlaps most, in its own category and in all others.
     floor : float
         The least overlap that these are looked for with, above 0 and at most 1.
+    iou_type : {"bbox", "segm", "keypoints", "boundary"}, optional
+        What overlaps, as for `detmap.evaluate`.
     image_ids, category_ids : sequence, optional
         Match these only; by default all that the ground truth has.
     threads : int, optional
@@ -148,7 +151,7 @@ def match_pairs(
         For decisions that cannot be carried out.
     """
     check_pair(ground_truth, detections)
-    decided = resolve(protocol)
+    decided = resolve(protocol, iou_type=iou_type)
     if not _number(iou) or not math.isfinite(iou):
         raise OptionError(f"iou must be one finite number, not {iou!r}")
     if not _number(floor) or not 0 < floor <= 1:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from detmap.protocols import UNLIMITED, Protocol
+from detmap.shapes import find
 
 #: Kind, IoU threshold, area range, cap and category that a metric is the mean over; None is all.
 Row = tuple[str, float | None, int, int, int | None]
@@ -27,6 +28,7 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
         ("AP75", ("AP", 0.75, 0, last, None)),
         *((f"AP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas[1:]),
         *((name, ("AR", None, 0, m, None)) for name, m in caps),
+        *((f"AR{100 * iou:.0f}", ("AR", iou, 0, last, None)) for iou in find(protocol.iou_type).recalls),
         *((f"AR{suffix}", ("AR", None, a, last, None)) for suffix, a in areas[1:]),
     ]
 

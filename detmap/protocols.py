@@ -4,127 +4,464 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from detmap.errors import OptionError
+from detmap import decisions
+from detmap.decisions import YES_OR_NO, Flag, decision
+from detmap.errors import OptionError, shorten
 from detmap.hits import GRIDS, INTERPOLATIONS, Interpolation
-from detmap.shapes import KINDS
+from detmap.plugins import Registry, register
+from detmap.shapes import KINDS, find
 
 #: No cap on the detections of an image.
 UNLIMITED = 2**31 - 1
 
-#: Decisions that the first version did not know, and what it did. Where they say just that they are not written to files.
-LATER: dict[str, Any] = {"iou_type": "bbox"}
+#: The area range that holds everything.
+_WHOLE = ("all", 0.0, 1e10)
 
 AreaRanges = Mapping[str, Sequence[float]]
+Sigmas = Sequence[float] | Mapping[Any, Sequence[float]]
 
 
+def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
+    """Return thresholds from ``"start:stop:step"``, ``"a,b,c"``, a number, or numbers.
+
+    A range includes its stop and is laid out by `numpy.linspace`, as pycocotools' is, so that ``"0.5:0.95:0.05"`` has
+    the very numbers of COCO.
+
+    Raises
+    ------
+    OptionError
+        Where that cannot be read.
+    """
+    if not isinstance(spec, str):
+        if isinstance(spec, int | float | np.number):
+            return (float(spec),)
+        if isinstance(spec, np.ma.MaskedArray) and np.ma.getmaskarray(spec).any():
+            raise OptionError("thresholds must not be masked")
+        return tuple(float(value) for value in spec)
+    try:
+        if ":" not in spec:
+            return tuple(float(part) for part in spec.split(","))
+        start, stop, step = (float(part) for part in spec.split(":"))
+        count = round((stop - start) / step) + 1
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise OptionError(f"thresholds must be start:stop:step or a,b,c, not {spec!r}") from None
+    if not 1 <= count <= 10_000 or abs(start + (count - 1) * step - stop) > 1e-9:
+        raise OptionError(f"{spec!r} does not reach its stop in whole steps")
+    return tuple(np.linspace(start, stop, count).tolist())
+
+
+def _parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return area ranges from ``"NAME:LO:HI"``; the whole is added, so that AP stays what it is."""
+    ranges: dict[str, tuple[float, float]] = {}
+    for text in given:
+        try:
+            name, low, high = text.rsplit(":", 2)
+            limits = (float(low), float(high))
+        except ValueError:
+            raise ValueError(f"must be NAME:LO:HI, not {shorten(text)}") from None
+        if not name or name in ranges:
+            raise ValueError(f"{shorten(text)} has {'a name given before' if name else 'no name'}")
+        ranges[name] = limits
+    return ranges if next(iter(ranges)) == "all" else {"all": _WHOLE[1:], **ranges}
+
+
+def _parse_caps(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"must be integers with commas between, not {shorten(text)}") from None
+
+
+def _parse_number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"must be a number, not {shorten(text)}") from None
+
+
+def _parse_names(text: str) -> tuple[str, ...]:
+    return () if text == "none" else tuple(part.strip() for part in text.split(","))
+
+
+def _wrong_thresholds(name: str, values: tuple[float, ...]) -> str | None:
+    if not values or not all(math.isfinite(value) for value in values):
+        return f"{name} must be one or more finite numbers, not {values!r}"
+    if name == "iou_thresholds" and len(set(values)) != len(values):
+        return f"{name} repeat a value"
+    return None
+
+
+def _wrong_area_ranges(ranges: tuple[tuple[str, float, float], ...]) -> str | None:
+    if not ranges:
+        return "at least one area range is needed; the first is the whole"
+    for name, low, high in ranges:
+        if not low <= high:
+            return f"area range {name!r} must be low:high with low <= high, not {low}:{high}"
+        if not name or name.isdigit():
+            return f"an area range cannot be called {name!r}: caps give metrics such names"
+    return "two area ranges have one name" if len({name for name, _, _ in ranges}) != len(ranges) else None
+
+
+def _wrong_caps(caps: tuple[Any, ...]) -> str | None:
+    if not caps or not all(type(cap) is int and 1 <= cap <= UNLIMITED for cap in caps):
+        return f"max_dets must be positive integers up to {UNLIMITED}, not {list(caps)!r}"
+    return "max_dets must ascend without repeats" if list(caps) != sorted(set(caps)) else None
+
+
+def _wrong_epsilon(value: Any) -> str | None:
+    return None if math.isfinite(value) else f"epsilon must be a finite number, not {value!r}"
+
+
+def _plain_sigmas(given: Any) -> Any:
+    """Return sigmas as tuples.
+
+    Raises
+    ------
+    OptionError
+        Where they are not positive numbers.
+    """
+    if given is None:
+        return None
+    pairs = isinstance(given, Mapping) or (
+        isinstance(given, list | tuple) and bool(given) and isinstance(given[0], list | tuple)
+    )
+    try:
+        if pairs:
+            listed = given.items() if isinstance(given, Mapping) else given
+            made: Any = tuple((str(key), tuple(map(float, numbers))) for key, numbers in listed)
+        else:
+            made = tuple(map(float, given))
+    except (TypeError, ValueError):
+        made = ()
+    numbers = [number for _, own in made for number in own] if pairs else list(made)
+    if (
+        not numbers
+        or not all(0 < number < math.inf for number in numbers)
+        or (pairs and not all(own for _, own in made))
+    ):
+        raise OptionError(f"sigmas must be positive numbers, or those of each category, not {shorten(given)}")
+    return made
+
+
+def _parse_sigmas(found: Any) -> Any:
+    if not isinstance(found, list | dict):
+        raise ValueError("must be a list of numbers, or an object of them by category")
+    return found
+
+
+def _wrong_dilation(value: Any) -> str | None:
+    good = isinstance(value, float) and 0 < value < math.inf
+    return None if good else f"dilation must be a positive number, not {value!r}"
+
+
+def _say_thresholds(values: tuple[float, ...]) -> str:
+    steps = np.diff(values)
+    if len(values) > 2 and np.allclose(steps, steps[0], rtol=0, atol=1e-9):
+        return f"{values[0]:g}:{values[-1]:g}:{steps[0]:g}"
+    return "/".join(f"{value:g}" for value in values)
+
+
+def _say_area_ranges(ranges: tuple[tuple[str, float, float], ...]) -> str:
+    return "/".join(f"{name}:{low:g}:{high:g}" for name, low, high in ranges)
+
+
+def _say_caps(caps: tuple[int, ...]) -> str:
+    return "/".join("no cap" if cap == UNLIMITED else str(cap) for cap in caps)
+
+
+def _say_flags(flags: tuple[str, ...]) -> str:
+    return "/".join(flags) or "none"
+
+
+_INTERPOLATIONS = ("grid", *INTERPOLATIONS)
+
+
+@decisions.documented
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """Every decision of a detection benchmark. Frozen; `dataclasses.replace` makes a variant.
+    """Every decision of a detection benchmark. Frozen; `dataclasses.replace` makes a variant."""
 
-    Attributes
-    ----------
-    name : str
-        For tables and files.
-    iou_thresholds : tuple of float
-        A detection may match where its overlap is at least the threshold.
-    recall_thresholds : tuple of float
-        Where the precision array is read, and averaged if `interpolation` is ``"grid"``.
-    area_ranges : tuple of (str, float, float)
-        Name, least and largest area in square pixels, both included. The first is the whole: metrics of it bear no name.
-    max_dets : tuple of int
-        Caps on the detections of one category in one image, ascending. AP is taken at the largest.
-    matching : {"best-free", "best"}
-        COCO's rule (a detection takes the best ground truth still free) or VOC's (it looks at the best one only).
-    strict : bool
-        Compare with ``>`` rather than ``>=``.
-    inclusive_pixels : bool
-        Corners name the last pixel inside: a box from 3 to 5 is 3 pixels wide.
-    interpolation : {"grid", "11-point", "101-point", "all-point", "step", "trapezoid"}
-        ``"grid"`` is COCO's: the mean over IoU thresholds, recall thresholds and categories at once. With any other each
-        class has an AP of its own (see `detmap.Hits.average_precision`) and means are taken over those.
-    ignore : tuple of {"crowd", "difficult"}
-        Flags that make ground truth neither required nor wrong to find.
-    crowd_overlap : bool
-        Overlap with a crowd is taken over the detection's own area, and a crowd matches any number of detections.
-    ties : {"image", "file"}
-        The order of equal scores: by image id and then input order within it (COCO), or input order alone (VOC).
-    epsilon : float
-        Added to the number of detections where precision is taken.
-    use_categories : bool
-        False: one class for all, boxes are all that counts.
-    per_class_metrics : bool
-        Name the metrics as VOC does: ``mAP`` and an AP per class.
-    iou_type : str
-        The kind of shape whose overlap counts: "bbox", or one given to `detmap.shapes.register`.
-    """
-
-    name: str
-    iou_thresholds: tuple[float, ...]
-    recall_thresholds: tuple[float, ...] = tuple(GRIDS["101-point"].tolist())
-    area_ranges: tuple[tuple[str, float, float], ...] = (("all", 0.0, 1e10),)
-    max_dets: tuple[int, ...] = (UNLIMITED,)
-    matching: Literal["best-free", "best"] = "best-free"
-    strict: bool = False
-    inclusive_pixels: bool = False
-    interpolation: Interpolation | Literal["grid"] = "grid"
-    ignore: tuple[str, ...] = ("crowd",)
-    crowd_overlap: bool = True
-    ties: Literal["image", "file"] = "image"
-    epsilon: float = float(np.spacing(1))
-    use_categories: bool = True
-    per_class_metrics: bool = False
-    iou_type: str = "bbox"
+    name: str = field(metadata=decision("For tables and files."))
+    iou_thresholds: tuple[float, ...] = field(
+        metadata=decision(
+            "A detection may match where its overlap is at least the threshold.",
+            "matching",
+            plain=lambda values: tuple(map(float, values)),
+            wrong=partial(_wrong_thresholds, "iou_thresholds"),
+            words=_say_thresholds,
+            phrase=lambda protocol: f"IoU {_say_thresholds(protocol.iou_thresholds)}",
+            always=True,
+            flag=Flag(
+                name="--iou-thresholds", metavar="LIST", help="0.5:0.95:0.05, or 0.5,0.75", read=parse_thresholds
+            ),
+        )
+    )
+    recall_thresholds: tuple[float, ...] = field(
+        default=tuple(GRIDS["101-point"].tolist()),
+        metadata=decision(
+            'Where the precision array is read, and averaged if `interpolation` is "grid".',
+            "curve",
+            plain=lambda values: tuple(map(float, values)),
+            wrong=partial(_wrong_thresholds, "recall_thresholds"),
+            words=_say_thresholds,
+            phrase=lambda protocol: f"recall {_say_thresholds(protocol.recall_thresholds)}",
+            flag=Flag(
+                name="--recall-thresholds",
+                metavar="LIST",
+                help="where precision is read: 0:1:0.01, or 0,0.5,1",
+                read=parse_thresholds,
+            ),
+        ),
+    )
+    area_ranges: tuple[tuple[str, float, float], ...] = field(
+        default=(_WHOLE,),
+        metadata=decision(
+            "Name, least and largest area in square pixels, both included. The first range must hold all objects; its "
+            "metrics have no suffix (AP, not AP_all).",
+            "matching",
+            plain=lambda ranges: tuple((str(name), float(low), float(high)) for name, low, high in ranges),
+            wrong=_wrong_area_ranges,
+            words=_say_area_ranges,
+            phrase=lambda protocol: f"areas {'/'.join(name for name, _, _ in protocol.area_ranges)}",
+            flag=Flag(
+                name="--area-range",
+                metavar="NAME:LO:HI",
+                help="an area range in square pixels, reported as AP_NAME; may be repeated, "
+                "replaces small, medium and large",
+                read=_parse_area_ranges,
+                repeated=True,
+            ),
+        ),
+    )
+    max_dets: tuple[int, ...] = field(
+        default=(UNLIMITED,),
+        metadata=decision(
+            "Caps on the detections of one category in one image, ascending. AP is taken at the largest.",
+            "ranking",
+            plain=lambda caps: tuple(int(cap) if isinstance(cap, np.integer) else cap for cap in caps),
+            wrong=_wrong_caps,
+            words=_say_caps,
+            phrase=lambda protocol: f"detections per image and category {_say_caps(protocol.max_dets)}",
+            always=True,
+            flag=Flag(
+                name="--max-dets",
+                metavar="LIST",
+                help="caps per image and category: 1,10,100; AP is at the largest",
+                read=_parse_caps,
+            ),
+        ),
+    )
+    matching: Literal["best-free", "best"] = field(
+        default="best-free",
+        metadata=decision(
+            "COCO's rule (a detection takes the best ground truth still free) or VOC's (it looks at the best one only).",
+            "matching",
+            allowed=("best-free", "best"),
+            phrase=lambda protocol: f"matching {protocol.matching}",
+            always=True,
+            flag=Flag(name="--matching"),
+        ),
+    )
+    strict: bool = field(
+        default=False,
+        metadata=decision(
+            "Whether the overlap must be above the threshold; otherwise it may be equal.",
+            "matching",
+            allowed=YES_OR_NO,
+            phrase=lambda protocol: "overlap above the threshold" if protocol.strict else "overlap at the threshold",
+            flag=Flag(name="--strict-thresholds", value=True, help="an overlap equal to the threshold does not match"),
+        ),
+    )
+    inclusive_pixels: bool = field(
+        default=False,
+        metadata=decision(
+            "Whether corners name the last pixel inside: then a box from 3 to 5 is 3 pixels wide.",
+            "matching",
+            allowed=YES_OR_NO,
+            phrase=lambda protocol: "inclusive pixels",
+            flag=Flag(
+                name="--inclusive-pixels",
+                value=True,
+                help="corners name the last pixel inside: 3 to 5 is 3 pixels wide",
+            ),
+        ),
+    )
+    interpolation: Interpolation | Literal["grid"] = field(
+        default="grid",
+        metadata=decision(
+            '"grid" is COCO\'s: the mean over IoU thresholds, recall thresholds and categories at once. With any other each '
+            "class has an AP of its own (see `detmap.Hits.average_precision`) and means are taken over those.",
+            "curve",
+            "mean",
+            allowed=_INTERPOLATIONS,
+            phrase=lambda protocol: f"{protocol.interpolation} AP",
+            always=True,
+            flag=Flag(name="--interpolation", metavar="RULE", help=f"of AP: {', '.join(_INTERPOLATIONS)}"),
+        ),
+    )
+    ignore: tuple[str, ...] = field(
+        default=("crowd",),
+        metadata=decision(
+            "Flags that make ground truth neither required nor wrong to find.",
+            "matching",
+            allowed=("crowd", "difficult"),
+            plain=tuple,
+            words=_say_flags,
+            phrase=lambda protocol: f"ignored {_say_flags(protocol.ignore)}",
+            flag=Flag(
+                name="--ignore-flags",
+                metavar="LIST",
+                help="flags of ground truth that need not be found: crowd,difficult, or none",
+                read=_parse_names,
+            ),
+        ),
+    )
+    crowd_overlap: bool = field(
+        default=True,
+        metadata=decision(
+            "Whether overlap with a crowd is taken over the detection's own area, and a crowd matches any number of "
+            "detections.",
+            "matching",
+            allowed=YES_OR_NO,
+            phrase=lambda protocol: "crowds overlap as objects do",
+            flag=Flag(name="--no-crowd-overlap", value=False, help="crowds overlap as single objects do"),
+        ),
+    )
+    ties: Literal["image", "file"] = field(
+        default="image",
+        metadata=decision(
+            "The order of equal scores: by image id and then input order within it (COCO), or input order alone (VOC).",
+            "ranking",
+            allowed=("image", "file"),
+            phrase=lambda protocol: f"ties by {protocol.ties}",
+            always=True,
+            flag=Flag(name="--ties"),
+        ),
+    )
+    epsilon: float = field(
+        default=float(np.spacing(1)),
+        metadata=decision(
+            "Added to the number of detections where precision is taken.",
+            "curve",
+            wrong=_wrong_epsilon,
+            phrase=lambda protocol: f"epsilon {protocol.epsilon:g}",
+        ),
+    )
+    use_categories: bool = field(
+        default=True,
+        metadata=decision(
+            "Whether a detection is compared with ground truth of its own category only; otherwise there is one class for "
+            "all.",
+            "matching",
+            "ranking",
+            allowed=YES_OR_NO,
+            phrase=lambda protocol: "one class of all",
+            flag=Flag(name="--ignore-categories", value=False, help="one class of all: boxes are all that counts"),
+        ),
+    )
+    per_class_metrics: bool = field(
+        default=False,
+        metadata=decision(
+            "Whether the metrics are named as VOC names them: ``mAP`` and an AP per class.",
+            "names",
+            allowed=YES_OR_NO,
+            phrase=lambda protocol: "an AP per class",
+        ),
+    )
+    iou_type: str = field(
+        default="bbox",
+        metadata=decision(
+            'The kind of shape whose overlap counts: "bbox", "segm" (masks), "keypoints", "boundary" (masks and their '
+            "contours), or one given to `detmap.register`.",
+            "matching",
+            allowed=KINDS,
+            plain=lambda name: KINDS.find(name).name,
+            phrase=lambda protocol: f"overlap of {protocol.iou_type}",
+            flag=Flag(
+                name="--iou-type",
+                metavar="KIND",
+                help="what overlaps: bbox (default), segm (masks), keypoints, boundary (masks and their contours)",
+            ),
+            since="0.2",
+        ),
+    )
+    result_areas: Literal["own", "shape"] = field(
+        default="own",
+        metadata=decision(
+            "What area ranges look at of a mask or pose that was detected: the area of its own box where it has one, as "
+            "pycocotools does, or always that of its shape.",
+            "matching",
+            allowed=("own", "shape"),
+            phrase=lambda protocol: "areas of detections those of their shapes",
+            flag=Flag(
+                name="--result-areas",
+                help="the area of a detected mask or pose: its own box's where it has one (default), or its shape's",
+            ),
+            since="0.2",
+        ),
+    )
+    dilation: float = field(
+        default=0.02,
+        metadata=decision(
+            'Of "boundary": how far from the contour a boundary reaches, as a share of the image\'s diagonal.',
+            "matching",
+            plain=lambda value: float(value) if isinstance(value, int | float | np.number) else value,
+            wrong=_wrong_dilation,
+            phrase=lambda protocol: f"dilation {protocol.dilation:g}",
+            flag=Flag(
+                name="--dilation",
+                metavar="SHARE",
+                help="boundary: how far it reaches, of the diagonal; default: 0.02",
+                read=_parse_number,
+            ),
+            since="0.2",
+        ),
+    )
+    sigmas: tuple[Any, ...] | None = field(
+        default=None,
+        metadata=decision(
+            'Of "keypoints": how far annotators disagree on each point, for all categories or for each by its id or name. '
+            "None: COCO's 17.",
+            "matching",
+            plain=_plain_sigmas,
+            phrase=lambda protocol: "sigmas of its own",
+            flag=Flag(
+                name="--sigmas",
+                metavar="FILE",
+                help="keypoints: JSON with a sigma per point, or an object of them by category",
+                read=_parse_sigmas,
+                is_file=True,
+            ),
+            since="0.2",
+        ),
+    )
+    oks_area: Literal["area", "bbox*0.53"] = field(
+        default="area",
+        metadata=decision(
+            "Of \"keypoints\": the area of an object is the annotation's, or this share of its box's.",
+            "matching",
+            allowed=("area", "bbox*0.53"),
+            phrase=lambda protocol: f"area of objects {protocol.oks_area}",
+            flag=Flag(
+                name="--oks-area",
+                help="keypoints: the area of an object is the annotation's (default), or this share of its box's",
+            ),
+            since="0.2",
+        ),
+    )
 
     def __post_init__(self) -> None:
-        try:
-            plain: dict[str, tuple[Any, ...]] = {
-                "iou_thresholds": tuple(map(float, self.iou_thresholds)),
-                "recall_thresholds": tuple(map(float, self.recall_thresholds)),
-                "area_ranges": tuple((str(name), float(low), float(high)) for name, low, high in self.area_ranges),
-                "max_dets": tuple(self.max_dets),
-                "ignore": tuple(self.ignore),
-            }
-        except (TypeError, ValueError) as error:
-            raise OptionError(f"cannot read the protocol: {error}") from None
-        for field, numbers in plain.items():
-            object.__setattr__(self, field, numbers)
-        for name, values in (("iou_thresholds", self.iou_thresholds), ("recall_thresholds", self.recall_thresholds)):
-            if not values or not all(math.isfinite(value) for value in values):
-                raise OptionError(f"{name} must be one or more finite numbers, not {values!r}")
-        if len(set(self.iou_thresholds)) != len(self.iou_thresholds):
-            raise OptionError("iou_thresholds repeat a value")
-        if not self.area_ranges:
-            raise OptionError("at least one area range is needed; the first is the whole")
-        for name, low, high in self.area_ranges:
-            if not low <= high:
-                raise OptionError(f"area range {name!r} must be low:high with low <= high, not {low}:{high}")
-            if not name or name.isdigit():
-                raise OptionError(f"an area range cannot be called {name!r}: caps give metrics such names")
-        if len({name for name, _, _ in self.area_ranges}) != len(self.area_ranges):
-            raise OptionError("two area ranges have one name")
-        integers = all(isinstance(m, int | np.integer) and not isinstance(m, bool) for m in self.max_dets)
-        if not self.max_dets or not integers or not all(1 <= m <= UNLIMITED for m in self.max_dets):
-            raise OptionError(f"max_dets must be positive integers up to {UNLIMITED}, not {list(self.max_dets)!r}")
-        object.__setattr__(self, "max_dets", tuple(map(int, self.max_dets)))
-        if not math.isfinite(self.epsilon):
-            raise OptionError(f"epsilon must be a finite number, not {self.epsilon!r}")
-        if list(self.max_dets) != sorted(set(self.max_dets)):
-            raise OptionError("max_dets must ascend without repeats")
-        choices: tuple[tuple[str, object, tuple[str, ...]], ...] = (
-            ("matching", self.matching, ("best-free", "best")),
-            ("interpolation", self.interpolation, ("grid", *INTERPOLATIONS)),
-            ("ties", self.ties, ("image", "file")),
-            ("iou_type", self.iou_type, tuple(KINDS)),
-            *(("ignore", flag, ("crowd", "difficult")) for flag in self.ignore),
-        )
-        for name, value, allowed in choices:
-            if value not in allowed:
-                raise OptionError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+        decisions.settle(self)
+
+    def describe(self) -> str:
+        """Return the decisions in one line, to stand beside a number."""
+        return decisions.describe(self)
 
     def find_threshold(self, iou: float) -> int | None:
         """Return which threshold is `iou`, but for the rounding of one that was computed; None if there is none."""
@@ -137,17 +474,17 @@ class Protocol:
         out = self.decisions()
         for name, value in out.items():
             if isinstance(value, tuple):
-                out[name] = [list(item) if isinstance(item, tuple) else item for item in value]
+                out[name] = _listed(value)
         out["max_dets"] = [None if m == UNLIMITED else m for m in self.max_dets]
         return out
 
     def decisions(self) -> dict[str, Any]:
-        """Return every decision by name, but for those that version 0.1.0 did not know where they are its own."""
-        out = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        for name, value in LATER.items():
-            if out[name] == value:
-                del out[name]
-        return out
+        """Return every decision by name, but for later ones that are as by default."""
+        return decisions.written(self)
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(item) for item in value] if isinstance(value, tuple) else value
 
 
 COCO = Protocol(
@@ -173,48 +510,20 @@ VOC2007 = Protocol(
 
 VOC2012 = replace(VOC2007, name="voc2012", recall_thresholds=COCO.recall_thresholds, interpolation="all-point")
 
-PRESETS = {protocol.name: protocol for protocol in (COCO, VOC2007, VOC2012)}
-
-
-def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
-    """Return thresholds from ``"start:stop:step"``, ``"a,b,c"``, a number, or numbers.
-
-    A range includes its stop and is laid out by `numpy.linspace`, as pycocotools' is, so that ``"0.5:0.95:0.05"`` has
-    COCO's very bits.
-
-    Raises
-    ------
-    OptionError
-        Where the text is neither.
-    """
-    if isinstance(spec, int | float | np.integer | np.floating):
-        return (float(spec),)
-    if not isinstance(spec, str):
-        if isinstance(spec, bytes):
-            raise OptionError(f"thresholds must be numbers or text, not {spec!r}")
-        if isinstance(spec, np.ma.MaskedArray) and np.ma.getmaskarray(spec).any():
-            raise OptionError("thresholds must not be masked")
-        return tuple(float(value) for value in spec)
-    try:
-        if ":" not in spec:
-            return tuple(float(part) for part in spec.split(","))
-        start, stop, step = (float(part) for part in spec.split(":"))
-        count = round((stop - start) / step) + 1
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise OptionError(f"thresholds must be start:stop:step or a,b,c, not {spec!r}") from None
-    if not 1 <= count <= 10_000 or abs(start + (count - 1) * step - stop) > 1e-9:
-        raise OptionError(f"{spec!r} does not reach its stop in whole steps")
-    return tuple(np.linspace(start, stop, count).tolist())
+#: Every named protocol.
+PRESETS = Registry(Protocol, "protocol")
+for _preset in (COCO, VOC2007, VOC2012):
+    register(_preset)
 
 
 def resolve(
     protocol: str | Protocol,
     *,
-    iou_thresholds: str | float | Iterable[float] | None = None,
-    recall_thresholds: str | float | Iterable[float] | None = None,
     area_ranges: AreaRanges | None = None,
     max_dets: int | Iterable[int | None] | None = None,
     use_categories: bool = True,
+    iou_type: str | None = None,
+    **others: Any,
 ) -> Protocol:
     """Return a preset, or a protocol, with the decisions that are not None replaced.
 
@@ -222,14 +531,17 @@ def resolve(
     ----------
     protocol : str or Protocol
         A name of `PRESETS`, or the protocol itself.
-    iou_thresholds, recall_thresholds : str or float or iterable of float, optional
-        See `parse_thresholds`.
     area_ranges : mapping of str to (float, float), optional
         Name to least and largest area; the first is the whole.
     max_dets : int or iterable of int or None, optional
         Caps in any order; None among them is no cap.
     use_categories : bool
         False makes one class of all.
+    iou_type : str, optional
+        The kind of shape. Of a preset it also replaces what COCO decides otherwise for that kind: poses have no area range
+        "small", and a cap of 20.
+    **others
+        Any other decision of `Protocol`; thresholds as `parse_thresholds` takes them.
 
     Raises
     ------
@@ -238,16 +550,21 @@ def resolve(
     """
     if not isinstance(protocol, str | Protocol):
         raise OptionError(f"protocol must be a name or a Protocol, not {type(protocol).__name__}")
+    named = isinstance(protocol, str)
     if isinstance(protocol, str):
-        if protocol not in PRESETS:
-            raise OptionError(f"unknown protocol {protocol!r}; one of: {', '.join(PRESETS)}")
-        protocol = PRESETS[protocol]
+        protocol = PRESETS.find(protocol)
     changes: dict[str, Any] = {}
+    if iou_type is not None and iou_type != protocol.iou_type:
+        kind = find(iou_type)
+        changes = {**(kind.decisions if named else {}), "iou_type": kind.name}
+    changes.update((name, value) for name, value in others.items() if value is not None)
+    unknown = changes.keys() - decisions.decisions_of(Protocol).keys()
+    if unknown:
+        raise OptionError(f"a protocol decides nothing that is called {shorten(min(unknown))}")
     try:
-        if iou_thresholds is not None:
-            changes["iou_thresholds"] = parse_thresholds(iou_thresholds)
-        if recall_thresholds is not None:
-            changes["recall_thresholds"] = parse_thresholds(recall_thresholds)
+        for name in ("iou_thresholds", "recall_thresholds"):
+            if name in changes:
+                changes[name] = parse_thresholds(changes[name])
         if area_ranges is not None:
             changes["area_ranges"] = tuple((str(k), float(low), float(high)) for k, (low, high) in area_ranges.items())
         if max_dets is not None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from detmap import columns
 from detmap.errors import InputError, shorten
 from detmap.kernels import Frozen, readonly
-from detmap.shapes import Boxes, Column, find
+from detmap.shapes import KINDS, Boxes, Column, find
 from detmap.shapes import boxes as box_columns
 from detmap.shapes.boxes import BoxFormat, Checked, InvalidBoxes, extremes, over_rows
 
@@ -36,6 +36,13 @@ NOTICES = {
     "unread_files": "{n} files whose names do not say a class, as comp4_det_test_dog.txt does: not read",
     "normalised_detections": "all {n} detections lie within 0 to 1, and the ground truth is in pixels: scale them",
     "normalised_ground_truth": "the ground truth lies within 0 to 1, and the {n} detections are in pixels: scale it",
+    "missing_area": "{n} annotations without area: that of their box",
+    "missing_num_keypoints": "{n} annotations without num_keypoints: counted, those whose third number is above 0",
+    "odd_polygons": "{n} polygons of fewer than three points, or with half a point at the end: drawn as pycocotools does",
+    "box_masks": "{n} records without a mask: their boxes are filled, as pycocotools does",
+    "mask_sizes": "{n} masks of another height and width than their image: they overlap only others of theirs",
+    "boxless_results": "{n} results without a box of their own, unlike others: the areas of their shapes count",
+    "unused_boxes": "{n} results with a box of their own, unlike the first: as in pycocotools the areas of shapes count",
     "no_detections": "no detections at all: every recall is 0",
     "empty_categories": "{n} categories without ground truth: left out of the means",
     "missing_queries": "{n} judged queries that the run does not have: left out, or 0 where the convention says so",
@@ -173,7 +180,7 @@ def _boxes(
     """Check boxes; where there are none, those around the first of the other `shapes`."""
     for name, column in (shapes or {}).items():
         kind = find(name)
-        if name == "bbox" or not isinstance(column, kind.column):
+        if name == "bbox" or kind.stored or not isinstance(column, kind.column):
             raise InputError(f"expected a {kind.column.__name__}", source=source, field=f"shapes[{name!r}]")
         if len(column) != count:
             raise InputError(f"{len(column)} shapes for {count} records", source=source, field=f"shapes[{name!r}]")
@@ -181,6 +188,18 @@ def _boxes(
         bounds = next(iter(shapes.values())).bounds()
         boxes, box_format = bounds.table, "xywh" if bounds.sizes else "xyxy"
     return box_columns.check(_numbers(boxes, count, source, "boxes", (4,)), box_format, invalid_boxes, source)
+
+
+def _columns(shapes: Mapping[str, Column] | None, values: Mapping[str, Any], source: str) -> dict[str, Column]:
+    """Return the `shapes` of a table and the columns of what else was given: masks, keypoints."""
+    columns = dict(shapes or {})
+    for kind in KINDS.values():
+        value = values.get(kind.argument)
+        if value is not None and kind.given is not None and not kind.stored:
+            if kind.name in columns:
+                raise InputError("is given twice", source=source, field=kind.argument, remedy="keep one of the two")
+            columns[kind.name] = kind.given(value, source)
+    return columns
 
 
 def _shapes(checked: Checked, others: Mapping[str, Column] | None) -> dict[str, Column]:
@@ -218,13 +237,16 @@ class _Shaped:
         InputError
             Where the table has none.
         """
-        if kind not in self.shapes:
+        known = find(kind)
+        if known.column_name not in self.shapes:
+            given = f"{known.argument}=..." if known.argument else "shapes={...}"
+            read = f", or read the file with iou_type={kind!r}" if known.reader else ""
             raise InputError(
-                f"there are no shapes of the kind {kind!r} here, only: {', '.join(self.shapes)}",
+                f"there are no shapes of the kind {known.column_name!r} here, only: {', '.join(self.shapes)}",
                 source=self.source,
-                remedy="give them as shapes={...}, or choose another iou_type",
+                remedy=f"give them as {given}{read}, or choose another iou_type",
             )
-        return self.shapes[kind]
+        return self.shapes[known.column_name]
 
 
 def _first(bad: NDArray[np.bool_]) -> int:
@@ -266,6 +288,8 @@ class GroundTruth(_Shaped, Frozen):
         What was unusual, counted; see `NOTICES`.
     source : str
         Where it came from, for messages.
+    image_sizes : ndarray of int64, shape (i, 2), or None
+        Height and width of each image in the order of ``images.values``, 0 where they are not known.
     """
 
     images: Ids
@@ -278,6 +302,7 @@ class GroundTruth(_Shaped, Frozen):
     within_unit: bool = False
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "ground truth"
+    image_sizes: NDArray[np.int64] | None = None
 
     @classmethod
     def from_arrays(
@@ -286,6 +311,8 @@ class GroundTruth(_Shaped, Frozen):
         image_ids: ArrayLike | Ids,
         category_ids: ArrayLike | Ids,
         boxes: ArrayLike | None = None,
+        masks: Any = None,
+        keypoints: Any = None,
         shapes: Mapping[str, Column] | None = None,
         box_format: BoxFormat = "xywh",
         areas: ArrayLike | None = None,
@@ -295,6 +322,7 @@ class GroundTruth(_Shaped, Frozen):
         categories: ArrayLike | Ids | None = None,
         category_names: Mapping[Any, str] | None = None,
         invalid_boxes: InvalidBoxes = "error",
+        image_sizes: ArrayLike | None = None,
         notices: Mapping[str, int] | None = None,
         source: str = "ground truth",
     ) -> GroundTruth:
@@ -305,7 +333,11 @@ class GroundTruth(_Shaped, Frozen):
         image_ids, category_ids : array_like of int or str, shape (n,)
             Each object's image and category.
         boxes : array_like of float, shape (n, 4)
-            In pixels. May be left out where `shapes` has a column: then they are the boxes around those shapes.
+            In pixels. May be left out where there are other shapes: then they are the boxes around those.
+        masks : array_like of bool or uint8, shape (n, height, width), or Masks, or list of mappings, optional
+            Bitmaps (arrays or tensors), a `detmap.masks.Masks`, or run-length codes; for ``iou_type`` "segm" and "boundary".
+        keypoints : array_like of float, shape (n, k, 3), optional
+            x, y and visibility of each point; for ``iou_type`` "keypoints".
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         box_format : {"xywh", "xyxy", "cxcywh"}
@@ -322,6 +354,8 @@ class GroundTruth(_Shaped, Frozen):
         invalid_boxes : {"error", "miss", "drop"}
             What becomes of boxes of negative width or height. ``miss`` keeps them as objects that nothing overlaps, of area
             0 unless `areas` says otherwise. ``drop`` leaves them out, and those that are not finite. Both are counted.
+        image_sizes : array_like of int, shape (i, 2), optional
+            Height and width of each of `images`, in their order; 0 where they are not known. Polygons of results need them.
 
         Raises
         ------
@@ -335,6 +369,7 @@ class GroundTruth(_Shaped, Frozen):
         count = image_index.size
         if category_index.size != count:
             raise InputError(f"{category_index.size} category ids for {count} objects", source=source)
+        shapes = _columns(shapes, {"masks": masks, "keypoints": keypoints}, source)
         checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         if areas is None and boxes is None and shapes:
             areas = next(iter(shapes.values())).areas()
@@ -368,6 +403,7 @@ class GroundTruth(_Shaped, Frozen):
             within_unit=checked.within_unit,
             notices=_added(notices, checked.notices),
             source=source,
+            image_sizes=_image_sizes(image_sizes, images, image, source),
         )
 
     def take(self, rows: ArrayLike) -> GroundTruth:
@@ -426,6 +462,8 @@ class Detections(_Shaped, Frozen):
         What was unusual, counted; see `NOTICES`.
     source : str
         Where it came from, for messages.
+    areas : ndarray of float64, shape (n,), or None
+        Where there are shapes other than boxes: what area ranges look at, NaN for the area of the shape; else None.
     """
 
     images: Ids
@@ -437,6 +475,7 @@ class Detections(_Shaped, Frozen):
     missing_classes: MissingClasses = "zero"
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "detections"
+    areas: NDArray[np.float64] | None = None
 
     @classmethod
     def from_arrays(
@@ -445,8 +484,11 @@ class Detections(_Shaped, Frozen):
         image_ids: ArrayLike | Ids,
         category_ids: ArrayLike | Ids,
         boxes: ArrayLike | None = None,
+        masks: Any = None,
+        keypoints: Any = None,
         shapes: Mapping[str, Column] | None = None,
         scores: ArrayLike,
+        areas: ArrayLike | None = None,
         box_format: BoxFormat = "xywh",
         invalid_boxes: InvalidBoxes = "error",
         notices: Mapping[str, int] | None = None,
@@ -459,11 +501,18 @@ class Detections(_Shaped, Frozen):
         image_ids, category_ids : array_like of int or str, shape (n,)
             Each detection's image and category.
         boxes : array_like of float, shape (n, 4)
-            In pixels. May be left out where `shapes` has a column: then they are the boxes around those shapes.
+            In pixels. May be left out where there are other shapes: then they are the boxes around those.
+        masks : array_like of bool or uint8, shape (n, height, width), or Masks, or list of mappings, optional
+            Bitmaps (arrays or tensors), a `detmap.masks.Masks`, or run-length codes; for ``iou_type`` "segm" and "boundary".
+        keypoints : array_like of float, shape (n, k, 3), optional
+            x, y and visibility of each point; for ``iou_type`` "keypoints".
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         scores : array_like of float, shape (n,)
             Higher is surer.
+        areas : array_like of float, shape (n,), optional
+            Of shapes other than boxes: what area ranges look at, NaN for the area of the shape. By default the areas of the
+            `boxes` where these are given too, as pycocotools does, else those of the shapes.
         box_format : {"xywh", "xyxy", "cxcywh"}
             Near corner and size, two corners, or centre and size.
         invalid_boxes : {"error", "miss", "drop"}
@@ -483,6 +532,7 @@ class Detections(_Shaped, Frozen):
         count = images.codes.size
         if categories.codes.size != count:
             raise InputError(f"{categories.codes.size} category ids for {count} detections", source=source)
+        shapes = _columns(shapes, {"masks": masks, "keypoints": keypoints}, source)
         checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         score = _numbers(scores, count, source, "score")
         bad = np.isnan(score)
@@ -495,6 +545,15 @@ class Detections(_Shaped, Frozen):
                 value=float("nan"),
                 remedy="leave out the record: NaN has no place in a ranking",
             )
+        own = None
+        if areas is not None:
+            own = _of(checked.kept, _numbers(areas, count, source, "area"))[0]
+        elif boxes is not None and shapes:
+            table = checked.boxes.table
+            sides = table[:, 2:] if checked.boxes.sizes else table[:, 2:] - table[:, :2]
+            own = readonly(sides[:, 0] * sides[:, 1], np.float64)
+        elif shapes:
+            own = _of(checked.kept, readonly(next(iter(shapes.values())).areas(), np.float64))[0]
         if checked.kept is not None:
             images, categories = (
                 index_ids(ids.values[ids.codes[checked.kept]], source=source, field="ids")
@@ -508,6 +567,7 @@ class Detections(_Shaped, Frozen):
             within_unit=checked.within_unit,
             notices=_added(notices, checked.notices),
             source=source,
+            areas=own,
         )
 
     def on_images_of(self, ground_truth: GroundTruth, unknown: Literal["error", "ignore"] = "error") -> Detections:
@@ -568,6 +628,7 @@ class Detections(_Shaped, Frozen):
             categories=_used(self.categories, chosen),
             shapes={name: column.take(chosen) for name, column in self.shapes.items()},
             scores=readonly(self.scores[chosen], np.float64),
+            areas=None if self.areas is None else readonly(self.areas[chosen], np.float64),
         )
 
     def __len__(self) -> int:
@@ -618,6 +679,25 @@ def _indexed(
             remedy=f"list it under {plural} or leave out the record",
         )
     return known, readonly(place.astype(np.int32)[own.codes], np.int32)
+
+
+def _image_sizes(sizes: Any, images: Any, known: NDArray[Any], source: str) -> NDArray[np.int64] | None:
+    """Return sizes in the order of the `known` images, of the sizes of `images`."""
+    if sizes is None:
+        return None
+    values = (
+        images.values[images.codes]
+        if isinstance(images, Ids)
+        else columns.identifiers(images, source=source, field="images")
+    )
+    given = np.asarray(sizes)
+    if given.shape != (len(values), 2):
+        raise InputError(
+            f"shape {given.shape} where {len(values)} x 2 was expected", source=source, field="image_sizes"
+        )
+    out = np.zeros((known.size, 2), np.int64)
+    out[locate(values, known)] = given
+    return readonly(out, np.int64)
 
 
 def check_pair(ground_truth: object, detections: object) -> None:

@@ -2,36 +2,79 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap import parallel
-from detmap.errors import DetmapError, StateError
+from detmap.errors import DetmapError, StateError, shorten
 from detmap.hits import Hits
 from detmap.kernels import Frozen, allocate, matching, readonly, sorting
-from detmap.protocols import LATER, Protocol
+from detmap.protocols import Protocol
+from detmap.states import seal, unseal
 from detmap.tables import locate
 
 #: The rankings are made in about so many blocks: few, as each costs a call, and enough to share among threads.
 _BLOCKS = 16
 
-#: The columns of a saved tally, in the order in which they are saved, and their types.
-_COLUMNS = {
-    **dict.fromkeys(("category", "image", "rank"), "<i4"),
-    "order": "<i8",
-    "scores": "<f8",
-    **dict.fromkeys(("hit", "ignored"), "<u8"),
-    **dict.fromkeys(("positive_category", "positive_image", "positive_counts"), "<i4"),
-}
+
+class Column(NamedTuple):
+    """What a column of a tally is. All that is done with every column goes by this: a new one is one row of `COLUMNS`.
+
+    Attributes
+    ----------
+    name : str
+        The attribute of `Tally`.
+    dtype : str
+        As it is saved: little-endian.
+    per : {"detection", "pair"}
+        Whether it has a row per detection, or per pair of category and image that holds ground truth.
+    index_of : {"", "categories", "image_ids"}
+        What its values are indices of.
+    width : {"", "words", "areas"}
+        What its second axis counts: words of bits, or area ranges.
+    where : callable, or None
+        ``where(protocol)`` returns whether the column is there; elsewhere it is empty. None: always.
+    """
+
+    name: str
+    dtype: str
+    per: Literal["detection", "pair"]
+    index_of: Literal["", "categories", "image_ids"] = ""
+    width: Literal["", "words", "areas"] = ""
+    where: Callable[[Protocol], bool] | None = None
+
+    def shape(self, protocol: Protocol, rows: int) -> tuple[int, ...]:
+        """Return its shape in a tally with so many detections or pairs."""
+        rows = rows if self.where is None or self.where(protocol) else 0
+        width = {"": (), "words": (word_count(protocol),), "areas": (len(protocol.area_ranges),)}[self.width]
+        return (rows, *width)
+
+    def native(self) -> np.dtype[Any]:
+        """Return its dtype in memory."""
+        native: np.dtype[Any] = np.dtype(self.dtype).newbyteorder("=")
+        return native
+
+
+#: The columns of a tally, in the order in which they are saved. Those of detections move along when these are ranked, which
+#: `detmap.kernels.sorting.Rows` does.
+COLUMNS = (
+    Column("category", "<i4", "detection", index_of="categories"),
+    Column("image", "<i4", "detection", index_of="image_ids"),
+    Column("rank", "<i4", "detection"),
+    Column("order", "<i8", "detection", where=lambda protocol: protocol.ties == "file"),
+    Column("scores", "<f8", "detection"),
+    Column("hit", "<u8", "detection", width="words"),
+    Column("ignored", "<u8", "detection", width="words"),
+    Column("positive_category", "<i4", "pair", index_of="categories"),
+    Column("positive_image", "<i4", "pair", index_of="image_ids"),
+    Column("positive_counts", "<i4", "pair", width="areas"),
+)
 
 #: So many counts of hits are held at a time where a saved tally is checked.
 _COUNTED = 2**20
@@ -99,23 +142,11 @@ class Tally(Frozen):
     @classmethod
     def empty(cls, protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> Tally:
         """Return the tally of no images: the identity of `merge`."""
-        words = word_count(protocol)
-        return cls(
-            protocol=protocol,
-            categories=categories,
-            image_ids=readonly((), np.int64),
-            category=readonly((), np.int32),
-            image=readonly((), np.int32),
-            rank=readonly((), np.int32),
-            order=readonly((), np.int64),
-            scores=readonly((), np.float64),
-            hit=readonly(np.empty((0, words)), np.uint64),
-            ignored=readonly(np.empty((0, words)), np.uint64),
-            positive_category=readonly((), np.int32),
-            positive_image=readonly((), np.int32),
-            positive_counts=readonly(np.empty((0, len(protocol.area_ranges))), np.int32),
-            ranked=True,
-        )
+        columns: dict[str, Any] = {
+            column.name: readonly(np.empty(column.shape(protocol, 0)), column.native()) for column in COLUMNS
+        }
+        ids = readonly((), np.int64)
+        return cls(protocol=protocol, categories=categories, image_ids=ids, ranked=True, **columns)
 
     def __len__(self) -> int:
         """Return the number of detections."""
@@ -147,32 +178,77 @@ class Tally(Frozen):
             raise StateError(f"image {images[np.argmax(seen > 1)].item()!r} is in two tallies")
         if len(parts) == 1:
             return parts[0]
-        place = [locate(part.image_ids, images).astype(np.int32) for part in parts]
         notices: dict[str, int] = {}
         for part in parts:
             for code, count in part.notices.items():
                 notices[code] = notices.get(code, 0) + count
+        place = [locate(part.image_ids, images).astype(np.int32) for part in parts]
+        return replace(parts[0].beside(parts[1:], place), image_ids=readonly(images, images.dtype), notices=notices)
 
-        def joined(name: str) -> Any:
-            return np.concatenate([getattr(part, name) for part in parts])
+    def beside(self, others: Sequence[Tally], images: Sequence[NDArray[np.integer]]) -> Tally:
+        """Return the rows of this tally and of others, one after the other.
 
+        Parameters
+        ----------
+        others : sequence of Tally
+            Of the same protocol and categories.
+        images : sequence of ndarray of int
+            For this one and each of the others: the new index of each of its images. Whose ids these are is left to the
+            caller.
+        """
+        parts = (self, *others)
+        columns: dict[str, Any] = {}
+        for column in COLUMNS:
+            values = [getattr(part, column.name) for part in parts]
+            if column.index_of == "image_ids":
+                values = [to[index] for to, index in zip(images, values, strict=True)]
+            columns[column.name] = readonly(np.concatenate(values), column.native())
+        return replace(self, ranked=False, **columns)
+
+    def take(self, detections: Any, pairs: Any) -> Tally:
+        """Return the tally of some of its detections, and of some of its pairs with ground truth, as numpy takes rows."""
+        columns: dict[str, Any] = {}
+        for column in COLUMNS:
+            values = getattr(self, column.name)
+            rows = detections if column.per == "detection" else pairs
+            columns[column.name] = readonly(values[rows] if len(values) else values, values.dtype)
+        return replace(self, **columns)
+
+    def of_categories(self, wanted: NDArray[np.bool_]) -> Tally:
+        """Return the tally of some of its categories, shape (K,)."""
+        kept = tuple(pair for pair, keep in zip(self.categories, wanted, strict=True) if keep)
+        some = self.take(wanted[self.category], wanted[self.positive_category])
+        return some._with_indices("categories", np.cumsum(wanted, dtype=np.int32) - 1, kept)
+
+    def on_images(self, wanted: NDArray[np.bool_]) -> Tally:
+        """Return the tally of some of its images, shape (i,)."""
+        kept = readonly(self.image_ids[wanted], self.image_ids.dtype)
+        some = self.take(wanted[self.image], wanted[self.positive_image])
+        return some._with_indices("image_ids", np.cumsum(wanted, dtype=np.int32) - 1, kept)
+
+    def among(self, categories: tuple[tuple[Any, str], ...]) -> Tally:
+        """Return the tally as one of more categories, its own among them."""
+        if self.categories == categories:
+            return self
+        place = {pair: k for k, pair in enumerate(categories)}
+        to = np.array([place[pair] for pair in self.categories], np.int32)
+        return self._with_indices("categories", to, categories)
+
+    def by_image_and_order(self) -> Tally:
+        """Return the tally with the image ahead of the position within it in what breaks ties, where the file does."""
+        if not self.order.size:
+            return self
+        order = (self.image.astype(np.int64) << 32) | (self.order & (2**32 - 1))
+        return replace(self, order=readonly(order, np.int64), ranked=False)
+
+    def _with_indices(self, of: str, to: NDArray[np.integer], things: Any) -> Tally:
+        """Return the tally with other `things` in its attribute `of`, and with index ``to[i]`` in place of *i*."""
         columns: dict[str, Any] = {
-            name: joined(name)
-            for name in (
-                *("category", "rank", "order", "scores", "hit", "ignored"),
-                *("positive_category", "positive_counts"),
-            )
+            column.name: readonly(to[getattr(self, column.name)], column.native())
+            for column in COLUMNS
+            if column.index_of == of
         }
-        for name in ("image", "positive_image"):
-            columns[name] = np.concatenate([at[getattr(part, name)] for at, part in zip(place, parts, strict=True)])
-        frozen: dict[str, Any] = {name: readonly(column, column.dtype) for name, column in columns.items()}
-        return replace(
-            self,
-            image_ids=readonly(images, images.dtype),
-            ranked=False,
-            notices=notices,
-            **frozen,
-        )
+        return replace(self, **{of: things}, **columns)
 
     def in_ranking_order(self, threads: int | None = None, *, grouped: bool = False) -> Tally:
         """Return the same tally with its detections in ranking order.
@@ -265,9 +341,7 @@ class Tally(Frozen):
         """Return the tally in a form that `from_bytes` reads on any machine; equal tallies give equal bytes."""
         tally = self.in_ranking_order()
         order = np.lexsort((tally.positive_category, tally.positive_image))
-        columns = {name: getattr(tally, name) for name in _COLUMNS}
-        for name in ("positive_category", "positive_image", "positive_counts"):
-            columns[name] = columns[name][order]
+        tally = tally.take(slice(None), order)
         strings = tally.image_ids.dtype.kind == "U"
         header = {
             "protocol": self.protocol.decisions(),
@@ -280,7 +354,7 @@ class Tally(Frozen):
             "tally",
             header,
             *([] if strings else [tally.image_ids.astype("<i8")]),
-            *(column.astype(_COLUMNS[name]) for name, column in columns.items()),
+            *(getattr(tally, column.name).astype(column.dtype) for column in COLUMNS),
         )
 
     @classmethod
@@ -302,8 +376,9 @@ class Tally(Frozen):
         content, payload = unseal("tally", data)
         try:
             header = msgspec.convert(content, _Header, strict=True)
-            if set(LATER) | set(header.protocol) != set(Protocol.__dataclass_fields__):
-                raise StateError("its protocol has other fields than it should")
+            unknown = set(header.protocol) - set(Protocol.__dataclass_fields__)
+            if unknown:  # a decision that is missing is its default: an earlier version did not know it
+                raise StateError(f"its protocol decides {shorten(min(unknown))}, which this version does not know")
             saved = msgspec.convert(header.protocol, Protocol)
         except (msgspec.ValidationError, DetmapError, RecursionError) as error:
             raise StateError(f"not a tally: {error}") from None
@@ -325,14 +400,11 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
 def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
     """Return the tally of a header and its columns, every value of them checked."""
     images, detections, pairs = header.rows
-    areas, words = len(protocol.area_ranges), word_count(protocol)
-    by_file = protocol.ties == "file"
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("category", "image", "rank", "scores"), (detections,))
-    shapes |= {"order": (detections if by_file else 0,), "hit": (detections, words), "ignored": (detections, words)}
-    shapes |= {"positive_category": (pairs,), "positive_image": (pairs,), "positive_counts": (pairs, areas)}
+    areas, by_file = len(protocol.area_ranges), protocol.ties == "file"
     if min(header.rows) < 0:
         raise StateError("not a tally: a number of rows is negative")
-    layout = {name: (dtype, shapes[name]) for name, dtype in _COLUMNS.items()}
+    rows = {"detection": detections, "pair": pairs}
+    layout = {column.name: (column.dtype, column.shape(protocol, rows[column.per])) for column in COLUMNS}
     if header.image_ids is None:
         layout = {"image_ids": ("<i8", (images,)), **layout}
     sizes = [8 * _product(shape) if dtype[2] == "8" else 4 * _product(shape) for dtype, shape in layout.values()]
@@ -355,17 +427,15 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
     key = columns["order"] if by_file else (place << 32) | columns["rank"]
     tied = (category[1:] == category[:-1]) & (scores[1:] == scores[:-1])
     identities = [identity for identity, _ in header.categories]
+    sizes_of = {"categories": categories, "image_ids": images}
     wrong = {
         "categories that repeat": len(set(identities)) < categories,
         "categories that are neither all integers nor all strings": not _of_one_kind(identities, protocol),
         "too many rankings": _product(shape) > _MOST_PRECISIONS,
         "image ids that do not ascend": columns["image_ids"].size != images
         or (columns["image_ids"][1:] <= columns["image_ids"][:-1]).any(),
-        "an index out of range": _outside(category, categories)
-        or _outside(columns["image"], images)
-        or _outside(columns["rank"], protocol.max_dets[-1])
-        or _outside(columns["positive_category"], categories)
-        or _outside(columns["positive_image"], images),
+        "an index out of range": _outside(columns["rank"], protocol.max_dets[-1])
+        or any(_outside(columns[one.name], sizes_of[one.index_of]) for one in COLUMNS if one.index_of),
         "a negative count": (columns["positive_counts"] < 0).any() or min(header.notices.values(), default=0) < 0,
         "a score that is no number": np.isnan(scores).any(),
         "a negative place in the file": columns["order"].min(initial=0) < 0,
@@ -459,61 +529,6 @@ def _product(shape: Sequence[int]) -> int:
     for length in shape:
         total *= length
     return total
-
-
-_MAGIC = b"\x93detmap\n"
-_VERSION = 1
-_DIGEST = 32
-
-
-def seal(kind: str, header: Mapping[str, Any], *columns: NDArray[Any] | bytes) -> bytes:
-    """Return a header and columns as bytes that `unseal` can tell from anything else.
-
-    Magic, the length of the header, the header as JSON, the columns, and the BLAKE2b digest of all of it.
-    """
-    text = json.dumps({"kind": kind, "version": _VERSION, **header}, separators=(",", ":"), default=int).encode()
-    parts: list[Any] = [_MAGIC, struct.pack("<Q", len(text)), text]
-    for column in columns:
-        if len(column):
-            parts.append(memoryview(cast(bytes, column)).cast("B"))
-    digest = hashlib.blake2b(digest_size=_DIGEST)
-    for part in parts:
-        digest.update(part)
-    return b"".join([*parts, digest.digest()])
-
-
-def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
-    """Return the header and the columns' bytes of what `seal` made.
-
-    Raises
-    ------
-    StateError
-        Where it is damaged, cut short, of another version or kind, or not detmap's.
-    """
-    if not isinstance(data, bytes | bytearray | memoryview):
-        raise StateError(f"a saved state is bytes, not {type(data).__name__}")
-    view = memoryview(bytes(data))
-    start = len(_MAGIC) + 8
-    if bytes(view[: len(_MAGIC)]) != _MAGIC:
-        raise StateError("not a saved state of detmap")
-    body = view[:-_DIGEST]
-    if len(body) < start or hashlib.blake2b(body, digest_size=_DIGEST).digest() != view[-_DIGEST:]:
-        raise StateError("the saved state is damaged or cut short")
-    (length,) = struct.unpack("<Q", body[len(_MAGIC) : start])
-    try:
-        header = json.loads(bytes(body[start : start + length]))
-    except (ValueError, RecursionError):
-        header = None
-    if not isinstance(header, dict) or length > len(body) - start:
-        raise StateError("the saved state has no header")
-    if header.pop("version", None) != _VERSION:
-        raise StateError("the saved state is of another version of detmap")
-    found = header.pop("kind", None)
-    if found != kind:
-        raise StateError(
-            f"the saved state is not of a {kind}" + (f" but of a {found}" if isinstance(found, str) else "")
-        )
-    return header, body[start + length :]
 
 
 def word_count(protocol: Protocol) -> int:

@@ -10,9 +10,13 @@ from numpy.typing import NDArray
 
 from detmap.columns import array, flags, identifiers, numbers, plain
 from detmap.errors import InputError
+from detmap.shapes import Boxes, Kind
 from detmap.shapes.boxes import FARTHEST, BoxFormat, InvalidBoxes, finite, infinite, inverted, negative
 
 _NOWHERE = np.zeros(1)
+#: The fields of an `Image` that have a value per detection, and per object.
+FOUND = ("boxes", "scores", "labels", "own_areas")
+TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult")
 
 
 class Image(NamedTuple):
@@ -21,30 +25,39 @@ class Image(NamedTuple):
     boxes: NDArray[np.float64]
     scores: NDArray[np.float64]
     labels: NDArray[Any]
+    own_areas: NDArray[np.float64]  # of the boxes that came with other shapes; NaN: of the shape
     true_boxes: NDArray[np.float64]
     true_labels: NDArray[Any]
     areas: NDArray[np.float64]  # NaN: of the box
     crowd: NDArray[np.bool_]
     difficult: NDArray[np.bool_]
     dropped: int  # boxes
+    shapes: Any = None  # columns, where these are not the boxes
+    true_shapes: Any = None
 
 
 def read_image(
     prediction: Mapping[str, Any],
     target: Mapping[str, Any],
     i: int,
+    kind: Kind,
     box_format: BoxFormat,
     invalid_boxes: InvalidBoxes,
     names: Mapping[Any, str] | None,
 ) -> Image:
     """Return what an update says of its image `i`, checked; `names` are the categories, if they are given.
 
+    Of a kind of shape that users can give, boxes may be left out: they are those around the shapes then.
+
     Raises
     ------
     InputError
         For data that cannot be scored.
     """
-    boxes, kept = _read_boxes(prediction, "predictions", i, box_format, invalid_boxes)
+    shapes, true_shapes = (
+        _read_shapes(record, source, i, kind) for record, source in ((prediction, "predictions"), (target, "targets"))
+    )
+    boxes, kept = _read_boxes(prediction, "predictions", i, box_format, invalid_boxes, shapes)
     scores = _column(prediction, "scores", len(boxes), "predictions", i)
     if np.isnan(scores).any():
         raise InputError(
@@ -56,7 +69,7 @@ def read_image(
             remedy="leave out the detection: NaN has no place in a ranking",
         )
     labels = _labels(prediction, len(boxes), "predictions", i)
-    true_boxes, true_kept = _read_boxes(target, "targets", i, box_format, invalid_boxes)
+    true_boxes, true_kept = _read_boxes(target, "targets", i, box_format, invalid_boxes, true_shapes)
     count = len(true_boxes)
     true_labels = _labels(target, count, "targets", i)
     if names is not None:
@@ -65,8 +78,8 @@ def read_image(
                 problem = "is not among the categories"
                 raise InputError(problem, source="targets", record=f"image {i}", field="labels", value=value)
     if "area" not in target:
-        areas = np.empty(count)
-        areas.fill(np.nan)
+        bare = true_shapes is not None and "boxes" not in target
+        areas = np.array(true_shapes.areas(), np.float64) if bare else _unknown(count)
     else:
         areas = _column(target, "area", count, "targets", i)
         good = (areas >= 0) & (areas < np.inf)
@@ -81,15 +94,54 @@ def read_image(
                 remedy="leave out the areas: they are width times height then",
             )
     crowd, difficult = _flags(target, "iscrowd", count, i), _flags(target, "difficult", count, i)
-    image = Image(boxes, scores, labels, true_boxes, true_labels, areas, crowd, difficult, 0)
+    own = _unknown(len(boxes))
+    if shapes is not None and "boxes" in prediction:
+        sides = boxes[:, 2:] - boxes[:, :2] if box_format == "xyxy" else boxes[:, 2:]
+        own = sides[:, 0] * sides[:, 1]
+    image = Image(boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, 0, shapes, true_shapes)
     return image if kept is None and true_kept is None else _without(image, kept, true_kept)
 
 
+def _read_shapes(record: Mapping[str, Any], source: str, i: int, kind: Kind) -> Any:
+    """Return a column of the shapes of a kind, a copy of what is given; None where they are the boxes."""
+    if kind.given is None:
+        return None
+    value = _field(record, kind.argument, source, i)
+    try:
+        return kind.given(value, source)
+    except InputError as error:
+        within = "" if error.record is None else f"[{error.record}]"
+        raise InputError(
+            error.problem, source=source, record=f"image {i}", field=f"{kind.argument}{within}", remedy=error.remedy
+        ) from None
+
+
+def _around(shapes: Any, box_format: BoxFormat) -> NDArray[np.float64]:
+    """Return the boxes around shapes."""
+    bounds: Boxes = shapes.bounds()
+    near, size = bounds.table[:, :2], bounds.table[:, 2:]
+    if not bounds.sizes:
+        size = size - near
+    if box_format == "xyxy":
+        return np.concatenate([near, near + size], axis=1)
+    return np.concatenate([near + size / 2 if box_format == "cxcywh" else near, size], axis=1)
+
+
 def _read_boxes(
-    record: Mapping[str, Any], source: str, i: int, box_format: BoxFormat, invalid_boxes: InvalidBoxes
+    record: Mapping[str, Any],
+    source: str,
+    i: int,
+    box_format: BoxFormat,
+    invalid_boxes: InvalidBoxes,
+    shapes: Any = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
     """Return boxes, and which of them are not to be dropped; None is all."""
+    if shapes is not None and "boxes" not in record:
+        return _around(shapes, box_format), None
     boxes = _own(_field(record, "boxes", source, i), source, "boxes", i)
+    if shapes is not None and len(shapes) != (len(boxes) if boxes.size else 0):
+        problem = f"{len(shapes)} shapes where there are {len(boxes) if boxes.size else 0} boxes"
+        raise InputError(problem, source=source, record=f"image {i}", field="boxes")
     if boxes.size == 0:
         return np.empty((0, 4)), None
     if boxes.ndim != 2 or boxes.shape[1] != 4:
@@ -182,6 +234,13 @@ def _column(
     return column
 
 
+def _unknown(count: int) -> NDArray[np.float64]:
+    """Return a column of NaN; `numpy.full` takes longer for a few."""
+    column = np.empty(count)
+    column.fill(np.nan)
+    return column
+
+
 def _flags(record: Mapping[str, Any], name: str, count: int, i: int) -> NDArray[np.bool_]:
     """Return flags of targets, False by default."""
     if name not in record:
@@ -200,11 +259,12 @@ def _labels(record: Mapping[str, Any], count: int, source: str, i: int) -> NDArr
 
 def _without(image: Image, kept: NDArray[np.bool_] | None, true_kept: NDArray[np.bool_] | None) -> Image:
     """Return an image without the boxes that are dropped."""
-    columns: list[Any] = list(image[:-1])
+    changes: dict[str, Any] = {}
     dropped = 0
-    for rows, places in ((kept, range(3)), (true_kept, range(3, 8))):
+    for rows, names, shapes in ((kept, FOUND, "shapes"), (true_kept, TRUE, "true_shapes")):
         if rows is not None:
             dropped += int(np.count_nonzero(~rows))
-            for k in places:
-                columns[k] = columns[k][rows]
-    return Image._make((*columns, dropped))
+            changes.update((name, getattr(image, name)[rows]) for name in names)
+            column = getattr(image, shapes)
+            changes[shapes] = None if column is None else column.take(rows)
+    return image._replace(**changes, dropped=dropped)

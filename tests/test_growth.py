@@ -1,24 +1,31 @@
-"""What detmap grows by from outside: a kind of shape in one file, and a file of kernels, through all that scores."""
+"""What detmap grows by from outside, through all that scores: a kind of shape, and a protocol, each in one file."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
 import pickle
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
 import naive
 import numpy as np
 import pytest
-from growth import circles, circles_kernels
+import workloads
+from growth import circles, circles_kernels, lenient
 from support import assert_same_result
 
 import detmap
+from detmap import batch
 from detmap.errors import InputError, OptionError, StateError
 from detmap.protocols import PRESETS
 from detmap.shapes import find
 
 AREAS = (("all", 0.0, 1e10), ("small", 0.0, 900.0), ("large", 900.0, 1e10))
+ON_COCO = dataclasses.replace(PRESETS["coco"], iou_type="circle")
 PROTOCOL = dataclasses.replace(PRESETS["coco"], name="circles", iou_type="circle", area_ranges=AREAS, max_dets=(5, 40))
 
 
@@ -82,8 +89,8 @@ def expected_outcomes(truth, found, iou, low, high):
     return outcomes, sorted(missed)
 
 
-def test_the_toy_is_small():
-    for module in (circles, circles_kernels):
+def test_the_toys_are_small():
+    for module in (circles, circles_kernels, lenient):
         assert len(Path(module.__file__).read_text().splitlines()) <= 80
 
 
@@ -179,9 +186,9 @@ def kept_rows(found, image):
 
 def test_shapes_that_cannot_be():
     truth, found = scene(4)
-    with pytest.raises(OptionError, match="iou_type must be one of bbox, circle, not 'hexagon'"):
+    with pytest.raises(OptionError, match=r"unknown iou_type 'hexagon'; one of: bbox, .*circle"):
         dataclasses.replace(PROTOCOL, iou_type="hexagon")
-    with pytest.raises(OptionError, match="iou_type must be one of"):
+    with pytest.raises(OptionError, match="unknown iou_type"):
         find("hexagon")
     short = {**found, "shapes": {"circle": found["shapes"]["circle"].take(np.arange(3))}}
     with pytest.raises(InputError, match=r"shapes\['circle'\].*3 shapes for 240 records"):
@@ -191,3 +198,189 @@ def test_shapes_that_cannot_be():
     boxes = detmap.Detections.from_arrays(image_ids=[1], category_ids=[1], boxes=[[0, 0, 1, 1]], scores=[1])
     with pytest.raises(InputError, match="no shapes of the kind 'circle' here, only: bbox"):
         detmap.evaluate(detmap.GroundTruth.from_arrays(**truth), boxes, PROTOCOL)
+
+
+@pytest.mark.parametrize("split", [1, 3])
+def test_the_evaluator_takes_circles(split):
+    """Image by image, in evaluators that are saved, loaded and merged: the result is that of the tables at once."""
+    truth, found = scene(6)
+    expected = detmap.evaluate(*tables(truth, found), ON_COCO)
+    evaluators = [detmap.Evaluator(ON_COCO, categories=[1, 2]) for _ in range(split)]
+    for image in truth["images"].tolist():
+        own, objects = (side["image_ids"] == image for side in (found, truth))
+        evaluators[image % split].update(
+            {
+                "circles": found["shapes"]["circle"].table[own],
+                "scores": found["scores"][own],
+                "labels": found["category_ids"][own],
+            },
+            {
+                "circles": truth["shapes"]["circle"].table[objects],
+                "labels": truth["category_ids"][objects],
+                "iscrowd": truth["crowd"][objects],
+            },
+            image_ids=image,
+        )
+    first, *others = (detmap.Evaluator.from_bytes(one.to_bytes(), ON_COCO) for one in evaluators)
+    for other in others:
+        first.merge(other)
+    result = first.compute()
+    assert 0 < result["AP"] < 1
+    assert_same_result(result, expected)
+
+
+# ------------------------------------------------------------------------------------------------------ files, commands
+
+TESTS = Path(__file__).resolve().parent
+
+
+def write_scene(folder, seed, start=0):
+    """Write ground truth and detections as files of the toy format; return their paths."""
+    paths = []
+    for name, side in zip(("truth", "found"), scene(seed, start=start), strict=True):
+        found = {key: np.asarray(column).tolist() for key, column in side.items() if key != "shapes"}
+        found["circles"] = side["shapes"]["circle"].table.tolist()
+        paths.append(folder / f"{name}{seed}.circles")
+        paths[-1].write_text(json.dumps(found))
+    return paths
+
+
+def command(*words):
+    """Run a command in a process that knows nothing of the toys but where they are."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)])}
+    words = [sys.executable, "-m", "detmap", *map(str, words)]
+    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+
+
+def metrics_of(result):
+    """The metrics as JSON has them."""
+    return json.loads(result.to_json())["metrics"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return write_scene(tmp_path_factory.mktemp("circles"), 1)
+
+
+def test_batch_reads_and_scores_circles(files):
+    expected = detmap.evaluate(*tables(*scene(1)), ON_COCO)
+    [found] = batch.score(files[0], [files[1]], ON_COCO)
+    assert found.error is None
+    assert found.document["metrics"] == metrics_of(expected)
+    assert found.entry.name == "found1"
+    assert batch.find([files[1].parent])[0].name == "found1"
+
+
+def test_shards_of_circles_are_the_whole(tmp_path):
+    (truth, found), (more_truth, more_found) = (write_scene(tmp_path, seed, 100 * seed) for seed in (1, 2))
+    both = [json.loads(path.read_text()) for path in (truth, more_truth)]
+    joined = {name: both[0][name] if name == "categories" else both[0][name] + both[1][name] for name in both[0]}
+    (tmp_path / "both.circles").write_text(json.dumps(joined))
+    whole = batch.evaluate_shards(tmp_path / "both.circles", [found, more_found], ON_COCO)
+    parts = [
+        batch.evaluate_shards(one, [path], ON_COCO).tally for one, path in ((truth, found), (more_truth, more_found))
+    ]
+    assert 0 < whole["AP"] < 1
+    assert_same_result(detmap.DetectionResult(parts[0].merge(parts[1])), whole)
+
+
+def test_a_format_says_what_it_holds(files):
+    [found] = batch.score(detmap.GroundTruth.from_arrays(**scene(1)[0]), [files[1]])
+    assert "a file of the format circles holds circle, not bbox" in found.error
+
+
+@pytest.mark.compiled
+def test_the_command_line_takes_the_toy_kind(files):
+    plugin = ("--plugin", "growth.circles", "--iou-type", "circle")
+    expected = detmap.evaluate(*tables(*scene(1)), ON_COCO)
+    done = command("eval", *files, *plugin, "--format", "json", "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["metrics"] == metrics_of(expected)
+    done = command("eval", *files, "--quiet")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    done = command("eval", *files, "--quiet", "--iou-type", "circle")
+    assert done.stderr == "detmap: error: unknown iou_type 'circle'; one of: bbox, segm, keypoints, boundary\n"
+    done = command("batch", *files, *plugin, "--format", "json", "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["models"][0]["metrics"] == metrics_of(expected)
+
+
+@pytest.mark.compiled
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::DeprecationWarning")
+def test_a_dask_worker_scores_circles(tmp_path, monkeypatch, files):
+    """The worker has not heard of the toys before a task of theirs comes."""
+    distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
+    monkeypatch.chdir(tmp_path)
+    expected = metrics_of(detmap.evaluate(*tables(*scene(1)), ON_COCO))
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(processes=True, local_directory=str(tmp_path), **options) as cluster:
+        scheduler = ("--scheduler", cluster.scheduler_address, "--format", "json", "--quiet")
+        done = command("batch", *files, "--plugin", "growth.circles", "--iou-type", "circle", *scheduler)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert json.loads(done.stdout)["models"][0]["metrics"] == expected
+        sharded = ("--sharded", "--plugin", "growth.circles", "--iou-type", "circle")
+        done = command("eval", *files, *sharded, *scheduler)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["metrics"] == expected
+
+
+# --------------------------------------------------------------------------------------------------- the toy protocol
+
+
+def test_the_toy_protocol_is_what_its_decisions_are():
+    """By its name, by its decisions given one by one, through the evaluator, merged, and from a saved state."""
+    dataset, results = workloads.make_coco(5, images=8)
+    truth = detmap.read_coco(dataset)
+    found = detmap.read_coco_results(results, truth)
+    named = detmap.evaluate(truth, found, "lenient")
+    assert_same_result(detmap.evaluate(truth, found, lenient.LENIENT), named)
+    assert 0 < named["AP"] < 1
+    assert named["AP"] != detmap.evaluate(truth, found)["AP"]
+    halves = [truth.images.values[part::2] for part in (0, 1)]
+    parts = [detmap.match(truth, found, "lenient", image_ids=half) for half in halves]
+    assert_same_result(detmap.DetectionResult(parts[0].merge(parts[1])), named)
+    assert detmap.Tally.from_bytes(named.tally.to_bytes(), lenient.LENIENT).to_bytes() == named.tally.to_bytes()
+
+
+def test_the_evaluator_takes_the_toy_protocol():
+    """File order is the order of images there: so it is in the table that it is compared with."""
+    dataset, results = workloads.make_coco(6, images=8)
+    images = sorted(image["id"] for image in dataset["images"])
+    results = sorted(results, key=lambda one: one["image_id"])
+    truth = detmap.read_coco(dataset)
+    expected = detmap.evaluate(truth, detmap.read_coco_results(results, truth), "lenient")
+    evaluators = [detmap.Evaluator("lenient", box_format="xywh") for _ in range(2)]
+    for i, image in enumerate(images):
+        own = [one for one in results if one["image_id"] == image]
+        objects = [one for one in dataset["annotations"] if one["image_id"] == image]
+        evaluators[i % 2].update(
+            {
+                "boxes": [one["bbox"] for one in own],
+                "scores": [one["score"] for one in own],
+                "labels": [one["category_id"] for one in own],
+            },
+            {
+                "boxes": [one["bbox"] for one in objects],
+                "labels": [one["category_id"] for one in objects],
+                "area": [one["area"] for one in objects],
+                "iscrowd": [one["iscrowd"] or 0 for one in objects],
+            },
+            image_ids=image,
+        )
+    first, second = (detmap.Evaluator.from_bytes(one.to_bytes(), lenient.LENIENT) for one in evaluators)
+    assert first.merge(second).compute()["AP"] == expected["AP"]
+
+
+@pytest.mark.compiled
+def test_the_command_line_takes_the_toy_protocol_by_module_and_by_path(tmp_path):
+    dataset, results = workloads.make_coco(5, images=8)
+    paths = [tmp_path / "truth.json", tmp_path / "found.json"]
+    for path, content in zip(paths, (dataset, results), strict=True):
+        path.write_text(json.dumps(content))
+    truth = detmap.read_coco(dataset)
+    expected = metrics_of(detmap.evaluate(truth, detmap.read_coco_results(results, truth), "lenient"))
+    for plugin in ("growth.lenient", TESTS / "growth" / "lenient.py"):
+        done = command("eval", *paths, "--plugin", plugin, "--protocol", "lenient", "--format", "json", "--quiet")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["metrics"] == expected
+    assert "lenient" in command("protocols", "--plugin", "growth.lenient").stdout

@@ -12,7 +12,8 @@ import workloads
 from support import assert_same_result, detections_of, evaluate, ground_truth_of
 
 import detmap
-from detmap.protocols import COCO, LATER, PRESETS, UNLIMITED, VOC2007, VOC2012, parse_thresholds, resolve
+from detmap.decisions import decisions_of
+from detmap.protocols import COCO, PRESETS, UNLIMITED, VOC2007, VOC2012, Protocol, parse_thresholds, resolve
 
 
 def test_the_numbers_of_coco():
@@ -130,7 +131,7 @@ def test_a_protocol_is_plain_values():
         told = protocol.to_dict()
         assert told["iou_thresholds"] == list(protocol.iou_thresholds)
         assert told["max_dets"] == [None if cap == UNLIMITED else cap for cap in protocol.max_dets]
-        assert set(told) == {field.name for field in dataclasses.fields(protocol)} - set(LATER)
+        assert set(told) == {name for name, made in decisions_of(Protocol).items() if made.since == "0.1"}
 
 
 def test_names_of_metrics():

@@ -506,7 +506,7 @@ def test_suffixes_in_any_case(tmp_path):
     write(tmp_path / "comp4_det_test_cat.TXT", lines["comp4_det_test_cat.TXT"].encode())
     for source in (tmp_path, lines, packed(lines)):
         assert len(detmap.read_voc_results(source)) == 1
-    assert files.holds_voc_results(str(tmp_path))
+    assert files.is_one_of_detections(str(tmp_path))
     for source in ({"a.xml": XML, "a.XML": XML}, packed({"a.xml": XML, "a.XML": XML})):
         with pytest.raises(InputError, match=r"holds two files of one name: 'a\.xml' and 'a\.XML'"):
             detmap.read_voc(source)

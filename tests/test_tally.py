@@ -511,3 +511,51 @@ def test_tallies_of_separate_files_merge_the_same_either_way():
     one, other = tallies
     assert_same_tally(one.merge(other), other.merge(one))
     assert detmap.DetectionResult(one.merge(other))["mAP"] == 0.5
+
+
+# ------------------------------------------------------------------------------------------- columns, specified once
+
+
+def test_every_array_of_a_tally_is_specified_and_ranking_moves_those_of_detections():
+    import dataclasses
+
+    from detmap.kernels import sorting
+
+    arrays = {field.name for field in dataclasses.fields(tally.Tally) if "NDArray" in str(field.type)} - {"image_ids"}
+    assert {column.name for column in tally.COLUMNS} == arrays
+    moved = {column.name for column in tally.COLUMNS if column.per == "detection"}
+    assert moved == {"category", *sorting.Rows._fields}
+
+
+@pytest.mark.parametrize("protocol", ["coco", "voc2007"])
+def test_columns_have_the_shapes_and_types_that_are_specified(protocol):
+    dataset, results = workloads.make_coco(4, images=6)
+    truth, found = ground_truth_of(dataset), detections_of(results)
+    empty = tally.Tally.empty(resolve(protocol), ())
+    for made in (detmap.match(truth, found, protocol), empty):
+        rows = {"detection": len(made), "pair": made.positive_image.size}
+        for column in tally.COLUMNS:
+            values = getattr(made, column.name)
+            assert values.shape == column.shape(made.protocol, rows[column.per]), column.name
+            assert values.dtype == column.native(), column.name
+            assert not values.flags.writeable
+
+
+@pytest.mark.parametrize("protocol", ["coco", "voc2007"])
+def test_parts_of_a_tally_are_tallies_of_the_parts(protocol):
+    """By images, by categories, and as one of more categories."""
+    dataset, results = workloads.make_coco(4, images=6)
+    truth, found = ground_truth_of(dataset), detections_of(results)
+    whole = detmap.match(truth, found, protocol)
+    images, categories = np.arange(whole.image_ids.size) % 2 == 0, np.arange(len(whole.categories)) != 1
+    one = detmap.match(truth, found, protocol, image_ids=whole.image_ids[images])
+    assert_same_tally(whole.on_images(images), one)
+    some = [identity for (identity, _), kept in zip(whole.categories, categories, strict=True) if kept]
+    few = detmap.match(truth, found, protocol, category_ids=some)
+    assert_same_tally(whole.of_categories(categories), few)
+    again = few.among(whole.categories)
+    assert again.categories == whole.categories
+    assert np.array_equal(again.positives[categories], few.positives)
+    assert not again.positives[~categories].any()
+    assert_same_tally(again.of_categories(categories), few)
+    assert whole.among(whole.categories) is whole

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from detmap.batch import stamps
 from detmap.batch.finding import PathLike
 from detmap.batch.scoring import (
     FileResult,
@@ -110,11 +111,12 @@ def compare_files(
         (one for one in scored if not np.isnan(one.get(name, np.nan))), key=lambda one: (-one[name], one.entry.name)
     )
     decided = resolve(protocol)
-    images = match(ground_truth, nothing(), decided)
+    images = match(ground_truth, nothing(ground_truth), decided)
     made = pair_tests(images, [one.entry.name for one in scored], name, permutations, level, correction)
     options = Options(decided, unknown_images, invalid_boxes, missing_classes, 0, seed, "t", level)
     entries = {one.entry.name: one for one in scored}
-    rules = [decided.to_dict(), unknown_images, invalid_boxes, missing_classes, name, made.permutations, seed]
+    reading = [unknown_images, invalid_boxes, missing_classes]
+    rules = [stamps.code(confidence=True), decided.to_dict(), *reading, name, made.permutations, seed]
     keys = {}  # of pairs whose contents are known
     for pair in made.p:
         contents = [entries[one].document.get("key") for one in pair]

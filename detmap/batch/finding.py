@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from detmap.errors import InputError, OptionError, shorten
-from detmap.formats import files
+from detmap.formats import files, registry
 
 PathLike = str | os.PathLike[str]
 
@@ -69,11 +69,13 @@ def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[
     if path.endswith(".csv"):
         yield from _manifest(path)
         return
-    if os.path.isdir(path) and not files.holds_voc_results(path):
+    if os.path.isdir(path) and not files.is_one_of_detections(path):
         inside = sorted(os.path.join(path, name) for name in os.listdir(path))
         paths = _without_streams(one for one in inside if _is_predictions(one))
         if not paths:
-            raise OptionError(f"no files of predictions in {shorten(path)}: they end in {', '.join(files.SUFFIXES)}")
+            raise OptionError(
+                f"no files of predictions in {shorten(path)}: they end in {', '.join(registry.suffixes())}"
+            )
     elif glob.has_magic(path) and not os.path.lexists(path):
         paths = _without_streams(sorted(glob.glob(path, recursive=True)))
         if not paths:
@@ -94,9 +96,7 @@ def _without_streams(paths: Iterable[str]) -> list[str]:
 
 
 def _is_predictions(path: str) -> bool:
-    if os.path.isdir(path):
-        return files.holds_voc_results(path)
-    return path.endswith(files.SUFFIXES) and os.path.basename(path) != "leaderboard.json"
+    return files.is_one_of_detections(path) and os.path.basename(path) != "leaderboard.json"
 
 
 def _manifest(path: str) -> Iterator[tuple[str | None, str, Mapping[str, str]]]:
@@ -133,10 +133,8 @@ def _distinct(paths: Sequence[str], taken: set[str]) -> list[str]:
 
 
 def _stem(name: str) -> str:
-    for suffix in files.SUFFIXES:
-        if name.endswith(suffix) and name != suffix:
-            return name[: -len(suffix)]
-    return name
+    endings = [suffix for suffix in registry.suffixes() if name.endswith(suffix) and name != suffix]
+    return name.removesuffix(max(endings, key=len, default=""))
 
 
 def file_names(names: Sequence[str]) -> list[str]:

@@ -15,12 +15,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from detmap import __version__
+from detmap.batch import stamps
 from detmap.batch.finding import Entry, PathLike, file_names, find
 from detmap.batch.workers import dispatch, fingerprint
 from detmap.detection import DetectionResult, match
 from detmap.errors import DetmapError, OptionError, shorten
-from detmap.formats import files
+from detmap.formats import files, registry
 from detmap.protocols import Protocol, resolve
 from detmap.results import Result, without_nan
 from detmap.shapes.boxes import InvalidBoxes
@@ -86,12 +86,19 @@ class Options:
 
     def read(self, path: files.Source, ground_truth: GroundTruth) -> Detections:
         """Read detections as the options say."""
-        return files.read_detections(path, ground_truth, self.unknown_images, self.invalid_boxes, self.missing_classes)
+        return files.read_detections(
+            path,
+            ground_truth,
+            self.unknown_images,
+            self.invalid_boxes,
+            self.missing_classes,
+            self.protocol.iou_type,
+        )
 
-    def key(self, ground_truth: str, content: str) -> str:
-        """Return the key of a result, from the fingerprints of ground truth and file."""
+    def key(self, ground_truth: str, content: str, form: str) -> str:
+        """Return the key of a result, from the fingerprints of ground truth and file and the name of the file's format."""
         made = [self.replicates, self.seed, self.method, self.level] if self.replicates else []
-        parts: list[Any] = [__version__, ground_truth, content, self.protocol.to_dict()]
+        parts: list[Any] = [stamps.code(confidence=bool(made)), ground_truth, content, form, self.protocol.to_dict()]
         parts += [self.unknown_images, self.invalid_boxes, self.missing_classes, made]
         return digest(parts)
 
@@ -105,7 +112,7 @@ def _score(
     with files.Unchanged(source):
         if truth is not None:
             content = files.fingerprint(source)
-            key = options.key(truth, content)
+            key = options.key(truth, content, registry.find(source, "detections").name)
             if key in known:
                 return key, None
             identity = {"key": key, "content": f"sha256:{content}"}
@@ -159,7 +166,7 @@ def score(
     out : path, optional
         A folder for ``results/NAME.json``, each written whole or not at all.
     resume : bool
-        Leave files alone whose content, ground truth and options are those of a result in `out`.
+        Leave files alone whose content, ground truth, options and scoring code are those of a result in `out`.
     executor : concurrent.futures.Executor, optional
         Where files are read and scored: a process pool, ``dask.distributed``'s ``Client.get_executor()``, MPI's; by
         default a pool of threads. Paths are opened where the task runs. It is not shut down.
@@ -180,7 +187,7 @@ def score(
     decided = Options(
         resolve(protocol), unknown_images, invalid_boxes, missing_classes, replicates, seed, method, level
     )
-    truth = read_truth(ground_truth, invalid_boxes)
+    truth = read_truth(ground_truth, invalid_boxes, decided.protocol)
     folder = None if out is None else make_folder(Path(out) / "results")
     done = _documents(folder) if folder is not None and resume else {}
     return _score_all(truth, entries, decided, folder, done, executor, threads)
@@ -256,15 +263,17 @@ def digest(parts: list[Any]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def read_truth(ground_truth: GroundTruth | PathLike, invalid_boxes: InvalidBoxes) -> GroundTruth:
+def read_truth(ground_truth: GroundTruth | PathLike, invalid_boxes: InvalidBoxes, protocol: Protocol) -> GroundTruth:
     """Return ground truth, which is read unless it has been already."""
     if isinstance(ground_truth, GroundTruth):
         return ground_truth
-    return files.read_ground_truth(ground_truth, invalid_boxes=invalid_boxes)
+    return files.read_ground_truth(ground_truth, invalid_boxes=invalid_boxes, iou_type=protocol.iou_type)
 
 
-def nothing() -> Detections:
-    """Return no detections."""
+def nothing(ground_truth: GroundTruth) -> Detections:
+    """Return no detections, of the kinds of shape that the ground truth has."""
+    none = np.empty(0, np.int64)
+    others = {name: column.take(none) for name, column in ground_truth.shapes.items() if name != "bbox"}
     return Detections.from_arrays(
-        image_ids=np.empty(0, np.int64), category_ids=np.empty(0, np.int64), boxes=np.empty((0, 4)), scores=np.empty(0)
+        image_ids=none, category_ids=none, boxes=np.empty((0, 4)), shapes=others, scores=np.empty(0)
     )

@@ -49,7 +49,8 @@ def _match_shard(
     source = files.held(path)
     with files.Unchanged(source):
         content = files.fingerprint(source)
-        detections = files.read_detections(source, ground_truth, unknown_images, invalid_boxes, missing_classes)
+        rules = unknown_images, invalid_boxes, missing_classes
+        detections = files.read_detections(source, ground_truth, *rules, protocol.iou_type)
     images = detections.images.values
     tally = match(ground_truth, detections, protocol, image_ids=images)
     notices = {
@@ -91,7 +92,7 @@ def evaluate_shards(
         raise OptionError("missing_classes='skip' does not go with shards, which are of the same classes")
     paths = [entry.path for entry in find(shards)]
     decided = resolve(protocol)
-    truth = read_truth(ground_truth, invalid_boxes)
+    truth = read_truth(ground_truth, invalid_boxes, decided)
     images = truth.images.values
     owner = np.full(images.size, -1, np.int32)
     contents: dict[str, int] = {}
@@ -124,7 +125,7 @@ def evaluate_shards(
                     )
                 owner[place] = i
             tree.add(i, outcome.records, outcome.tally)
-    rest = match(truth, nothing(), decided, image_ids=images[owner < 0])
+    rest = match(truth, nothing(truth), decided, image_ids=images[owner < 0])
     counts.update(rest.notices)
     counts["no_detections"] = int(not contents)
     for code, times in lacking.items():

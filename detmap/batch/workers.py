@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 import threading
 import uuid
 from collections import OrderedDict, deque
@@ -20,7 +21,7 @@ from concurrent.futures import (
 from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
-from detmap import parallel
+from detmap import parallel, plugins
 from detmap.errors import DetmapError, MissingDependencyError, OptionError, shorten
 from detmap.tables import GroundTruth
 
@@ -34,20 +35,25 @@ _lock = threading.Lock()
 def _on_worker(
     task: Callable[..., T],
     key: str,
-    ground_truth: GroundTruth | None,
+    ground_truth: bytes | None,
     threads: int,
     arguments: tuple[Any, ...],
     submission: str,
+    modules: tuple[str, ...] = (),
 ) -> tuple[T] | None:
     """Run a task in so many threads; None where the ground truth of that key did not come along and is not kept here.
+
+    The ground truth comes pickled, so that nobody takes it up before the plug-ins of `modules`, which may have made it.
 
     Any executor can do this, whether or not it knows how to send something to each of its workers once. `submission` is
     another one each time: Dask takes calls with equal arguments for one, and gives the second what came of the first, even
     if its file has been rewritten since, or it was cancelled.
     """
+    plugins.load(modules)
+    sent = None if ground_truth is None or key in _kept else pickle.loads(ground_truth)
     with _lock:
-        if ground_truth is not None and key not in _kept:
-            _kept[key] = ground_truth
+        if sent is not None and key not in _kept:
+            _kept[key] = sent
             while len(_kept) > _KEPT:
                 _kept.popitem(last=False)
         kept = _kept.get(key)
@@ -95,6 +101,8 @@ def _run(
     """
     width, local = _width(executor), isinstance(executor, ThreadPoolExecutor)
     key = "" if local else fingerprint(ground_truth)
+    parcel = None if local else pickle.dumps(ground_truth, pickle.HIGHEST_PROTOCOL)
+    modules = plugins.loaded()
     waiting = deque((i, i < width) for i in range(len(arguments)))
     pending: dict[Future[Any], int] = {}
     try:
@@ -104,9 +112,11 @@ def _run(
                 if local:
                     future: Future[Any] = executor.submit(_in_thread, task, threads, ground_truth, arguments[i])
                 else:
-                    sent = ground_truth if carries else None
+                    sent = parcel if carries else None
                     submission = uuid.uuid4().hex
-                    future = executor.submit(_on_worker, task, key, sent, threads or 1, arguments[i], submission)
+                    future = executor.submit(
+                        _on_worker, task, key, sent, threads or 1, arguments[i], submission, modules
+                    )
                 pending[future] = i
             for future in wait(pending, return_when=FIRST_COMPLETED).done:
                 i = pending.pop(future)

@@ -13,23 +13,28 @@ from typing import Any
 
 from detmap import __version__
 from detmap.cli import detection, rankings, warm
+from detmap.cli.options import Command, add_plugins
 from detmap.cli.output import say
 from detmap.errors import DetmapError
+
+#: Every command, in the order in which help lists them.
+_COMMANDS: dict[str, Command] = {**detection.COMMANDS, **rankings.COMMANDS, **warm.COMMANDS}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, 2 for input or options that cannot be used, 3 for a part of it."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    if not hasattr(options, "run"):
-        parser.print_help()
-        return 2
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character gets its name
             stream.reconfigure(errors="backslashreplace")
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = partial(_show_warning, warnings.showwarning, getattr(options, "quiet", False))
+            warnings.showwarning = partial(_show_warning, warnings.showwarning, "--quiet" in given)
+            parser = _parser(given)
+            options = parser.parse_args(given)
+            if not hasattr(options, "run"):
+                parser.print_help()
+                return 2
             code: int | None = options.run(options)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -59,14 +64,30 @@ def _show_warning(others: Any, quiet: bool, message: Any, category: type[Warning
         say(f"note: {message}")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return the parser of the command line. Only the command that is `given` gets its options: these take imports."""
     parser = argparse.ArgumentParser(
         prog="detmap",
         description="Score ranked predictions: mean average precision, equal to the reference to the last bit.",
     )
     parser.add_argument("--version", action="version", version=f"detmap {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
-    detection.add_commands(commands)
-    rankings.add_commands(commands)
-    warm.add_commands(commands)
+    chosen = next((word for word in given if not word.startswith("-")), None)
+    for name, command in _COMMANDS.items():
+        made = commands.add_parser(name, help=command.help)
+        if name == chosen:
+            if command.extensible:
+                _load_plugins(given)
+                add_plugins(made)
+            command.fill(made)
     return parser
+
+
+def _load_plugins(given: Sequence[str]) -> None:
+    """Load the plug-ins that are installed and those that the command line names: they add to its options."""
+    from detmap import plugins
+
+    first = argparse.ArgumentParser(prog="detmap", add_help=False, allow_abbrev=False)
+    add_plugins(first)
+    plugins.load_installed()
+    plugins.load(first.parse_known_args(list(given))[0].plugin)

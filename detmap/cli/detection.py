@@ -1,4 +1,4 @@
-"""The commands that score detections: eval, batch, compare."""
+"""The commands that score detections: eval, batch, compare; and protocols, which lists theirs."""
 
 from __future__ import annotations
 
@@ -10,26 +10,32 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from detmap.cli.options import (
+    Command,
     add_bootstrap_options,
     add_cluster_options,
     add_detection_options,
+    add_detections,
     add_format,
     add_ground_truth,
+    add_list_format,
     add_output_options,
     protocol_of,
 )
-from detmap.cli.output import note, print_notes, print_tables, progress, result_json, say, show, stages
+from detmap.cli.output import note, print_list, print_notes, print_tables, progress, result_json, say, show, stages
 from detmap.errors import OptionError, shorten
 from detmap.interrupts import before_end
 from detmap.writing import write
 
 if TYPE_CHECKING:
     from detmap.detection import DetectionResult
+    from detmap.protocols import Protocol
 
 _EPILOG = """\
 examples:
   detmap eval instances_val.json detections.json
   detmap eval instances_val.json detections.json --per-class --format markdown
+  detmap eval instances_val.json masks.json --iou-type segm
+  detmap eval person_keypoints_val.json poses.json --iou-type keypoints
   detmap eval Annotations/ results/ --protocol voc2007 --image-set ImageSets/Main/test.txt
   detmap eval gt.json dt.json --iou-thresholds 0.5 --max-dets 1,10,500 --out result.json
   detmap eval gt.json dt.json --bootstrap 1000
@@ -49,28 +55,13 @@ exit code: 0; 3 where a file could not be scored; 2 where nothing can
 """
 
 
-def add_commands(commands: Any) -> None:
-    """Add eval, batch and compare."""
-    _add_eval(commands)
-    _add_batch(commands)
-    _add_compare(commands)
-
-
-def _add_eval(commands: Any) -> None:
-    parser = commands.add_parser(
-        "eval",
-        help="score detections against ground truth",
-        description="Score detections against ground truth under the rules of COCO or PASCAL VOC.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _fill_eval(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Score detections against ground truth under the rules of COCO or PASCAL VOC."
+    parser.epilog = _EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.set_defaults(run=_eval)
     add_ground_truth(parser)
-    parser.add_argument(
-        "detections",
-        metavar="DETECTIONS",
-        help="COCO result JSON, or VOC's comp4_det_*_{class}.txt: a folder, archive or one file; - is standard input",
-    )
+    add_detections(parser)
     parser.add_argument(
         "--sharded", action="store_true", help="DETECTIONS is a folder or pattern of files with some of the images each"
     )
@@ -90,7 +81,7 @@ def _eval(options: argparse.Namespace) -> None:
         from detmap.formats.files import once, read_detections, read_ground_truth
 
         once([options.ground_truth, options.image_set, options.detections])
-        ground_truth = read_ground_truth(options.ground_truth, options.image_set, invalid_boxes=options.invalid_boxes)
+        ground_truth = read_ground_truth(options.ground_truth, options.image_set, **_truth(options, protocol))
         if options.sharded:
             from detmap.batch import evaluate_shards
 
@@ -107,7 +98,7 @@ def _eval(options: argparse.Namespace) -> None:
             found = len(result.tally)
         else:
             stage("reading the detections")
-            read = [read_detections(options.detections, ground_truth, **_reading(options))]
+            read = [read_detections(options.detections, ground_truth, **_reading(options), iou_type=protocol.iou_type)]
             from detmap import evaluate
 
             _warn_of_compiling(options)
@@ -128,8 +119,9 @@ def _eval(options: argparse.Namespace) -> None:
         _write_arrays(options.arrays, result)
     if options.plot:
         result.plot(options.plot)
+    kind = "" if protocol.iou_type == "bbox" else f" {protocol.iou_type}"
     title = (
-        f"{protocol.name}: {found:,} detections, {len(ground_truth):,} objects, "
+        f"{protocol.name}{kind}: {found:,} detections, {len(ground_truth):,} objects, "
         f"{ground_truth.images.values.size:,} images, {len(ground_truth.category_names):,} categories"
     )
     show(result, options, title, made)
@@ -143,14 +135,12 @@ def _write_arrays(path: str, result: DetectionResult) -> None:
     write(path, file.getvalue())
 
 
-def _add_batch(commands: Any) -> None:
-    parser = commands.add_parser(
-        "batch",
-        help="score many files against one ground truth: a leaderboard",
-        description="Score many files against one ground truth and rank them. A file that cannot be scored gets its row.",
-        epilog=_BATCH_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def _fill_batch(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Score many files against one ground truth and rank them. A file that cannot be scored gets its row."
     )
+    parser.epilog = _BATCH_EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.set_defaults(run=_batch)
     add_ground_truth(parser)
     parser.add_argument(
@@ -182,7 +172,7 @@ def _batch(options: argparse.Namespace) -> int:
     once([options.ground_truth, options.image_set, *paths])
     if options.scheduler and "-" in paths:
         raise OptionError("standard input (-) is not there for the workers of --scheduler: write it to a file")
-    ground_truth = read_ground_truth(options.ground_truth, options.image_set, invalid_boxes=options.invalid_boxes)
+    ground_truth = read_ground_truth(options.ground_truth, options.image_set, **_truth(options, protocol))
     _warn_of_compiling(options)
     known = batch.metric_names(ground_truth, protocol)
     if options.rank_by is not None and options.rank_by not in known:
@@ -250,13 +240,11 @@ def _batch(options: argparse.Namespace) -> int:
     return 3 if failed else 0
 
 
-def _add_compare(commands: Any) -> None:
-    parser = commands.add_parser(
-        "compare",
-        help="say which of some models differ by more than chance",
-        description="Compare models on the same images. Whether they differ is tested by permutations: would they differ as "
+def _fill_compare(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Compare models on the same images. Whether they differ is tested by permutations: would they differ as "
         "much if it were chance which of two models made the detections of an image? By how much is estimated from images "
-        "drawn anew. Which categories are tested is decided by how many images hold them.",
+        "drawn anew. Which categories are tested is decided by how many images hold them."
     )
     parser.set_defaults(run=_compare)
     add_ground_truth(parser)
@@ -277,12 +265,12 @@ def _compare(options: argparse.Namespace) -> None:
 
     entries = find(options.predictions)
     once([options.ground_truth, options.image_set, *(entry.path for entry in entries)])
-    ground_truth = read_ground_truth(options.ground_truth, options.image_set, invalid_boxes=options.invalid_boxes)
+    ground_truth = read_ground_truth(options.ground_truth, options.image_set, **_truth(options, protocol))
     _warn_of_compiling(options)
     tallies = {}
     with progress(options, len(entries)) as advance:
         for entry in entries:
-            detections = read_detections(entry.path, ground_truth, **_reading(options))
+            detections = read_detections(entry.path, ground_truth, **_reading(options), iou_type=protocol.iou_type)
             tallies[entry.name] = match(ground_truth, detections, protocol, threads=options.threads)
             advance()
         made = compare(
@@ -334,6 +322,11 @@ def _reading(options: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in ("unknown_images", "invalid_boxes", "missing_classes")}
 
 
+def _truth(options: argparse.Namespace, protocol: Protocol) -> dict[str, Any]:
+    """Return what the options say about reading ground truth."""
+    return {"invalid_boxes": options.invalid_boxes, "iou_type": protocol.iou_type}
+
+
 @contextlib.contextmanager
 def _executor(options: argparse.Namespace) -> Iterator[Any]:
     if not options.scheduler:
@@ -350,3 +343,24 @@ def _warn_of_compiling(options: argparse.Namespace) -> None:
 
     if not compiled_before(matching.match) and not options.quiet:
         say("compiling the kernels for this machine: once, about ten seconds")
+
+
+def _protocols(options: argparse.Namespace) -> None:
+    from detmap.protocols import PRESETS
+
+    rows = [{"protocol": name, "decides": one.describe().partition(": ")[2]} for name, one in PRESETS.items()]
+    print_list(rows, options)
+
+
+def _fill_protocols(parser: argparse.ArgumentParser) -> None:
+    parser.description = "List the protocols of detections and what they decide."
+    parser.set_defaults(run=_protocols)
+    add_list_format(parser)
+
+
+COMMANDS = {
+    "eval": Command("score detections against ground truth", _fill_eval),
+    "batch": Command("score many files against one ground truth: a leaderboard", _fill_batch),
+    "compare": Command("say which of some models differ by more than chance", _fill_compare),
+    "protocols": Command("list the protocols of detections and what they decide", _fill_protocols),
+}

@@ -3,37 +3,59 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from detmap.errors import OptionError, shorten
+from detmap.errors import DetmapError, InputError, OptionError
 
 if TYPE_CHECKING:
     from detmap.protocols import Protocol
 
 
+class Command(NamedTuple):
+    """A command: what the list of commands says of it, and what adds its options to a parser.
+
+    `extensible`: whether plug-ins can change what it does, so that it takes ``--plugin``.
+    """
+
+    help: str
+    fill: Callable[[argparse.ArgumentParser], None]
+    extensible: bool = True
+
+
+def add_plugins(parser: argparse.ArgumentParser) -> None:
+    """Add the option that loads plug-ins; `detmap.cli.main` has loaded them before the others are added."""
+    parser.add_argument(
+        "--plugin",
+        metavar="MODULE",
+        action="append",
+        default=[],
+        help="load a plug-in first, a module or a .py file, also in the workers of a cluster; may be repeated",
+    )
+
+
 def add_ground_truth(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say where the ground truth is."""
-    parser.add_argument(
-        "ground_truth",
-        metavar="GT",
-        help="COCO JSON, or a folder or tar archive of VOC's XML (.gz too); - is standard input",
-    )
+    from detmap.formats.files import words
+
+    parser.add_argument("ground_truth", metavar="GT", help=f"{words('ground_truth')} (.gz too); - is standard input")
     parser.add_argument("--image-set", metavar="FILE", help="with VOC's XML: the images to score, one id per line")
+
+
+def add_detections(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that says where the detections are."""
+    from detmap.formats.files import words
+
+    parser.add_argument("detections", metavar="DETECTIONS", help=f"{words('detections')}; - is standard input")
 
 
 def add_detection_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that decide how detections are scored."""
+    from detmap.protocols import PRESETS, Protocol
+
     rules = parser.add_argument_group("rules")
-    rules.add_argument("--protocol", choices=("coco", "voc2007", "voc2012"), default="coco", help="default: coco")
-    rules.add_argument("--iou-thresholds", metavar="LIST", help="0.5:0.95:0.05, or 0.5,0.75")
-    rules.add_argument(
-        "--area-range",
-        metavar="NAME:LO:HI",
-        action="append",
-        help="an area range in square pixels, reported as AP_NAME; may be repeated, replaces small, medium and large",
-    )
-    rules.add_argument("--max-dets", metavar="LIST", help="caps per image and category: 1,10,100; AP is at the largest")
-    rules.add_argument("--ignore-categories", action="store_true", help="one class of all: boxes are all that counts")
+    rules.add_argument("--protocol", choices=tuple(PRESETS), default="coco", help="default: coco")
+    add_decisions(rules, Protocol, _COMMON)
     rules.add_argument(
         "--unknown-images",
         choices=("error", "ignore"),
@@ -53,11 +75,77 @@ def add_detection_options(parser: argparse.ArgumentParser) -> None:
         help="classes that VOC's results have no file for: AP 0 (default), refuse, or leave out; named",
     )
     rules.add_argument("--threads", type=int, metavar="N", help="default: one per processor; changes no result")
+    others = parser.add_argument_group("further decisions of the protocol")
+    add_decisions(others, Protocol, _COMMON, others=True)
+
+
+#: The decisions of a protocol that are changed most.
+_COMMON = ("iou_type", "iou_thresholds", "area_ranges", "max_dets", "use_categories")
+
+
+def add_decisions(group: Any, of: type, names: tuple[str, ...], *, others: bool = False) -> None:
+    """Add the flags of the decisions of a class that are among `names`, or that are not."""
+    from detmap.decisions import decisions_of
+
+    for name, made in decisions_of(of).items():
+        flag = made.flag
+        if flag is None or (name in names) == others:
+            continue
+        given: dict[str, Any] = {"dest": _dest(name), "help": (flag.help or made.says).replace("%", "%%")}
+        if flag.value is not None:
+            group.add_argument(flag.name, action="store_const", const=flag.value, **given)
+        else:
+            metavar = flag.metavar or "{" + ",".join(map(str, made.allowed)) + "}"
+            action = "append" if flag.repeated else "store"
+            group.add_argument(flag.name, action=action, metavar=metavar, **given)
+
+
+def decided(options: argparse.Namespace, of: type) -> dict[str, Any]:
+    """Return what the flags of `add_decisions` decide, by name.
+
+    Raises
+    ------
+    OptionError
+        For a value that cannot be read.
+    """
+    from detmap.decisions import decisions_of
+
+    found = {}
+    for name, made in decisions_of(of).items():
+        given = getattr(options, _dest(name), None)
+        if given is None or made.flag is None:
+            continue
+        try:
+            given = _content_of(given, made.flag.name) if made.flag.is_file else given
+            found[name] = given if made.flag.read is None else made.flag.read(given)
+        except DetmapError:
+            raise
+        except ValueError as error:
+            raise OptionError(f"{made.flag.name} {error}") from None
+    return found
+
+
+def _content_of(path: str, flag: str) -> Any:
+    """Return what a file of JSON holds."""
+    import json
+
+    from detmap.formats.files import read_small
+
+    try:
+        return json.loads(read_small(path))
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not valid JSON: {error}", source=path, field=flag) from None
+
+
+def _dest(name: str) -> str:
+    return f"decision_{name}"
 
 
 def protocol_of(options: argparse.Namespace) -> Protocol:
     """Return what the options decide, before any file is read: a typo should not wait for a large one."""
-    from detmap.protocols import resolve
+    from detmap.protocols import Protocol, resolve
 
     if options.threads is not None and options.threads < 1:
         raise OptionError(f"--threads must be at least 1, not {options.threads}")
@@ -70,37 +158,7 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
         check_integer("--permutations", options.permutations, 1)
     if not 0 < options.confidence < 1:
         raise OptionError("--confidence must lie between 0 and 1")
-    return resolve(
-        options.protocol,
-        iou_thresholds=options.iou_thresholds,
-        area_ranges=_area_ranges(options.area_range),
-        max_dets=_caps(options.max_dets),
-        use_categories=not options.ignore_categories,
-    )
-
-
-def _area_ranges(given: list[str] | None) -> dict[str, tuple[float, float]] | None:
-    if given is None:
-        return None
-    ranges: dict[str, tuple[float, float]] = {}
-    for text in given:
-        try:
-            name, low, high = text.rsplit(":", 2)
-            limits = (float(low), float(high))
-        except ValueError:
-            raise OptionError(f"--area-range must be NAME:LO:HI, not {shorten(text)}") from None
-        if not name or name in ranges:
-            raise OptionError(f"--area-range {shorten(text)} has {'a name given before' if name else 'no name'}")
-        ranges[name] = limits
-    # The first range is the whole: what a user adds should not change AP.
-    return ranges if next(iter(ranges)) == "all" else {"all": (0.0, 1e10), **ranges}
-
-
-def _caps(given: str | None) -> list[int] | None:
-    try:
-        return None if given is None else [int(part) for part in given.split(",")]
-    except ValueError:
-        raise OptionError(f"--max-dets must be integers with commas between, not {shorten(given)}") from None
+    return resolve(options.protocol, **decided(options, Protocol))
 
 
 def add_bootstrap_options(parser: argparse.ArgumentParser, replicates: int = 0, *, tests: bool = False) -> None:
@@ -159,6 +217,11 @@ def add_format(parser: argparse.ArgumentParser) -> Any:
     )
     output.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
     return output
+
+
+def add_list_format(parser: argparse.ArgumentParser) -> None:
+    """Add the option of commands that list what there is."""
+    parser.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
 
 
 def add_output_options(parser: argparse.ArgumentParser, *, rows: str, what: str) -> None:

@@ -122,6 +122,21 @@ def print_tables(
         print("\n\n".join([title, *map(results.to_text, tables)]))
 
 
+def print_list(rows: list[dict[str, str]], options: argparse.Namespace) -> None:
+    """Print what there is of something: for a person a paragraph each, as columns of prose fit no terminal."""
+    from detmap import results
+
+    if options.format == "table":
+        for row in rows:
+            (_, name), *rest = row.items()
+            width = max(len(key) for key, _ in rest)
+            print("\n".join([name, *(f"  {key:<{width}}  {value}" for key, value in rest)]))
+    elif options.format == "json":
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+    else:
+        print({"csv": results.to_csv, "markdown": results.to_markdown}[options.format](rows).rstrip("\n"))
+
+
 def _print_rich(tables: list[list[dict[str, Any]]], title: str) -> None:
     from rich import box
     from rich.console import Console

@@ -8,8 +8,8 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from detmap.cli.options import add_output_options
-from detmap.cli.output import note, show
+from detmap.cli.options import Command, add_decisions, add_list_format, add_output_options, decided
+from detmap.cli.output import note, print_list, show
 from detmap.errors import OptionError, shorten
 from detmap.writing import write
 
@@ -20,13 +20,8 @@ if TYPE_CHECKING:
 _INFLATED = 1 << 32
 
 
-def add_commands(commands: Any) -> None:
-    """Add trec, reid, hashing and conventions."""
-    trec = commands.add_parser(
-        "trec",
-        help="score runs against judgements",
-        description="Score TREC runs against judgements, as trec_eval does.",
-    )
+def _fill_trec(trec: argparse.ArgumentParser) -> None:
+    trec.description = "Score TREC runs against judgements, as trec_eval does."
     trec.set_defaults(run=_trec)
     trec.add_argument("qrels", metavar="QRELS", help="lines of query, 0, document, grade (.gz too)")
     trec.add_argument(
@@ -53,46 +48,54 @@ def add_commands(commands: Any) -> None:
     trec.add_argument(
         "--tests", metavar="LIST", default="randomisation", help="of --compare: randomisation (default), t, wilcoxon"
     )
-    reid = commands.add_parser(
-        "reid",
-        help="score re-identification",
-        description="Score the rankings of a gallery. The file holds distances, or query_features and gallery_features; "
-        "query_ids and gallery_ids; and query_cameras and gallery_cameras, if the cameras count.",
+    add_output_options(trec, rows="--per-query", what="a row per query")
+
+
+def _fill_reid(reid: argparse.ArgumentParser) -> None:
+    reid.description = (
+        "Score the rankings of a gallery. The file holds distances, or query_features and gallery_features; "
+        "query_ids and gallery_ids; and query_cameras and gallery_cameras, if the cameras count."
     )
     reid.set_defaults(run=_reid)
     reid.add_argument("file", metavar="FILE.npz", help="- is standard input")
     reid.add_argument("--metric", choices=("euclidean", "sqeuclidean", "cosine", "dot"), default="euclidean")
     _add_convention(reid, "reid")
-    hashing = commands.add_parser(
-        "hashing",
-        help="score binary codes",
-        description="Score rankings by Hamming distance. The file holds query_codes, gallery_codes, query_labels and "
-        "gallery_labels.",
+    add_output_options(reid, rows="--per-query", what="a row per query")
+
+
+def _fill_hashing(hashing: argparse.ArgumentParser) -> None:
+    hashing.description = (
+        "Score rankings by Hamming distance. The file holds query_codes, gallery_codes, query_labels and "
+        "gallery_labels."
     )
     hashing.set_defaults(run=_hashing)
     hashing.add_argument("file", metavar="FILE.npz", help="- is standard input")
     hashing.add_argument("--k", type=int, metavar="N", help="depth of the metrics")
     _add_convention(hashing, "hits_topk")
-    for parser in (trec, reid, hashing):
-        add_output_options(parser, rows="--per-query", what="a row per query")
-    listing = commands.add_parser("conventions", help="list the conventions of rankings, their formulas and users")
+    add_output_options(hashing, rows="--per-query", what="a row per query")
+
+
+def _fill_conventions(listing: argparse.ArgumentParser) -> None:
     listing.set_defaults(run=_conventions)
-    listing.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
+    add_list_format(listing)
 
 
 def _add_convention(parser: argparse.ArgumentParser, default: str) -> None:
+    from detmap.retrieval.conventions import Convention
+
     rules = parser.add_argument_group("rules")
     rules.add_argument("--metrics", metavar="LIST", help="map,ndcg@10,recall@100: detmap's or trec_eval's names")
     rules.add_argument(
         "--convention", default=default, metavar="NAME", help=f"see detmap conventions; default: {default}"
     )
-    rules.add_argument("--ties", metavar="RULE", help="index, reversed, docid, collapsed, expected, best or worst")
-    rules.add_argument("--empty", metavar="RULE", help="queries without relevant items: skip, zero, one, nan or error")
+    add_decisions(rules, Convention, (), others=True)
 
 
 def _rules(options: argparse.Namespace) -> dict[str, Any]:
+    from detmap.retrieval.conventions import Convention
+
     metrics = None if options.metrics is None else [m.strip() for m in options.metrics.split(",") if m.strip()]
-    return {"metrics": metrics, "convention": options.convention, "ties": options.ties, "empty": options.empty}
+    return {"metrics": metrics, "convention": options.convention, **decided(options, Convention)}
 
 
 def _trec(options: argparse.Namespace) -> None:
@@ -232,23 +235,13 @@ def _hashing(options: argparse.Namespace) -> None:
 
 
 def _conventions(options: argparse.Namespace) -> None:
-    from detmap import results
     from detmap.retrieval import CONVENTIONS
 
     rows = [
         {"convention": c.name, "AP": c.formula, "decides": c.describe().partition(": ")[2], "used by": c.users}
         for c in CONVENTIONS.values()
     ]
-    if options.format == "table":  # a paragraph each: four columns of prose fit no terminal
-        for row in rows:
-            print(
-                f"{row['convention']}\n  AP       {row['AP']}\n  decides  {row['decides']}\n  used by  {row['used by']}"
-            )
-        return
-    if options.format == "json":
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
-    print({"csv": results.to_csv, "markdown": results.to_markdown}[options.format](rows).rstrip("\n"))
+    print_list(rows, options)
 
 
 def _arrays(path: str, *names: tuple[str, ...]) -> dict[str, Any]:
@@ -298,3 +291,11 @@ def _need(arrays: dict[str, Any], path: str, *names: str) -> list[Any]:
             there = ", ".join(arrays) or "none of the arrays that this command reads"
             raise InputError(f"has no array {name}", source=path, remedy=f"there is {there}")
     return [arrays[name] for name in names]
+
+
+COMMANDS = {
+    "trec": Command("score runs against judgements", _fill_trec),
+    "reid": Command("score re-identification", _fill_reid),
+    "hashing": Command("score binary codes", _fill_hashing),
+    "conventions": Command("list the conventions of rankings, their formulas and users", _fill_conventions),
+}

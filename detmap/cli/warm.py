@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+
+from detmap.cli.options import Command
 
 
-def add_commands(commands: Any) -> None:
-    """Add warm."""
-    warm = commands.add_parser(
-        "warm",
-        help="compile all kernels ahead of time",
-        description="Compile every kernel in parallel processes and keep them on disk, so that no later run compiles: "
-        "for images of containers and shared folders of clusters. NUMBA_CACHE_DIR names another folder.",
+def _fill(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Compile every kernel in parallel processes and keep them on disk, so that no later run compiles: "
+        "for images of containers and shared folders of clusters. NUMBA_CACHE_DIR names another folder."
     )
-    warm.set_defaults(run=_warm)
-    warm.add_argument(
+    parser.set_defaults(run=_warm)
+    parser.add_argument(
         "--cpu",
         metavar="NAME",
         help="compile for this processor, as LLVM names it, or 'generic' for any; default: the one of this machine",
     )
-    warm.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
+    parser.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
 
 
 def _warm(options: argparse.Namespace) -> None:
     from detmap.cli.compiling import warm
 
     warm(options)
+
+
+COMMANDS = {"warm": Command("compile all kernels ahead of time", _fill, extensible=False)}

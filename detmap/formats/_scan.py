@@ -9,14 +9,13 @@ is.
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import os
 import re
 import threading
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,8 @@ from numpy.typing import NDArray
 from detmap import parallel
 from detmap.formats._open import File
 from detmap.kernels import readonly, scanning, texts
+from detmap.shapes import Reader
+from detmap.shapes.reading import decimal, powers
 
 # Bytes that a thread scans at a time, and those of a file that it has in memory. The outcome depends on neither.
 BLOCK = 1 << 20
@@ -42,8 +43,6 @@ GROUND_TRUTH_ONLY = {"images", "categories"}
 _MARK = b"\xef\xbb\xbf"  # of the byte order, in UTF-8
 _BLANKS = re.compile(rb"[ \t\n\r]*")
 _FIRST_KEY = re.compile(rb'\{[ \t\n\r]{0,64}"[^"\\]{0,64}"')
-# What float() reads beyond decimal numbers (inf, nan, 1_000) is not plain.
-_DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 Buffer = bytes | bytearray | memoryview
 
@@ -80,6 +79,8 @@ class ResultColumns(NamedTuple):
         The scores.
     segmentation, keypoints : (n, 2) int64 or None
         Where the value lies in the document, begin and end; -1 where a record has none, None where no record has one.
+    parts : list
+        What the reader of shapes made of them, in file order.
     """
 
     image_id: Ids
@@ -88,6 +89,7 @@ class ResultColumns(NamedTuple):
     score: NDArray[np.float64]
     segmentation: NDArray[np.int64] | None
     keypoints: NDArray[np.int64] | None
+    parts: list[Any]
 
 
 class GroundTruthColumns(NamedTuple):
@@ -115,6 +117,10 @@ class GroundTruthColumns(NamedTuple):
         How many keypoints are labelled; None where no annotation says.
     segmentation, keypoints : (n, 2) int64 or None
         Where the value lies in the document, begin and end; -1 where an annotation has none, None where all have none.
+    sizes : (i, 2) float64 or None
+        Height and width of the images, NaN where one has none; None where they were not asked for.
+    parts : list
+        What the reader of shapes made of the annotations, in file order.
     """
 
     images: Ids
@@ -130,6 +136,8 @@ class GroundTruthColumns(NamedTuple):
     num_keypoints: NDArray[np.int64] | None
     segmentation: NDArray[np.int64] | None
     keypoints: NDArray[np.int64] | None
+    sizes: NDArray[np.float64] | None
+    parts: list[Any]
 
 
 class RunColumns(NamedTuple):
@@ -180,19 +188,6 @@ class QrelsColumns(NamedTuple):
 
 class _NotUnderstood(Exception):
     """The document is left to the library parser."""
-
-
-@functools.cache
-def _powers() -> NDArray[np.uint64]:
-    """The powers that the kernels look up: 10**0 ... 10**19, then the leading 128 bits of every 5**q as two words."""
-    words = [10**n for n in range(scanning.POWERS_OF_FIVE)]
-    for q in range(scanning.LOWEST_POWER, scanning.HIGHEST_POWER + 1):
-        power = 5 ** abs(q)
-        if q < 0:  # the reciprocal; rounded up as long as the power itself has fewer than 64 bits
-            power = (1 << (127 + power.bit_length())) // power + (q >= -27)
-        power = power << 128 >> power.bit_length()
-        words += [power >> 64, power & (1 << 64) - 1]
-    return readonly(words, np.uint64)
 
 
 class _Document:
@@ -309,7 +304,7 @@ class _Document:
         while True:
             base, data = self.window(place, place + size)
             with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
-                end = int(scanning.skip_value(data, place - base, False, _powers()))
+                end = int(scanning.skip_value(data, place - base, False, powers()))
             if base + data.size == self.size or 0 <= end < data.size:
                 break
             size *= GROWTH  # the window may have cut the value
@@ -329,8 +324,7 @@ def _resolve(data: NDArray[np.uint8], doubts: NDArray[np.int64], words: NDArray[
     """Let `float()` read the numbers that the kernel could not decide."""
     floats = words.view(np.float64)
     for at, begin, end in doubts.tolist():
-        text = data[begin:end].tobytes()
-        value = float(text) if _DECIMAL.fullmatch(text) else math.inf
+        value = decimal(data[begin:end].tobytes())
         if math.isinf(value):
             raise _NotUnderstood
         floats[at] = value
@@ -400,8 +394,16 @@ _LISTS = {
     "annotations": _ANNOTATION,
     "categories": _Fields(b'{"id":1,"name":""},', id=_ID, name=_ID),
 }
+_SIZED_IMAGE = _Fields(b'{"id":1},', id=_ID, height=_NUMBER, width=_NUMBER)
 _RUN = _Fields(b"q 0 d 0 1 t\n", query=_QUERY, document=_ID, score=_NUMBER)
 _QRELS = _Fields(b"q 0 d 1\n", query=_QUERY, document=_ID, relevance=_INTEGER)
+
+
+class _Part(NamedTuple):
+    """What came of a block: the state of the kernel, and what a reader made."""
+
+    state: NDArray[np.int64]
+    read: list[Any]
 
 
 class _Table:
@@ -417,8 +419,8 @@ class _Table:
         The number of rows for which there is room.
     ids, words : uint64
         The columns, one after the other.
-    parts : list of int64
-        The states that the kernel left of the blocks, in the order of the document.
+    outcomes : list of _Part
+        What came of the blocks, in the order of the document.
     """
 
     def __init__(
@@ -428,10 +430,11 @@ class _Table:
         capacity: int,
         ids: NDArray[np.uint64],
         words: NDArray[np.uint64],
-        parts: list[NDArray[np.int64]],
+        outcomes: list[_Part],
     ) -> None:
         self.fields = fields
-        parts = [part for part in parts if part[scanning.ROW] > part[scanning.FIRST]]
+        outcomes = [part for part in outcomes if part.state[scanning.ROW] > part.state[scanning.FIRST]]
+        parts = [part.state for part in outcomes]
         self.rows = sum(int(part[scanning.ROW] - part[scanning.FIRST]) for part in parts)
         states = np.array(parts, np.int64).reshape(-1, scanning.STATE_SIZE)
         self.ever, self.integers, self.strings = (
@@ -439,6 +442,7 @@ class _Table:
         )
         self.always = int(np.bitwise_and.reduce(states[:, scanning.ALWAYS]))
         self.longer = int(states[:, scanning.LONGER].sum())
+        self.read = [made for part in outcomes for made in part.read]
         self.texts = document.texts()
         self.columns: dict[str, NDArray[np.uint64]] = {}
         for f, (kind, width, begin) in enumerate(fields.places(capacity)[0].tolist()):
@@ -528,6 +532,8 @@ class _Format(NamedTuple):
     # Not JSON, but tokens: for each token of a line its field, -1 for none; and whether others may follow
     tokens: NDArray[np.int64] | None = None
     more: bool = False
+    # Who reads the values of a field, and which that is: they are there only as long as their window
+    reader: tuple[str, Reader] | None = None
 
     @property
     def by_line(self) -> bool:
@@ -569,10 +575,10 @@ class _Format(NamedTuple):
         """Call the kernel."""
         if self.tokens is None:
             names, lines = self.fields.table, self.lines
-            scanning.scan_records(data, stop, lines, names, places, _powers(), ids, words, doubts, state)
+            scanning.scan_records(data, stop, lines, names, places, powers(), ids, words, doubts, state)
         else:
             tokens, more = self.tokens, self.more
-            scanning.scan_lines(data, stop, tokens, more, places, _powers(), ids, words, doubts, state)
+            scanning.scan_lines(data, stop, tokens, more, places, powers(), ids, words, doubts, state)
 
 
 class _TooFewRows(Exception):
@@ -673,7 +679,7 @@ class _List:
             self.turn.wait_for(lambda: len(self.rows) > block + 1)
         return self.rows[block] < self.rows[block + 1] <= self.capacity
 
-    def guess(self, block: int, _: int) -> NDArray[np.int64] | None:
+    def guess(self, block: int, _: int) -> _Part | None:
         """Scan a block from where its first record was guessed; None where there is no room, or no need."""
         window, plain = None, False
         if len(self.rows) <= len(self.blocks):
@@ -700,12 +706,13 @@ class _List:
         last = base + data.size == self.document.size
         return _Window(base, data, stop if last else min(stop, base + data.size - margin), last)
 
-    def scan(self, block: int, start: int, window: _Window | None = None, plain: bool = False) -> NDArray[np.int64]:
+    def scan(self, block: int, start: int, window: _Window | None = None, plain: bool = False) -> _Part:
         """Scan the records from `start` on; a window that is there already may be known to be `plain` (ASCII)."""
         stop, margin = self.cuts[block + 1], MARGIN
         state = np.zeros(scanning.STATE_SIZE, np.int64)
         state[scanning.FIRST] = state[scanning.ROW] = self.rows[block]
         state[scanning.LIMIT], state[scanning.ALWAYS] = self.rows[block + 1], -1
+        made: list[Any] = []
         while True:
             if window is None:
                 window = self.window(start, stop, margin)
@@ -715,6 +722,7 @@ class _List:
                 state[scanning.POSITION] = start - window.base
                 self.scan_window(window, state)
                 self.check(window, start - window.base, int(state[scanning.POSITION]), plain)
+                self.read(window, state, int(before[scanning.ROW]), made)
                 if self.document.file is not None:
                     self.detach(window, state, int(before[scanning.ROW]))
             except _NotUnderstood:
@@ -735,7 +743,20 @@ class _List:
             self.ended = min(self.ended, start)
         elif state[scanning.STATUS] == scanning.FAILED and block == 0:
             self.ended = 0  # as all is in vain
-        return state
+        return _Part(state, made)
+
+    def read(self, window: _Window, state: NDArray[np.int64], first: int, made: list[Any]) -> None:
+        """Let the reader have the values of the rows from `first` on, as long as they are in memory."""
+        row = int(state[scanning.ROW])
+        if self.kind.reader is None or row == first:
+            return
+        name, reader = self.kind.reader
+        f = self.kind.fields.names.index(name)
+        _, width, place = self.places[f].tolist()
+        spans = self.words[place + width * first : place + width * row].view(np.int64).reshape(-1, width)
+        if not state[scanning.EVER] >> f & 1:  # never written to
+            spans = np.full((row - first, width), -1, np.int64)
+        made.append(reader.read(window.data, window.base, readonly(spans, np.int64)))
 
     def scan_window(self, window: _Window, state: NDArray[np.int64]) -> None:
         """Scan the records of a window."""
@@ -783,11 +804,11 @@ class _List:
                 if not self.has_room(block):
                     raise _TooFewRows
                 part = self.scan(block, place)
-            if part[scanning.STATUS] == scanning.FAILED:
+            if part.state[scanning.STATUS] == scanning.FAILED:
                 break
             parts.append(part)
-            place = int(part[scanning.POSITION])
-            if part[scanning.STATUS] == scanning.CLOSED:
+            place = int(part.state[scanning.POSITION])
+            if part.state[scanning.STATUS] == scanning.CLOSED:
                 table = _Table(self.document, self.kind.fields, self.capacity, self.ids, self.words, parts)
                 return table, place
         raise _NotUnderstood
@@ -805,18 +826,18 @@ def _empty(document: _Document, fields: _Fields) -> _Table:
     return _Table(document, fields, 0, np.empty(0, np.uint64), np.empty(0, np.uint64), [])
 
 
-def _scan_array(document: _Document, place: int, fields: _Fields) -> tuple[_Table, int]:
+def _scan_array(document: _Document, place: int, kind: _Format) -> tuple[_Table, int]:
     """Scan the list of records at a position: its table, and the position after it."""
     if not document.begins(place, b"["):
         raise _NotUnderstood
     place = document.after_blanks(place + 1)
     if document.begins(place, b"]"):
-        return _empty(document, fields), place + 1
-    return _scan_list(document, place, _Format(fields))
+        return _empty(document, kind.fields), place + 1
+    return _scan_list(document, place, kind)
 
 
 def _scan_object(
-    document: _Document, place: int, lists: Mapping[str, _Fields]
+    document: _Document, place: int, lists: Mapping[str, _Format]
 ) -> tuple[dict[str, _Table], set[str], int]:
     """Scan the object at a position: the tables of its lists, the names of its other members, the position after it."""
     tables: dict[str, _Table] = {}
@@ -849,7 +870,9 @@ def _scan_object(
     return tables, others, place + 1
 
 
-def scan_results(data: Buffer | File, threads: int | None, *, lines: bool = False) -> ResultColumns | None:
+def scan_results(
+    data: Buffer | File, threads: int | None, *, lines: bool = False, reader: tuple[str, Reader] | None = None
+) -> ResultColumns | None:
     """Scan COCO results: a JSON list of objects, an object with that list as `annotations` or `predictions`, or JSON Lines.
 
     Parameters
@@ -860,6 +883,8 @@ def scan_results(data: Buffer | File, threads: int | None, *, lines: bool = Fals
         How many threads work on it, None for one per processor. The outcome does not depend on it.
     lines : bool
         Whether the document is JSON Lines.
+    reader : (str, Reader), optional
+        Who reads the values of a field, "segmentation" or "keypoints".
 
     Returns
     -------
@@ -869,22 +894,23 @@ def scan_results(data: Buffer | File, threads: int | None, *, lines: bool = Fals
         strings throughout, a score, and a box of four numbers or a segmentation or keypoints. An object has one such
         list, and where it has images or categories too, as ground truth has, the list is not empty.
     """
+    kind = _Format(_RESULT, reader=reader)
     try:
         document = _Document(data, threads)
         place = document.after_blanks(0)
         if lines and place < document.size:
-            table, place = _scan_list(document, place, _Format(_RESULT, lines=True))
+            table, place = _scan_list(document, place, _Format(_RESULT, lines=True, reader=reader))
         elif lines:
             table = _empty(document, _RESULT)
         elif document.begins(place, b"{"):
-            tables, others, place = _scan_object(document, place, dict.fromkeys(RESULT_LISTS, _RESULT))
+            tables, others, place = _scan_object(document, place, dict.fromkeys(RESULT_LISTS, kind))
             if len(tables) != 1:
                 return None
             (table,) = tables.values()
             if not table.rows and others & GROUND_TRUTH_ONLY:
                 return None
         else:
-            table, place = _scan_array(document, place, _RESULT)
+            table, place = _scan_array(document, place, kind)
         if document.after_blanks(place) < document.size:
             return None
         table.required("score")
@@ -898,12 +924,15 @@ def scan_results(data: Buffer | File, threads: int | None, *, lines: bool = Fals
                 return None
         score = table.numbers("score")
         assert score is not None
-        return ResultColumns(table.ids("image_id"), table.ids("category_id"), bbox, score, segmentation, keypoints)
+        ids = table.ids("image_id"), table.ids("category_id")
+        return ResultColumns(*ids, bbox, score, segmentation, keypoints, table.read)
     except _NotUnderstood:
         return None
 
 
-def scan_ground_truth(data: Buffer | File, threads: int | None) -> GroundTruthColumns | None:
+def scan_ground_truth(
+    data: Buffer | File, threads: int | None, *, reader: tuple[str, Reader] | None = None
+) -> GroundTruthColumns | None:
     """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`.
 
     Parameters
@@ -912,6 +941,8 @@ def scan_ground_truth(data: Buffer | File, threads: int | None) -> GroundTruthCo
         The document.
     threads : int or None
         How many threads work on it, None for one per processor. The outcome does not depend on it.
+    reader : (str, Reader), optional
+        As in `scan_results`; with one, the images' sizes are read too.
 
     Returns
     -------
@@ -922,7 +953,11 @@ def scan_ground_truth(data: Buffer | File, threads: int | None) -> GroundTruthCo
     """
     try:
         document = _Document(data, threads)
-        tables, _, place = _scan_object(document, document.after_blanks(0), _LISTS)
+        lists = {name: _Format(fields) for name, fields in _LISTS.items()}
+        if reader is not None:
+            lists["images"] = _Format(_SIZED_IMAGE)
+            lists["annotations"] = _Format(_ANNOTATION, reader=reader)
+        tables, _, place = _scan_object(document, document.after_blanks(0), lists)
         if document.after_blanks(place) < document.size or len(tables) < len(_LISTS):
             return None
         return _ground_truth(tables["images"], tables["annotations"], tables["categories"])
@@ -950,7 +985,15 @@ def _ground_truth(images: _Table, annotations: _Table, categories: _Table) -> Gr
         num_keypoints=num_keypoints,
         segmentation=annotations.spans("segmentation"),
         keypoints=annotations.spans("keypoints"),
+        sizes=_sizes(images) if "height" in images.fields.names else None,
+        parts=annotations.read,
     )
+
+
+def _sizes(images: _Table) -> NDArray[np.float64]:
+    """Return heights and widths, NaN where an image has none."""
+    columns = [images.numbers(name) for name in ("height", "width")]
+    return np.stack([np.full(images.rows, np.nan) if one is None else one for one in columns], axis=1)
 
 
 _RUN_LINES = _Format(_RUN, tokens=readonly([0, -1, 1, -1, 2, -1], np.int64), more=True)

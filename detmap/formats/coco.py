@@ -18,10 +18,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import InputError
+from detmap.errors import InputError, OptionError
 from detmap.formats._open import Held
 from detmap.formats._scan import GROUND_TRUTH_ONLY, RESULT_LISTS, Strings, scan_ground_truth, scan_results
+from detmap.formats._shapes import read_values, reader_of, result_shapes, truth_shapes
 from detmap.formats._source import Buffer, Opened, Source
+from detmap.formats.registry import Format, Given, Reading
+from detmap.plugins import register
+from detmap.shapes import Kind
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.tables import Detections, GroundTruth, Ids, coded, complete, index_ids
 
@@ -74,6 +78,8 @@ _decode_ground_truth = msgspec.json.Decoder(_GroundTruth).decode
 _decode_results = msgspec.json.Decoder(list[_Result]).decode
 _decode_object = msgspec.json.Decoder(_ResultsWithin).decode
 _decode_lines = msgspec.json.Decoder(_Result).decode_lines
+_decode_any = msgspec.json.Decoder().decode
+_decode_any_lines = msgspec.json.Decoder().decode_lines
 _OBJECT = re.compile(rb"(\xef\xbb\xbf)?\s*\{")
 _ESCAPED_LETTER = re.compile(rb"\\u00[67]")
 _FIELDS = {
@@ -89,7 +95,9 @@ _REMEDIES = {
 }
 
 
-def read_coco(source: Source | Mapping[str, Any], *, invalid_boxes: InvalidBoxes = "error") -> GroundTruth:
+def read_coco(
+    source: Source | Mapping[str, Any], *, iou_type: str = "bbox", invalid_boxes: InvalidBoxes = "error"
+) -> GroundTruth:
     """Read ground truth in COCO's JSON.
 
     Parameters
@@ -97,6 +105,9 @@ def read_coco(source: Source | Mapping[str, Any], *, invalid_boxes: InvalidBoxes
     source : path, bytes, file object, or mapping
         ``images``, ``annotations`` with ``image_id``, ``category_id``, ``bbox`` (x, y, width, height), ``area`` and
         ``iscrowd``, and ``categories``; gzip too. A mapping is the parsed document.
+    iou_type : {"bbox", "segm", "keypoints", "boundary"}
+        Which shapes to read, with the boxes: ``segmentation`` (compressed strings, run lengths or polygons) or
+        ``keypoints``. An annotation without ``bbox`` then gets the box around its shape.
     invalid_boxes : {"error", "miss", "drop"}
         What becomes of boxes of negative width or height, see `GroundTruth.from_arrays`.
 
@@ -111,15 +122,26 @@ def read_coco(source: Source | Mapping[str, Any], *, invalid_boxes: InvalidBoxes
     InputError
         Where the file is not such a document; names file, record, field and value.
     """
+    kind, _ = reader_of(iou_type, 0)
     if isinstance(source, Mapping):
         name = "ground truth"
-        columns = _ground_truth_columns(_records(_checked_ground_truth(source, name)), name)
+        if kind.reader is not None:
+            columns = _ground_truth_with(kind, _checked_ground_truth(source, name, kind), name)
+        else:
+            columns = _ground_truth_columns(_records(_checked_ground_truth(source, name)), name)
     else:
         with Opened(source, "ground truth") as opened:
             name = opened.name
-            columns = _scanned_ground_truth(opened) or _ground_truth_columns(
-                _parse(opened.whole(), name, partial(_decode_truth, name=name), _checked_ground_truth), name
-            )
+            scanned = _scanned_ground_truth(opened, iou_type)
+            if scanned is not None:
+                columns = scanned
+            elif kind.reader is not None:
+                decode = partial(_decode_plain, keys=_GroundTruth.__struct_fields__, name=name)
+                check = partial(_checked_ground_truth, kind=kind)
+                columns = _ground_truth_with(kind, check(_parse(opened.whole(), name, decode, check), name), name)
+            else:
+                decode = partial(_decode_truth, name=name)
+                columns = _ground_truth_columns(_parse(opened.whole(), name, decode, _checked_ground_truth), name)
     return GroundTruth.from_arrays(**columns, invalid_boxes=invalid_boxes, source=name)
 
 
@@ -127,6 +149,7 @@ def read_coco_results(
     source: Source | Sequence[Mapping[str, Any]] | Mapping[str, Any],
     ground_truth: GroundTruth | None = None,
     *,
+    iou_type: str = "bbox",
     unknown_images: Literal["error", "ignore"] = "error",
     invalid_boxes: InvalidBoxes = "error",
 ) -> Detections:
@@ -139,7 +162,10 @@ def read_coco_results(
         that has this list as ``annotations`` or as ``predictions``; gzip too. A file whose name ends in ``.jsonl`` or
         ``.ndjson`` holds a record a line.
     ground_truth : GroundTruth, optional
-        Whose images the detections are on.
+        Whose images the detections are on. Polygons are drawn on images of the sizes that it says.
+    iou_type : {"bbox", "segm", "keypoints", "boundary"}
+        Which shapes to read, with the boxes: ``segmentation`` or ``keypoints``. A record without ``bbox`` then gets the box
+        around its shape; one with a box keeps its area for area ranges, and is filled where it has no mask.
     unknown_images : {"error", "ignore"}
         What to do with a detection on an image that the ground truth does not have; ``ignore`` drops and counts them.
     invalid_boxes : {"error", "miss", "drop"}
@@ -155,17 +181,28 @@ def read_coco_results(
     InputError
         Where the file is not such a list; names file, record, field and value.
     """
+    kind, _ = reader_of(iou_type, 0)
     if isinstance(source, Sequence | Mapping) and not isinstance(source, str | bytes | bytearray | memoryview):
         name = "detections"
-        records = [_Result(**{f: r[f] for f in _FIELDS["result"]}) for r in _checked_results(source, name)]
-        columns = _result_columns(records, name)
+        if kind.reader is not None:
+            columns = _results_with(kind, _checked_results(source, name, kind), ground_truth, name)
+        else:
+            records = [_Result(**{f: r[f] for f in _FIELDS["result"]}) for r in _checked_results(source, name)]
+            columns = _result_columns(records, name)
     else:
         with Opened(source, "detections") as opened:
             name = opened.name
             lines = name.removesuffix(".gz").endswith((".jsonl", ".ndjson")) or _streams_lines(source)
-            columns = _scanned_results(opened, lines) or _result_columns(
-                _parsed_results(opened.whole(), name, lines), name
-            )
+            scanned = _scanned_results(opened, lines, iou_type, ground_truth)
+            if scanned is not None:
+                columns = scanned
+            elif kind.reader is not None:
+                decode = partial(_decode_plain, keys=RESULT_LISTS, name=name, lines=lines)
+                check = partial(_checked_results, kind=kind)
+                found = check(_parse(opened.whole(), name, decode, check, lines), name)
+                columns = _results_with(kind, found, ground_truth, name)
+            else:
+                columns = _result_columns(_parsed_results(opened.whole(), name, lines), name)
     detections = Detections.from_arrays(**columns, invalid_boxes=invalid_boxes, source=name)
     return detections if ground_truth is None else detections.on_images_of(ground_truth, unknown_images)
 
@@ -181,34 +218,42 @@ def _streams_lines(source: Any) -> bool:
     return isinstance(first, dict) and "image_id" in first
 
 
-def _scanned_results(opened: Opened, lines: bool) -> dict[str, Any] | None:
+def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTruth | None) -> dict[str, Any] | None:
     """Return the columns of a large file that the scanner understands."""
-    found = scan_results(opened.data, None, lines=lines) if len(opened) >= _WORTH_SCANNING else None
-    if found is None or not _complete(found.bbox) or not _short(found.image_id, found.category_id):
+    if len(opened) < _WORTH_SCANNING:
         return None
-    return {
+    kind, reader = reader_of(iou_type, len(opened))
+    found = scan_results(opened.data, None, lines=lines, reader=reader)
+    if found is None or not (reader or _complete(found.bbox)) or not _short(found.image_id, found.category_id):
+        return None
+    columns = {
         "image_ids": _scanned_ids(found.image_id),
         "category_ids": _scanned_ids(found.category_id),
         "boxes": found.bbox,
         "scores": found.score,
     }
+    return columns if reader is None else result_shapes(kind, reader[1], found.parts, columns, truth, opened.name)
 
 
-def _scanned_ground_truth(opened: Opened) -> dict[str, Any] | None:
+def _scanned_ground_truth(opened: Opened, iou_type: str) -> dict[str, Any] | None:
     """Return the columns of a large file that the scanner understands."""
-    found = scan_ground_truth(opened.data, None) if len(opened) >= _WORTH_SCANNING else None
-    if found is None or found.area is None or not (_complete(found.bbox) and _complete(found.area)):
+    if len(opened) < _WORTH_SCANNING:
+        return None
+    kind, reader = reader_of(iou_type, len(opened))
+    found = scan_ground_truth(opened.data, None, reader=reader)
+    if found is None or not (reader or (_complete(found.bbox) and _complete(found.area))):
         return None
     if not _short(found.image_id, found.category_id, found.images, found.categories):
         return None
-    count, none = found.area.size, np.full(found.area.size, -1, np.int8)
+    count = found.image_id.codes.size if isinstance(found.image_id, Strings) else found.image_id.size
+    none = np.full(count, -1, np.int8)
     crowd = none if found.iscrowd is None else found.iscrowd
     own = found.id
     distinct = count
     if own is not None:  # strings are distinct already, and of any length
         distinct = len(own.values) if isinstance(own, Strings) else index_ids(own, source="", field="id").values.size
     categories = found.categories.values if isinstance(found.categories, Strings) else found.categories.tolist()
-    return {
+    columns = {
         "image_ids": _scanned_ids(found.image_id),
         "category_ids": _scanned_ids(found.category_id),
         "boxes": found.bbox,
@@ -224,6 +269,10 @@ def _scanned_ground_truth(opened: Opened) -> dict[str, Any] | None:
             "zero_id": int((own == 0).sum()) if isinstance(own, np.ndarray) else 0,
         },
     }
+    if reader is None:
+        return columns
+    columns["image_sizes"] = found.sizes
+    return truth_shapes(kind, reader[1], found.parts, columns, {"num_keypoints": found.num_keypoints}, opened.name)
 
 
 def _scanned_ids(ids: Any) -> Any:
@@ -253,6 +302,51 @@ def _result_columns(records: list[_Result], name: str) -> dict[str, Any]:
         "boxes": _boxes(records),
         "scores": np.array([r.score for r in records], np.float64),
     }
+
+
+def _results_with(kind: Kind, records: list[dict[str, Any]], truth: GroundTruth | None, name: str) -> dict[str, Any]:
+    """Return the columns of parsed results with shapes of a kind."""
+    reader, parts = read_values(kind, [record["shape"] for record in records])
+    columns = {
+        "image_ids": _ids([r["image_id"] for r in records], name, "record", "image_id"),
+        "category_ids": _ids([r["category_id"] for r in records], name, "record", "category_id"),
+        "boxes": _some_boxes(records),
+        "scores": np.array([r["score"] for r in records], np.float64),
+    }
+    return result_shapes(kind, reader, parts, columns, truth, name)
+
+
+def _ground_truth_with(kind: Kind, document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the columns of a parsed document with shapes of a kind."""
+    annotations = document["annotations"]
+    plain = [{**r, "bbox": (0.0,) * 4, "area": 0.0} for r in annotations]
+    columns = _ground_truth_columns(
+        _records({**document, "annotations": [{k: r[k] for k in _Annotation.__struct_fields__} for r in plain]}), name
+    )
+    columns["boxes"] = _some_boxes(annotations)
+    columns["areas"] = np.array([np.nan if r["area"] is None else r["area"] for r in annotations], np.float64)
+    columns["image_sizes"] = np.array([r["size"] for r in document["sizes"]], np.float64).reshape(-1, 2)
+    labelled = [r["num_keypoints"] for r in annotations]
+    counted = None if None in labelled else np.array(labelled, np.int64)
+    reader, parts = read_values(kind, [record["shape"] for record in annotations])
+    return truth_shapes(kind, reader, parts, columns, {"num_keypoints": counted}, name)
+
+
+def _some_boxes(records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64] | None:
+    """Return boxes, NaN where a record has none; None where none has."""
+    if all(record["bbox"] is None for record in records):
+        return None
+    nothing = (np.nan,) * 4
+    return np.array([nothing if r["bbox"] is None else r["bbox"] for r in records], np.float64).reshape(-1, 4)
+
+
+def _decode_plain(data: Buffer, keys: Iterable[str], name: str, lines: bool = False) -> Any:
+    """Decode a document as it is."""
+    if lines:
+        return _decode_any_lines(data)
+    found = _decode_any(data)
+    _check_once(data, keys, name)
+    return found
 
 
 def _ground_truth_columns(document: _GroundTruth, name: str) -> dict[str, Any]:
@@ -423,15 +517,15 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), "a number" if isinstance(value, int | float) else f"a {type(value).__name__}")
 
 
-def _checked_results(document: Any, name: str) -> list[dict[str, Any]]:
+def _checked_results(document: Any, name: str, kind: Kind | None = None) -> list[dict[str, Any]]:
     if isinstance(document, Mapping):
         document = _results_within(document, name)
     if not isinstance(document, Sequence) or isinstance(document, str | bytes):
         raise InputError(_NO_LIST + _kind(document), source=name, remedy=_LIST)
-    return [_checked_record(record, i, "result", name) for i, record in enumerate(document)]
+    return [_checked_record(record, i, "result", name, kind) for i, record in enumerate(document)]
 
 
-def _checked_ground_truth(document: Any, name: str) -> Mapping[str, Any]:
+def _checked_ground_truth(document: Any, name: str, kind: Kind | None = None) -> Mapping[str, Any]:
     if not isinstance(document, Mapping):
         if isinstance(document, list) and document and isinstance(document[0], dict) and "score" in document[0]:
             raise InputError(
@@ -441,24 +535,41 @@ def _checked_ground_truth(document: Any, name: str) -> Mapping[str, Any]:
             )
         raise InputError(f"is not COCO ground truth but {_kind(document)}", source=name)
     checked: dict[str, Any] = {}
-    for section, kind in (("images", "image"), ("categories", "category"), ("annotations", "annotation")):
+    for section, what in (("images", "image"), ("categories", "category"), ("annotations", "annotation")):
         records = document.get(section)
         if not isinstance(records, Sequence) or isinstance(records, str | bytes):
-            what = "is missing" if section not in document else f"must be a list, not {_kind(records)}"
+            problem = "is missing" if section not in document else f"must be a list, not {_kind(records)}"
             raise InputError(
-                what, source=name, field=section, remedy="ground truth has images, annotations and categories"
+                problem, source=name, field=section, remedy="ground truth has images, annotations and categories"
             )
-        checked[section] = [_checked_record(record, i, kind, name) for i, record in enumerate(records)]
+        shape = kind if section == "annotations" else None
+        checked[section] = [_checked_record(record, i, what, name, shape) for i, record in enumerate(records)]
+    if kind is not None:
+        checked["sizes"] = [
+            {"size": [_side(image.get(key)) for key in ("height", "width")]} for image in document["images"]
+        ]
     return checked
 
 
-def _checked_record(record: Any, index: int, kind: str, name: str) -> dict[str, Any]:
-    """Return the record's fields as plain Python values, or raise the error that names what is wrong."""
+def _side(value: Any) -> float:
+    """Return the height or width of an image, NaN where it is none."""
+    good = isinstance(value, int | float | np.number) and not isinstance(value, bool) and abs(value) < 2**32
+    return float(value) if good else float("nan")
+
+
+def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind | None = None) -> dict[str, Any]:
+    """Return the record's fields as plain Python values, or raise the error that names what is wrong.
+
+    Of a record with a shape other than its box, box and area may be missing.
+    """
     place: dict[str, Any] = {"source": name, "record": index if kind == "result" else f"{kind} {index}"}
     if not isinstance(record, Mapping):
         raise InputError(f"must be an object, not {_kind(record)}", **place)
     out: dict[str, Any] = {}
     for field in _FIELDS[kind]:
+        if shape is not None and field in ("bbox", "area") and _nothing(record.get(field)):
+            out[field] = None
+            continue
         if field not in record:
             raise InputError("is missing", **place, field=field, remedy=_REMEDIES.get(field))
         value = record[field]
@@ -478,7 +589,19 @@ def _checked_record(record: Any, index: int, kind: str, name: str) -> dict[str, 
         if value is not None and not isinstance(value, allowed):
             raise InputError(f"must not be {_kind(value)}", **place, field=field, value=value)
         out[field] = value
+    if shape is not None:
+        out["shape"] = record.get(shape.field)
+        labelled = record.get("num_keypoints")
+        labelled = labelled.item() if isinstance(labelled, np.generic) else labelled
+        if labelled is not None and (isinstance(labelled, bool) or not isinstance(labelled, int)):
+            raise InputError("must be an integer", **place, field="num_keypoints", value=labelled)
+        out["num_keypoints"] = labelled
     return out
+
+
+def _nothing(value: Any) -> bool:
+    """Return whether a field is as good as missing: null, or an empty list."""
+    return value is None or (isinstance(value, list | tuple) and not value)
 
 
 def _checked_box(value: Any, place: dict[str, Any]) -> tuple[float, ...]:
@@ -513,3 +636,39 @@ def _records(checked: Mapping[str, Iterable[dict[str, Any]]]) -> _GroundTruth:
         categories=[_Category(**r) for r in checked["categories"]],
         annotations=[_Annotation(**r) for r in checked["annotations"]],
     )
+
+
+_SUFFIXES = tuple(ending + packed for ending in (".json", ".jsonl", ".ndjson") for packed in ("", ".gz"))
+
+
+def _sniff(given: Given) -> bool:
+    return not given.is_folder and (given.name.endswith(_SUFFIXES) or given.head.lstrip()[:1] in (b"{", b"["))
+
+
+def _read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
+    if reading.image_set:
+        raise OptionError("--image-set goes with VOC's XML")
+    return read_coco(source, iou_type=reading.iou_type, invalid_boxes=reading.invalid_boxes)
+
+
+def _read_detections(source: Source, ground_truth: GroundTruth, reading: Reading) -> Detections:
+    return read_coco_results(
+        source,
+        ground_truth,
+        iou_type=reading.iou_type,
+        unknown_images=reading.unknown_images,
+        invalid_boxes=reading.invalid_boxes,
+    )
+
+
+FORMAT = register(
+    Format(
+        name="coco",
+        suffixes=_SUFFIXES,
+        sniff=_sniff,
+        read_ground_truth=_read_ground_truth,
+        read_detections=_read_detections,
+        holds=None,  # whatever kind has a reader
+        words=("COCO JSON", "COCO result JSON"),
+    )
+)

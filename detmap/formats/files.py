@@ -3,45 +3,34 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterable
 from typing import Literal
 
 from detmap.errors import InputError, OptionError
-from detmap.formats import _source
+from detmap.formats import _source, coco, registry, voc  # noqa: F401 - coco and voc register themselves
 from detmap.formats._open import STANDARD_INPUT, Held, changed
-from detmap.formats.coco import read_coco, read_coco_results
-from detmap.formats.voc import class_of, read_voc, read_voc_results
+from detmap.formats.registry import Path, Reading
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.tables import Detections, GroundTruth, MissingClasses
-
-_ARCHIVES = (".tar", ".tar.gz", ".tgz")
-_LISTS = tuple(ending + packed for ending in (".json", ".jsonl", ".ndjson") for packed in ("", ".gz"))
-
-#: How files of predictions end.
-SUFFIXES = (*_LISTS, *_ARCHIVES)
-
-
-Path = str | os.PathLike[str]
 
 #: What `held` returns: a path, or the bytes of what can be read only once.
 Source = Path | Held
 
-_VOC_RESULTS = re.compile(r"comp.*_det_.*\.txt", re.IGNORECASE)
+
+def words(role: registry.Role) -> str:
+    """Return what help calls the files and folders of a role."""
+    return ", or ".join(one.words[role == "detections"] or one.name for one in registry.able(role))
 
 
-def is_voc(source: Path | Held) -> bool:
-    """Return whether what there is to read is VOC's: a folder, an archive, or the results of one class."""
-    if isinstance(source, Held):
-        return source[257:262] == b"ustar"  # a stream's name says nothing
-    path = os.fspath(source)
-    return os.path.isdir(path) or path.endswith(_ARCHIVES) or class_of(path) is not None
+def is_one_of_detections(path: Path) -> bool:
+    """Return whether a file or folder is, as a whole, the detections of one model.
 
-
-def holds_voc_results(folder: str) -> bool:
-    """Return whether a folder holds VOC's detections, a file per class."""
-    return any(map(_VOC_RESULTS.fullmatch, os.listdir(folder)))
+    Of a file the name says so, of a folder what is in it.
+    """
+    if os.path.isdir(path):
+        return registry.recognise(path, "detections") is not None
+    return os.fspath(path).endswith(registry.suffixes())
 
 
 def held(path: Path) -> Path | Held:
@@ -90,14 +79,20 @@ def _stream(path: Path) -> object:
 
 
 def fingerprint(source: Path | Held) -> str:
-    """Return the hash of a file, or of the names and contents of VOC's result files in a folder.
+    """Return the hash of a file, or of the names and contents of the files of detections in a folder.
 
     Raises
     ------
     InputError
         Where there is no such file, or it cannot be read.
     """
-    return _source.fingerprint(source, ".txt")
+    return _source.fingerprint(source, _members(source))
+
+
+def _members(source: Path | Held) -> str:
+    """Return how the names of the files in a folder of detections end."""
+    folder = not isinstance(source, Held) and os.path.isdir(source)
+    return registry.find(source, "detections").members if folder else ""
 
 
 class Unchanged:
@@ -108,7 +103,7 @@ class Unchanged:
         self._before = self._stamp()
 
     def _stamp(self) -> object:
-        return None if isinstance(self._source, Held) else _source.stamp(self._source, ".txt")
+        return None if isinstance(self._source, Held) else _source.stamp(self._source, _members(self._source))
 
     def __enter__(self) -> None:
         return None
@@ -119,23 +114,22 @@ class Unchanged:
 
 
 def read_ground_truth(
-    path: Path, image_set: Path | None = None, *, invalid_boxes: InvalidBoxes = "error"
+    path: Path, image_set: Path | None = None, *, invalid_boxes: InvalidBoxes = "error", iou_type: str = "bbox"
 ) -> GroundTruth:
-    """Read COCO's JSON, or a folder or archive of VOC's XML with, optionally, a file that lists the images.
+    """Read ground truth of any format; `image_set` is a file that lists the images, where the format takes one.
 
     Raises
     ------
     InputError
-        As the reader of the format does.
+        As the reader of the format does, and where the format has no field for the kind of shape.
     OptionError
-        For an image set with COCO's JSON.
+        For an image set that the format does not take.
     """
     source = held(path)
-    if is_voc(source):
-        return read_voc(source, image_set, invalid_boxes=invalid_boxes)
-    if image_set:
-        raise OptionError("--image-set goes with VOC's XML")
-    return read_coco(source, invalid_boxes=invalid_boxes)
+    found = registry.find(source, "ground_truth")
+    registry.check_kind(found, iou_type, _source.name_of(source, "ground truth"))
+    assert found.read_ground_truth is not None
+    return found.read_ground_truth(source, Reading(image_set=image_set, invalid_boxes=invalid_boxes, iou_type=iou_type))
 
 
 def read_detections(
@@ -144,23 +138,39 @@ def read_detections(
     unknown_images: Literal["error", "ignore"] = "error",
     invalid_boxes: InvalidBoxes = "error",
     missing_classes: MissingClasses = "zero",
+    iou_type: str = "bbox",
 ) -> Detections:
-    """Read COCO's list of results, or a folder or archive of VOC's ``comp4_det_*_{class}.txt``, or one of these.
+    """Read detections of any format.
 
-    `missing_classes` concerns VOC's only: COCO's list does not say which classes it is about.
+    `missing_classes` concerns formats with a file per class; others do not say which classes they are about.
 
     Raises
     ------
     InputError
-        As the reader of the format does.
+        As the reader of the format does, and where the format has no field for the kind of shape.
     """
     source = path if isinstance(path, Held) else held(path)
-    if not is_voc(source):
-        return read_coco_results(source, ground_truth, unknown_images=unknown_images, invalid_boxes=invalid_boxes)
-    return read_voc_results(
-        source,
-        ground_truth,
+    found = registry.find(source, "detections")
+    registry.check_kind(found, iou_type, _source.name_of(source, "detections"))
+    assert found.read_detections is not None
+    reading = Reading(
         unknown_images=unknown_images,
         invalid_boxes=invalid_boxes,
         missing_classes=missing_classes,
+        iou_type=iou_type,
     )
+    return found.read_detections(source, ground_truth, reading)
+
+
+def read_small(path: Path) -> bytes:
+    """Return the bytes of a file of settings.
+
+    Raises
+    ------
+    InputError
+        Where it cannot be read, or is no such file for its size.
+    """
+    with _source.Opened(path, os.fspath(path)) as opened:
+        if len(opened) > 1 << 20:
+            raise InputError("is larger than 1 MiB, which no such file is", source=opened.name)
+        return bytes(opened.whole())

@@ -15,7 +15,9 @@ import numpy as np
 
 from detmap.errors import InputError
 from detmap.formats._source import Source, members, name_of, read_bytes
+from detmap.formats.registry import Format, Given, Reading
 from detmap.mismatches import classes_without_results
+from detmap.plugins import register
 from detmap.shapes.boxes import InvalidBoxes, areas, check_option, inverted, negative
 from detmap.tables import Detections, GroundTruth, MissingClasses, coded
 
@@ -326,3 +328,45 @@ def _bad_line(lines: list[list[bytes]], source: str, finite: bool) -> InputError
             except InputError as error:
                 return error
     return InputError("is not a text file", source=source)
+
+
+_ARCHIVES = (".tar", ".tar.gz", ".tgz")
+_IN_FOLDER = {
+    "ground_truth": re.compile(r".*\.xml", re.IGNORECASE),
+    "detections": re.compile(r"comp.*_det_.*\.txt", re.IGNORECASE),
+}
+
+
+def _sniff(given: Given) -> bool:
+    if given.is_folder:
+        return any(map(_IN_FOLDER[given.role].fullmatch, given.names))
+    if not given.name:  # a stream
+        return given.head[257:262] == b"ustar"
+    return given.name.endswith(_ARCHIVES) or class_of(given.name) is not None
+
+
+def _read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
+    return read_voc(source, reading.image_set, invalid_boxes=reading.invalid_boxes)
+
+
+def _read_detections(source: Source, ground_truth: GroundTruth, reading: Reading) -> Detections:
+    return read_voc_results(
+        source,
+        ground_truth,
+        unknown_images=reading.unknown_images,
+        invalid_boxes=reading.invalid_boxes,
+        missing_classes=reading.missing_classes,
+    )
+
+
+FORMAT = register(
+    Format(
+        name="voc",
+        suffixes=_ARCHIVES,
+        sniff=_sniff,
+        read_ground_truth=_read_ground_truth,
+        read_detections=_read_detections,
+        words=("a folder or tar archive of VOC's XML", "VOC's comp4_det_*_{class}.txt: a folder, archive or one file"),
+        members=".txt",
+    )
+)

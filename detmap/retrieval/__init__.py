@@ -6,8 +6,9 @@ from detmap.retrieval.codes import evaluate_codes
 from detmap.retrieval.conventions import CONVENTIONS, Convention
 from detmap.retrieval.features import evaluate_features
 from detmap.retrieval.galleries import evaluate_distances, evaluate_landmarks, multi_query
-from detmap.retrieval.metrics import METRICS, Metric
+from detmap.retrieval.metrics import METRICS
 from detmap.retrieval.neighbors import evaluate_neighbors
+from detmap.retrieval.ranked import Metric
 from detmap.retrieval.rankings import evaluate_rankings
 from detmap.retrieval.runs import evaluate_run
 from detmap.retrieval.samples import average_precision_score, global_average_precision

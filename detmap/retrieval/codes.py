@@ -13,7 +13,8 @@ from detmap.errors import InputError, OptionError
 from detmap.hits import Hits
 from detmap.kernels import ranking, readonly
 from detmap.retrieval.conventions import Convention, convention_of
-from detmap.retrieval.metrics import Ranked, parse_all
+from detmap.retrieval.metrics import parse_all
+from detmap.retrieval.ranked import Ranked
 from detmap.retrieval.scoring import KEPT_HITS, RankingResult, int64, labels, score, table
 
 #: Relevant items that a block of queries may bring.

@@ -2,281 +2,341 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
+from detmap import decisions
+from detmap.decisions import YES_OR_NO, Flag, decision, decisions_of
 from detmap.errors import OptionError, shorten
 from detmap.hits import INTERPOLATIONS, TIE_RULES, Interpolation, TieRule
+from detmap.plugins import Registry, register
 
 Normalizer = Literal["positives", "hits", "smaller"]
 Empty = Literal["skip", "zero", "one", "nan", "error"]
 CMC = Literal["market", "allshots", "cuhk03", "cuhk03_exact", "sysu"]
 
+_DIVISORS = {"positives": "all relevant", "hits": "hits in the top k", "smaller": "min(relevant, k)"}
 
+
+def _wrong_digits(digits: Any) -> str | None:
+    if digits is None or (isinstance(digits, int) and not isinstance(digits, bool)):
+        return None
+    return f"digits must be an integer or None, not {shorten(digits)}"
+
+
+@decisions.documented
 @dataclass(frozen=True)
 class Convention:
-    """Every decision on the way from a ranking to a number.
+    """Every decision on the way from a ranking to a number. Frozen; `dataclasses.replace` makes a variant."""
 
-    Attributes
-    ----------
-    name, formula, users : str
-        What the convention is called, its AP in one line, and who computes it.
-    interpolation : str
-        The rule of AP; see `Hits.average_precision`.
-    normalizer : {"positives", "hits", "smaller"}
-        What the sum of the precisions is divided by: all relevant items, the hits up to the depth, or the smaller of
-        the relevant items and the depth.
-    depth : {None, "positives"}
-        Where AP stops unless its name has a depth: at the end, or at as many items as are relevant.
-    ties : str
-        The order of equally good items: ``index`` (as given), ``reversed``, ``docid`` (descending, bytewise),
-        ``collapsed`` (a tied group is one point at its end), ``expected`` (mean over all orders), ``best``, ``worst``
-        (hits first, last).
-    empty : {"skip", "zero", "one", "nan", "error"}
-        What becomes of a query without relevant items: left out of the mean, or counted as that value.
-    missing : {"skip", "zero"}
-        What becomes of a judged query that the run does not hold.
-    order : {"score", "given"}
-        Whether a run is ordered by its scores or taken in the order given.
-    single : bool
-        Whether scores are compared in single precision.
-    positive_scores : bool
-        Whether items with scores of 0 or less are dropped.
-    drop_same_id : bool
-        Whether a document with the id of its query is dropped.
-    recall_cutoffs : {"ceiling", "nearest"}
-        The hit at which recall *r* of *R* is read: ``int(r * R + 0.9)``, or r * R rounded half away from zero.
-    relative_rbp : bool
-        Whether RBP's gains are grades over the query's highest grade, or the grades themselves.
-    cmc : {"market", "allshots", "cuhk03", "cuhk03_exact", "sysu"}
-        Which matches CMC counts.
-    digits : int or None
-        Decimals that means are rounded to.
-    """
-
-    name: str
-    formula: str = "sum over hits of j / rank_j, divided by the number of relevant items"
-    users: str = ""
-    interpolation: Interpolation = "step"
-    normalizer: Normalizer = "positives"
-    depth: Literal["positives"] | None = None
-    ties: TieRule = "index"
-    empty: Empty = "skip"
-    missing: Literal["skip", "zero"] = "skip"
-    order: Literal["score", "given"] = "score"
-    single: bool = False
-    positive_scores: bool = False
-    drop_same_id: bool = False
-    recall_cutoffs: Literal["ceiling", "nearest"] = "ceiling"
-    relative_rbp: bool = True
-    cmc: CMC = "market"
-    digits: int | None = None
+    name: str = field(metadata=decision("What the convention is called."))
+    formula: str = field(
+        default="sum over hits of j / rank_j, divided by the number of relevant items",
+        metadata=decision("Its AP in one line."),
+    )
+    users: str = field(default="", metadata=decision("Who computes it."))
+    interpolation: Interpolation = field(
+        default="step",
+        metadata=decision(
+            "The rule of AP; see `Hits.average_precision`.",
+            "curve",
+            allowed=INTERPOLATIONS,
+            phrase=lambda convention: f"{convention.interpolation} AP / {_DIVISORS[convention.normalizer]}",
+            always=True,
+            flag=Flag(name="--interpolation", metavar="RULE", help=f"of AP: {', '.join(INTERPOLATIONS)}"),
+        ),
+    )
+    normalizer: Normalizer = field(
+        default="positives",
+        metadata=decision(
+            "What the sum of the precisions is divided by: all relevant items, the hits up to the depth, or the smaller of "
+            "the relevant items and the depth.",
+            "curve",
+            allowed=get_args(Normalizer),
+            flag=Flag(
+                name="--normalizer",
+                metavar="RULE",
+                help="what the sum of AP is divided by: positives, hits up to the depth, or the smaller of these",
+            ),
+        ),
+    )
+    depth: Literal["positives"] | None = field(
+        default=None,
+        metadata=decision(
+            "Where AP stops unless its name has a depth: at the end, or at as many items as are relevant.",
+            "curve",
+            allowed=(None, "positives"),
+            phrase=lambda convention: "down to rank R",
+        ),
+    )
+    ties: TieRule = field(
+        default="index",
+        metadata=decision(
+            "The order of equally good items: `index` (as given), `reversed`, `docid` (descending, bytewise), `collapsed` "
+            "(a tied group is one point at its end), `expected` (mean over all orders), `best`, `worst` (hits first, last).",
+            "ranking",
+            allowed=tuple(TIE_RULES),
+            phrase=lambda convention: f"ties {convention.ties}",
+            always=True,
+            flag=Flag(
+                name="--ties",
+                metavar="RULE",
+                help="index, reversed, docid, collapsed, expected, best or worst",
+            ),
+        ),
+    )
+    empty: Empty = field(
+        default="skip",
+        metadata=decision(
+            "What becomes of a query without relevant items: left out of the mean, or counted as that value.",
+            "mean",
+            allowed=get_args(Empty),
+            phrase=lambda convention: f"empty queries {convention.empty}",
+            always=True,
+            flag=Flag(
+                name="--empty", metavar="RULE", help="queries without relevant items: skip, zero, one, nan or error"
+            ),
+        ),
+    )
+    missing: Literal["skip", "zero"] = field(
+        default="skip",
+        metadata=decision(
+            "What becomes of a judged query that the run does not hold.",
+            "mean",
+            allowed=("skip", "zero"),
+            phrase=lambda convention: "missing queries zero",
+        ),
+    )
+    order: Literal["score", "given"] = field(
+        default="score",
+        metadata=decision(
+            "Whether a run is ordered by its scores or taken in the order given.",
+            "ranking",
+            allowed=("score", "given"),
+            phrase=lambda convention: "order as given",
+        ),
+    )
+    single: bool = field(
+        default=False,
+        metadata=decision(
+            "Whether scores are compared in single precision.",
+            "ranking",
+            allowed=YES_OR_NO,
+            phrase=lambda convention: "scores in single precision",
+        ),
+    )
+    positive_scores: bool = field(
+        default=False,
+        metadata=decision(
+            "Whether items with scores of 0 or less are dropped.",
+            "ranking",
+            allowed=YES_OR_NO,
+            phrase=lambda convention: "scores above 0 only",
+        ),
+    )
+    drop_same_id: bool = field(
+        default=False,
+        metadata=decision("Whether a document with the id of its query is dropped.", "ranking", allowed=YES_OR_NO),
+    )
+    recall_cutoffs: Literal["ceiling", "nearest"] = field(
+        default="ceiling",
+        metadata=decision(
+            "The hit at which recall *r* of *R* is read: ``int(r * R + 0.9)``, or r * R rounded half away from zero.",
+            "curve",
+            allowed=("ceiling", "nearest"),
+        ),
+    )
+    relative_rbp: bool = field(
+        default=True,
+        metadata=decision(
+            "Whether RBP's gains are grades over the query's highest grade, or the grades themselves.",
+            "curve",
+            allowed=YES_OR_NO,
+        ),
+    )
+    cmc: CMC = field(
+        default="market",
+        metadata=decision(
+            "Which matches CMC counts.",
+            "curve",
+            allowed=get_args(CMC),
+            phrase=lambda convention: f"CMC {convention.cmc}",
+        ),
+    )
+    digits: int | None = field(
+        default=None, metadata=decision("Decimals that means are rounded to.", "mean", wrong=_wrong_digits)
+    )
 
     def __post_init__(self) -> None:
-        allowed: dict[str, tuple[Any, ...]] = {
-            "interpolation": INTERPOLATIONS,
-            "normalizer": get_args(Normalizer),
-            "depth": (None, "positives"),
-            "ties": tuple(TIE_RULES),
-            "empty": get_args(Empty),
-            "missing": ("skip", "zero"),
-            "order": ("score", "given"),
-            "recall_cutoffs": ("ceiling", "nearest"),
-            "cmc": get_args(CMC),
-        }
-        for name, values in allowed.items():
-            if getattr(self, name) not in values:
-                options = ", ".join(repr(v) for v in values)
-                raise OptionError(f"{name} must be one of {options}, not {getattr(self, name)!r}")
-        if self.digits is not None and (isinstance(self.digits, bool) or not isinstance(self.digits, int)):
-            raise OptionError(f"digits must be an integer or None, not {shorten(self.digits)}")
+        decisions.settle(self)
 
     def describe(self) -> str:
         """Return the decisions in one line, to stand beside a number."""
-        parts = [
-            f"{self.interpolation} AP / {_DIVISORS[self.normalizer]}",
-            f"ties {self.ties}",
-            f"empty queries {self.empty}",
-        ]
-        if self.depth:
-            parts.append("down to rank R")
-        if self.missing == "zero":
-            parts.append("missing queries zero")
-        if self.order == "given":
-            parts.append("order as given")
-        if self.single:
-            parts.append("scores in single precision")
-        if self.positive_scores:
-            parts.append("scores above 0 only")
-        if self.cmc != "market":
-            parts.append(f"CMC {self.cmc}")
-        return f"{self.name}: {', '.join(parts)}"
+        return decisions.describe(self)
 
-
-_DIVISORS = {"positives": "all relevant", "hits": "hits in the top k", "smaller": "min(relevant, k)"}
 
 _HITS = "sum over hits up to k of j / rank_j, divided by the hits up to k"
 _SMALLER = "sum over hits up to k of j / rank_j, divided by min(relevant, k)"
 _TRAPEZOID = "mean over relevant items of (j / rank_j + (j - 1) / (rank_j - 1)) / 2, the second term 1 at rank 1"
 
-CONVENTIONS = {
-    c.name: c
-    for c in (
-        Convention("detmap", users="the default: deterministic ties, all relevant items, empty queries counted apart"),
-        Convention(
-            "trec",
-            users="trec_eval 9, pytrec_eval, ir_measures AP, MTEB",
-            ties="docid",
-            empty="zero",
-            single=True,
-        ),
-        Convention(
-            "trec10",
-            users="trec_eval 10: as 9, but recall cutoffs are rounded to the nearest hit",
-            ties="docid",
-            empty="zero",
-            single=True,
-            recall_cutoffs="nearest",
-        ),
-        Convention(
-            "ranx",
-            users="ranx with a Run object (its dict path reverses ties: ties='reversed')",
-            empty="zero",
-            missing="zero",
-            relative_rbp=False,
-        ),
-        Convention(
-            "beir",
-            users="BEIR's pytrec_eval measures (its MRR: ties='index', missing='zero'); identical ids dropped",
-            ties="docid",
-            empty="zero",
-            single=True,
-            drop_same_id=True,
-            digits=5,
-        ),
-        Convention(
-            "msmarco",
-            users="MS MARCO's MRR@10: the order of the file, over all judged queries",
-            order="given",
-            empty="zero",
-            missing="zero",
-        ),
-        Convention(
-            "kaggle",
-            formula=_SMALLER,
-            users="Kaggle's and ml_metrics' apk, mapk (newer Kaggle notebooks: empty='one')",
-            order="given",
-            normalizer="smaller",
-            empty="zero",
-            missing="zero",
-        ),
-        Convention(
-            "min_rk",
-            formula=_SMALLER,
-            users="DELF and Google Landmarks v2 MeanAveragePrecision, PyG LinkPredMAP",
-            normalizer="smaller",
-        ),
-        Convention(
-            "torchmetrics",
-            formula=_HITS + ", items with scores of 0 or less dropped",
-            users="torchmetrics RetrievalMAP(top_k=k), from 1.7.4",
-            normalizer="hits",
-            empty="zero",
-            single=True,
-            positive_scores=True,
-        ),
-        Convention(
-            "hits_topk",
-            formula=_HITS,
-            users="hashing tutorials, DeepHash CalcTopMap, OML calc_map",
-            normalizer="hits",
-            empty="zero",
-        ),
-        Convention(
-            "hashnet",
-            formula=_HITS,
-            users="HashNet, DCH: queries without a hit in the top k left out",
-            normalizer="hits",
-        ),
-        Convention(
-            "map_at_r",
-            formula="sum over hits up to rank R of j / rank_j, divided by R, the number of relevant items",
-            users="pytorch-metric-learning mean_average_precision_at_r",
-            depth="positives",
-        ),
-        Convention("pml_map", users="pytorch-metric-learning mean_average_precision"),
-        Convention("reid", users="torchreid, fast-reid, AGW, reid-strong-baseline"),
-        Convention("allshots", users="open-reid's cmc: each match counts 1 / matches", cmc="allshots"),
-        Convention("cuhk03", users="torchreid and fast-reid use_metric_cuhk03: ten seeded draws", cmc="cuhk03"),
-        Convention("cuhk03_exact", users="the expectation of cuhk03 over all draws", cmc="cuhk03_exact"),
-        Convention("sysu", users="Cross-Modal-ReID eval_sysu, LLCM", cmc="sysu"),
-        Convention(
-            "layumi",
-            formula=_TRAPEZOID,
-            users="layumi/Person_reID_baseline_pytorch: empty queries stay in the denominator",
-            interpolation="trapezoid",
-            ties="reversed",
-            empty="zero",
-        ),
-        Convention(
-            "oxford",
-            formula=_TRAPEZOID,
-            users="Oxford compute_ap, Market-1501 compute_AP.m, MARS, DELF",
-            interpolation="trapezoid",
-            empty="zero",
-        ),
-        Convention(
-            "revisitop",
-            formula=_TRAPEZOID,
-            users="revisitop, cnnimageretrieval compute_map",
-            interpolation="trapezoid",
-        ),
-        Convention(
-            "trapezoid_hits",
-            formula="mean over relevant items of (precision at the hit + precision at the hit before) / 2",
-            users="a known mistake of ReID scripts, kept to reproduce published numbers",
-            interpolation="trapezoid-hits",
-        ),
-        Convention(
-            "sklearn",
-            formula="sum over distinct scores of (R_i - R_(i-1)) * P_i",
-            users="scikit-learn average_precision_score from 0.19, open-reid mean_ap",
-            ties="collapsed",
-        ),
-        Convention(
-            "sklearn018",
-            formula="area under the straight lines between the points of distinct scores, from recall 0, precision 1",
-            users="scikit-learn before 0.19, and projects that call auc(recall, precision)",
-            interpolation="trapezoid",
-            ties="collapsed",
-        ),
-        Convention(
-            "voc07",
-            formula="mean over recalls 0, 0.1 .. 1 of the largest precision at that recall or more",
-            users="VOC2007",
-            interpolation="11-point",
-            empty="zero",
-        ),
-        Convention("voc10", formula="area under the envelope", users="VOC2010", interpolation="all-point"),
-        Convention(
-            "coco101",
-            formula="mean over recalls 0, 0.01 .. 1 of the largest precision at that recall or more",
-            users="COCO",
-            interpolation="101-point",
-        ),
-        Convention(
-            "expected",
-            formula="mean of AP over all orders of the tied items, in closed form",
-            users="McSherry and Najork, 2008",
-            ties="expected",
-        ),
-        Convention(
-            "gap",
-            formula="(1 / queries with a positive) * sum over all predictions by score of P(i) * rel(i)",
-            users="Google Landmarks GlobalAveragePrecision, DISC21: `global_average_precision`",
-        ),
-    )
-}
+#: Every named convention.
+CONVENTIONS = Registry(Convention, "convention")
+for _convention in (
+    Convention("detmap", users="the default: deterministic ties, all relevant items, empty queries counted apart"),
+    Convention(
+        "trec",
+        users="trec_eval 9, pytrec_eval, ir_measures AP, MTEB",
+        ties="docid",
+        empty="zero",
+        single=True,
+    ),
+    Convention(
+        "trec10",
+        users="trec_eval 10: as 9, but recall cutoffs are rounded to the nearest hit",
+        ties="docid",
+        empty="zero",
+        single=True,
+        recall_cutoffs="nearest",
+    ),
+    Convention(
+        "ranx",
+        users="ranx with a Run object (its dict path reverses ties: ties='reversed')",
+        empty="zero",
+        missing="zero",
+        relative_rbp=False,
+    ),
+    Convention(
+        "beir",
+        users="BEIR's pytrec_eval measures (its MRR: ties='index', missing='zero'); identical ids dropped",
+        ties="docid",
+        empty="zero",
+        single=True,
+        drop_same_id=True,
+        digits=5,
+    ),
+    Convention(
+        "msmarco",
+        users="MS MARCO's MRR@10: the order of the file, over all judged queries",
+        order="given",
+        empty="zero",
+        missing="zero",
+    ),
+    Convention(
+        "kaggle",
+        formula=_SMALLER,
+        users="Kaggle's and ml_metrics' apk, mapk (newer Kaggle notebooks: empty='one')",
+        order="given",
+        normalizer="smaller",
+        empty="zero",
+        missing="zero",
+    ),
+    Convention(
+        "min_rk",
+        formula=_SMALLER,
+        users="DELF and Google Landmarks v2 MeanAveragePrecision, PyG LinkPredMAP",
+        normalizer="smaller",
+    ),
+    Convention(
+        "torchmetrics",
+        formula=_HITS + ", items with scores of 0 or less dropped",
+        users="torchmetrics RetrievalMAP(top_k=k), from 1.7.4",
+        normalizer="hits",
+        empty="zero",
+        single=True,
+        positive_scores=True,
+    ),
+    Convention(
+        "hits_topk",
+        formula=_HITS,
+        users="hashing tutorials, DeepHash CalcTopMap, OML calc_map",
+        normalizer="hits",
+        empty="zero",
+    ),
+    Convention(
+        "hashnet",
+        formula=_HITS,
+        users="HashNet, DCH: queries without a hit in the top k left out",
+        normalizer="hits",
+    ),
+    Convention(
+        "map_at_r",
+        formula="sum over hits up to rank R of j / rank_j, divided by R, the number of relevant items",
+        users="pytorch-metric-learning mean_average_precision_at_r",
+        depth="positives",
+    ),
+    Convention("pml_map", users="pytorch-metric-learning mean_average_precision"),
+    Convention("reid", users="torchreid, fast-reid, AGW, reid-strong-baseline"),
+    Convention("allshots", users="open-reid's cmc: each match counts 1 / matches", cmc="allshots"),
+    Convention("cuhk03", users="torchreid and fast-reid use_metric_cuhk03: ten seeded draws", cmc="cuhk03"),
+    Convention("cuhk03_exact", users="the expectation of cuhk03 over all draws", cmc="cuhk03_exact"),
+    Convention("sysu", users="Cross-Modal-ReID eval_sysu, LLCM", cmc="sysu"),
+    Convention(
+        "layumi",
+        formula=_TRAPEZOID,
+        users="layumi/Person_reID_baseline_pytorch: empty queries stay in the denominator",
+        interpolation="trapezoid",
+        ties="reversed",
+        empty="zero",
+    ),
+    Convention(
+        "oxford",
+        formula=_TRAPEZOID,
+        users="Oxford compute_ap, Market-1501 compute_AP.m, MARS, DELF",
+        interpolation="trapezoid",
+        empty="zero",
+    ),
+    Convention(
+        "revisitop",
+        formula=_TRAPEZOID,
+        users="revisitop, cnnimageretrieval compute_map",
+        interpolation="trapezoid",
+    ),
+    Convention(
+        "trapezoid_hits",
+        formula="mean over relevant items of (precision at the hit + precision at the hit before) / 2",
+        users="a known mistake of ReID scripts, kept to reproduce published numbers",
+        interpolation="trapezoid-hits",
+    ),
+    Convention(
+        "sklearn",
+        formula="sum over distinct scores of (R_i - R_(i-1)) * P_i",
+        users="scikit-learn average_precision_score from 0.19, open-reid mean_ap",
+        ties="collapsed",
+    ),
+    Convention(
+        "sklearn018",
+        formula="area under the straight lines between the points of distinct scores, from recall 0, precision 1",
+        users="scikit-learn before 0.19, and projects that call auc(recall, precision)",
+        interpolation="trapezoid",
+        ties="collapsed",
+    ),
+    Convention(
+        "voc07",
+        formula="mean over recalls 0, 0.1 .. 1 of the largest precision at that recall or more",
+        users="VOC2007",
+        interpolation="11-point",
+        empty="zero",
+    ),
+    Convention("voc10", formula="area under the envelope", users="VOC2010", interpolation="all-point"),
+    Convention(
+        "coco101",
+        formula="mean over recalls 0, 0.01 .. 1 of the largest precision at that recall or more",
+        users="COCO",
+        interpolation="101-point",
+    ),
+    Convention(
+        "expected",
+        formula="mean of AP over all orders of the tied items, in closed form",
+        users="McSherry and Najork, 2008",
+        ties="expected",
+    ),
+    Convention(
+        "gap",
+        formula="(1 / queries with a positive) * sum over all predictions by score of P(i) * rel(i)",
+        users="Google Landmarks GlobalAveragePrecision, DISC21: `global_average_precision`",
+    ),
+):
+    register(_convention)
 
 
 #: Decisions about the lines of a run, which other entries do not take.
@@ -294,13 +354,11 @@ def convention_of(convention: str | Convention, choices: dict[str, Any], *, run:
         For an unknown name, decision or value.
     """
     if isinstance(convention, str):
-        if convention not in CONVENTIONS:
-            raise OptionError(f"unknown convention {convention!r}; one of: {', '.join(CONVENTIONS)}")
-        convention = CONVENTIONS[convention]
+        convention = CONVENTIONS.find(convention)
     elif not isinstance(convention, Convention):
         raise OptionError(f"convention must be a name or a Convention, not {type(convention).__name__}")
     changed = {name: value for name, value in choices.items() if value is not None}
-    known = {f.name for f in fields(Convention)} - {"name", "formula", "users", *(() if run else _OF_RUNS)}
+    known = {name for name, made in decisions_of(Convention).items() if made.affects and (run or name not in _OF_RUNS)}
     if not run:
         unset: dict[str, Any] = {f.name: f.default for f in fields(Convention) if f.name in _OF_RUNS}
         convention = replace(convention, **unset)

@@ -14,7 +14,8 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import Hits
 from detmap.kernels import ranking, readonly
 from detmap.retrieval.conventions import Convention, convention_of
-from detmap.retrieval.metrics import Ranked, listed, parse_all, parse_rate
+from detmap.retrieval.metrics import listed, parse_all, parse_rate
+from detmap.retrieval.ranked import Ranked
 from detmap.retrieval.scoring import RankingResult, flat, int64, labels, numeric, numeric_table, score, table
 
 #: What is evaluated where nothing is named.

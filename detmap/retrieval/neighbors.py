@@ -20,7 +20,8 @@ from detmap.retrieval.galleries import (
     matchless,
     relate,
 )
-from detmap.retrieval.metrics import Ranked, Request, listed, parse_all, parse_rate
+from detmap.retrieval.metrics import listed, parse_all, parse_rate
+from detmap.retrieval.ranked import Ranked, Request
 from detmap.retrieval.scoring import RankingResult, int64, labels, numeric_table, score
 
 #: Ranks that CMC is evaluated at where nothing is named.

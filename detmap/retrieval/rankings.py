@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import InputError, OptionError
-from detmap.hits import Hits
 from detmap.retrieval.conventions import Convention, Normalizer, convention_of
-from detmap.retrieval.metrics import Ranked, Request, parse_all
+from detmap.retrieval.metrics import parse_all
+from detmap.retrieval.pools import Pool
+from detmap.retrieval.ranked import Ranked, Request
 from detmap.retrieval.scoring import RankingResult, flat, graded, int64, score, table
 
 #: Relevant items beyond those in the rankings that a best ranking is made of.
@@ -92,12 +93,12 @@ def evaluate_rankings(
     found = np.bincount(owner[every > 0], minlength=len(lists))
     total = np.maximum(found, wanted) if positives is None else _positives(positives, found)
     starts = np.concatenate(([0], np.cumsum(counts)))
-    pool = Hits(starts, np.arange(every.size) - np.repeat(starts[:-1], counts) + 1, counts, counts, grades=every)
+    pool = Pool(starts, np.arange(every.size) - np.repeat(starts[:-1], counts) + 1, every, counts)
     best: tuple[NDArray[np.int64], NDArray[np.int64]] | tuple[None, None] = None, None
     if any(request.metric.name in ("nDCG", "RBP") for request in requests):
         best = _ideal(every, owner, total - found)
     block = Ranked(
-        pool.select(every > 0, total),
+        pool.hits(1, total),
         decided,
         pool=pool,
         negatives=np.bincount(owner[every == 0], minlength=len(lists)),

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from detmap import columns, parallel
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.trec import Texts, read_qrels, read_run
-from detmap.hits import Hits
 from detmap.kernels import ranking, readonly, scanning
 from detmap.kernels.sorting import group_by
 from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.ids import Keys, Located
-from detmap.retrieval.metrics import DEEPEST, Ranked, parse_all
+from detmap.retrieval.metrics import DEEPEST, parse_all
+from detmap.retrieval.pools import Pool
+from detmap.retrieval.ranked import Ranked
 from detmap.retrieval.scoring import RankingResult, graded, score
 
 #: What is evaluated where nothing is named: trec_eval's usual measures.
@@ -409,14 +410,14 @@ def _rank(
     ranks, ahead, tied, which, items = _places(ranked, lines - ranked.starts[whose], hit_starts, convention)
     grade = gains[which]
     positives = np.bincount(owner[grades >= level], minlength=count)
-    pool = Hits(hit_starts, ranks, np.diff(starts), items, grades=grade, ahead=ahead, tied=tied)
+    pool = Pool(hit_starts, ranks, grade, items, ahead, tied)
     if depth is not None:
-        pool = replace(pool.cut(depth, pool.positives), items=np.minimum(items, depth))
+        pool = pool.cut(depth)
     ideal = np.flatnonzero(grades > 0)
     ideal = ideal[np.lexsort((-grades[ideal], owner[ideal]))]
     return (
         Ranked(
-            pool.select(pool.grades >= level, positives),
+            pool.hits(level, positives),
             convention,
             pool=pool,
             negatives=np.bincount(owner[(grades >= 0) & (grades < level)], minlength=count),

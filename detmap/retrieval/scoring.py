@@ -15,7 +15,9 @@ from detmap.hits import Curve, Hits
 from detmap.kernels import curves
 from detmap.results import Result
 from detmap.retrieval.conventions import Convention
-from detmap.retrieval.metrics import Ranked, Request, average_precision, band, parse, parse_rate
+from detmap.retrieval.measures import average_precision, band
+from detmap.retrieval.metrics import parse, parse_rate
+from detmap.retrieval.ranked import Ranked, Request
 from detmap.tables import describe
 
 #: Hits of larger evaluations (more than this many) are not kept with the result.

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from detmap.shapes import boxes
+from detmap.plugins import register
+from detmap.shapes import boxes, keypoints, masks
 from detmap.shapes.boxes import Boxes
-from detmap.shapes.kinds import KINDS, Column, Kind, Pairs, find, register
+from detmap.shapes.kinds import KINDS, Column, Kind, Pairs, Place, Reader, find
 
-__all__ = ["KINDS", "Boxes", "Column", "Kind", "Pairs", "find", "register"]
+__all__ = ["KINDS", "Boxes", "Column", "Kind", "Pairs", "Place", "Reader", "find", "register"]
 
 register(boxes.KIND)
+register(masks.KIND)
+register(keypoints.KIND)
+register(masks.BOUNDARY)

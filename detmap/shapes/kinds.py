@@ -1,18 +1,20 @@
 """What detmap asks of a kind of shape, and the registry of kinds.
 
-A new kind is one file: a column class, and a `Kind` that is given to `register`. Its kernel, if it needs one, is another.
+A new kind is one file: a column class, and a `Kind` that is given to `detmap.register`. Its kernel, if it needs one, is
+another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as _field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import OptionError
+from detmap.plugins import Registry
 
 if TYPE_CHECKING:
     from detmap.shapes.boxes import Boxes
@@ -46,11 +48,74 @@ class Pairs(NamedTuple):
         Rows in the two columns; pairs of one detection follow each other.
     crowd : ndarray of bool, shape (p,)
         Whether the overlap is to be taken over the detection's own area, as the ground truth is a crowd.
+    lowest : float
+        An overlap below it need not be found: any number below it will do.
     """
 
     detections: NDArray[np.int64]
     ground_truth: NDArray[np.int64]
     crowd: NDArray[np.bool_]
+    lowest: float
+
+
+class Place(NamedTuple):
+    """Where records that are read come from, for messages and for what is drawn on images.
+
+    Attributes
+    ----------
+    source : str
+        The file, or what the caller calls the data.
+    kind : str
+        What a record is called ahead of its number: "annotation ", or nothing.
+    sizes : ndarray of int64, shape (n, 2), or None
+        Height and width of each record's image, 0 where it is not known; None: of no image.
+    boxes : ndarray of float64, shape (n, 4), or None
+        Each record's own box x, y, width, height, NaN where it has none; None: none has.
+    fields : mapping of str to ndarray or None
+        Other fields of the records that were asked for, by name; None where not all have one.
+    """
+
+    source: str
+    kind: str
+    sizes: NDArray[np.int64] | None
+    boxes: NDArray[np.float64] | None
+    fields: Mapping[str, NDArray[Any] | None]
+
+    def record(self, row: int) -> int | str:
+        """Return what messages call a record."""
+        return f"{self.kind}{row}" if self.kind else row
+
+
+class Reader(Protocol):
+    """How the shapes of COCO's records are read: bytes to parts, on several threads, and parts to a column.
+
+    Nobody else looks inside of a part.
+    """
+
+    def __init__(self, size: int) -> None:
+        """Begin with a document of so many bytes."""
+
+    def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> Any:
+        """Read values of JSON, which are valid.
+
+        Parameters
+        ----------
+        data : ndarray of uint8, shape (k,)
+            Bytes of the document, at least eight.
+        base : int
+            Where in the document they lie.
+        spans : ndarray of int64, shape (n, 2)
+            Where in them each record's value begins and ends; -1 where it has none.
+        """
+
+    def column(self, parts: Sequence[Any], place: Place) -> tuple[Column, dict[str, int]]:
+        """Put the parts together, in the order of the records, and count what is unusual.
+
+        Raises
+        ------
+        InputError
+            For a record whose shape cannot be scored.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,12 +136,31 @@ class Kind:
     refine : callable, or None
         ``refine(detections, ground_truth, pairs, out)`` writes the overlap of each of the `Pairs` of rows of two columns
         into ``out``, float64, never NaN. It is called in several threads at a time. None: the overlap of the bounds.
+    prepare : callable, or None
+        ``prepare(detections, ground_truth, protocol)``, of two tables, is called once ahead of all others and returns what
+        `refine` is called with in place of the two columns, and notices. None: the columns, and none.
     ignored : callable, or None
         Of a column of ground truth, which rows neither have to be found nor are wrong to find whatever their flags, as poses
         without a visible keypoint; an array of bool, shape (n,). None: none.
     measure : callable, or None
         ``measure(column, order, pixel, begin, end)`` returns areas of detections ``order[begin:end]`` as area ranges look
         at them. None: ``column.take(order[begin:end]).areas()``.
+    areas : callable, or None
+        ``areas(ground_truth, protocol)``, of a table, returns the areas of its objects as area ranges look at them, or None
+        for those of the table.
+    stored : str
+        The kind under whose name tables keep the column, where two kinds compare the same shapes; its own by default.
+    reader : type, or None
+        The `Reader` of the field of COCO's records. None: they are the boxes, or cannot be read.
+    argument, given : str, callable or None
+        How tables and the evaluator call what users give them, "masks", and ``given(value, source)``, which makes a column
+        of it.
+    join : callable, or None
+        Makes one column of several.
+    decisions : mapping
+        What a named protocol decides otherwise for this kind: area ranges, caps.
+    recalls : tuple of float
+        IoU thresholds at which the recall has a metric of its own, as AR50.
     """
 
     name: str
@@ -84,18 +168,26 @@ class Kind:
     field: str
     propose: Literal["threshold", "touch", "all"] = "touch"
     refine: Callable[[Any, Any, Pairs, NDArray[np.float64]], None] | None = None
+    prepare: Callable[[Any, Any, Any], tuple[Any, Any, dict[str, int]]] | None = None
     ignored: Callable[[Any], NDArray[np.bool_]] | None = None
     measure: Callable[[Any, NDArray[np.int32], float, int, int], NDArray[np.float64]] | None = None
+    areas: Callable[[Any, Any], NDArray[np.float64] | None] | None = None
+    stored: str = ""
+    reader: type[Any] | None = None
+    argument: str = ""
+    given: Callable[[Any, str], Any] | None = None
+    join: Callable[[Sequence[Any]], Any] | None = None
+    decisions: Mapping[str, Any] = _field(default_factory=dict)
+    recalls: tuple[float, ...] = ()
+
+    @property
+    def column_name(self) -> str:
+        """Under which name a table keeps its column."""
+        return self.stored or self.name
 
 
 #: Every kind by name.
-KINDS: dict[str, Kind] = {}
-
-
-def register(kind: Kind) -> Kind:
-    """Make a kind known, so that a `detmap.Protocol` may have its name as ``iou_type``; a second one replaces the first."""
-    KINDS[kind.name] = kind
-    return kind
+KINDS = Registry(Kind, "iou_type")
 
 
 def find(name: str) -> Kind:
@@ -106,6 +198,4 @@ def find(name: str) -> Kind:
     OptionError
         Lists those there are.
     """
-    if name not in KINDS:
-        raise OptionError(f"iou_type must be one of {', '.join(KINDS)}, not {name!r}")
-    return KINDS[name]
+    return KINDS.find(name)

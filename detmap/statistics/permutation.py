@@ -226,31 +226,21 @@ def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:
 
     So ties between images are broken as they would be with either model's detections.
     """
-    columns: dict[str, Any] = {}
-    for name in ("category", "rank", "order", "scores", "hit", "ignored", "positive_category", "positive_counts"):
-        columns[name] = np.concatenate((getattr(first, name), getattr(second, name)))
-    for name in ("image", "positive_image"):
-        columns[name] = np.concatenate((2 * getattr(first, name), 2 * getattr(second, name) + 1))
-    frozen: dict[str, Any] = {name: readonly(column, column.dtype) for name, column in columns.items()}
+    even = np.arange(0, 2 * first.image_ids.size, 2)
     ids = readonly(np.arange(2 * first.image_ids.size), np.int64)
-    return replace(first, image_ids=ids, ranked=False, notices={}, **frozen).in_ranking_order(threads)
+    both = first.beside((second,), (even, even + 1))
+    return replace(both, image_ids=ids, notices={}).in_ranking_order(threads)
 
 
 def _only(tally: Tally, category: int) -> Tally:
     """Return the detections and positives of one category."""
     begin, end = tally.class_starts[category : category + 2].tolist()
-    held = tally.positive_category == category
-    columns: dict[str, Any] = {}
-    for name in ("image", "rank", "order", "scores", "hit", "ignored"):
-        column = getattr(tally, name)
-        columns[name] = readonly(column[begin:end] if len(column) else column, column.dtype)
-    columns |= {name: readonly(getattr(tally, name)[held], np.int32) for name in ("positive_image", "positive_counts")}
+    some = tally.take(slice(begin, end), tally.positive_category == category)
     return replace(
-        tally,
+        some,
         categories=tally.categories[category : category + 1],
-        category=readonly(np.zeros(end - begin), np.int32),
-        positive_category=readonly(np.zeros(int(held.sum())), np.int32),
-        **columns,
+        category=readonly(np.zeros_like(some.category), np.int32),
+        positive_category=readonly(np.zeros_like(some.positive_category), np.int32),
     )
 
 

@@ -1,0 +1,53 @@
+"""Which code a score comes from: the part of a result's key that `--resume` compares."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+import detmap
+from detmap import plugins
+
+#: What decides no score of a file of detections, by the beginning of its path in the package.
+_APART = (
+    *("cli/", "pycocotools/", "retrieval/", "templates/"),
+    *("batch/comparing", "batch/finding", "batch/leaderboard", "batch/shards", "batch/workers"),
+    *("evaluator.py", "formats/trec.py", "matches.py", "plots.py", "report.py", "updates.py"),
+)
+
+#: What decides no score, but intervals and tests.
+_OF_CONFIDENCE = ("statistics/", "kernels/resampling.py")
+
+
+def code(*, confidence: bool) -> str:
+    """Return the digest of the sources of all that decides a score, those of plug-ins included.
+
+    Parameters
+    ----------
+    confidence : bool
+        Whether it is about intervals and tests too.
+    """
+    return _digest(_own(confidence), _of(tuple(plugins.sources())))
+
+
+@cache
+def _own(confidence: bool) -> str:
+    """Return the digest of the package's sources; where there are none (a package of bytecode), the version instead."""
+    home = Path(detmap.__file__).parent
+    found = []
+    for path in sorted(home.rglob("*.py")):
+        place = path.relative_to(home).as_posix()
+        if not place.startswith(_APART) and (confidence or not place.startswith(_OF_CONFIDENCE)):
+            found += [place, hashlib.sha256(path.read_bytes()).hexdigest()]
+    return _digest(*found) if found else detmap.__version__
+
+
+@cache
+def _of(paths: tuple[str, ...]) -> str:
+    """Return the digest of some files, wherever they lie."""
+    return _digest(*sorted(hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths))
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

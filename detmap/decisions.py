@@ -1,0 +1,199 @@
+"""What a benchmark decides, declared once: as the metadata of a dataclass field.
+
+Validation, descriptions, command-line flags, saved states and the attributes in a class's docstring follow from these
+declarations, so that a new decision is one field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from inspect import cleandoc
+from textwrap import wrap
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from detmap.errors import OptionError, shorten
+
+T = TypeVar("T")
+
+#: What a decision changes: which detection is matched with which object, the order of a ranking, its curve or AP, the
+#: mean over rankings, or only the names of the metrics.
+Affects = Literal["matching", "ranking", "curve", "mean", "names"]
+
+#: What a decision between yes and no is allowed to be.
+YES_OR_NO = (False, True)
+
+#: The version whose saved states hold every decision there was.
+FIRST = "0.1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flag:
+    """How the command line takes a decision.
+
+    Attributes
+    ----------
+    name : str
+        ``--iou-thresholds``.
+    help : str
+        For ``--help``; by default the decision's sentence.
+    metavar : str
+        What stands for the value; by default the values that are allowed.
+    read : callable, or None
+        ``read(text)`` returns the value. It raises a ValueError whose text says what the value must be.
+    value : object
+        Of a flag without a value: what it decides.
+    is_file : bool
+        Whether the value is the path of a file of JSON, whose content `read` takes.
+    repeated : bool
+        Whether the flag may be given several times; `read` takes a list then.
+    """
+
+    name: str
+    help: str = ""
+    metavar: str = ""
+    read: Callable[[Any], Any] | None = None
+    value: Any = None
+    is_file: bool = False
+    repeated: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """A decision of a protocol or convention.
+
+    Attributes
+    ----------
+    says : str
+        A sentence or more: what is decided.
+    affects : tuple of str
+        What it changes, of `Affects`.
+    allowed : collection
+        The values that it can have; of a tuple, the values in it. Empty: `wrong` says what it can be.
+    plain : callable, or None
+        ``plain(value)`` returns a value as it is kept. It raises a TypeError or ValueError for one that cannot be.
+    wrong : callable, or None
+        ``wrong(value)`` returns the sentence that says what is wrong with a value, None where nothing is.
+    words : callable
+        ``words(value)`` returns a value as people read it; by default as Python writes it.
+    phrase : callable, or None
+        ``phrase(whole)`` returns what `describe` says of the decision in `whole`, the protocol or convention; None: nothing.
+    always : bool
+        Whether `describe` says it always; otherwise only where it is not the default.
+    flag : Flag, or None
+        How the command line takes it; None: it does not.
+    since : str
+        The version that has it first. Where a later one is as by default, it is not written to files, so that they stay the
+        same.
+    """
+
+    says: str
+    affects: tuple[Affects, ...]
+    allowed: Collection[Any] = ()
+    plain: Callable[[Any], Any] | None = None
+    wrong: Callable[[Any], str | None] | None = None
+    words: Callable[[Any], str] = str
+    phrase: Callable[[Any], str] | None = None
+    always: bool = False
+    flag: Flag | None = None
+    since: str = FIRST
+
+
+def decision(says: str, *affects: Affects, **more: Any) -> Mapping[str, Any]:
+    """Return the metadata of a field that is a decision; `more` is what else a `Decision` has."""
+    return {"decision": Decision(says=says, affects=affects, **more)}
+
+
+def decisions_of(of: type) -> Mapping[str, Decision]:
+    """Return the decisions of a class by the names of their fields, in the order of the fields."""
+    return {field.name: field.metadata["decision"] for field in fields(of) if "decision" in field.metadata}
+
+
+def default_of(field: Field[Any]) -> Any:
+    """Return the default of a field; `dataclasses.MISSING` where it has none."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def settle(whole: Any) -> None:
+    """Make every decision of a frozen dataclass plain, and check it.
+
+    Raises
+    ------
+    OptionError
+        Names the decision and says what it can be.
+    """
+    declared = decisions_of(type(whole))
+    for name, made in declared.items():
+        if made.allowed is YES_OR_NO and isinstance(value := getattr(whole, name), int | np.bool_) and value in (0, 1):
+            object.__setattr__(whole, name, bool(value))
+        if made.plain is not None:
+            try:
+                object.__setattr__(whole, name, made.plain(getattr(whole, name)))
+            except OptionError:
+                raise
+            except (TypeError, ValueError) as error:
+                raise OptionError(f"{name} cannot be {shorten(getattr(whole, name))}: {error}") from None
+    for name, made in declared.items():
+        value = getattr(whole, name)
+        for one in value if isinstance(value, tuple) and made.allowed else (value,):
+            if made.allowed and not (isinstance(one, str | int | None) and one in made.allowed):
+                raise OptionError(f"{name} must be one of {', '.join(map(str, made.allowed))}, not {shorten(one)}")
+        problem = None if made.wrong is None else made.wrong(value)
+        if problem:
+            raise OptionError(problem)
+
+
+def written(whole: Any) -> dict[str, Any]:
+    """Return all decisions by name, but for later ones that are as by default."""
+    declared = decisions_of(type(whole))
+    return {
+        field.name: getattr(whole, field.name)
+        for field in fields(whole)
+        if declared[field.name].since == FIRST or getattr(whole, field.name) != default_of(field)
+    }
+
+
+def describe(whole: Any) -> str:
+    """Return the decisions in one line, to stand beside a number: what is always said, then what is not the default."""
+    declared = decisions_of(type(whole))
+    always: list[str] = []
+    otherwise: list[str] = []
+    for field in fields(whole):
+        made = declared.get(field.name)
+        if made is None or made.phrase is None:
+            continue
+        if made.always:
+            always.append(made.phrase(whole))
+        elif getattr(whole, field.name) != default_of(field):
+            otherwise.append(made.phrase(whole))
+    return f"{whole.name}: {', '.join(always + otherwise)}"
+
+
+def rows(whole: Any) -> list[dict[str, str]]:
+    """Return a row per decision that affects something: its name, its value in `whole`, what it affects, what it means."""
+    return [
+        {
+            "decision": name,
+            "value": made.words(getattr(whole, name)),
+            "affects": ", ".join(made.affects),
+            "means": made.says,
+        }
+        for name, made in decisions_of(type(whole)).items()
+        if made.affects
+    ]
+
+
+def documented(of: type[T]) -> type[T]:
+    """Add the fields to the docstring of a class, as a section of attributes in numpydoc's form."""
+    lines = ["", "", "Attributes", "----------"]
+    for field in fields(of):  # type: ignore[arg-type]
+        made: Decision = field.metadata["decision"]
+        kind = str(field.type)
+        if isinstance(made.allowed, tuple) and made.allowed and made.allowed is not YES_OR_NO:  # others may still grow
+            choices = "{" + ", ".join(map(repr, made.allowed)) + "}"
+            kind = f"tuple of {choices}" if kind.startswith("tuple") else choices
+        lines += [f"{field.name} : {kind}", *(f"    {line}" for line in wrap(made.says, 110))]
+    of.__doc__ = cleandoc(of.__doc__ or "") + "\n".join(lines) + "\n"
+    return of

@@ -1,0 +1,153 @@
+"""Masks and keypoints of COCO's records as columns: of a large file by the scanner, of parsed records one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import InputError
+from detmap.kernels import readonly
+from detmap.shapes import Column, Kind, Place, Reader, find
+from detmap.tables import GroundTruth, Ids, index_ids, locate
+
+
+def reader_of(iou_type: str, size: int) -> tuple[Kind, tuple[str, Reader] | None]:
+    """Return a kind, and what reads its shapes from a document of so many bytes: None where they are the boxes.
+
+    Raises
+    ------
+    InputError
+        Where COCO's records do not hold such shapes.
+    """
+    kind = find(iou_type)
+    if kind.reader is None:
+        if kind.column_name != "bbox":
+            raise InputError(
+                f"files do not hold shapes of the kind {kind.name!r}", source="read_coco", field="iou_type"
+            )
+        return kind, None
+    return kind, (kind.field, kind.reader(size))
+
+
+def result_shapes(
+    kind: Kind, reader: Reader, parts: Sequence[Any], columns: dict[str, Any], truth: GroundTruth | None, name: str
+) -> dict[str, Any]:
+    """Return what `Detections.from_arrays` takes, of columns of which ``boxes`` are NaN where a result has none, or None.
+
+    Raises
+    ------
+    InputError
+        For a result without a shape that can be scored.
+    """
+    boxes: NDArray[np.float64] | None = columns["boxes"]
+    sizes = None
+    if truth is not None and truth.image_sizes is not None:
+        ids = index_ids(columns["image_ids"], source=name, field="image_id")
+        known = np.concatenate([truth.image_sizes, np.zeros((1, 2), np.int64)])
+        sizes = known[locate(ids.values, truth.images.values)][ids.codes]
+    column, notices = reader.column(parts, Place(name, "", sizes, boxes, {}))
+    columns = {**columns, "shapes": {kind.column_name: column}}
+    if boxes is None or not len(boxes):
+        return {**columns, "boxes": None, "areas": column.areas(), "notices": notices}
+    without = np.isnan(boxes[:, 0])
+    # pycocotools looks at the first result: without a box it takes no box of any other.
+    areas = np.full(len(boxes), np.nan) if without[0] else boxes[:, 2] * boxes[:, 3]
+    if without.any():
+        notices = {**notices, "unused_boxes" if without[0] else "boxless_results": int((without != without[0]).sum())}
+    return {**columns, "boxes": _filled(boxes, column), "areas": areas, "notices": notices}
+
+
+def truth_shapes(
+    kind: Kind,
+    reader: Reader,
+    parts: Sequence[Any],
+    columns: dict[str, Any],
+    fields: Mapping[str, NDArray[Any] | None],
+    name: str,
+) -> dict[str, Any]:
+    """Return what `GroundTruth.from_arrays` takes, of columns of which ``boxes`` and ``areas`` may be NaN or None.
+
+    ``image_sizes`` come as float64, NaN where an image has none.
+
+    Raises
+    ------
+    InputError
+        For an annotation without a shape that can be scored.
+    """
+    given = columns["image_sizes"]
+    good = (given >= 1) & (given < 2**32) & (given == np.floor(given))
+    sizes = np.where(good.all(axis=1)[:, None], given, 0).astype(np.int64)
+    ids, images = (
+        one if isinstance(one, Ids) else index_ids(one, source=name, field="image_id")
+        for one in (columns["image_ids"], columns["images"])
+    )
+    own: NDArray[np.int64] = np.zeros((images.values.size + 1, 2), np.int64)
+    own[images.codes] = sizes
+    order = np.argsort(images.values, kind="stable")
+    place = locate(ids.values, images.values[order])
+    rows = np.append(order, images.values.size)[place][ids.codes]
+    boxes: NDArray[np.float64] | None = columns["boxes"]
+    column, notices = reader.column(parts, Place(name, "annotation ", own[rows], boxes, fields))
+    filled = _filled(boxes, column)
+    areas = columns["areas"]
+    areas = np.full(len(column), np.nan) if areas is None else areas
+    missing = np.isnan(areas)
+    if missing.any() and kind.areas is None:
+        raise InputError(
+            "is missing",
+            source=name,
+            record=f"annotation {int(np.argmax(missing))}",
+            field="area",
+            remedy="give it in square pixels: it decides between small, medium and large",
+        )
+    areas = np.where(missing, np.maximum(filled[:, 2], 0) * np.maximum(filled[:, 3], 0), areas)
+    notices = {**columns["notices"], **notices, "missing_area": int(missing.sum())}
+    return {
+        **columns,
+        "shapes": {kind.column_name: column},
+        "boxes": filled,
+        "areas": areas,
+        "image_sizes": sizes,
+        "notices": {code: count for code, count in notices.items() if count},
+    }
+
+
+def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.float64]:
+    """Return boxes x, y, width, height, those around the shapes where there are none."""
+    bounds = column.bounds()
+    assert bounds.sizes
+    if boxes is None:
+        return bounds.table
+    without = np.isnan(boxes[:, 0])
+    return np.where(without[:, None], bounds.table, boxes) if without.any() else boxes
+
+
+def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
+    """Return a reader, and its parts of values that are parsed already."""
+    assert kind.reader is not None
+    texts = [b"" if value is None else msgspec.json.encode(plain(value)) for value in values]
+    lengths = np.array([len(text) for text in texts], np.int64)
+    stops = np.cumsum(lengths)
+    spans = np.stack([stops - lengths, stops], axis=1)
+    spans[lengths == 0] = -1
+    data = readonly(np.frombuffer(b"".join([*texts, b" " * 8]), np.uint8), np.uint8)
+    reader: Reader = kind.reader(data.size)
+    return reader, [reader.read(data, 0, readonly(spans, np.int64))]
+
+
+def plain(value: Any) -> Any:
+    """Return a value of a record as JSON can have it: no arrays, no bytes."""
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        numbers = all(type(one) in (int, float) for one in value)
+        return list(value) if numbers else [plain(one) for one in value]
+    return value if isinstance(value, int | float | str | bool | None) else str(type(value))

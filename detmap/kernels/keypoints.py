@@ -1,0 +1,131 @@
+"""How alike two poses are (OKS): exponents of all points, and their means; the exponential lies between, with numpy.
+
+numpy's `exp` is not libm's on every processor, and pycocotools' numbers are numpy's: a kernel cannot take it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from detmap.kernels import helper, kernel
+
+Array = NDArray[Any]
+
+#: What pycocotools adds to areas, ``np.spacing(1)``.
+_EPSILON = 2.220446049250313e-16
+
+
+class Poses(NamedTuple):
+    """Points x, y, v one after the other: row *i* has ``values[starts[i]:starts[i + 1]]``."""
+
+    values: Array
+    starts: Array
+
+
+class Objects(NamedTuple):
+    """What is known of poses to be found: ``boxes`` x, y, width, height; ``areas``; and variances of points.
+
+    Row *i* has the variances ``variances[first[i]:]``, one for each point.
+    """
+
+    boxes: Array
+    areas: Array
+    variances: Array
+    first: Array
+
+
+@kernel
+def exponents(
+    found: Poses,
+    truth: Poses,
+    objects: Objects,
+    left: Array,
+    right: Array,
+    begin: int,
+    end: int,
+    stops: Array,
+    out: Array,
+) -> None:
+    """Write minus the exponents of pairs ``[begin, end)`` one after the other, and where each pair's stop.
+
+    Of a ground truth with visible points these count; of one without all do, by their distance to its doubled box.
+    """
+    used = 0
+    for i in range(begin, end):
+        d, g = found.starts[left[i]], truth.starts[right[i]]
+        count = (truth.starts[right[i] + 1] - g) // 3
+        visible = 0
+        for k in range(count):
+            visible += truth.values[g + 3 * k + 2] > 0
+        row = right[i]
+        x0, x1 = objects.boxes[row, 0] - objects.boxes[row, 2], objects.boxes[row, 0] + objects.boxes[row, 2] * 2
+        y0, y1 = objects.boxes[row, 1] - objects.boxes[row, 3], objects.boxes[row, 1] + objects.boxes[row, 3] * 2
+        area = objects.areas[row] + _EPSILON
+        for k in range(count):
+            if visible and not truth.values[g + 3 * k + 2] > 0:
+                continue
+            x, y = found.values[d + 3 * k], found.values[d + 3 * k + 1]
+            if visible:
+                dx, dy = x - truth.values[g + 3 * k], y - truth.values[g + 3 * k + 1]
+            else:
+                dx, dy = max(0.0, x0 - x) + max(0.0, x - x1), max(0.0, y0 - y) + max(0.0, y - y1)
+            out[used] = -((dx * dx + dy * dy) / objects.variances[objects.first[row] + k] / area / 2)
+            used += 1
+        stops[i - begin] = used
+
+
+@helper
+def _sum(values: Array, first: int, count: int) -> Any:
+    """Add up to 128 numbers in numpy's order: eight sums side by side, then one after another what is left."""
+    if count < 8:
+        total = 0.0
+        for k in range(count):
+            total += values[first + k]
+        return total
+    a, b, c, d = values[first], values[first + 1], values[first + 2], values[first + 3]
+    e, f, g, h = values[first + 4], values[first + 5], values[first + 6], values[first + 7]
+    k = 8
+    while k < count - count % 8:
+        a, b, c, d = (
+            a + values[first + k],
+            b + values[first + k + 1],
+            c + values[first + k + 2],
+            d + values[first + k + 3],
+        )
+        e, f = e + values[first + k + 4], f + values[first + k + 5]
+        g, h = g + values[first + k + 6], h + values[first + k + 7]
+        k += 8
+    total = ((a + b) + (c + d)) + ((e + f) + (g + h))
+    while k < count:
+        total += values[first + k]
+        k += 1
+    return total
+
+
+@kernel
+def means(values: Array, stops: Array, out: Array) -> None:
+    """Write the mean of each pair's numbers, those up to ``stops[i]``; NaN where there are more than 128."""
+    first = 0
+    for i in range(len(stops)):
+        count = stops[i] - first
+        out[i] = _sum(values, first, count) / count if count <= 128 else float("nan")
+        first = stops[i]
+
+
+@kernel
+def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: Array) -> None:
+    """Write the boxes x, y, width, height around all points of poses ``[begin, end)``, and how many have v above 0."""
+    for i in range(begin, end):
+        first, stop = poses.starts[i], poses.starts[i + 1]
+        labelled = 0
+        left, right, top, bottom = 0.0, 0.0, 0.0, 0.0
+        for k in range(first, stop, 3):
+            x, y = poses.values[k], poses.values[k + 1]
+            labelled += poses.values[k + 2] > 0
+            if k == first:
+                left, right, top, bottom = x, x, y, y
+            left, right, top, bottom = min(left, x), max(right, x), min(top, y), max(bottom, y)
+        out_boxes[i, 0], out_boxes[i, 1], out_boxes[i, 2], out_boxes[i, 3] = left, top, right - left, bottom - top
+        out_labelled[i] = labelled

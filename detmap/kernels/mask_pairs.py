@@ -1,0 +1,175 @@
+"""How far masks overlap, pair by pair: masks are unpacked only where bounds do not decide."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.kernels import helper, kernel
+from detmap.kernels.masks import _iou_by_runs
+
+Array = NDArray[Any]
+
+
+class Masks(NamedTuple):
+    """A column of masks.
+
+    Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``, as `detmap.kernels.masks` has them; or, where ``spans[i, 1]`` is
+    negative, the compressed string ``text[spans[i, 0]:~spans[i, 1]]``, which is known to be good. ``spans[i, 2:]`` is its
+    height and width. ``areas`` float64; ``boxes`` x, y, width, height; ``regular`` as there.
+    """
+
+    text: Array
+    ends: Array
+    spans: Array
+    areas: Array
+    boxes: Array
+    regular: Array
+
+
+@helper
+def _most_runs(masks: Masks, row: int) -> Any:
+    stop = masks.spans[row, 1]
+    return (~stop if stop < 0 else stop) - masks.spans[row, 0]
+
+
+@helper
+def _unpack(masks: Masks, row: int, out: Array, at: int) -> Any:
+    """Write the ends of a mask's runs from ``out[at]``; where they stop."""
+    p, stop = masks.spans[row, 0], masks.spans[row, 1]
+    if stop >= 0:
+        for m in range(stop - p):
+            out[at + m] = masks.ends[p + m]
+        return at + stop - p
+    stop = ~stop
+    m = at
+    last, before, total = np.int64(0), np.int64(0), np.int64(0)
+    while p < stop:
+        c = np.int64(masks.text[np.uint64(p)]) - 48
+        p += 1
+        value = ((c & 31) ^ 16) - 16
+        if c & 32:
+            value, shift = c & 31, 5
+            while c & 32:
+                c = np.int64(masks.text[np.uint64(p)]) - 48
+                p += 1
+                value |= (((c & 31) ^ 16) - 16 if not c & 32 else c & 31) << shift
+                shift += 5
+        if m > at + 2:
+            value += before
+        before, last = last, value
+        total += value
+        out[m] = total
+        m += 1
+    return m
+
+
+@kernel
+def unpack(masks: Masks, rows: Array, begin: int, end: int, out_ends: Array, out_spans: Array) -> None:
+    """Write the runs of the masks ``rows[begin:end]`` from ``out_spans[i, 0]``; where they stop, to ``out_spans[i, 1]``."""
+    for i in range(begin, end):
+        out_spans[i, 1] = _unpack(masks, rows[i], out_ends, out_spans[i, 0])
+
+
+@helper
+def _first_behind(ends: Array, first: int, stop: int, position: int) -> int:
+    """Return where the first foreground run that ends behind `position` has its end; runs from `first` to `stop`."""
+    low, high = 0, (stop - first) // 2
+    while low < high:
+        middle = (low + high) // 2
+        if ends[first + 2 * middle + 1] > position:
+            high = middle
+        else:
+            low = middle + 1
+    return first + 2 * low + 1
+
+
+@helper
+def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) -> Any:
+    """Return how many pixels two regular masks share; the first has the runs ``one[:a_stop]``."""
+    if a_stop < 2 or b_stop - b_first < 2:
+        return 0
+    start = max(one[0], other[b_first])
+    a, b = _first_behind(one, 0, a_stop, start), _first_behind(other, b_first, b_stop, start)
+    shared = np.int64(0)
+    while a < a_stop and b < b_stop:
+        a_end, b_end = np.int64(one[a]), np.int64(other[b])
+        inside = min(a_end, b_end) - max(np.int64(one[a - 1]), np.int64(other[b - 1]))
+        shared += max(inside, 0)
+        a += 2 * (a_end <= b_end)
+        b += 2 * (b_end <= a_end)
+    return shared
+
+
+@helper
+def _by_runs(ours: Array, count: int, ground_truth: Masks, g: int, area: int, spare: Array, spans: Array) -> Any:
+    """Return the overlap of a pair that is not regular, as pycocotools walks it; `spare` has room for both."""
+    for m in range(count):
+        spare[m] = ours[m]
+    spans[0, 0], spans[0, 1], spans[1, 0] = 0, count, count
+    for m in range(ground_truth.spans[g, 0], ground_truth.spans[g, 1]):
+        spare[count] = ground_truth.ends[m]
+        count += 1
+    spans[1, 1] = count
+    return _iou_by_runs(spare, spans[0], spans[1], area)
+
+
+@kernel
+def mask_overlaps(
+    detections: Masks,
+    ground_truth: Masks,
+    left: Array,
+    right: Array,
+    crowd: Array,
+    lowest: float,
+    stop: Array,
+    out: Array,
+) -> None:
+    """Write the overlap of pairs of rows, those of one detection side by side; below `lowest` any number below it.
+
+    The ground truth is unpacked. 0: boxes do not touch; -1: sizes differ. Over a crowd the detection's area counts. What two
+    masks share is no more than their boxes do, and no more than the smaller one has: most pairs need no look at the runs.
+    Once `stop` is set the rest is left undone.
+    """
+    most, widest = 0, 0
+    for i in range(len(left)):
+        most = max(most, _most_runs(detections, left[i]))
+        if not (detections.regular[left[i]] and ground_truth.regular[right[i]]):
+            widest = max(widest, _most_runs(detections, left[i]) + _most_runs(ground_truth, right[i]))
+    ours, spare, spans = np.empty(most, np.uint32), np.empty(widest, np.uint32), np.zeros((2, 4), np.int64)
+    unpacked, count = np.int64(-1), 0
+    for i in range(len(left)):
+        if stop[0]:
+            return
+        d, g = left[i], right[i]
+        out[i] = 0.0
+        width = min(
+            detections.boxes[d, 0] + detections.boxes[d, 2], ground_truth.boxes[g, 0] + ground_truth.boxes[g, 2]
+        ) - max(detections.boxes[d, 0], ground_truth.boxes[g, 0])
+        height = min(
+            detections.boxes[d, 1] + detections.boxes[d, 3], ground_truth.boxes[g, 1] + ground_truth.boxes[g, 3]
+        ) - max(detections.boxes[d, 1], ground_truth.boxes[g, 1])
+        if width <= 0.0 or height <= 0.0:
+            continue
+        if detections.spans[d, 2] != ground_truth.spans[g, 2] or detections.spans[d, 3] != ground_truth.spans[g, 3]:
+            out[i] = -1.0
+            continue
+        own, whole = detections.areas[d], detections.areas[d]
+        regular = detections.regular[d] and ground_truth.regular[g]
+        if regular:
+            bound = min(min(own, ground_truth.areas[g]), width * height)
+            # A quotient is rounded in the same direction for larger numbers: no pair is lost.
+            if bound < lowest * (own if crowd[i] else own + ground_truth.areas[g] - bound) * (1.0 - 1e-9):
+                continue
+        if unpacked != d:
+            count, unpacked = _unpack(detections, d, ours, 0), d
+        if regular:
+            shared = float(_shared(ours, count, ground_truth.ends, ground_truth.spans[g, 0], ground_truth.spans[g, 1]))
+            if not crowd[i]:
+                whole = own + ground_truth.areas[g] - shared
+            if shared > 0.0:
+                out[i] = shared / whole
+        else:
+            out[i] = _by_runs(ours, count, ground_truth, g, np.int64(own) if crowd[i] else -1, spare, spans)

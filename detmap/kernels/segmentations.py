@@ -1,0 +1,380 @@
+"""What COCO calls a segmentation, as JSON -> columns: a compressed mask, a list of run lengths, or polygons.
+
+The bytes are valid JSON: the scanner of records has passed over them. Whatever else may be wrong is a status of the record,
+never an exception.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.kernels import helper, kernel
+from detmap.kernels.scanning import U63, _blank, _byte, _integer, _load, _nearest, _number, _string_end, _value_end
+
+Array = NDArray[Any]
+
+# What a record's segmentation is. Below 0: what is wrong with it.
+ABSENT, PACKED, LISTED, OUTLINES = range(4)
+NEITHER, INCOMPLETE, TWICE, BAD_SIZE, BAD_COUNTS, FOREIGN, CUT, UNFILLED, NO_OUTLINE, BAD_OUTLINE, SHORT = range(
+    -1, -12, -1
+)
+
+# The slots of `state`: the next record, how much of `text`, `ends`, `points`, `vertices` is used, how many doubts there are,
+# and how many polygons have fewer than three points or half a point at the end.
+ROW, TEXT, ENDS, POINTS, POLYGONS, DOUBTS, ODD, STATE_SIZE = range(8)
+
+_WORD = 0xFFFFFFFF
+_SIZE = np.uint64(int.from_bytes(b'size"', "little"))
+_COUNTS = np.uint64(int.from_bytes(b'counts"', "little"))
+_FIVE = np.uint64((1 << 40) - 1)
+_SEVEN = np.uint64((1 << 56) - 1)
+
+
+class Segments(NamedTuple):
+    """Records' segmentations.
+
+    ``kinds`` (n,) int8 is one of `ABSENT`, `PACKED`, `LISTED`, `OUTLINES`, or a problem. ``spans`` (n, 4) int64 says where
+    in ``text``, ``ends`` or ``vertices`` its mask, runs or polygons begin and end, and height and width of its image (not
+    of polygons). ``text`` has strings, a NUL behind each; ``ends`` the runs as `detmap.kernels.masks` has them; ``vertices``
+    how many coordinates each polygon has, which follow each other in ``points``. Of compressed masks there are ``areas``,
+    ``boxes`` (x, y, width, height) and whether they are ``regular``.
+    """
+
+    kinds: Array
+    spans: Array
+    text: Array
+    ends: Array
+    vertices: Array
+    points: Array
+    areas: Array
+    boxes: Array
+    regular: Array
+
+
+@helper
+def _read_size(data: Any, i: int, powers: Any, out: Segments, row: int) -> int:
+    """Read ``[height, width]``; where it ends, or a problem."""
+    if _byte(data, i) != 91:
+        return BAD_SIZE
+    for k in range(2):
+        value, end = _integer(data, _blank(data, i + 1, False), powers)
+        if end < 0 or value <= 0 or value > _WORD:
+            return BAD_SIZE
+        out.spans[row, 2 + k] = value
+        i = _blank(data, end, False)
+        if _byte(data, i) != (93 if k else 44):
+            return BAD_SIZE
+    return i + 1
+
+
+@helper
+def _escaped(data: Any, i: int) -> int:
+    """Return the character that an escape stands for, `i` being behind the backslash; 1 where it is none of a mask's."""
+    c = _byte(data, i)
+    if c == 117:
+        value = 0
+        for k in range(i + 1, i + 5):
+            digit = _byte(data, k)
+            value = 16 * value + (digit - 48 if digit <= 57 else (digit | 32) - 87)
+        return value if 48 <= value <= 111 else 1
+    return c if c == 92 else 1
+
+
+@helper
+def _read_text(data: Any, i: int, out: Segments, at: int) -> Any:
+    """Copy a string, `i` being behind its quote, and a NUL to ``text[at]``; where the next quote is, and where the NUL."""
+    while True:
+        c = data[np.uint64(i)]
+        if c == 34:
+            break
+        if c == 92:
+            c = np.uint8(_escaped(data, i + 1))
+            i += 5 if data[np.uint64(i + 1)] == 117 else 1
+        i += 1
+        out.text[at] = c
+        at += 1
+    out.text[at] = 0
+    return i, at
+
+
+@helper
+def _measure_text(out: Segments, row: int) -> int:
+    """Check a compressed mask, and write its area, its box and whether it is regular; a problem, or `PACKED`."""
+    p, stop = out.spans[row, 0], out.spans[row, 1]
+    height, width = out.spans[row, 2], out.spans[row, 3]
+    left, right, top, bottom = width, np.int64(-1), height, np.int64(-1)
+    column, line, area, regular = np.int64(0), np.int64(0), np.int64(0), True
+    last, before, count, total = np.int64(0), np.int64(0), 0, np.int64(0)
+    while p < stop:
+        c = np.int64(out.text[np.uint64(p)]) - 48
+        p += 1
+        value = ((c & 31) ^ 16) - 16
+        if c & 32:
+            value, shift = c & 31, 5
+            while c & 32:
+                c = np.int64(out.text[np.uint64(p)]) - 48
+                p += 1
+                if c < 0 or shift > 30:  # the NUL, or more than any number has
+                    return CUT if c < 0 else UNFILLED
+                value |= (((c & 31) ^ 16) - 16 if not c & 32 else c & 31) << shift
+                shift += 5
+        if c < 0 or c > 63:
+            return FOREIGN
+        if count > 2:
+            value += before
+        before, last = last, value
+        if value < 0:
+            return UNFILLED
+        total += value
+        first_column, first_line = column, line
+        line += value
+        if line >= height:
+            if line < 2 * height:
+                column, line = column + 1, line - height
+            else:
+                column, line = column + line // height, line % height
+        if value == 0:
+            regular = regular and count == 0
+        elif count & 1:
+            area += value
+            last_column = column if line else column - 1
+            left, right = min(left, first_column), last_column
+            if first_column < last_column:
+                top, bottom = np.int64(0), height - 1
+            else:
+                top, bottom = min(top, first_line), max(bottom, (line if line else height) - 1)
+        count += 1
+    if total != height * width:
+        return UNFILLED
+    out.areas[row], out.regular[row] = area, regular
+    out.boxes[row, 0], out.boxes[row, 2] = left if area else 0, right - left + 1 if area else 0
+    out.boxes[row, 1], out.boxes[row, 3] = top if area else 0, bottom - top + 1 if area else 0
+    return PACKED
+
+
+@helper
+def _has_foreign(out: Segments, row: int) -> bool:
+    """Return whether a string has a character that no mask has."""
+    foreign = False
+    for p in range(out.spans[row, 0], out.spans[row, 1]):
+        foreign |= np.uint8(out.text[p] - np.uint8(48)) > 63
+    return foreign
+
+
+@helper
+def _read_lengths(data: Any, i: int, powers: Any, out: Segments, at: int) -> Any:
+    """Read a list of run lengths as ends, from ``ends[at]``: how many there are, or a problem; and where the list ends."""
+    i = _blank(data, i + 1, False)
+    total, count = np.int64(0), 0
+    if _byte(data, i) == 93:
+        return 0, i + 1
+    while True:
+        value, end = _integer(data, i, powers)
+        if end < 0 or value < 0 or value > _WORD:
+            return BAD_COUNTS, i
+        total += value
+        if total > _WORD:
+            return UNFILLED, i
+        out.ends[at + count] = total
+        count += 1
+        i = _blank(data, end, False)
+        c = _byte(data, i)
+        if c == 93:
+            return count, i + 1
+        if c != 44:
+            return BAD_COUNTS, i
+        i = _blank(data, i + 1, False)
+
+
+@helper
+def _read_mask(data: Any, i: int, powers: Any, out: Segments, row: int, text: int, ends: int) -> Any:
+    """Read an object with size and counts; return what it is, or a problem. Its span ends where it ends in `out`."""
+    kind, sized = ABSENT, False
+    i = _blank(data, i + 1, False)
+    while _byte(data, i) != 125:
+        if _byte(data, i) == 44:
+            i = _blank(data, i + 1, False)
+        word = _load(data, i + 1)
+        i = _blank(data, _string_end(data, i + 1), False)
+        i = _blank(data, i + 1, False)
+        c = _byte(data, i)
+        if word & _FIVE == _SIZE:
+            if sized:
+                return TWICE
+            i = _read_size(data, i, powers, out, row)
+            sized = True
+            if i < 0:
+                return i
+        elif word & _SEVEN == _COUNTS:
+            if kind != ABSENT:
+                return TWICE
+            if c == 34:
+                i, end = _read_text(data, i + 1, out, text)
+                i += 1
+                kind, out.spans[row, 0], out.spans[row, 1] = PACKED, text, end
+            elif c == 91:
+                count, i = _read_lengths(data, i, powers, out, ends)
+                if count < 0:
+                    return count
+                kind, out.spans[row, 0], out.spans[row, 1] = LISTED, ends, ends + count
+            else:
+                return BAD_COUNTS
+        else:
+            i = _value_end(data, i, False, powers)
+        i = _blank(data, i, False)
+    if kind == ABSENT or not sized:
+        return INCOMPLETE
+    if out.spans[row, 2] > _WORD // out.spans[row, 3]:
+        return BAD_SIZE
+    if kind == PACKED:
+        problem = _measure_text(out, row)
+        return FOREIGN if problem < 0 and _has_foreign(out, row) else problem
+    last = out.ends[out.spans[row, 1] - 1] if out.spans[row, 1] > out.spans[row, 0] else 0
+    return LISTED if last == out.spans[row, 2] * out.spans[row, 3] else UNFILLED
+
+
+@helper
+def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, state: Array, doubts: Array) -> int:
+    """Read a list of polygons; return what it is, or a problem, or `ABSENT` where there is no room for doubts."""
+    polygon, at = state[POLYGONS], state[POINTS]
+    first = polygon
+    i = _blank(data, i + 1, False)
+    if _byte(data, i) == 93:
+        return NO_OUTLINE
+    while _byte(data, i) != 93:
+        if _byte(data, i) == 44:
+            i = _blank(data, i + 1, False)
+        if _byte(data, i) != 91:
+            return BAD_OUTLINE
+        begin = at
+        i = _blank(data, i + 1, False)
+        while _byte(data, i) != 93:
+            if _byte(data, i) == 44:
+                i = _blank(data, i + 1, False)
+            mantissa, exponent, end, fits = _number(data, i, powers)
+            if end < 0:
+                return BAD_OUTLINE
+            bits, certain = _nearest(mantissa, exponent, powers)
+            bits |= np.uint64(_byte(data, i) == 45) << U63
+            if not (fits and certain):
+                if state[DOUBTS] == len(doubts):
+                    return ABSENT
+                doubts[state[DOUBTS], 0] = at
+                doubts[state[DOUBTS], 1] = i
+                doubts[state[DOUBTS], 2] = end
+                state[DOUBTS] += 1
+            out.points[at] = bits
+            at += 1
+            i = _blank(data, end, False)
+        if polygon == first and at - begin < 6:
+            return SHORT
+        state[ODD] += (at - begin < 6) or ((at - begin) & 1)
+        at -= (at - begin) & 1  # pycocotools leaves out half a point
+        out.vertices[polygon] = at - begin
+        polygon += 1
+        i = _blank(data, i + 1, False)
+    out.spans[row, 0], out.spans[row, 1] = first, polygon
+    state[POLYGONS], state[POINTS] = polygon, at
+    return OUTLINES
+
+
+@kernel
+def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, state: Array, out: Segments) -> None:
+    """Read the segmentations of records from ``state[ROW]`` on, until the list of doubts is full.
+
+    Parameters
+    ----------
+    data : (k,) uint8
+        Valid JSON, at least eight bytes.
+    places : (n, 2) int64
+        Where each record's value begins and ends; -1 where it has none.
+    powers : uint64
+        As in `detmap.kernels.scanning.skip_value`.
+    doubts : (d, 3) int64
+        Out: coordinates that are left to ``float()``: where in ``out.points``, first byte, end.
+    state : (STATE_SIZE,) int64
+        In and out. A record that has more doubts than there is room for, alone, is a `BAD_OUTLINE`.
+    out : Segments
+        Out. ``points`` are uint64, the bits of doubles. Of an array that is too short nothing is known: text has the bytes
+        that the values have, and one more for each; the others half as many elements.
+    """
+    while state[ROW] < len(places):
+        row = state[ROW]
+        i = places[row, 0]
+        kept = state[DOUBTS]
+        out.spans[row, :] = 0
+        kind = ABSENT
+        if i >= 0:
+            c = _byte(data, i)
+            if c == 123:
+                kind = _read_mask(data, i, powers, out, row, state[TEXT], state[ENDS])
+                if kind == PACKED:
+                    state[TEXT] = out.spans[row, 1] + 1
+                elif kind == LISTED:
+                    state[ENDS] = out.spans[row, 1]
+            elif c == 91:
+                odd = state[ODD]
+                kind = _read_outlines(data, i, powers, out, row, state, doubts)
+                if kind == ABSENT:
+                    state[DOUBTS], state[ODD] = kept, odd
+                    if kept:
+                        return
+                    kind = BAD_OUTLINE
+            elif c != 110:  # null
+                kind = NEITHER
+        out.kinds[row] = kind
+        state[ROW] = row + 1
+
+
+# ------------------------------------------------------------------------------------------------------------ keypoints
+
+
+@kernel
+def read_numbers(
+    data: Any, places: Array, powers: Any, doubts: Array, state: Array, starts: Array, values: Array
+) -> None:
+    """Read lists of numbers of records from ``state[ROW]`` on, until the list of doubts is full.
+
+    Parameters are those of `read_segmentations`, but for ``starts`` (n + 1,) int64: where in `values` (uint64, the bits of
+    doubles) each record's begin; and ``state[POINTS]``, how many values there are. A record without a list has none; one
+    whose list holds anything else than numbers has its begin as -1 minus it.
+    """
+    while state[ROW] < len(places):
+        row, at, kept = state[ROW], state[POINTS], state[DOUBTS]
+        starts[row] = at
+        i = places[row, 0]
+        wrong = False
+        if i >= 0 and _byte(data, i) != 110:
+            wrong = _byte(data, i) != 91
+            i = _blank(data, i + 1, False)
+            while not wrong and _byte(data, i) != 93:
+                if _byte(data, i) == 44:
+                    i = _blank(data, i + 1, False)
+                mantissa, exponent, end, fits = _number(data, i, powers)
+                if end < 0:
+                    wrong = True
+                    break
+                bits, certain = _nearest(mantissa, exponent, powers)
+                bits |= np.uint64(_byte(data, i) == 45) << U63
+                if not (fits and certain):
+                    if state[DOUBTS] == len(doubts):
+                        state[DOUBTS] = kept
+                        if kept:
+                            return
+                        wrong = True
+                        break
+                    doubts[state[DOUBTS], 0] = at
+                    doubts[state[DOUBTS], 1] = i
+                    doubts[state[DOUBTS], 2] = end
+                    state[DOUBTS] += 1
+                values[at] = bits
+                at += 1
+                i = _blank(data, end, False)
+        if wrong:
+            starts[row] = ~state[POINTS]
+        else:
+            state[POINTS] = at
+        state[ROW] = row + 1

@@ -1,0 +1,225 @@
+"""What detmap can be extended by: registries of named things, and the modules from outside that add to them.
+
+A plug-in is a module that calls `register` while it is imported. It is imported by whoever uses the library, by
+``--plugin MODULE`` on the command line, or, where it is installed and names itself in the entry-point group
+``detmap.plugins``, by the command line and wherever the library meets a name that it does not know.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Iterable, Sequence
+from types import ModuleType
+from typing import Any, TypeVar
+
+from detmap.errors import OptionError, shorten
+
+T = TypeVar("T")
+
+#: The group of entry points whose modules are plug-ins.
+GROUP = "detmap.plugins"
+
+_OWN = __name__.partition(".")[0]
+
+#: Every registry there is.
+_REGISTRIES: list[Registry[Any]] = []
+
+#: The modules from outside that have registered something, or were loaded as plug-ins: name to path, or None where the
+#: name suffices to import it.
+_MODULES: dict[str, str | None] = {}
+
+#: Whether the installed plug-ins have been loaded, and the threads that load them now.
+_installed: list[bool] = []
+_loading: set[int] = set()
+
+
+class PluginWarning(UserWarning):
+    """An installed plug-in cannot be loaded; everything else works without it."""
+
+
+class Registry(dict[str, T]):
+    """Things of one type by their names, in the order in which they came.
+
+    Parameters
+    ----------
+    of : type
+        What it holds. Each thing has a ``name``.
+    what : str
+        What messages call such a name.
+    """
+
+    def __init__(self, of: type[T], what: str) -> None:
+        super().__init__()
+        self.of, self.what = of, what
+        self._modules: dict[str, str] = {}
+        _REGISTRIES.append(self)
+
+    def add(self, thing: T, module: str) -> T:
+        """Make a thing known that `module` brings, and return it. A module that is loaded again replaces its own.
+
+        Raises
+        ------
+        OptionError
+            Where another module has a thing of that name, or the name is none.
+        """
+        name: Any = getattr(thing, "name", None)
+        if not isinstance(name, str) or not name:
+            raise OptionError(f"the name of a {self.what} must be a string, not {shorten(name)}")
+        owner = self._modules.get(name, module)
+        if owner != module and self[name] != thing:
+            raise OptionError(f"the {self.what} {shorten(name)} is registered by {owner} already: choose another name")
+        self._modules[name] = owner
+        self[name] = thing
+        return thing
+
+    def is_shipped(self, name: str) -> bool:
+        """Return whether detmap itself brings the thing of that name."""
+        return self._modules[name].partition(".")[0] == _OWN
+
+    def find(self, name: str) -> T:
+        """Return the thing of that name.
+
+        Raises
+        ------
+        OptionError
+            Lists those there are.
+        """
+        if isinstance(name, str) and name not in self:
+            load_installed()
+        if not isinstance(name, str) or name not in self:
+            raise OptionError(f"unknown {self.what} {shorten(name)}; one of: {', '.join(self)}")
+        return self[name]
+
+
+def register(thing: T) -> T:
+    """Make something known to detmap, and return it.
+
+    Parameters
+    ----------
+    thing : detmap.shapes.Kind, detmap.formats.Format, detmap.Protocol or detmap.retrieval.Convention
+        A kind of shape whose overlap counts, a format of files, a protocol of detections, or a convention of rankings.
+
+    Raises
+    ------
+    OptionError
+        For anything else, or where another module has registered something under that name.
+
+    Notes
+    -----
+    The module that calls this is imported by the workers of an executor too, before they take on a task. It must be
+    importable there under the same name.
+    """
+    module = str(sys._getframe(1).f_globals.get("__name__", "__main__"))
+    for registry in _REGISTRIES:
+        if isinstance(thing, registry.of):
+            registry.add(thing, module)
+            break
+    else:
+        raise OptionError(f"expected a kind of shape, a format, a protocol or a convention, not {shorten(thing)}")
+    if module.partition(".")[0] not in (_OWN, "__main__"):
+        _MODULES.setdefault(module, None)
+    return thing
+
+
+def load(modules: Iterable[str]) -> None:
+    """Import plug-ins.
+
+    Parameters
+    ----------
+    modules : iterable of str
+        Names of modules that can be imported, or paths of files that end in ``.py``. The folder of such a file is searched
+        for modules from then on, after all others.
+
+    Raises
+    ------
+    OptionError
+        Where one cannot be imported; says why.
+    """
+    for given in modules:
+        path = os.path.abspath(given) if given.endswith(".py") else None
+        try:
+            name = given if path is None else _module_of(path)
+            module = importlib.import_module(name)
+        except Exception as error:  # a plug-in is anybody's code
+            raise OptionError(f"plug-in {shorten(given, 200)}: {_reason(error)}") from None
+        found = getattr(module, "__file__", None)
+        if path is not None and (found is None or not os.path.samefile(found, path)):
+            raise OptionError(f"plug-in {shorten(given, 200)}: another module is called {name}: rename the file")
+        _MODULES[name] = path
+
+
+def loaded() -> tuple[str, ...]:
+    """Return what `load` takes to load in another process what has been loaded or has registered something here."""
+    return tuple(name if path is None else path for name, path in _MODULES.items())
+
+
+def sources() -> list[str]:
+    """Return the files of the plug-ins that have been loaded, and of the modules beside them that they use."""
+    found: dict[str, None] = {}
+    waiting = list(_MODULES)
+    seen = set(waiting)
+    while waiting:
+        module = sys.modules.get(waiting.pop())
+        path = getattr(module, "__file__", None)
+        if path is None or not os.path.isfile(path):
+            continue
+        found[path] = None
+        for value in list(vars(module).values()):
+            name = value.__name__ if isinstance(value, ModuleType) else str(getattr(value, "__module__", None))
+            beside = getattr(sys.modules.get(name), "__file__", None)
+            if name not in seen and beside is not None and os.path.dirname(beside) == os.path.dirname(path):
+                seen.add(name)
+                waiting.append(name)
+    return sorted(found)
+
+
+def load_installed() -> bool:
+    """Import the installed plug-ins, once in a process, and return whether that was now."""
+    thread = threading.get_ident()
+    if _installed or thread in _loading:  # a plug-in may ask for names itself
+        return False
+    _loading.add(thread)
+    try:
+        _load_points(_entry_points())
+    finally:
+        _loading.discard(thread)
+    _installed.append(True)
+    return True
+
+
+def _entry_points() -> Sequence[Any]:
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=GROUP))
+
+
+def _load_points(points: Sequence[Any]) -> None:
+    for point in points:
+        try:
+            point.load()
+        except Exception as error:  # as above; an option that nobody gave must not end the program
+            text = f"the installed plug-in {shorten(point.name)} cannot be loaded: {_reason(error)}"
+            warnings.warn(PluginWarning(text), stacklevel=2)
+        else:
+            _MODULES.setdefault(point.value.partition(":")[0].strip(), None)
+
+
+def _module_of(path: str) -> str:
+    """Return the name under which a file can be imported."""
+    folder, name = os.path.split(path[: -len(".py")])
+    if not os.path.isfile(path):
+        raise OptionError("no such file")
+    if not name.isidentifier():
+        raise OptionError("its name is none that can be imported: rename the file")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return name
+
+
+def _reason(error: Exception) -> str:
+    text = shorten(str(error), 200)[1:-1]
+    return text if isinstance(error, OptionError) else f"{type(error).__name__}: {text}"

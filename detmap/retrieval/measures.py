@@ -1,0 +1,334 @@
+"""The values of metrics, query by query: a function of the hits and of the convention each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap import parallel
+from detmap.errors import InputError, OptionError
+from detmap.hits import INTERPOLATIONS, Hits
+from detmap.kernels import curves, readonly
+from detmap.retrieval.conventions import Convention, Normalizer
+from detmap.retrieval.ranked import Ranked, Request, Values
+
+
+def _ratio(part: Any, whole: Any) -> Values:
+    """Return part / whole, 0 where whole is 0."""
+    whole = np.asarray(whole, dtype=np.float64)
+    out = np.zeros(np.broadcast_shapes(np.shape(part), whole.shape))
+    np.divide(part, whole, out=out, where=whole != 0)
+    return out
+
+
+def _blocks(ranked: Ranked) -> list[tuple[int, int]]:
+    return parallel.even(len(ranked.raw), None if len(ranked.raw) > 64 else 1)
+
+
+def average_precision(ranked: Ranked, request: Request) -> Values:
+    """AP under the convention's rules, or those named in the request's options."""
+    convention = ranked.convention
+    rule, divisor = str(convention.interpolation), str(convention.normalizer)
+    for option in request.options:
+        if option in INTERPOLATIONS:
+            rule = option
+        elif option in get_args(Normalizer):
+            divisor = option
+        else:
+            names = ", ".join((*INTERPOLATIONS, *get_args(Normalizer)))
+            raise OptionError(f"AP takes the options {names}, not {option!r}")
+    hits = ranked.hits
+    if request.depth is not None:
+        depth = np.full(len(hits), request.cut, np.int64)
+    elif convention.depth == "positives":
+        depth = hits.positives
+    else:
+        depth = np.full(len(hits), np.iinfo(np.int64).max, np.int64)
+    positives = np.minimum(hits.positives, depth) if divisor == "smaller" else hits.positives
+    known = ("step", "trapezoid") if ranked.expected else tuple(r for r in INTERPOLATIONS if r != "trapezoid-hits")
+    if convention.ties in ("expected", "collapsed") and rule not in known:
+        raise OptionError(f"ties={convention.ties!r} is defined for AP by {', '.join(known)}, not by {rule!r}")
+    # An envelope reads collapsed ranks rightly: the last hit of a tied group has the largest precision of the group.
+    if convention.ties in ("expected", "collapsed") and rule in ("step", "trapezoid") and hits.tied.size:
+        out = np.empty(len(hits))
+        trapezoid = rule == "trapezoid"
+        if convention.ties == "expected":
+            depth, positives = readonly(depth, np.int64), readonly(positives, np.int64)
+            parallel.run(
+                lambda b, e: curves.expected_average_precision(
+                    hits.starts, hits.ahead, hits.tied, positives, depth, trapezoid, divisor == "hits", b, e, out
+                ),
+                _blocks(ranked),
+            )
+            return out
+        cut = hits.cut(depth, hits.within(depth) if divisor == "hits" else positives)
+        curves.collapsed_average_precision(cut.starts, cut.ahead, cut.tied, cut.positives, trapezoid, 0, len(cut), out)
+        return out
+    if request.depth is not None or convention.depth:
+        hits = hits.cut(depth, hits.within(depth) if divisor == "hits" else positives)
+    elif divisor == "hits":
+        hits = replace(hits, positives=hits.counts)
+    return hits.average_precision(rule)  # type: ignore[arg-type]  # `rule` is one of INTERPOLATIONS
+
+
+def band(hits: Hits, convention: Convention, depth: int | None) -> NDArray[np.float64]:
+    """Return the lowest and the highest AP at `depth` over all orders of the tied items, shape (q, 2)."""
+    end = np.full(len(hits), np.iinfo(np.int64).max if depth is None else depth, np.int64)
+    if depth is None and convention.depth == "positives":
+        end = hits.positives
+    found = np.minimum(hits.positives, end) if convention.normalizer == "smaller" else hits.positives
+    out = np.empty((len(hits), 2))
+    trapezoid, by_hits = convention.interpolation == "trapezoid", convention.normalizer == "hits"
+    curves.tie_band(
+        hits.starts,
+        hits.ahead,
+        hits.tied,
+        readonly(found, np.int64),
+        readonly(end, np.int64),
+        trapezoid,
+        by_hits,
+        0,
+        len(hits),
+        out,
+    )
+    return out
+
+
+def _within(ranked: Ranked, depth: Any) -> Values:
+    """Return the number of hits within `depth` (one, or one per query); its mean over the orders under ``expected``."""
+    hits = ranked.hits
+    if not ranked.expected:
+        return hits.within(depth).astype(np.float64)
+    out = np.empty(len(hits))
+    each = np.broadcast_to(np.asarray(depth, dtype=np.int64), (len(hits),))
+    curves.expected_within(hits.starts, hits.ahead, hits.tied, readonly(each, np.int64), out)
+    return out
+
+
+def _radius(ranked: Ranked, request: Request, whole: str) -> Values | None:
+    """Return precision or recall within a Hamming radius, where ``radius=r`` is asked for."""
+    radius = request.number("radius", -1.0)
+    if radius < 0:
+        return None
+    if ranked.radius is None or request.depth is not None:
+        raise OptionError(f"{request.key}: a radius is for hash codes, without a depth")
+    counts = ranked.radius[:, min(int(radius), ranked.radius.shape[1] - 1)]
+    return _ratio(counts[:, 1], counts[:, 0] if whole == "items" else ranked.raw.positives)
+
+
+def precision(ranked: Ranked, request: Request) -> Values:
+    """P: the share of hits among the first k items, or among those within a Hamming radius."""
+    near = _radius(ranked, request, "items")
+    if near is not None:
+        return near
+    return _ratio(_within(ranked, request.cut), request.depth if request.depth else ranked.hits.items)
+
+
+def recall(ranked: Ranked, request: Request) -> Values:
+    """R: the share of the relevant items that are among the first k, or within a Hamming radius."""
+    near = _radius(ranked, request, "positives")
+    if near is not None:
+        return near
+    return _ratio(_within(ranked, request.cut), ranked.hits.positives)
+
+
+def capped_recall(ranked: Ranked, request: Request) -> Values:
+    """R_cap: hits up to k over the relevant items, or over k where there are more."""
+    return _ratio(_within(ranked, request.cut), np.minimum(ranked.hits.positives, request.cut))
+
+
+def precision_to_last(ranked: Ranked, request: Request) -> Values:
+    """mP: precision at k, or at the last hit where that comes earlier."""
+    depth = np.minimum(ranked.hits.last(), request.cut)
+    return _ratio(ranked.hits.within(depth), depth)
+
+
+def f1(ranked: Ranked, request: Request) -> Values:
+    """F1: the harmonic mean of precision and recall."""
+    p, r = precision(ranked, request), recall(ranked, request)
+    return _ratio(2 * p * r, p + r)
+
+
+def r_precision(ranked: Ranked, request: Request) -> Values:
+    """R-prec: precision at the number of relevant items."""
+    return _ratio(_within(ranked, ranked.hits.positives), ranked.hits.positives)
+
+
+def _first(ranked: Ranked, request: Request, reciprocal: bool) -> Values:
+    if ranked.expected:
+        out = np.empty(len(ranked.hits))
+        hits = ranked.hits
+        curves.expected_first(hits.starts, hits.ahead, hits.tied, request.cut, reciprocal, out)
+        return out
+    first = ranked.hits.first()
+    found = (first > 0) & (first <= request.cut)
+    return _ratio(found, first) if reciprocal else found.astype(np.float64)
+
+
+def reciprocal_rank(ranked: Ranked, request: Request) -> Values:
+    """RR: one over the rank of the first hit up to k; 0 without one."""
+    return _first(ranked, request, True)
+
+
+def success(ranked: Ranked, request: Request) -> Values:
+    """success: 1 where there is a hit up to k, else 0."""
+    return _first(ranked, request, False)
+
+
+def cmc(ranked: Ranked, request: Request) -> Values:
+    """CMC: the chance of a match up to rank k, as the convention counts matches."""
+    if ranked.convention.cmc == "market":
+        return _first(ranked, request, False)
+    if ranked.convention.cmc == "allshots":
+        if ranked.expected:
+            raise OptionError("CMC allshots has no closed form for ties='expected'")
+        hits = ranked.hits
+        place = hits.ranks - (np.arange(hits.ranks.size) - np.repeat(hits.starts[:-1], hits.counts))
+        inside = np.concatenate(([0], np.cumsum(place <= request.cut)))
+        return _ratio(inside[hits.starts[1:]] - inside[hits.starts[:-1]], hits.counts)
+    if ranked.shots is None:
+        raise OptionError(f"CMC {ranked.convention.cmc} needs distances to galleries with identities")
+    if ranked.convention.ties not in ("index", "docid"):
+        raise OptionError(f"CMC {ranked.convention.cmc} is defined for ties='index', not {ranked.convention.ties!r}")
+    return np.asarray(ranked.shots[:, min(request.cut, ranked.shots.shape[1]) - 1])
+
+
+def inverse_negative_penalty(ranked: Ranked, request: Request) -> Values:
+    """INP: relevant items over the rank of the last of them; 0 where not all are ranked."""
+    hits = ranked.hits
+    complete = (hits.counts == hits.positives) & (hits.positives > 0)
+    if ranked.expected:
+        inverse = np.empty(len(hits))
+        curves.expected_inverse_last(hits.starts, hits.ahead, hits.tied, inverse)
+        return np.where(complete, hits.positives * inverse, 0.0)
+    return _ratio(np.where(complete, hits.positives, 0), hits.last())
+
+
+def _ideal(ranked: Ranked) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return starts, ranks and grades of the best ranking of everything that has a gain."""
+    if ranked.ideal_starts is not None and ranked.ideal is not None:
+        starts, grades = ranked.ideal_starts, ranked.ideal
+    else:
+        starts = np.concatenate(([0], np.cumsum(ranked.raw.positives)))
+        grades = np.ones(int(starts[-1]), np.int64)
+    ranks = np.arange(1, grades.size + 1) - np.repeat(starts[:-1], np.diff(starts))
+    return readonly(starts, np.int64), readonly(ranks, np.int64), grades
+
+
+#: The highest grade whose exponential gains can be added without overflow.
+_HIGHEST_POWER = 1000
+
+
+def _gains(grades: NDArray[Any], exponential: bool) -> NDArray[Any]:
+    if exponential and grades.size and grades.max() > _HIGHEST_POWER:
+        raise InputError(
+            f"exponential gains are for grades up to {_HIGHEST_POWER}", source="grades", value=grades.max()
+        )
+    return readonly(np.exp2(grades) - 1 if exponential else grades, np.float64)
+
+
+def dcg(ranked: Ranked, request: Request) -> Values:
+    """DCG: discounted cumulative gain; the gain is the grade, or 2 ** grade - 1."""
+    hits = ranked.gained
+    grades = hits.grades if hits.grades.size else np.ones(hits.ranks.size)
+    out = np.empty(len(hits))
+    gains = _gains(grades, request.flag("exp"))
+    ahead, tied = (hits.ahead, hits.tied) if ranked.expected else (hits.ranks, hits.ranks)
+    curves.gained(hits.starts, hits.ranks, gains, ahead, tied, request.cut, ranked.expected, out)
+    return out
+
+
+def ndcg(ranked: Ranked, request: Request) -> Values:
+    """nDCG: discounted cumulative gain over that of the best ranking."""
+    starts, ranks, grades = _ideal(ranked)
+    best = np.empty(len(ranked.raw))
+    curves.gained(starts, ranks, _gains(grades, request.flag("exp")), ranks, ranks, request.cut, False, best)
+    return _ratio(dcg(ranked, request), best)
+
+
+def expected_reciprocal_rank(ranked: Ranked, request: Request) -> Values:
+    """ERR: expected reciprocal rank of the item at which a reader stops."""
+    hits = ranked.gained
+    grades = hits.grades if hits.grades.size else np.ones(hits.ranks.size)
+    least = max(ranked.highest, 1)
+    highest = request.number("max", float(least))
+    if not least <= highest <= _HIGHEST_POWER:
+        raise OptionError(f"ERR: max must be from {least}, the highest grade, to {_HIGHEST_POWER}, not {highest:g}")
+    stops = readonly((np.exp2(grades) - 1) / np.exp2(highest), np.float64)
+    out = np.empty(len(hits))
+    curves.cascade(hits.starts, hits.ranks, stops, request.cut, out)
+    return out
+
+
+def rank_biased(ranked: Ranked, request: Request) -> Values:
+    """RBP: rank-biased precision."""
+    hits = ranked.gained
+    grades = (hits.grades if hits.grades.size else np.ones(hits.ranks.size)).astype(np.float64)
+    if ranked.convention.relative_rbp and ranked.ideal is not None and ranked.ideal_starts is not None:
+        highest = np.ones(len(hits))
+        some = np.diff(ranked.ideal_starts) > 0
+        highest[some] = ranked.ideal[ranked.ideal_starts[:-1][some]]
+        grades = grades / np.repeat(highest, hits.counts)
+    out = np.empty(len(hits))
+    p = request.number("p", 0.9)
+    if not 0 < p < 1:
+        raise OptionError(f"RBP: p must be above 0 and below 1, not {p:g}")
+    curves.persistent(hits.starts, hits.ranks, readonly(grades, np.float64), p, request.cut, out)
+    return out
+
+
+def bpref(ranked: Ranked, request: Request) -> Values:
+    """bpref: binary preference, of judged documents alone."""
+    pool = ranked.judged("bpref")
+    out = np.empty(len(pool))
+    negatives = readonly(ranked.negatives, np.int64)
+    curves.preferences(pool.starts, pool.grades, ranked.level, ranked.raw.positives, negatives, out)
+    return out
+
+
+def inferred(ranked: Ranked, request: Request) -> Values:
+    """infAP: inferred average precision."""
+    pool = ranked.judged("infAP")
+    out = np.empty(len(pool))
+    curves.inferred(pool.starts, pool.ranks, pool.grades, ranked.level, ranked.raw.positives, out)
+    return out
+
+
+def judged(ranked: Ranked, request: Request) -> Values:
+    """judged: the share of judged documents among the first k."""
+    pool = ranked.judged("judged")
+    return _ratio(pool.within(request.cut), np.minimum(pool.items, request.cut))
+
+
+def geometric(ranked: Ranked, request: Request) -> Values:
+    """GMAP: the logarithm of AP, which is at least 0.00001 here."""
+    values = average_precision(ranked, request)
+    return np.log(np.maximum(np.where(np.isnan(values), 0.0, values), 1e-5))
+
+
+def _at_recalls(ranked: Ranked, recalls: Any) -> Values:
+    product = np.multiply.outer(ranked.hits.positives, np.asarray(recalls, dtype=np.float64))
+    if ranked.convention.recall_cutoffs == "ceiling":
+        wanted = np.trunc(product + 0.9)
+    else:
+        wanted = np.floor(product) + (product - np.floor(product) >= 0.5)
+    out = np.empty(wanted.shape)
+    curves.interpolate_counts(ranked.hits.starts, ranked.hits.ranks, readonly(wanted, np.int64), out)
+    return out
+
+
+def interpolated(ranked: Ranked, request: Request) -> Values:
+    """iprec: the largest precision at a recall or more."""
+    return _at_recalls(ranked, [request.depth])[:, 0]
+
+
+def eleven_points(ranked: Ranked, request: Request) -> Values:
+    """11pt: the mean of iprec at recalls 0, 0.1 .. 1."""
+    columns = _at_recalls(ranked, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+    total = np.zeros(len(ranked.raw))
+    for column in columns.T[::-1]:  # trec_eval adds from recall 1 downwards: the order is part of the last bit
+        total += column
+    return np.asarray(total / columns.shape[1])

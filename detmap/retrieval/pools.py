@@ -1,0 +1,66 @@
+"""Pools: the documents of a query that somebody judged, or was asked to judge, where they were ranked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap.hits import Hits, counted, up_to
+from detmap.kernels import Frozen, readonly
+
+
+@dataclass(frozen=True, eq=False)
+class Pool(Frozen):
+    """The pooled documents that were ranked, of many queries, in the order of their ranks.
+
+    Attributes
+    ----------
+    starts : ndarray of int64, shape (q + 1,)
+        The documents of query *i* are the elements ``starts[i]:starts[i + 1]`` of the columns that follow.
+    ranks : ndarray of int64, shape (n,)
+        1-based rank of each document, ascending within a query.
+    grades : ndarray of int64, shape (n,)
+        The grade of each document; negative: in the pool, but not judged.
+    items : ndarray of int64, shape (q,)
+        How many documents were ranked, whether pooled or not.
+    ahead, tied : ndarray of int64, shape (n,) or (0,)
+        As in `detmap.Hits`.
+    """
+
+    starts: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+    grades: NDArray[np.int64]
+    items: NDArray[np.int64]
+    ahead: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    tied: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def __post_init__(self) -> None:
+        for name in ("starts", "ranks", "grades", "items", "ahead", "tied"):
+            object.__setattr__(self, name, readonly(getattr(self, name), np.int64))
+
+    def __len__(self) -> int:
+        """Return the number of queries."""
+        return int(self.items.size)
+
+    def within(self, depth: ArrayLike) -> NDArray[np.int64]:
+        """Return how many pooled documents each query has at ranks up to `depth` (one number, or one each), shape (q,)."""
+        return counted(self.starts, up_to(self.starts, self.ranks, depth))
+
+    def cut(self, depth: int) -> Pool:
+        """Return the pool as if no more than `depth` documents had been ranked for any query."""
+        some = self._where(up_to(self.starts, self.ranks, depth))
+        return replace(some, items=np.minimum(self.items, depth))
+
+    def hits(self, level: int, positives: ArrayLike | None = None) -> Hits:
+        """Return the documents of grade `level` or higher, out of so many `positives`; by default as many as there are."""
+        some = self._where(self.grades >= level)
+        found = np.diff(some.starts) if positives is None else np.asarray(positives)
+        return Hits(some.starts, some.ranks, found, self.items, grades=some.grades, ahead=some.ahead, tied=some.tied)
+
+    def _where(self, wanted: NDArray[np.bool_]) -> Pool:
+        """Return the pool of some of its documents."""
+        columns = {name: getattr(self, name) for name in ("ranks", "grades", "ahead", "tied")}
+        columns = {name: column[wanted] if column.size else column for name, column in columns.items()}
+        return replace(self, starts=np.concatenate(([0], np.cumsum(wanted)))[self.starts], **columns)

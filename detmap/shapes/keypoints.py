@@ -1,0 +1,327 @@
+"""Columns of poses, and how alike two of them are: COCO's object keypoint similarity (OKS)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap import columns, parallel
+from detmap.errors import InputError
+from detmap.kernels import Frozen, readonly, segmentations
+from detmap.kernels import keypoints as kernels
+from detmap.shapes.boxes import FARTHEST, Boxes, over_rows
+from detmap.shapes.kinds import Kind, Pairs, Place
+from detmap.shapes.reading import resolved
+
+if TYPE_CHECKING:
+    from detmap.protocols import Protocol
+    from detmap.tables import Detections, GroundTruth
+
+#: How far annotators of COCO's 17 points disagree on each, as a share of the object's size.
+_HUNDREDTHS = (26, 25, 25, 35, 35, 79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89)
+SIGMAS: NDArray[np.float64] = np.array([n / 100 for n in _HUNDREDTHS]) / 10.0
+
+#: So many pairs are worked on at a time.
+_PAIRS = 1 << 13
+
+
+@dataclass(frozen=True, eq=False)
+class Keypoints(Frozen):
+    """Poses as a table keeps them, a `detmap.shapes.Column`.
+
+    Attributes
+    ----------
+    poses : detmap.kernels.keypoints.Poses
+        Read-only points x, y, v, and where each row's begin.
+    labelled : ndarray of int64, shape (n,)
+        Of ground truth: how many points are labelled, as ``num_keypoints`` says.
+    boxes : ndarray of float64, shape (n, 4)
+        x, y, width, height of the box around all points, those at (0, 0) included.
+    """
+
+    poses: kernels.Poses
+    labelled: NDArray[np.int64]
+    boxes: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, values: Any, starts: Any, labelled: Any = None) -> Keypoints:
+        """Make a column; by default those points count as labelled whose v is above 0."""
+        poses = kernels.Poses(readonly(values, np.float64), readonly(starts, np.int64))
+        count = len(poses.starts) - 1
+        boxes, visible = np.empty((count, 4)), np.empty(count, np.int64)
+        over_rows(lambda begin, end: kernels.extents(poses, begin, end, boxes, visible), count)
+        return cls(poses, readonly(visible if labelled is None else labelled, np.int64), readonly(boxes, np.float64))
+
+    def __len__(self) -> int:
+        """Return the number of poses."""
+        return len(self.labelled)
+
+    def take(self, rows: NDArray[Any]) -> Keypoints:
+        """Return some of the poses."""
+        rows = np.arange(len(self))[rows]
+        starts = self.poses.starts
+        sizes = np.diff(starts)[rows]
+        stops = np.cumsum(sizes)
+        values = self.poses.values[np.repeat(starts[:-1][rows] - (stops - sizes), sizes) + np.arange(sizes.sum())]
+        return Keypoints(
+            kernels.Poses(readonly(values, np.float64), readonly(np.concatenate([[0], stops]), np.int64)),
+            readonly(self.labelled[rows], np.int64),
+            readonly(self.boxes[rows], np.float64),
+        )
+
+    def bounds(self) -> Boxes:
+        """Return the boxes around all points."""
+        return Boxes(self.boxes, sizes=True)
+
+    def areas(self) -> NDArray[np.float64]:
+        """Return the areas of these boxes, as pycocotools takes them of results without a box."""
+        return self.boxes[:, 2] * self.boxes[:, 3]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return everything that the column holds, by name."""
+        return {**self.poses._asdict(), "labelled": self.labelled}
+
+
+def join(given_columns: Sequence[Keypoints]) -> Keypoints:
+    """Return one column of the poses of several."""
+    values = np.concatenate([*(column.poses.values for column in given_columns), np.empty(0)])
+    sizes = np.concatenate([*(np.diff(column.poses.starts) for column in given_columns), np.empty(0, np.int64)])
+    labelled = np.concatenate([*(column.labelled for column in given_columns), np.empty(0, np.int64)])
+    return Keypoints.of(values, np.concatenate([[0], np.cumsum(sizes)]), labelled)
+
+
+def given(values: Any, source: str) -> Keypoints:
+    """Return a column of what a user gives: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility.
+
+    Raises
+    ------
+    InputError
+        For another shape, or a coordinate that is not finite.
+    """
+    if isinstance(values, Keypoints):
+        return values
+    points = columns.numbers(values, source=source, field="keypoints")
+    count = len(points) if points.ndim else 0
+    size = points.size // count if count else 0
+    shaped = points.ndim == 2 or (points.ndim == 3 and points.shape[2] == 3)
+    if not shaped or size % 3:
+        problem = f"shape {points.shape} where n x k x 3 was expected: x, y and visibility of each point"
+        if points.size or not points.ndim:
+            raise InputError(problem, source=source, field="keypoints")
+    flat = points.reshape(count, size)
+    bad = ~(np.abs(flat) <= FARTHEST).all(axis=1)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError("a keypoint must be finite numbers", source=source, record=row, field="keypoints")
+    return Keypoints.of(flat.reshape(-1).copy(), np.arange(count + 1) * size)
+
+
+# --------------------------------------------------------------------------------------------------------- COCO's records
+
+
+class _Part(NamedTuple):
+    """The numbers of some records: where each record's begin (-1 minus that: they are wrong), and all of them."""
+
+    starts: NDArray[np.int64]
+    values: NDArray[np.float64]
+    there: NDArray[np.bool_]
+
+
+class KeypointReader:
+    """Reads the field ``keypoints``, a `detmap.shapes.Reader`."""
+
+    def __init__(self, size: int) -> None:
+        pass
+
+    def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part:
+        """Read values of JSON."""
+        values = np.empty(int((spans[:, 1] - spans[:, 0]).sum()) // 2 + 1, np.uint64)
+        starts = np.empty(len(spans) + 1, np.int64)
+        state = np.zeros(segmentations.STATE_SIZE, np.int64)
+        resolved(segmentations.read_numbers, data, spans, state, (starts, values), values)
+        starts[-1] = state[segmentations.POINTS]
+        return _Part(starts, values[: starts[-1]].view(np.float64).copy(), spans[:, 0] >= 0)
+
+    def column(self, parts: Sequence[_Part], place: Place) -> tuple[Keypoints, dict[str, int]]:
+        """Put the parts together."""
+        used = np.cumsum([0, *(part.values.size for part in parts)])
+        begins = [np.where(part.starts < 0, ~part.starts, part.starts)[:-1] for part in parts]
+        starts = np.concatenate([*(one + u for one, u in zip(begins, used, strict=False)), used[-1:]])
+        wrong = np.concatenate([*(part.starts[:-1] < 0 for part in parts), np.zeros(0, np.bool_)])
+        there = np.concatenate([*(part.there for part in parts), np.zeros(0, np.bool_)])
+        values = np.concatenate([*(part.values for part in parts), np.empty(0)])
+        sizes = np.diff(starts)
+        where = {"source": place.source, "field": "keypoints"}
+        if there.size and not there.any():
+            held = ". It holds boxes: iou_type='bbox' (--iou-type bbox) scores those" if place.boxes is not None else ""
+            raise InputError("no record has keypoints" + held, **where)
+        bad = wrong | ~there | (sizes % 3 != 0) | (sizes == 0)
+        if bad.any():
+            row = int(np.argmax(bad))
+            problem = "must be numbers x, y, v, x, y, v and so on"
+            if not there[row]:
+                problem = "is missing"
+            elif not wrong[row]:
+                problem += f", three for each point; there are {sizes[row]}"
+            remedy = "keypoints are scored: each record needs its own"
+            raise InputError(problem, record=place.record(row), remedy=remedy, **where)
+        far = ~(np.abs(values) <= FARTHEST)
+        if far.any():
+            row = int(np.searchsorted(starts, int(np.argmax(far)), "right")) - 1
+            raise InputError("a coordinate is too far away", record=place.record(row), **where)
+        notices = {}
+        labelled = place.fields.get("num_keypoints")
+        if labelled is None and place.kind:
+            notices["missing_num_keypoints"] = len(sizes)
+        return Keypoints.of(values, starts, labelled), notices
+
+
+# --------------------------------------------------------------------------------------------------------------- overlap
+
+
+class _Truth(NamedTuple):
+    poses: kernels.Poses
+    objects: kernels.Objects
+
+
+def _areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64] | None:
+    """Return areas of boxes times a factor, where the protocol says so."""
+    if protocol.oks_area == "area":
+        if ground_truth.notices.get("missing_area"):
+            raise InputError(
+                "has annotations without area, by which keypoint similarity is measured",
+                source=ground_truth.source,
+                field="area",
+                remedy="oks_area='bbox*0.53' (--oks-area 'bbox*0.53') takes that share of the box",
+            )
+        return None
+    sizes = _boxes(ground_truth)[:, 2:]
+    return readonly(sizes[:, 0] * sizes[:, 1] * 0.53, np.float64)
+
+
+def _boxes(ground_truth: GroundTruth) -> NDArray[np.float64]:
+    """Return boxes as x, y, width, height."""
+    boxes = ground_truth.shapes["bbox"]
+    assert isinstance(boxes, Boxes)
+    if boxes.sizes:
+        return boxes.table
+    return readonly(np.concatenate([boxes.table[:, :2], boxes.table[:, 2:] - boxes.table[:, :2]], axis=1), np.float64)
+
+
+def _sigmas(ground_truth: GroundTruth, protocol: Protocol) -> tuple[list[NDArray[np.float64]], NDArray[np.int64]]:
+    """Return the sigmas there are, and which of them each category has, -1 for none."""
+    codes = ground_truth.categories.values
+    if protocol.sigmas is None:
+        return [SIGMAS], np.zeros(codes.size, np.int64)
+    if not isinstance(protocol.sigmas[0], tuple):
+        return [np.array(protocol.sigmas, np.float64)], np.zeros(codes.size, np.int64)
+    place = {str(key): i for i, (key, _) in enumerate(protocol.sigmas)}
+    names = zip(codes.tolist(), ground_truth.category_names, strict=True)
+    which = [place.get(str(code), place.get(name, -1)) for code, name in names]
+    return [np.array(numbers, np.float64) for _, numbers in protocol.sigmas], np.array(which, np.int64)
+
+
+def _prepare(
+    detections: Detections, ground_truth: GroundTruth, protocol: Protocol
+) -> tuple[kernels.Poses, _Truth, dict[str, int]]:
+    """Check that points and sigmas fit, and give each object its variances.
+
+    Raises
+    ------
+    InputError
+        Where they do not.
+    """
+    found, truth = detections.shape("keypoints"), ground_truth.shape("keypoints")
+    assert isinstance(found, Keypoints)
+    assert isinstance(truth, Keypoints)
+    sigmas, of_category = _sigmas(ground_truth, protocol)
+    numbers = np.array([0, *map(len, sigmas)])  # the first stands for none
+    own = of_category[ground_truth.categories.codes]
+    wrong = np.diff(truth.poses.starts) != 3 * numbers[own + 1]
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        points, code = int(np.diff(truth.poses.starts)[row]) // 3, ground_truth.categories.codes[row]
+        problem = f"{points} keypoints where sigmas are of {numbers[own[row] + 1]}"
+        if own[row] < 0:
+            problem = f"there are no sigmas of the category {ground_truth.category_names[code]!r}"
+        raise InputError(
+            problem,
+            source=ground_truth.source,
+            record=row,
+            field="keypoints",
+            remedy="give as many sigmas as there are points: sigmas=[...] (--sigmas FILE), or of each category its own",
+        )
+    # Detections of a category that the ground truth does not have are not compared.
+    known = {code: i for i, code in enumerate(ground_truth.categories.values.tolist())}
+    place = np.array([known.get(code, -1) for code in detections.categories.values.tolist()] or [0], np.int64)
+    category = place[detections.categories.codes]
+    expected = 3 * numbers[np.append(of_category, -1)[category] + 1]
+    wrong = (np.diff(found.poses.starts) != expected) & (category >= 0) & (expected > 0)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        problem = f"{int(np.diff(found.poses.starts)[row]) // 3} keypoints where there are {expected[row] // 3}"
+        raise InputError(problem, source=detections.source, record=row, field="keypoints")
+    variances = np.concatenate([(one * 2) ** 2 for one in sigmas])
+    first = np.concatenate([[0], np.cumsum(numbers[1:])])[own]
+    areas = _areas(ground_truth, protocol)
+    objects = kernels.Objects(
+        _boxes(ground_truth),
+        ground_truth.areas if areas is None else areas,
+        readonly(variances, np.float64),
+        readonly(first, np.int64),
+    )
+    return found.poses, _Truth(truth.poses, objects), {}
+
+
+def _refine(detections: kernels.Poses, ground_truth: _Truth, pairs: Pairs, out: NDArray[np.float64]) -> None:
+    """Write similarities."""
+    poses, objects = ground_truth
+    count = len(out)
+    if not count:
+        return
+    longest = int(np.diff(poses.starts)[pairs.ground_truth].max()) // 3
+    terms, stops = np.empty(longest * min(count, _PAIRS)), np.empty(min(count, _PAIRS), np.int64)
+    for begin in range(0, count, _PAIRS):
+        end = min(begin + _PAIRS, count)
+        if parallel.stop_flag()[0]:
+            return
+        kernels.exponents(detections, poses, objects, pairs.detections, pairs.ground_truth, begin, end, stops, terms)
+        ours = stops[: end - begin]
+        used = terms[: ours[-1]]
+        np.exp(used, out=used)
+        kernels.means(used, ours, out[begin:end])
+        if longest > 128:  # numpy halves such sums, as often as needed
+            edges = [0, *ours.tolist()]
+            for i in np.flatnonzero(np.isnan(out[begin:end])).tolist():
+                own = used[edges[i] : edges[i + 1]]
+                out[begin + i] = np.sum(own) / own.size
+
+
+def _ignored(column: Keypoints) -> NDArray[np.bool_]:
+    """Return which objects have no labelled point."""
+    return np.equal(column.labelled, 0)
+
+
+KIND = Kind(
+    name="keypoints",
+    column=Keypoints,
+    field="keypoints",
+    propose="all",
+    prepare=_prepare,
+    refine=_refine,
+    ignored=_ignored,
+    areas=_areas,
+    reader=KeypointReader,
+    argument="keypoints",
+    given=given,
+    join=join,
+    decisions={
+        "area_ranges": (("all", 0.0, 1e10), ("medium", 1024.0, 9216.0), ("large", 9216.0, 1e10)),
+        "max_dets": (20,),
+    },
+    recalls=(0.5, 0.75),
+)

@@ -1,0 +1,450 @@
+"""Columns of masks, and how two of them overlap: as regions ("segm"), or along their contours too ("boundary")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap import masks as library
+from detmap import parallel
+from detmap.errors import InputError
+from detmap.kernels import Frozen, mask_pairs, readonly
+from detmap.kernels import segmentations as kernels
+from detmap.shapes.boxes import Boxes
+from detmap.shapes.kinds import Kind, Pairs, Place
+from detmap.shapes.reading import resolved
+
+if TYPE_CHECKING:
+    from detmap.protocols import Protocol
+    from detmap.tables import Detections, GroundTruth
+
+#: So many polygons are drawn at a time: what that takes is bounded by what it takes for these.
+_POLYGONS = 1 << 13
+
+#: So many doubtful numbers are handed to float() at a time.
+_DOUBTS = 1 << 10
+
+
+@dataclass(frozen=True, eq=False)
+class MaskColumn(Frozen):
+    """Masks as a table keeps them, a `detmap.shapes.Column`: runs, or compressed strings that are unpacked when needed.
+
+    Attributes
+    ----------
+    held : detmap.kernels.mask_pairs.Masks
+        Read-only arrays.
+    """
+
+    held: mask_pairs.Masks
+
+    @classmethod
+    def of(cls, masks: library.Masks) -> MaskColumn:
+        """Take the masks of `detmap.masks.Masks`."""
+        runs = masks.arrays()
+        return cls.of_runs(library.Runs(runs["ends"], runs["spans"]))
+
+    @classmethod
+    def of_runs(cls, runs: library.Runs, threads: int | None = None) -> MaskColumn:
+        """Take masks that are known to be good."""
+        areas, boxes, regular = library.measure(runs, threads)
+        boxes = np.where(areas[:, None] > 0, boxes, 0.0)
+        return cls.made(np.empty(0, np.uint8), runs.ends, runs.spans, areas, boxes, regular)
+
+    @classmethod
+    def made(cls, text: Any, ends: Any, spans: Any, areas: Any, boxes: Any, regular: Any) -> MaskColumn:
+        """Make a column of the arrays of `detmap.kernels.mask_pairs.Masks`."""
+        return cls(
+            mask_pairs.Masks(
+                readonly(text, np.uint8),
+                readonly(ends, np.uint32),
+                readonly(spans, np.int64),
+                readonly(areas, np.float64),
+                readonly(boxes, np.float64),
+                readonly(regular, np.bool_),
+            )
+        )
+
+    def __len__(self) -> int:
+        """Return the number of masks."""
+        return len(self.held.spans)
+
+    def take(self, rows: NDArray[Any]) -> MaskColumn:
+        """Return some of the masks; they share the runs."""
+        held = self.held
+        return self.made(held.text, held.ends, held.spans[rows], held.areas[rows], held.boxes[rows], held.regular[rows])
+
+    def bounds(self) -> Boxes:
+        """Return the box around each mask; zeros where a mask has no pixel."""
+        return Boxes(self.held.boxes, sizes=True)
+
+    def areas(self) -> NDArray[np.float64]:
+        """Return the number of pixels of each mask, shape (n,)."""
+        return self.held.areas
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Return height and width of each mask's image, shape (n, 2)."""
+        return self.held.spans[:, 2:]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return everything that the column holds, by name."""
+        return self.held._asdict()
+
+    def masks(self) -> library.Masks:
+        """Return the masks as users work with them."""
+        held = self.unpacked().held
+        return library.Masks(library.Runs(held.ends, held.spans))
+
+    def unpacked(self, threads: int | None = None) -> MaskColumn:
+        """Return the column with runs in place of strings."""
+        held = self.held
+        if not (held.spans[:, 1] < 0).any():
+            return self
+        stops = np.where(held.spans[:, 1] < 0, ~held.spans[:, 1], held.spans[:, 1])
+        room = stops - held.spans[:, 0]
+        spans = held.spans.copy()
+        spans[:, 0] = np.cumsum(room) - room
+        ends = np.empty(int(room.sum()), np.uint32)
+        rows = readonly(np.arange(len(spans)), np.int64)
+
+        def task(begin: int, end: int) -> None:
+            mask_pairs.unpack(held, rows, begin, end, ends, spans)
+
+        if threads == 1:
+            task(0, len(spans))
+        else:
+            parallel.run(task, parallel.even(len(spans), threads if ends.nbytes > 1 << 16 else 1), threads)
+        return self.made(np.empty(0, np.uint8), ends, spans, held.areas, held.boxes, held.regular)
+
+
+def join(columns: Sequence[MaskColumn]) -> MaskColumn:
+    """Return one column of the masks of several."""
+    held = [column.unpacked().held for column in columns]
+    before = np.cumsum([0, *(one.ends.size for one in held)])
+    spans = [one.spans + np.array([start, start, 0, 0]) for one, start in zip(held, before, strict=False)]
+    return MaskColumn.made(
+        np.empty(0, np.uint8),
+        *(
+            np.concatenate([*parts, empty])
+            for parts, empty in (
+                ([one.ends for one in held], np.empty(0, np.uint32)),
+                (spans, np.empty((0, 4), np.int64)),
+                ([one.areas for one in held], np.empty(0)),
+                ([one.boxes for one in held], np.empty((0, 4))),
+                ([one.regular for one in held], np.empty(0, np.bool_)),
+            )
+        ),
+    )
+
+
+def given(values: Any, source: str) -> MaskColumn:
+    """Return a column of what a user gives: `Masks`, bitmaps (n, height, width), or run-length codes.
+
+    Raises
+    ------
+    InputError
+        As for `detmap.masks.Masks.from_rle` and `from_bitmaps`.
+    """
+    if isinstance(values, MaskColumn):
+        return values
+    if isinstance(values, library.Masks):
+        return MaskColumn.of(values)
+    if isinstance(values, list | tuple) and all(isinstance(value, Mapping) for value in values):
+        return MaskColumn.of(library.Masks.from_rle(values, source=source))
+    if isinstance(values, list | tuple) and values and hasattr(values[0], "shape"):
+        columns: Iterable[Any] = (library.Masks.from_bitmaps(value[None], source=source) for value in values)
+        return join([MaskColumn.of(masks) for masks in columns])
+    return MaskColumn.of(library.Masks.from_bitmaps(values, source=source))
+
+
+# --------------------------------------------------------------------------------------------------------- COCO's records
+
+#: What is wrong with a segmentation, and what to do about it.
+_PROBLEMS = {
+    kernels.NEITHER: ("must be polygons, or an object with size and counts", None),
+    kernels.INCOMPLETE: ("a mask must be an object with size and counts", None),
+    kernels.TWICE: ("has size or counts twice", "keep the one that is meant"),
+    kernels.BAD_SIZE: ("size must be two positive integers, height and width, of less than 2**32 pixels", None),
+    kernels.BAD_COUNTS: ("counts must be a string, or a list of integers of 0 or more", None),
+    kernels.FOREIGN: ("counts has a character outside '0' to 'o'", "was the string damaged?"),
+    kernels.CUT: ("counts ends within a number", "was the string cut off?"),
+    kernels.UNFILLED: ("the runs do not add up to the image's pixels", "counts and size must be of the same image"),
+    kernels.NO_OUTLINE: ("has no polygon", "leave out the record, or give it a mask"),
+    kernels.BAD_OUTLINE: ("a polygon must be a list of numbers x, y, x, y and so on", None),
+    kernels.SHORT: ("the first polygon has fewer than three points", "give each point as x, y"),
+}
+
+
+class _Part(NamedTuple):
+    """The segmentations of some records, and how many polygons are odd."""
+
+    segments: kernels.Segments
+    odd: int
+
+
+class MaskReader:
+    """Reads the field ``segmentation``, a `detmap.shapes.Reader`."""
+
+    def __init__(self, size: int) -> None:
+        self._text = np.empty(size + 8, np.uint8)  # what is never written to takes no memory
+
+    def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part:
+        """Read values of JSON."""
+        count = len(spans)
+        there = spans[:, 0] >= 0
+        room = int((spans[:, 1] - spans[:, 0]).sum()) // 2 + 1
+        state = np.zeros(kernels.STATE_SIZE, np.int64)
+        state[kernels.TEXT] = base + int(spans[there, 0].min(initial=data.size))
+        out = kernels.Segments(
+            kinds=np.empty(count, np.int8),
+            spans=np.empty((count, 4), np.int64),
+            text=self._text,
+            ends=np.empty(room, np.uint32),
+            vertices=np.empty(room, np.int64),
+            points=np.empty(room, np.uint64),
+            areas=np.zeros(count),
+            boxes=np.zeros((count, 4)),
+            regular=np.zeros(count, np.bool_),
+        )
+        resolved(kernels.read_segmentations, data, spans, state, (out,), out.points)
+        used = {"ends": kernels.ENDS, "vertices": kernels.POLYGONS, "points": kernels.POINTS}
+        trimmed: dict[str, Any] = {name: getattr(out, name)[: state[slot]].copy() for name, slot in used.items()}
+        return _Part(out._replace(**trimmed), int(state[kernels.ODD]))
+
+    def column(self, parts: Sequence[_Part], place: Place) -> tuple[MaskColumn, dict[str, int]]:
+        """Put the parts together."""
+        segments = [part.segments for part in parts]
+        empty = self.read(np.zeros(8, np.uint8), 0, np.empty((0, 2), np.int64)).segments
+        whole = kernels.Segments(
+            *(
+                self._text if name == "text" else np.concatenate([*(getattr(one, name) for one in segments), none])
+                for name, none in empty._asdict().items()
+            )
+        )
+        first = 0
+        before = {kernels.LISTED: 0, kernels.OUTLINES: 0}
+        for one in segments:  # from the place within the part to that among all
+            rows = slice(first, first + len(one.kinds))
+            first = rows.stop
+            for kind, start in before.items():
+                whole.spans[rows, :2] += np.where(whole.kinds[rows] == kind, start, 0)[:, None]
+            before[kernels.LISTED] += one.ends.size
+            before[kernels.OUTLINES] += one.vertices.size
+        boxed = _check(whole, place)
+        points = whole.points.view(np.float64).reshape(-1, 2)
+        vertices = whole.vertices // 2
+        whole.spans[boxed, 0] = len(vertices) + np.arange(boxed.size)
+        whole.spans[boxed, 1] = whole.spans[boxed, 0] + 1
+        whole.kinds[boxed] = kernels.OUTLINES
+        if place.boxes is not None and boxed.size:
+            points = np.concatenate([points, _corners(place.boxes[boxed])])
+            vertices = np.concatenate([vertices, np.full(boxed.size, 4)])
+        column = _assembled(whole, points, vertices, place)
+        sizes = column.sizes()
+        other = (
+            0
+            if place.sizes is None
+            else int(((place.sizes != sizes).any(axis=1) & (place.sizes > 0).all(axis=1)).sum())
+        )
+        odd = sum(part.odd for part in parts)
+        return column, {"odd_polygons": odd, "box_masks": int(boxed.size), "mask_sizes": other}
+
+
+def _check(whole: kernels.Segments, place: Place) -> NDArray[np.int64]:
+    """Return the records without a segmentation, whose boxes stand for it.
+
+    Raises
+    ------
+    InputError
+        For a record whose segmentation cannot be scored.
+    """
+    kinds = whole.kinds
+    if (kinds < 0).any():
+        row = int(np.argmax(kinds < 0))
+        problem, remedy = _PROBLEMS[int(kinds[row])]
+        raise InputError(problem, source=place.source, record=place.record(row), field="segmentation", remedy=remedy)
+    absent = np.flatnonzero(kinds == kernels.ABSENT)
+    boxes = place.boxes
+    unboxed = absent if boxes is None or place.kind else absent[np.isnan(boxes[absent, 0])]
+    if absent.size and (unboxed.size or absent.size == kinds.size):
+        all_of_them = absent.size == kinds.size
+        row = int((unboxed if unboxed.size else absent)[0])
+        held = " It holds boxes: iou_type='bbox' (--iou-type bbox) scores those" if boxes is not None else ""
+        raise InputError(
+            "no record has masks." + held if all_of_them else "is missing",
+            source=place.source,
+            record=None if all_of_them else place.record(row),
+            field="segmentation",
+            remedy=None if all_of_them else "masks are scored: each record needs its own",
+        )
+    return absent
+
+
+def _corners(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the polygons that pycocotools draws for boxes, four points each."""
+    x, y, width, height = boxes.T
+    right, bottom = x + width, y + height
+    return np.stack([x, y, x, bottom, right, bottom, right, y], axis=1).reshape(-1, 2)
+
+
+def _assembled(
+    whole: kernels.Segments, points: NDArray[np.float64], vertices: NDArray[np.int64], place: Place
+) -> MaskColumn:
+    """Return the column: strings as they are, lists as runs, polygons drawn."""
+    spans, areas, boxes, regular = (column.copy() for column in (whole.spans, whole.areas, whole.boxes, whole.regular))
+    packed = whole.kinds == kernels.PACKED
+    spans[packed, 1] = ~spans[packed, 1]
+    rows = np.flatnonzero(whole.kinds == kernels.OUTLINES)
+    rows = rows[np.argsort(whole.spans[rows, 0], kind="stable")]  # in the order of their polygons
+    drawn = _drawn(whole.spans[rows], points, vertices, rows, place)
+    listed = np.flatnonzero(whole.kinds == kernels.LISTED)
+    spans[rows] = drawn.spans + np.array([whole.ends.size, whole.ends.size, 0, 0])
+    ends = np.concatenate([whole.ends, drawn.ends]) if drawn.ends.size else whole.ends
+    others = np.concatenate([listed, rows])
+    if others.size:
+        runs = library.Runs(readonly(ends, np.uint32), readonly(spans[others], np.int64))
+        areas[others], boxes[others], regular[others] = library.measure(runs, None)
+        boxes[areas == 0] = 0.0
+    return MaskColumn.made(whole.text if packed.any() else np.empty(0, np.uint8), ends, spans, areas, boxes, regular)
+
+
+def _drawn(
+    groups: NDArray[np.int64],
+    points: NDArray[np.float64],
+    vertices: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    place: Place,
+) -> library.Runs:
+    """Return masks of polygons; mask *i*, of record ``rows[i]``, has those from ``groups[i, 0]`` to ``groups[i, 1]``.
+
+    Raises
+    ------
+    InputError
+        For a polygon that cannot be drawn, or whose image's size is not known.
+    """
+    if not rows.size:
+        return library.Runs.empty(0)
+    sizes = np.zeros((rows.size, 2), np.int64) if place.sizes is None else place.sizes[rows]
+    unknown = ~(sizes > 0).all(axis=1)
+    if unknown.any():
+        row = int(rows[np.argmax(unknown)])
+        raise InputError(
+            "polygons need the height and width of their image, and those are not known",
+            source=place.source,
+            record=place.record(row),
+            field="segmentation",
+            remedy="give the images of the ground truth height and width"
+            if place.kind or place.sizes is not None
+            else "read the ground truth first, and give it to the reader of results",
+        )
+    starts = np.concatenate([[0], np.cumsum(vertices)])
+    number = groups[:, 1] - groups[:, 0]
+    cuts = np.searchsorted(np.cumsum(number), np.arange(_POLYGONS, int(number.sum()), _POLYGONS))
+    bounds = np.unique(np.concatenate([[0], cuts + 1, [rows.size]]))
+
+    def draw(begin: int, end: int) -> library.Runs:
+        first, stop = int(groups[begin, 0]), int(groups[end - 1, 1])
+        owners = np.repeat(np.arange(begin, end), number[begin:end])
+        runs, bad, problem = library.runs_of_polygons(
+            points[starts[first] : starts[stop]], vertices[first:stop], sizes[owners], 1
+        )
+        if problem:
+            row = int(rows[owners[bad]])
+            raise InputError(problem, source=place.source, record=place.record(row), field="segmentation")
+        if stop - first > end - begin:
+            merged = readonly(np.cumsum([0, *number[begin:end]]), np.int64)
+            runs = runs.merged(merged, False)
+        spans = runs.spans.copy()
+        return library.Runs(runs.ends, spans)
+
+    blocks = [(int(begin), int(end)) for begin, end in pairwise(bounds)]
+    made = parallel.run(draw, blocks)
+    used = 0
+    for runs in made:
+        runs.spans[:, :2] += used
+        used += runs.ends.size
+    return library.Runs(np.concatenate([runs.ends for runs in made]), np.concatenate([runs.spans for runs in made]))
+
+
+# --------------------------------------------------------------------------------------------------------------- overlap
+
+
+def _prepare(
+    detections: Detections, ground_truth: GroundTruth, protocol: Protocol
+) -> tuple[MaskColumn, MaskColumn, dict[str, int]]:
+    """Unpack the masks of the ground truth, with which most others are compared."""
+    found, truth = detections.shape("segm"), ground_truth.shape("segm")
+    assert isinstance(found, MaskColumn)
+    assert isinstance(truth, MaskColumn)
+    return found, truth.unpacked(), {}
+
+
+def _refine(detections: MaskColumn, ground_truth: MaskColumn, pairs: Pairs, out: NDArray[np.float64]) -> None:
+    """Write the overlap of masks."""
+    mask_pairs.mask_overlaps(detections.held, ground_truth.held, *pairs, parallel.stop_flag(), out)
+
+
+@dataclass(frozen=True)
+class _Contours:
+    """Masks, and how far from the contour their boundary reaches, as a share of the image's diagonal."""
+
+    column: MaskColumn
+    dilation: float
+
+    def boundaries(self, rows: NDArray[np.int64]) -> MaskColumn:
+        runs = self.column.take(rows).unpacked(1).held
+        masks = library.Masks(library.Runs(runs.ends, runs.spans)).boundary(self.dilation, threads=1)
+        found = masks.arrays()
+        return MaskColumn.of_runs(library.Runs(found["ends"], found["spans"]), 1)
+
+
+def _prepare_boundary(
+    detections: Detections, ground_truth: GroundTruth, protocol: Protocol
+) -> tuple[_Contours, _Contours, dict[str, int]]:
+    """Take the distance along."""
+    found, truth, notices = _prepare(detections, ground_truth, protocol)
+    return _Contours(found, protocol.dilation), _Contours(truth, protocol.dilation), notices
+
+
+def _refine_boundary(detections: _Contours, ground_truth: _Contours, pairs: Pairs, out: NDArray[np.float64]) -> None:
+    """Write the lesser of the overlap of masks and that of their boundaries; of crowds the overlap of masks.
+
+    Boundaries are made where the masks overlap enough: only there they can matter.
+    """
+    _refine(detections.column, ground_truth.column, pairs, out)
+    enough = np.flatnonzero((out >= pairs.lowest) & (out > 0) & ~pairs.crowd)
+    if not enough.size or parallel.stop_flag()[0]:
+        return
+    rows, left = np.unique(pairs.detections[enough], return_inverse=True)
+    objects, right = np.unique(pairs.ground_truth[enough], return_inverse=True)
+    # Pairs of one detection stay side by side.
+    few = Pairs(
+        readonly(left.reshape(-1), np.int64),
+        readonly(right.reshape(-1), np.int64),
+        readonly(pairs.crowd[enough], np.bool_),
+        pairs.lowest,
+    )
+    along = np.empty(enough.size)
+    _refine(detections.boundaries(rows), ground_truth.boundaries(objects), few, along)
+    out[enough] = np.minimum(out[enough], along)
+
+
+KIND = Kind(
+    name="segm",
+    column=MaskColumn,
+    field="segmentation",
+    propose="touch",
+    prepare=_prepare,
+    refine=_refine,
+    reader=MaskReader,
+    argument="masks",
+    given=given,
+    join=join,
+)
+
+#: Masks again, compared by their boundaries too (Cheng et al., 2021).
+BOUNDARY = replace(KIND, name="boundary", stored="segm", prepare=_prepare_boundary, refine=_refine_boundary)

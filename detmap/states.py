@@ -1,0 +1,67 @@
+"""Saved states as bytes: a header, columns, and a digest that tells them from anything else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
+from typing import Any, cast
+
+from numpy.typing import NDArray
+
+from detmap.errors import StateError
+
+_MAGIC = b"\x93detmap\n"
+_VERSION = 1
+_DIGEST = 32
+
+
+def seal(kind: str, header: Mapping[str, Any], *columns: NDArray[Any] | bytes) -> bytes:
+    """Return a header and columns as bytes that `unseal` can tell from anything else.
+
+    Magic, the length of the header, the header as JSON, the columns, and the BLAKE2b digest of all of it.
+    """
+    text = json.dumps({"kind": kind, "version": _VERSION, **header}, separators=(",", ":"), default=int).encode()
+    parts: list[Any] = [_MAGIC, struct.pack("<Q", len(text)), text]
+    for column in columns:
+        if len(column):
+            parts.append(memoryview(cast(bytes, column)).cast("B"))
+    digest = hashlib.blake2b(digest_size=_DIGEST)
+    for part in parts:
+        digest.update(part)
+    return b"".join([*parts, digest.digest()])
+
+
+def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
+    """Return the header and the columns' bytes of what `seal` made.
+
+    Raises
+    ------
+    StateError
+        Where it is damaged, cut short, of another version or kind, or not detmap's.
+    """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise StateError(f"a saved state is bytes, not {type(data).__name__}")
+    view = memoryview(bytes(data))
+    start = len(_MAGIC) + 8
+    if bytes(view[: len(_MAGIC)]) != _MAGIC:
+        raise StateError("not a saved state of detmap")
+    body = view[:-_DIGEST]
+    if len(body) < start or hashlib.blake2b(body, digest_size=_DIGEST).digest() != view[-_DIGEST:]:
+        raise StateError("the saved state is damaged or cut short")
+    (length,) = struct.unpack("<Q", body[len(_MAGIC) : start])
+    try:
+        header = json.loads(bytes(body[start : start + length]))
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict) or length > len(body) - start:
+        raise StateError("the saved state has no header")
+    if header.pop("version", None) != _VERSION:
+        raise StateError("the saved state is of another version of detmap")
+    found = header.pop("kind", None)
+    if found != kind:
+        raise StateError(
+            f"the saved state is not of a {kind}" + (f" but of a {found}" if isinstance(found, str) else "")
+        )
+    return header, body[start + length :]

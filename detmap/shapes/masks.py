@@ -295,12 +295,12 @@ def _assembled(
     whole: kernels.Segments, points: NDArray[np.float64], vertices: NDArray[np.int64], place: Place
 ) -> MaskColumn:
     """Return the column: strings as they are, lists as runs, polygons drawn."""
-    spans, areas, boxes, regular = (column.copy() for column in (whole.spans, whole.areas, whole.boxes, whole.regular))
+    spans, areas, boxes, regular = whole.spans, whole.areas, whole.boxes, whole.regular
     packed = whole.kinds == kernels.PACKED
     spans[packed, 1] = ~spans[packed, 1]
     rows = np.flatnonzero(whole.kinds == kernels.OUTLINES)
     rows = rows[np.argsort(whole.spans[rows, 0], kind="stable")]  # in the order of their polygons
-    drawn = _drawn(whole.spans[rows], points, vertices, rows, place)
+    drawn = _drawn(spans[rows], points, vertices, rows, place)
     listed = np.flatnonzero(whole.kinds == kernels.LISTED)
     spans[rows] = drawn.spans + np.array([whole.ends.size, whole.ends.size, 0, 0])
     ends = np.concatenate([whole.ends, drawn.ends]) if drawn.ends.size else whole.ends

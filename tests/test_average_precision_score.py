@@ -200,3 +200,11 @@ def test_global_average_precision_compares_ids_as_text():
 def test_global_average_precision_refuses(predictions, truth, message):
     with pytest.raises(InputError, match=message):
         global_average_precision(predictions, truth)
+
+
+def test_weighted_labels_without_a_positive_are_0_without_a_warning_as_in_scikit_learn():
+    sklearn = pytest.importorskip("sklearn.metrics")
+    given = [[0, 0], [0, 0]], [[0.0, 1.25], [0.5, 0.25]]
+    for weights in (None, [1.0, 4.0]):
+        expected = sklearn.average_precision_score(*given, average="weighted", sample_weight=weights)
+        assert average_precision_score(*given, average="weighted", sample_weight=weights) == expected == 0

@@ -181,13 +181,13 @@ def _averaged(
     if average == "samples":
         values = np.array([_warned(binary, y, s, None) for y, s in zip(positive, scores, strict=True)])
         return float(np.average(values, weights=weights))
+    mass = positive.sum(axis=0) if weights is None else weights @ positive
+    if average == "weighted" and not mass.sum():
+        return 0.0  # without a word, as scikit-learn does
     values = np.array([_warned(binary, positive[:, c], scores[:, c], weights) for c in range(columns)])
     if average is None:
         return values
-    if average == "macro":
-        return float(np.mean(values))
-    mass = positive.sum(axis=0) if weights is None else weights @ positive
-    return float(np.average(values, weights=mass)) if mass.sum() else 0.0
+    return float(np.mean(values)) if average == "macro" else float(np.average(values, weights=mass))
 
 
 def _positive(truth: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:

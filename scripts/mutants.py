@@ -218,13 +218,13 @@ MUTANTS = [
         "curves.interpolate",
         "if i + 1 < stop and j > reached[i + 1]:  # an unsorted grid",
         "if i + 1 < stop and j > reached[i + 1] + 1:",
-        "kernels::interpolate",
+        "kernels::interpolate_by_hand",
     ),
     (
         "curves.interpolate",
         "out_scores[q, i] = scores[first + j - 1] if j else first_scores[q]",
         "out_scores[q, i] = scores[first + j - 1] if j else first_scores[0]",
-        "kernels::interpolate",
+        "kernels::interpolate_by_hand",
     ),
     (
         "curves._group_end",
@@ -260,7 +260,7 @@ MUTANTS = [
         "curves._group_mean",
         "return hits / places * (alone + ((hits - 1) / (places - 1) * gained if places > 1 else 0.0))",
         "return hits / places * (alone + (hits / places * gained if places > 1 else 0.0))",
-        "retrieval_examples::hashing",
+        "retrieval_galleries::expected_is_the_mean_over_all_orders_and_the_band_their_extremes",
     ),
     (
         "curves.tie_band",

@@ -62,6 +62,8 @@ def runs(name: str) -> bool:
 ABSENT = {
     "data": ("../shared/", str(REAL_DATA.parent)),
     "browser": ("no Chromium is installed",),
+    "torchmetrics": ("could not import 'torchmetrics'", "could not import 'torchvision'"),
+    "ultralytics": ("could not import 'ultralytics'",),
 }
 
 

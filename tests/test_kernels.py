@@ -632,6 +632,17 @@ def test_interpolate(rows, grid, epsilon, with_scores):
         assert not with_scores or same_bits(out_scores[q], expected_scores)
 
 
+def test_interpolate_by_hand():
+    """A grid that falls, and at recall 0 the score of each ranking's own first item. Precisions 1, 1/2 and 3/5; then 1/2."""
+    columns = hits_of([([1, 4, 5], 0), ([2], 0)])
+    known = readonly([0.9, 0.6, 0.5, 0.7], np.float64), readonly([0.9, 0.8], np.float64)
+    precision, found = (np.empty((2, 3)) for _ in range(2))
+    grid = readonly([2 / 3, 1 / 3, 0.0], np.float64)
+    curves.interpolate(*columns[:2], *known, columns[2], grid, 0.0, 0, 2, precision, found)
+    assert precision.tolist() == [[3 / 5, 1.0, 1.0], [0.5, 0.5, 0.5]]
+    assert found.tolist() == [[0.6, 0.9, 0.9], [0.7, 0.7, 0.8]]
+
+
 @pytest.mark.parametrize("grid", GRIDS[:2])
 def test_recalls_are_reached_where_the_quotient_as_rounded_says_so(grid):
     """Of 25 positives 7 reach a recall of 0.28, though 0.28 * 25 is above 7; for every number of positives up to 300."""

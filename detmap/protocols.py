@@ -265,7 +265,9 @@ class Protocol:
             allowed=("best-free", "best"),
             phrase=lambda protocol: f"matching {protocol.matching}",
             always=True,
-            flag=Flag(name="--matching"),
+            flag=Flag(
+                name="--matching", help="a detection takes the best object still free, or looks at the best one only"
+            ),
         ),
     )
     strict: bool = field(
@@ -341,7 +343,7 @@ class Protocol:
             allowed=("image", "file"),
             phrase=lambda protocol: f"ties by {protocol.ties}",
             always=True,
-            flag=Flag(name="--ties"),
+            flag=Flag(name="--ties", help="equal scores: by image and then input order, or by input order alone"),
         ),
     )
     epsilon: float = field(

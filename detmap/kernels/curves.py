@@ -14,18 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
+from detmap.kernels.sorting import longest_group
 
 Array = NDArray[Any]
 
 STEP, ALL_POINT, TRAPEZOID, TRAPEZOID_OF_HITS = 0, 1, 2, 3
-
-
-@helper
-def _longest(starts: Array, begin: int, end: int) -> int:
-    longest = 0
-    for q in range(begin, end):
-        longest = max(longest, starts[q + 1] - starts[q])
-    return longest
 
 
 @helper
@@ -48,7 +41,7 @@ def average_precision(
     the precision at the hit before (at the first: with 1), a known mistake. All add in rank order and divide once, by the
     positives.
     """
-    envelope = np.empty(_longest(starts, begin, end))
+    envelope = np.empty(longest_group(starts, begin, end))
     for q in range(begin, end):
         first, hits = starts[q], starts[q + 1] - starts[q]
         if positives[q] <= 0:
@@ -520,7 +513,7 @@ def inferred(starts: Array, ranks: Array, grades: Array, level: int, positives: 
 @kernel
 def interpolate_counts(starts: Array, ranks: Array, wanted: Array, out: Array) -> None:
     """Write the largest precision at hit ``wanted[q, i]`` (counted from 1; 0 means any) or later; 0 where there is none."""
-    envelope = np.empty(_longest(starts, 0, starts.size - 1))
+    envelope = np.empty(longest_group(starts, 0, starts.size - 1))
     for q in range(starts.size - 1):
         hits = starts[q + 1] - starts[q]
         _envelope(ranks, starts[q], hits, 0.0, envelope)

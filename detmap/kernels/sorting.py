@@ -163,7 +163,8 @@ def _sort(
 
 
 @helper
-def _longest(starts: Array, begin: int, end: int) -> int:
+def longest_group(starts: Array, begin: int, end: int) -> int:
+    """Return how many elements the longest of groups ``[begin, end)`` has."""
     longest = 0
     for g in range(begin, end):
         longest = max(longest, starts[g + 1] - starts[g])
@@ -193,7 +194,7 @@ def arrange_cells(
     scores are equal. Without `scores` (empty) the rows of a category keep their order.
     """
     bits = scores.view(np.uint64)
-    longest = _longest(starts, begin, end)
+    longest = longest_group(starts, begin, end)
     keys, spare_keys = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
     spare_order = np.empty(longest, order.dtype)
     counts = np.empty(256, np.int64)
@@ -275,7 +276,7 @@ def sort_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array)
     Group *g* has rows ``[starts[g], starts[g + 1])``. A column is copied before its rows are put into their order: into
     what the sort of the group leaves free.
     """
-    longest = _longest(starts, begin, end)
+    longest = longest_group(starts, begin, end)
     keys, spare_keys = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
     order, spare_order = np.empty(longest, np.int32), np.empty(longest, np.int32)
     integers, floats = spare_keys.view(np.int64), spare_keys.view(np.float64)

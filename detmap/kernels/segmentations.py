@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import helper, kernel
+from detmap.kernels import helper, innermost, kernel
 from detmap.kernels.scanning import (
     BACKSLASHES,
     BYTE,
     HIGHS,
+    NOTHING,
+    NUMBER_ROOM,
     ONES,
     QUOTES,
     U63,
@@ -26,6 +28,9 @@ from detmap.kernels.scanning import (
     _load,
     _nearest,
     _number,
+    _plain_integer,
+    _quotient,
+    _short_number,
     _string_end,
     _value_end,
     _word,
@@ -287,6 +292,29 @@ def _read_mask(data: Any, i: int, powers: Any, out: Segments, row: int, text: in
     return LISTED if last == out.spans[row, 2] * out.spans[row, 3] else UNFILLED
 
 
+@innermost
+def _coordinate(data: Any, i: int, powers: Any) -> Any:
+    """Read a number: the bits of the nearest double, where it ends (-1: there is none), whether the bits are certain."""
+    negative = np.int64(_byte(data, i) == 45)
+    end, certain, bits = np.int64(-1), True, NOTHING
+    if i + NUMBER_ROOM < len(data):
+        mantissa, digits, end = _short_number(data, i + negative)
+        if end >= 0:
+            bits = _quotient(mantissa, digits, powers)
+        else:
+            value, end = _plain_integer(data, i + negative)
+            c = data[np.uint64(max(end, 0))]
+            if end >= 0 and (c == 44 or c == 93 or c <= 32):
+                bits = np.float64(value).view(np.uint64)
+            else:
+                end = np.int64(-1)
+    if end < 0:
+        mantissa, exponent, end, fits = _number(data, i, powers)
+        bits, certain = _nearest(mantissa, exponent, powers)
+        certain &= fits
+    return bits | np.uint64(negative) << U63, end, certain
+
+
 @helper
 def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, state: Array, doubts: Array) -> int:
     """Read a list of polygons; return what it is, or a problem, or `ABSENT` where there is no room for doubts."""
@@ -305,12 +333,10 @@ def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, stat
         while _byte(data, i) != 93:
             if _byte(data, i) == 44:
                 i = _blank(data, i + 1, False)
-            mantissa, exponent, end, fits = _number(data, i, powers)
+            bits, end, certain = _coordinate(data, i, powers)
             if end < 0:
                 return BAD_OUTLINE
-            bits, certain = _nearest(mantissa, exponent, powers)
-            bits |= np.uint64(_byte(data, i) == 45) << U63
-            if not (fits and certain):
+            if not certain:
                 if state[DOUBTS] == len(doubts):
                     return ABSENT
                 doubts[state[DOUBTS], 0] = at
@@ -408,13 +434,11 @@ def read_numbers(
             while not wrong and _byte(data, i) != 93:
                 if _byte(data, i) == 44:
                     i = _blank(data, i + 1, False)
-                mantissa, exponent, end, fits = _number(data, i, powers)
+                bits, end, certain = _coordinate(data, i, powers)
                 if end < 0:
                     wrong = True
                     break
-                bits, certain = _nearest(mantissa, exponent, powers)
-                bits |= np.uint64(_byte(data, i) == 45) << U63
-                if not (fits and certain):
+                if not certain:
                     if state[DOUBTS] == len(doubts):
                         state[DOUBTS] = kept
                         if kept:

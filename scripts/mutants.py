@@ -333,7 +333,7 @@ MUTANTS = [
         "pairs.assign",
         "elif objects.ignored[g]:",
         "elif not objects.ignored[g]:",
-        "matches",
+        "matches::a_real_object_is_preferred_to_one_that_is_ignored",
     ),
     (
         "pairs.nearest",
@@ -345,19 +345,19 @@ MUTANTS = [
         "assignment.assign",
         "best, chosen = min(thresholds[t], 1 - 1e-10), -1",
         "best, chosen = thresholds[t], -1",
-        "dropin::everything_is_equal_on_a_few_boxes",
+        "kernels::assignment_by_hand",
     ),
     (
         "assignment.assign",
         "if ious[d, g] < best:",
         "if ious[d, g] <= best:",
-        "dropin::everything_is_equal_on_a_few_boxes",
+        "kernels::assignment_by_hand",
     ),
     (
         "assignment.assign",
         "if taker >= 0 and keeps[taker] and not crowd[g]:",
         "if taker > 0 and keeps[taker] and not crowd[g]:",
-        "dropin::everything_is_equal_on_a_few_boxes",
+        "kernels::assignment_by_hand",
     ),
     # -------------------------------------------------------------------------------------------------------- sorting
     (

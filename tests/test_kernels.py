@@ -509,6 +509,17 @@ def test_assignment_pair_by_pair(found, objects, thresholds, data):
         assert taken[1][t].tolist() == last
 
 
+def test_assignment_by_hand():
+    """Of equal overlaps the last is taken first; a threshold of 1 or more is met by what overlaps wholly."""
+    box, flags = [[0.0, 0, 4, 4]] * 2, readonly([False, False], np.bool_)
+    ious, taken = np.empty((2, 2)), [np.empty((3, 2), np.int64) for _ in range(2)]
+    assignment.box_ious(readonly(box, np.float64), readonly(box, np.float64), flags, ious)
+    thresholds = readonly([0.5, 1.0, 2.0], np.float64)
+    keeps = readonly([True, True], np.bool_)
+    assignment.assign(readonly(ious, np.float64), flags, flags, keeps, thresholds, *taken)
+    assert [column.tolist() for column in taken] == [[[1, 0]] * 3, [[1, 0]] * 3]
+
+
 @settings(max_examples=examples(300))
 @given(st.data())
 def test_collect_hits(data):

@@ -195,6 +195,16 @@ def test_arrange_cells(content, merged, scored, falling, random):
     assert np.array_equal(out_scores.view(np.uint64), values[order[: values.size]].view(np.uint64))
 
 
+@pytest.mark.parametrize("values", [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.2, 0.3]])
+def test_rows_of_one_category_by_falling_score(values):
+    """Those that come in order stay, and those that rise are sorted."""
+    order, out = np.arange(3, dtype=np.int32), [np.empty(3, np.int32) for _ in range(3)]
+    starts, category = readonly([0, 3], np.int64), readonly([0, 0, 0], np.int32)
+    rest = np.empty(3), np.empty(3, np.int64)
+    assert sorting.arrange_cells(starts, category, readonly(values, np.float64), False, 0, 1, order, *out, *rest) == 1
+    assert order.tolist() == naive.by_score(values)
+
+
 pairs = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 4))).map(sorted)
 
 

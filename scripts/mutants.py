@@ -333,7 +333,7 @@ MUTANTS = [
         "pairs.assign",
         "elif objects.ignored[g]:",
         "elif not objects.ignored[g]:",
-        "matches",
+        "matches::a_real_object_is_preferred_to_one_that_is_ignored",
     ),
     (
         "pairs.nearest",
@@ -345,19 +345,19 @@ MUTANTS = [
         "assignment.assign",
         "best, chosen = min(thresholds[t], 1 - 1e-10), -1",
         "best, chosen = thresholds[t], -1",
-        "dropin::everything_is_equal_on_a_few_boxes",
+        "kernels::assignment_by_hand",
     ),
     (
         "assignment.assign",
         "if ious[d, g] < best:",
         "if ious[d, g] <= best:",
-        "dropin::everything_is_equal_on_a_few_boxes",
+        "kernels::assignment_by_hand",
     ),
     (
         "assignment.assign",
         "if taker >= 0 and keeps[taker] and not crowd[g]:",
         "if taker > 0 and keeps[taker] and not crowd[g]:",
-        "dropin::everything_is_equal_on_a_few_boxes",
+        "kernels::assignment_by_hand",
     ),
     # -------------------------------------------------------------------------------------------------------- sorting
     (
@@ -394,7 +394,7 @@ MUTANTS = [
         "sorting.arrange_cells",
         "in_order &= keys[i - 1] <= keys[i]",
         "in_order &= keys[i - 1] >= keys[i]",
-        "kernels::arrange_cells",
+        "kernels::rows_of_one_category_by_falling_score",
     ),
     (
         "sorting.arrange_cells",
@@ -413,7 +413,7 @@ MUTANTS = [
         "ranking._sort_by_value",
         "if i < middle and (j >= high or values[order[i]] <= values[order[j]]):",
         "if i < middle and (j >= high or values[order[i]] < values[order[j]]):",
-        "retrieval_galleries::market_protocol_equals_twin",
+        "retrieval_examples::equal_distances_rank_by_index",
     ),
     (
         "ranking._place",
@@ -443,7 +443,7 @@ MUTANTS = [
         "ranking.rank_codes",
         "out_radius[q, d, 0] = ahead[d] + count[d]",
         "out_radius[q, d, 0] = ahead[d]",
-        "retrieval_codes retrieval_inputs::curves_by_radius_are_the_metrics_by_radius",
+        "retrieval_examples::hashing_within_a_radius",
     ),
     (
         "ranking.rank_codes",

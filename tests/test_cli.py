@@ -189,6 +189,7 @@ def test_what_a_start_loads(code):
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_the_first_run_says_that_it_compiles_and_the_second_does_not(tmp_path):
     command = [sys.executable, "-m", "detmap", "eval", TRUTH, FOUND]

@@ -198,6 +198,16 @@ def test_arrange_cells(content, merged, scored, falling, random):
     assert np.array_equal(out_scores.view(np.uint64), values[order[: values.size]].view(np.uint64))
 
 
+@pytest.mark.parametrize("values", [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.2, 0.3]])
+def test_rows_of_one_category_by_falling_score(values):
+    """Those that come in order stay, and those that rise are sorted."""
+    order, out = np.arange(3, dtype=np.int32), [np.empty(3, np.int32) for _ in range(3)]
+    starts, category = readonly([0, 3], np.int64), readonly([0, 0, 0], np.int32)
+    rest = np.empty(3), np.empty(3, np.int64)
+    assert sorting.arrange_cells(starts, category, readonly(values, np.float64), False, 0, 1, order, *out, *rest) == 1
+    assert order.tolist() == naive.by_score(values)
+
+
 pairs = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 4))).map(sorted)
 
 
@@ -510,6 +520,17 @@ def test_assignment_pair_by_pair(found, objects, thresholds, data):
                 if keeps[d] and not crowd[chosen]:
                     free.remove(chosen)
         assert taken[1][t].tolist() == last
+
+
+def test_assignment_by_hand():
+    """Of equal overlaps the last is taken first; a threshold of 1 or more is met by what overlaps wholly."""
+    box, flags = [[0.0, 0, 4, 4]] * 2, readonly([False, False], np.bool_)
+    ious, taken = np.empty((2, 2)), [np.empty((3, 2), np.int64) for _ in range(2)]
+    assignment.box_ious(readonly(box, np.float64), readonly(box, np.float64), flags, ious)
+    thresholds = readonly([0.5, 1.0, 2.0], np.float64)
+    keeps = readonly([True, True], np.bool_)
+    assignment.assign(readonly(ious, np.float64), flags, flags, keeps, thresholds, *taken)
+    assert [column.tolist() for column in taken] == [[[1, 0]] * 3, [[1, 0]] * 3]
 
 
 @settings(max_examples=examples(300))

@@ -230,6 +230,21 @@ def test_by_hand():
     assert medium.same is medium.other is medium.other_category is None
 
 
+@pytest.mark.parametrize("first", ["real", "ignored"])
+def test_a_real_object_is_preferred_to_one_that_is_ignored(first):
+    """Though it overlaps less, and whichever comes first; at a threshold that it misses the ignored one is taken."""
+    boxes, areas = [[0.0, 0, 10, 6], [0.0, 0, 10, 9]], [60.0, 5000.0]
+    order = [0, 1] if first == "real" else [1, 0]
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=[1, 1], category_ids=[1, 1], boxes=[boxes[i] for i in order], areas=[areas[i] for i in order]
+    )
+    found = detmap.Detections.from_arrays(image_ids=[1], category_ids=[1], boxes=[[0.0, 0, 10, 10]], scores=[0.9])
+    for iou, outcome, taken in ((0.5, detmap.HIT, 0), (0.6, detmap.HIT, 0), (0.7, detmap.IGNORED, 1)):
+        matches = match_pairs(truth, found, iou=iou, area="small")
+        assert matches.outcome.tolist() == [outcome]
+        assert matches.ground_truth.tolist() == [order.index(taken)]
+
+
 def test_detections_beyond_the_cap_have_no_row():
     protocol = dataclasses.replace(PRESETS["coco"], max_dets=(1,))
     matches = match_pairs(*example(), protocol)

@@ -133,6 +133,19 @@ def test_hashing():
     assert collapsed.per_query["AP"].tolist() == all_exactly(["85/252", "14/15", "43/105"])
 
 
+def test_hashing_within_a_radius():
+    """Of 4, 6 and 5 items within two bits 1, 5 and 2 are relevant, of 3, 5 and 3."""
+    result = evaluate_codes(*HASHING, metrics=["P(radius=2)", "R(radius=2)"])
+    assert result.per_query["P(radius=2)"].tolist() == all_exactly(["1/4", "5/6", "2/5"])
+    assert result.per_query["R(radius=2)"].tolist() == all_exactly(["1/3", "1", "2/3"])
+
+
+def test_equal_distances_rank_by_index():
+    result = evaluate_distances([[1.0, 1.0, 0.0, 1.0]], [1], [1, 1, 0, 1], junk_id=None, metrics=["AP"])
+    assert result.hits.ranks.tolist() == [2, 3, 4]
+    assert result.per_query["AP"].tolist() == [exactly(str((Fraction(1, 2) + Fraction(2, 3) + Fraction(3, 4)) / 3))]
+
+
 def test_hashing_from_distances_is_the_same():
     hamming = [[2, 3, 2, 1, 3, 2, 4], [2, 1, 2, 3, 1, 2, 0], [0, 3, 2, 3, 1, 2, 2]]
     result = evaluate_codes(*HASHING, metrics="AP")

@@ -23,8 +23,9 @@ A = TypeVar("A", bound=NDArray[Any])
 
 _WORD = 2**32 - 1
 
-#: A polygon that crosses the columns' centres more often than this in all is refused: 8 bytes each are needed for it.
-_MAX_CROSSINGS = 2**26
+#: Polygons that cross the columns' centres more often than this in all are refused: 8 bytes each are needed for it. Each
+#: polygon may add so many more.
+_MAX_CROSSINGS, _MORE_CROSSINGS = 2**26, 2**10
 
 #: Below this many bytes of runs a second thread is not worth starting.
 _SMALL = 1 << 16
@@ -171,7 +172,7 @@ def runs_of_polygons(
     if count and crossings.min() < 0:
         problem = "a coordinate of the polygon is no number, or too far away to be drawn"
         return Runs.empty(0), int(np.flatnonzero(crossings < 0)[0]), problem
-    beyond = np.flatnonzero(np.cumsum(crossings) > _MAX_CROSSINGS)
+    beyond = np.flatnonzero(np.cumsum(crossings) > _MAX_CROSSINGS + _MORE_CROSSINGS * np.arange(1, count + 1))
     if beyond.size:
         return Runs.empty(0), int(beyond[0]), "the polygons' outlines cross too many columns"
     spans = given.copy()

@@ -6,7 +6,7 @@ all; medians are shown, and ratios to detmap. ``ROWS`` at the end says what is m
 
     scripts/bench.py                  every row, but for peers that take minutes
     scripts/bench.py --quick          small inputs: does it run at all
-    scripts/bench.py --only dense     the rows whose name begins so
+    scripts/bench.py --only dense     the rows whose name begins so; or: scripts/bench.py masks keypoints boundary
     scripts/bench.py --all            the slow peers too, once each
     scripts/bench.py --write          put the table into README.md
     scripts/bench.py --against COMMIT detmap against itself: is any row slower than in that commit (bench_commits.py)
@@ -485,6 +485,22 @@ def rankings(name: str, options: Options) -> list[Line]:
     ]
 
 
+def shapes(kind: str, options: Options) -> list[Line]:
+    """Masks, poses, boundaries from files; see bench_shapes.py, which describes the workloads and can be run by itself."""
+    import bench_shapes
+
+    found = bench_shapes.rows(kind, options.folder, options.quick)
+    values = [one["AP"] for one in found.values()]
+    note = f"AP {values[0]:.6f}, all agree within {max(values) - min(values):.1g}"
+    if max(values) - min(values) > 1e-6:
+        note = f"AP DIFFERS by {max(values) - min(values):.2g}"
+    return [
+        Line(f"{kind}: from files to the numbers", {p: one["seconds"] for p, one in found.items()}, "seconds", [note]),
+        Line("… a whole process", {p: one["whole"] for p, one in found.items()}, "seconds"),
+        Line("… its peak memory above numpy and numba", {p: one["memory"] for p, one in found.items()}, "bytes"),
+    ]
+
+
 #: What is measured, in the order of the table.
 ROWS = [
     Row(
@@ -522,6 +538,7 @@ ROWS = [
     ),
     Row("files500k", partial(from_files, 5000, repeats=7)),
     Row("files2m", partial(from_files, 20_000, repeats=5)),
+    *(Row(kind, partial(shapes, kind)) for kind in ("masks", "keypoints", "boundary")),
     *(Row(name, partial(rankings, name)) for name in ("distances", "features", "runs", "files", "codes", "samples")),
     Row("batch", partial(many_files, "20 files × 500,000 detections, one ground truth", 20)),
     Row("bootstrap", partial(resampled, "1,000 bootstrap replicates over 500,000 detections", 1000)),
@@ -579,6 +596,7 @@ def write(text: str, path: Path = ROOT / "README.md") -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("rows", nargs="*", metavar="NAME", help="as --only")
     parser.add_argument("--quick", action="store_true", help="small inputs, few runs")
     parser.add_argument("--only", nargs="+", metavar="NAME", help=f"of {', '.join(row.name for row in ROWS)}")
     parser.add_argument("--all", action="store_true", help="the peers that take minutes too")
@@ -597,6 +615,7 @@ def main() -> None:
     if arguments.whole:
         program_of(arguments.whole[0]).from_files(Path(arguments.whole[1]))
         return
+    arguments.only = [*(arguments.only or ()), *arguments.rows] or None
     if arguments.against:
         import bench_commits
 

@@ -344,3 +344,57 @@ def test_a_kind_is_named_by_no_table_format_or_evaluator():
         text = (package / name).read_text()
         for kind in ('== "segm"', '== "keypoints"', '== "boundary"'):
             assert kind not in text, name
+
+
+# -------------------------------------------------------------------------------------------------------- the drop-in
+
+
+@needs_real_data
+@pytest.mark.parametrize("folder", SEGM)
+def test_the_stand_in_evaluates_boundaries(folder):
+    """The arrays of boundary-iou-api; each record gets its boundary, and the summary has its usual numbers."""
+    from detmap.pycocotools import cocoeval, faster
+
+    truth = faster.COCO(str(REAL_DATA / SEGM[folder][0]), print_function=lambda text: None)
+    evaluation = faster.COCOeval_faster(
+        truth, truth.loadRes(str(REAL_DATA / SEGM[folder][1])), "boundary", print_function=lambda text: None
+    )
+    evaluation.run()
+    expected = expected_of(folder)["boundary_0.02"]
+    for name in ("precision", "recall", "scores"):
+        array = np.ascontiguousarray(evaluation.eval[name], "<f8")
+        assert hashlib.sha256(array.tobytes()).hexdigest() == expected[f"{name}_sha256"], name
+    assert list(evaluation.stats) == expected["stats"]
+    assert all(isinstance(ann["boundary"]["counts"], bytes) for ann in truth.dataset["annotations"])
+    with pytest.raises(Exception, match="iouType not supported"):
+        cocoeval.COCOeval(truth, truth, "boundary")
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(made.seeds(), st.sampled_from([1, 7, 17, 40]), st.booleans())
+def test_similarities_of_the_drop_in_equal_pycocotools(seed, points, whole):
+    """Every bit of ``ious``, of fractions and of whole numbers."""
+    import contextlib
+    import copy
+    import io
+
+    from detmap.pycocotools.coco import COCO
+    from detmap.pycocotools.cocoeval import COCOeval
+
+    dataset, results = made.pose_workload(seed, points)
+    if not results:
+        return
+    if whole:
+        for record in [*dataset["annotations"], *results]:
+            record["keypoints"] = [int(value) for value in record["keypoints"]]
+    sigmas = np.random.default_rng(seed).uniform(0.02, 0.2, points)
+    reference = made.pycocotools_reference(dataset, results, "keypoints", kpt_oks_sigmas=sigmas)
+    with contextlib.redirect_stdout(io.StringIO()):
+        truth = COCO()
+        truth.dataset = copy.deepcopy(dataset)
+        truth.createIndex()
+        evaluation = COCOeval(truth, truth.loadRes(copy.deepcopy(results)), "keypoints")
+        evaluation.params.kpt_oks_sigmas = sigmas
+        evaluation.evaluate()
+    for cell, expected in reference["ious"].items():
+        assert np.array_equal(evaluation.ious[cell], expected), cell

@@ -16,6 +16,7 @@ from detmap.errors import DetmapError
 def run() -> None:
     """Call every kernel with all types of arguments that it is called with anywhere."""
     _detections()
+    _shapes()
     _drop_in()
     _hits_and_samples()
     _galleries()
@@ -65,6 +66,27 @@ def _detections() -> None:
         permute(result.tally, result.tally, 2, categories=True)
         result.counts(iou=0.5, score=0.1)
         result.class_summary()
+
+
+def _shapes() -> None:
+    from detmap import evaluate, read_coco, read_coco_results
+    from detmap.masks import Masks
+
+    square = Masks.from_polygons([[[1, 1, 4, 1, 4, 5, 1, 5]]], (6, 7)).to_rle()[0]
+    masks = [square, {"size": [6, 7], "counts": [8, 4, 30]}, [[1, 1, 4, 1, 4, 5, 1, 5], [0, 0, 3, 0, 3, 3]]]
+    poses = [[float(i + k) for k in range(51)] for i in range(3)]
+    records = [
+        {"image_id": 1, "category_id": 1, "segmentation": masks[i], "keypoints": poses[i], "score": 0.5}
+        for i in range(3)
+    ]
+    document = {
+        "images": [{"id": 1, "height": 6, "width": 7}],
+        "categories": [{"id": 1, "name": "1"}],
+        "annotations": [{**row, "id": 1, "area": 9.0, "iscrowd": 0, "num_keypoints": 17} for row in records],
+    }
+    for kind in ("segm", "boundary", "keypoints"):
+        truth = read_coco(document, iou_type=kind)
+        evaluate(truth, read_coco_results(records, truth, iou_type=kind), iou_type=kind)
 
 
 def _drop_in() -> None:

@@ -210,9 +210,9 @@ def _streams_lines(source: Any) -> bool:
 
 def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTruth | None) -> dict[str, Any] | None:
     """Return the columns of a large file that the scanner understands."""
-    if len(opened) < _WORTH_SCANNING:
-        return None
     kind, reader = reader_of(iou_type, len(opened))
+    if len(opened) < (_WORTH_SCANNING if reader is None else _WORTH_SCANNING >> 3):
+        return None
     found = scan_results(opened.data, None, lines=lines, reader=reader)
     if found is None or not (reader or _complete(found.bbox)) or not _short(found.image_id, found.category_id):
         return None
@@ -227,9 +227,9 @@ def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTr
 
 def _scanned_ground_truth(opened: Opened, iou_type: str) -> dict[str, Any] | None:
     """Return the columns of a large file that the scanner understands."""
-    if len(opened) < _WORTH_SCANNING:
-        return None
     kind, reader = reader_of(iou_type, len(opened))
+    if len(opened) < (_WORTH_SCANNING if reader is None else _WORTH_SCANNING >> 3):
+        return None
     found = scan_ground_truth(opened.data, None, reader=reader)
     if found is None or not (reader or (_complete(found.bbox) and _complete(found.area))):
         return None

@@ -67,34 +67,48 @@ def _row(fifth: int, height: int) -> int:
 
 
 @helper
-def _crossing(x: int, y: int, next_x: int, next_y: int, column: int) -> int:
-    """Return the fifth at which an edge crosses a column's centre, or -1 where it steps over the centre.
+def _cross_along(edge: Any, low: int, high: int, height: int, left: int, starts: Array, rows: Array) -> None:
+    """Write the rows at which an edge crosses the centres of columns `low` to `high`; it is longer along x than along y."""
+    x, y, next_x, next_y = edge
+    if x > next_x:
+        x, y, next_x, next_y = next_x, next_y, x, y
+    slope = float(next_y - y) / float(next_x - x) if next_x > x else 0.0
+    shift = 2 - x + (slope < 0)
+    for c in range(low, high + 1):
+        place = starts[c - left + 1]
+        rows[place] = _row(max(int(y + slope * (5 * c + shift) + 0.5), 0), height)
+        starts[c - left + 1] = place + 1
 
-    An edge is walked along its longer side in the direction in which that grows. Only an edge of millions of pixels can step
-    over: rounded, it moves by two fifths at once.
+
+@helper
+def _cross_down(edge: Any, low: int, high: int, height: int, left: int, starts: Array, rows: Array) -> None:
+    """Write the rows at which an edge crosses the centres of columns `low` to `high`; it is longer along y than along x.
+
+    Where it steps over a centre the row is 0. Only an edge of millions of pixels can: rounded, it moves by two fifths at
+    once.
     """
-    across, down = abs(next_x - x), abs(next_y - y)
-    centre = 5 * column + 2
-    if across >= down:
-        if x > next_x:
-            x, y, next_x, next_y = next_x, next_y, x, y
-        slope = float(next_y - y) / float(across)
-        t = centre - x + (slope < 0)
-        return max(int(y + slope * t + 0.5), 0)
+    x, y, next_x, next_y = edge
     back = y > next_y
     if back:
         x, y, next_x, next_y = next_x, next_y, x, y
+    down = next_y - y
     slope = float(next_x - x) / float(down)
-    t = min(max(int((centre + 0.5 - x) / slope), 1), down)
-    rising = slope > 0
-    while t > 1 and (int(x + slope * (t - 1) + 0.5) > centre) == rising:
-        t -= 1
-    while (int(x + slope * t + 0.5) > centre) != rising:
-        t += 1
-    old, new = int(x + slope * (t - 1) + 0.5), int(x + slope * t + 0.5)
-    if back:
-        old, new = new, old
-    return max(y + t - 1, 0) if (new if new < old else new - 1) == centre else -1
+    inverse, rising = 1.0 / slope, slope > 0
+    for c in range(low, high + 1):
+        centre = 5 * c + 2
+        t = min(max(int((centre + 0.5 - x) * inverse), 1), down)  # about; the walk from here is exact
+        old, new = int(x + slope * (t - 1) + 0.5), int(x + slope * t + 0.5)
+        while t > 1 and (old > centre) == rising:
+            t -= 1
+            old, new = int(x + slope * (t - 1) + 0.5), old
+        while (new > centre) != rising:
+            t += 1
+            old, new = new, int(x + slope * t + 0.5)
+        if back:
+            old, new = new, old
+        place = starts[c - left + 1]
+        rows[place] = _row(max(y + t - 1, 0) if (new if new < old else new - 1) == centre else -1, height)
+        starts[c - left + 1] = place + 1
 
 
 @helper
@@ -128,10 +142,14 @@ def _crossings(points: Array, span: Array, starts: Array, rows: Array, left: int
                 for c in range(low, high + 1):
                     starts[c - left + 2] += 1
                 continue
+            if low > high:
+                continue
             y, next_y = _fifths(points[p, 1]), _fifths(points[q, 1])
-            for c in range(low, high + 1):
-                rows[starts[c - left + 1]] = _row(_crossing(x, y, next_x, next_y, c), span[2])
-                starts[c - left + 1] += 1
+            edge = (x, y, next_x, next_y)
+            if abs(next_x - x) >= abs(next_y - y):
+                _cross_along(edge, low, high, span[2], left, starts, rows)
+            else:
+                _cross_down(edge, low, high, span[2], left, starts, rows)
     for c in range(columns):
         _sort_down(rows, starts[c], starts[c + 1])
 

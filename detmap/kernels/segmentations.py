@@ -11,8 +11,30 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import helper, kernel
-from detmap.kernels.scanning import U63, _blank, _byte, _integer, _load, _nearest, _number, _string_end, _value_end
+from detmap.kernels import helper, innermost, kernel
+from detmap.kernels.scanning import (
+    BACKSLASHES,
+    BYTE,
+    HIGHS,
+    NOTHING,
+    NUMBER_ROOM,
+    ONES,
+    QUOTES,
+    U63,
+    _before,
+    _blank,
+    _byte,
+    _integer,
+    _load,
+    _nearest,
+    _number,
+    _plain_integer,
+    _quotient,
+    _short_number,
+    _string_end,
+    _value_end,
+    _word,
+)
 
 Array = NDArray[Any]
 
@@ -85,8 +107,21 @@ def _escaped(data: Any, i: int) -> int:
 
 @helper
 def _read_text(data: Any, i: int, out: Segments, at: int) -> Any:
-    """Copy a string, `i` being behind its quote, and a NUL to ``text[at]``; where the next quote is, and where the NUL."""
+    """Copy a string, `i` being behind its quote, and a NUL to ``text[at]``; where the next quote is, and where the NUL.
+
+    Eight bytes are written at a time, of which the last may be overwritten. They never reach `i`: what is ahead of a
+    string in its value is longer.
+    """
     while True:
+        if i + 8 <= len(data):
+            word = _word(data, i)
+            quote, backslash = word ^ QUOTES, word ^ BACKSLASHES
+            n = _before((((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash)) & HIGHS)
+            for k in range(8):
+                out.text[np.uint64(at + k)] = np.uint8(word >> np.uint64(8 * k) & BYTE)
+            i, at = i + n, at + n
+            if n == 8:
+                continue
         c = data[np.uint64(i)]
         if c == 34:
             break
@@ -101,67 +136,89 @@ def _read_text(data: Any, i: int, out: Segments, at: int) -> Any:
 
 
 @helper
-def _measure_text(out: Segments, row: int) -> int:
-    """Check a compressed mask, and write its area, its box and whether it is regular; a problem, or `PACKED`."""
-    p, stop = out.spans[row, 0], out.spans[row, 1]
+def _numbers(text: Array, first: int, stop: int, values: Array) -> Any:
+    """Write the numbers of a string, as they stand there; how many there are, -1 where one is cut off or none.
+
+    Without a branch for the length of a number: which it will be cannot be foretold.
+    """
+    count, value, shift, more = np.uint64(0), np.int64(0), np.int64(0), np.int64(0)
+    longest, foreign = np.int64(0), np.int64(0)
+    for p in range(first, stop):
+        c = np.int64(np.uint8(text[np.uint64(p)] - np.uint8(48)))
+        value |= (c & 31) << shift
+        sign = np.int64(16) << shift
+        values[count] = (value ^ sign) - sign
+        more = c >> 5 & 1
+        foreign |= c
+        count += np.uint64(1 - more)
+        value &= -more
+        shift = shift + 5 & -more
+        longest |= shift
+    return np.int64(count) if more == 0 and foreign < 64 and longest < 35 else np.int64(-1)
+
+
+@helper
+def _measure_text(out: Segments, row: int, values: Array) -> int:
+    """Check a compressed mask, and write its area, its box and whether it is regular; a problem, or `PACKED`.
+
+    Runs come in pairs, foreground and then background.
+    """
+    count = _numbers(out.text, out.spans[row, 0], out.spans[row, 1], values)
     height, width = out.spans[row, 2], out.spans[row, 3]
-    left, right, top, bottom = width, np.int64(-1), height, np.int64(-1)
-    column, line, area, regular = np.int64(0), np.int64(0), np.int64(0), True
-    last, before, count, total = np.int64(0), np.int64(0), 0, np.int64(0)
-    while p < stop:
-        c = np.int64(out.text[np.uint64(p)]) - 48
-        p += 1
-        value = ((c & 31) ^ 16) - 16
-        if c & 32:
-            value, shift = c & 31, 5
-            while c & 32:
-                c = np.int64(out.text[np.uint64(p)]) - 48
-                p += 1
-                if c < 0 or shift > 30:  # the NUL, or more than any number has
-                    return CUT if c < 0 else UNFILLED
-                value |= (((c & 31) ^ 16) - 16 if not c & 32 else c & 31) << shift
-                shift += 5
-        if c < 0 or c > 63:
-            return FOREIGN
-        if count > 2:
-            value += before
-        before, last = last, value
-        if value < 0:
-            return UNFILLED
-        total += value
-        first_column, first_line = column, line
-        line += value
-        if line >= height:
-            if line < 2 * height:
-                column, line = column + 1, line - height
-            else:
-                column, line = column + line // height, line % height
-        if value == 0:
-            regular = regular and count == 0
-        elif count & 1:
-            area += value
-            last_column = column if line else column - 1
-            left, right = min(left, first_column), last_column
-            if first_column < last_column:
-                top, bottom = np.int64(0), height - 1
-            else:
-                top, bottom = min(top, first_line), max(bottom, (line if line else height) - 1)
-        count += 1
-    if total != height * width:
+    pixels = height * width
+    if count <= 0 or values[0] < 0 or values[0] > pixels:
         return UNFILLED
-    out.areas[row], out.regular[row] = area, regular
+    total, area = values[0], np.int64(0)
+    column, line = total // height, total % height
+    left, right, top, bottom = column, column, height, np.int64(0)
+    inside, outside = np.int64(0), np.int64(0)  # the last run of each
+    least, gap = np.int64(1), np.int64(1)  # foreground, and background but for the last
+    for k in range(1, count, 2):
+        inside += values[np.uint64(k)]
+        gap = min(gap, outside if k > 1 else np.int64(1))
+        if inside <= 0:
+            least = min(least, inside)
+            if inside < 0:
+                break
+        else:
+            left = column if area == 0 else left
+            area += inside
+            end = line + inside
+            if end > height:
+                column, end = column + (end - 1) // height, (end - 1) % height + 1
+                top, bottom = np.int64(0), height
+            top, bottom, right, line = min(top, line), max(bottom, end), column, end
+        if k + 1 == count:
+            break
+        outside += values[np.uint64(k + 1)]
+        total += outside
+        line += outside
+        below = np.int64(line >= height)
+        column, line = column + below, line - (height & -below)
+        if line >= height:
+            column, line = column + line // height, line % height
+        if outside < 0 or total + area > pixels:
+            return UNFILLED
+    if total + area != pixels or least < 0:
+        return UNFILLED
+    if count % 2 and count > 1:
+        gap = min(gap, outside)
+    out.areas[row], out.regular[row] = area, least > 0 and gap > 0
     out.boxes[row, 0], out.boxes[row, 2] = left if area else 0, right - left + 1 if area else 0
-    out.boxes[row, 1], out.boxes[row, 3] = top if area else 0, bottom - top + 1 if area else 0
+    out.boxes[row, 1], out.boxes[row, 3] = top if area else 0, bottom - top if area else 0
     return PACKED
 
 
 @helper
-def _has_foreign(out: Segments, row: int) -> bool:
-    """Return whether a string has a character that no mask has."""
+def _why(out: Segments, row: int) -> int:
+    """Return what is wrong with a string that is no mask."""
     foreign = False
     for p in range(out.spans[row, 0], out.spans[row, 1]):
         foreign |= np.uint8(out.text[p] - np.uint8(48)) > 63
-    return foreign
+    if foreign:
+        return FOREIGN
+    last = out.spans[row, 1] - 1
+    return CUT if last >= out.spans[row, 0] and (np.int64(out.text[last]) - 48) & 32 else UNFILLED
 
 
 @helper
@@ -190,7 +247,7 @@ def _read_lengths(data: Any, i: int, powers: Any, out: Segments, at: int) -> Any
 
 
 @helper
-def _read_mask(data: Any, i: int, powers: Any, out: Segments, row: int, text: int, ends: int) -> Any:
+def _read_mask(data: Any, i: int, powers: Any, out: Segments, row: int, text: int, ends: int, values: Array) -> Any:
     """Read an object with size and counts; return what it is, or a problem. Its span ends where it ends in `out`."""
     kind, sized = ABSENT, False
     i = _blank(data, i + 1, False)
@@ -230,10 +287,32 @@ def _read_mask(data: Any, i: int, powers: Any, out: Segments, row: int, text: in
     if out.spans[row, 2] > _WORD // out.spans[row, 3]:
         return BAD_SIZE
     if kind == PACKED:
-        problem = _measure_text(out, row)
-        return FOREIGN if problem < 0 and _has_foreign(out, row) else problem
+        return PACKED if _measure_text(out, row, values) == PACKED else _why(out, row)
     last = out.ends[out.spans[row, 1] - 1] if out.spans[row, 1] > out.spans[row, 0] else 0
     return LISTED if last == out.spans[row, 2] * out.spans[row, 3] else UNFILLED
+
+
+@innermost
+def _coordinate(data: Any, i: int, powers: Any) -> Any:
+    """Read a number: the bits of the nearest double, where it ends (-1: there is none), whether the bits are certain."""
+    negative = np.int64(_byte(data, i) == 45)
+    end, certain, bits = np.int64(-1), True, NOTHING
+    if i + NUMBER_ROOM < len(data):
+        mantissa, digits, end = _short_number(data, i + negative)
+        if end >= 0:
+            bits = _quotient(mantissa, digits, powers)
+        else:
+            value, end = _plain_integer(data, i + negative)
+            c = data[np.uint64(max(end, 0))]
+            if end >= 0 and (c == 44 or c == 93 or c <= 32):
+                bits = np.float64(value).view(np.uint64)
+            else:
+                end = np.int64(-1)
+    if end < 0:
+        mantissa, exponent, end, fits = _number(data, i, powers)
+        bits, certain = _nearest(mantissa, exponent, powers)
+        certain &= fits
+    return bits | np.uint64(negative) << U63, end, certain
 
 
 @helper
@@ -254,12 +333,10 @@ def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, stat
         while _byte(data, i) != 93:
             if _byte(data, i) == 44:
                 i = _blank(data, i + 1, False)
-            mantissa, exponent, end, fits = _number(data, i, powers)
+            bits, end, certain = _coordinate(data, i, powers)
             if end < 0:
                 return BAD_OUTLINE
-            bits, certain = _nearest(mantissa, exponent, powers)
-            bits |= np.uint64(_byte(data, i) == 45) << U63
-            if not (fits and certain):
+            if not certain:
                 if state[DOUBTS] == len(doubts):
                     return ABSENT
                 doubts[state[DOUBTS], 0] = at
@@ -301,6 +378,10 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
         Out. ``points`` are uint64, the bits of doubles. Of an array that is too short nothing is known: text has the bytes
         that the values have, and one more for each; the others half as many elements.
     """
+    longest = 0
+    for row in range(state[ROW], len(places)):
+        longest = max(longest, places[row, 1] - places[row, 0])
+    values = np.empty(longest + 1, np.int64)
     while state[ROW] < len(places):
         row = state[ROW]
         i = places[row, 0]
@@ -310,7 +391,7 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
         if i >= 0:
             c = _byte(data, i)
             if c == 123:
-                kind = _read_mask(data, i, powers, out, row, state[TEXT], state[ENDS])
+                kind = _read_mask(data, i, powers, out, row, state[TEXT], state[ENDS], values)
                 if kind == PACKED:
                     state[TEXT] = out.spans[row, 1] + 1
                 elif kind == LISTED:
@@ -353,13 +434,11 @@ def read_numbers(
             while not wrong and _byte(data, i) != 93:
                 if _byte(data, i) == 44:
                     i = _blank(data, i + 1, False)
-                mantissa, exponent, end, fits = _number(data, i, powers)
+                bits, end, certain = _coordinate(data, i, powers)
                 if end < 0:
                     wrong = True
                     break
-                bits, certain = _nearest(mantissa, exponent, powers)
-                bits |= np.uint64(_byte(data, i) == 45) << U63
-                if not (fits and certain):
+                if not certain:
                     if state[DOUBTS] == len(doubts):
                         state[DOUBTS] = kept
                         if kept:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.kernels import keypoints as oks
 from detmap.kernels import readonly
 from detmap.kernels.assignment import assign
 from detmap.pycocotools import fast
@@ -18,6 +19,7 @@ from detmap.pycocotools import mask as maskUtils
 
 _INSIDE = ("_gts", "_dts", "ious", "evalImgs")
 _BOX, _MASK, _KEYPOINTS = "bbox", "segm", "keypoints"
+BOUNDARY = "boundary"  # only `detmap.pycocotools.faster` has it
 
 
 class COCOeval:
@@ -65,7 +67,7 @@ class COCOeval:
         self.eval: dict[str, Any] = {}
         self._gts = defaultdict(list)
         self._dts = defaultdict(list)
-        self.params = Params(iouType=iouType)
+        self.params = self._new_params(iouType)
         self._paramsEval: Any = {}
         self.stats: Any = []
         self.ious = {}
@@ -99,6 +101,9 @@ class COCOeval:
     def _say(self, text: str) -> None:
         print(text)
 
+    def _new_params(self, kind: str) -> Params:
+        return Params(iouType=kind)
+
     def _whole(self) -> bool:
         """Return whether the steps of `evaluate` are detmap's own, so that they may be taken all at once."""
         return all(
@@ -111,10 +116,12 @@ class COCOeval:
         filters = {"imgIds": p.imgIds, "catIds": p.catIds} if p.useCats else {"imgIds": p.imgIds}
         gts = self.cocoGt.loadAnns(self.cocoGt.getAnnIds(**filters))
         dts = self.cocoDt.loadAnns(self.cocoDt.getAnnIds(**filters))
-        if p.iouType == _MASK:
+        if p.iouType in (_MASK, BOUNDARY):
             for anns, coco in ((gts, self.cocoGt), (dts, self.cocoDt)):
                 for ann in anns:
                     ann["segmentation"] = coco.annToRLE(ann)
+                if p.iouType == BOUNDARY:
+                    self._add_boundaries(anns)
         for gt in gts:
             gt["ignore"] = gt.get("iscrowd", False)
             if p.iouType == _KEYPOINTS:
@@ -124,6 +131,9 @@ class COCOeval:
         self._gts, self._dts = _by_cell(gts), _by_cell(dts)
         self.evalImgs = defaultdict(list)
         self.eval = {}
+
+    def _add_boundaries(self, anns: list[Any]) -> None:
+        """Write down the boundaries of masks, where these are compared."""
 
     def evaluate(self) -> None:
         """Match the detections of every image with its ground truth."""
@@ -164,7 +174,7 @@ class COCOeval:
             self.ious = {}
         self._prepare()
         categories = p.catIds if p.useCats else [-1]
-        if p.iouType in (_MASK, _BOX):
+        if p.iouType in (_MASK, _BOX, BOUNDARY):
             overlap = self.computeIoU
         elif p.iouType == _KEYPOINTS:
             overlap = self.computeOks
@@ -358,11 +368,15 @@ def _cell_ious(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
         return []
     cap = p.maxDets[-1]
     dt = _best_first(dt, cap if len(dt) > cap else None)
-    if p.iouType not in (_MASK, _BOX):
+    if p.iouType not in (_MASK, _BOX, BOUNDARY):
         raise Exception("unknown iouType for iou computation")
     shape = "bbox" if p.iouType == _BOX else "segmentation"
-    regions = [d[shape] for d in dt], [g[shape] for g in gt]
-    return maskUtils.iou(*regions, [int(g["iscrowd"]) for g in gt])
+    crowd = [int(g["iscrowd"]) for g in gt]
+    ious = maskUtils.iou([d[shape] for d in dt], [g[shape] for g in gt], crowd)
+    if p.iouType == BOUNDARY and len(ious):
+        along = maskUtils.iou([d[BOUNDARY] for d in dt], [g[BOUNDARY] for g in gt], crowd)
+        ious = np.where(np.array(crowd, np.bool_), ious, np.minimum(ious, along))
+    return ious
 
 
 def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
@@ -374,6 +388,9 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
     sigmas = p.kpt_oks_sigmas
     variances = (sigmas * 2) ** 2
     points = [np.array(d["keypoints"]) for d in dt]
+    quick = _quick_oks(variances, points, gt)
+    if quick is not None:
+        return quick
     out = np.zeros((len(dt), len(gt)))
     for j, g in enumerate(gt):
         own = np.array(g["keypoints"])
@@ -392,6 +409,40 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
                 e = e[visible]
             out[i, j] = np.sum(np.exp(-e)) / e.shape[0]
     return out
+
+
+def _quick_oks(variances: Any, points: list[Any], gt: list[Any]) -> Any:
+    """Return the similarities of a cell, where all are plain numbers, as many as there are sigmas; else None.
+
+    What is refused in another way than here, and what is not of float64 or int64, is left to `_cell_oks`.
+    """
+    size = 3 * variances.size
+    listed = points + [np.array(g["keypoints"]) for g in gt]
+    plain = all(one.shape == (size,) and one.dtype in (np.float64, np.int64) for one in listed)
+    given = [[*g["bbox"], g["area"]] for g in gt]
+    numbers = all(len(row) == 5 and all(type(value) in (int, float) for value in row) for row in given)
+    if not (plain and numbers and 0 < variances.size <= 128 and variances.dtype == np.float64):
+        return None
+    columns = np.array(given, np.float64)
+    if (np.abs(columns) >= 2**52).any() or any((np.abs(one) >= 2**25).any() for one in listed):
+        return None  # integers may be more exact
+    found, truth = (
+        oks.Poses(readonly(np.concatenate(rows), np.float64), readonly(np.arange(len(rows) + 1) * size, np.int64))
+        for rows in (points, listed[len(points) :])
+    )
+    objects = oks.Objects(
+        readonly(columns[:, :4], np.float64),
+        readonly(columns[:, 4], np.float64),
+        readonly(variances, np.float64),
+        readonly(np.zeros(len(gt)), np.int64),
+    )
+    left, right = (readonly(axis.ravel(), np.int64) for axis in np.indices((len(points), len(gt))))
+    terms, stops = np.empty(left.size * variances.size), np.empty(left.size, np.int64)
+    oks.exponents(found, truth, objects, left, right, 0, left.size, stops, terms)
+    used = terms[: stops[-1]]
+    out = np.empty(left.size)
+    oks.means(np.exp(used), stops, out)
+    return out.reshape(len(points), len(gt))
 
 
 def _evaluate_cells(p: Any, gts: Any, dts: Any, ious: Any) -> list[Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from detmap.errors import InputError, OptionError, shorten
+from detmap.masks import Masks
 from detmap.pycocotools import coco, cocoeval
 
 _log = logging.getLogger(__name__)
@@ -195,6 +196,7 @@ class COCOeval_faster(cocoeval.COCOeval):
                     "evaluate this one outside of detmap.patch_pycocotools()"
                 )
         self.print_function = print_function
+        self.boundary_dilation_ratio = options.get("boundary_dilation_ratio", 0.02)
         super().__init__(cocoGt, cocoDt, iouType)
         if iouType == "keypoints":
             if kpt_oks_sigmas is not None:
@@ -205,6 +207,18 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     def _say(self, text: str) -> None:
         self.print_function(text)
+
+    def _new_params(self, kind: str) -> cocoeval.Params:
+        params = super()._new_params("segm" if kind == cocoeval.BOUNDARY else kind)
+        params.iouType = kind
+        return params
+
+    def _add_boundaries(self, anns: list[Any]) -> None:
+        """Write the boundary of each mask beside it, as ``boundary``."""
+        masks = Masks.from_rle([ann["segmentation"] for ann in anns], source="segmentation")
+        made = masks.boundary(self.boundary_dilation_ratio).to_rle()
+        for ann, boundary in zip(anns, made, strict=True):
+            ann[cocoeval.BOUNDARY] = {"size": boundary["size"], "counts": boundary["counts"].encode()}
 
     def _evaluate_images(self) -> None:
         super()._evaluate_images()
@@ -278,7 +292,7 @@ class COCOeval_faster(cocoeval.COCOeval):
 
 #: Options of the original: the values that mean the same here, or None for what changes no number.
 _KNOWN: dict[str, tuple[Any, ...] | None] = {
-    "iouType": ("bbox", "segm", "keypoints"),
+    "iouType": ("bbox", "segm", "keypoints", "boundary"),
     "extra_calc": (False,),
     "use_area": (True,),
     "lvis_style": (False,),

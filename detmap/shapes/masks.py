@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from detmap.tables import Detections, GroundTruth
 
 #: So many polygons are drawn at a time: what that takes is bounded by what it takes for these.
-_POLYGONS = 1 << 13
-
-#: So many doubtful numbers are handed to float() at a time.
-_DOUBTS = 1 << 10
+_POLYGONS = 1 << 11
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,6 +215,8 @@ class MaskReader:
     def column(self, parts: Sequence[_Part], place: Place) -> tuple[MaskColumn, dict[str, int]]:
         """Put the parts together."""
         segments = [part.segments for part in parts]
+        odd = sum(part.odd for part in parts)
+        sizes_of = [(len(one.kinds), one.ends.size, one.vertices.size) for one in segments]
         empty = self.read(np.zeros(8, np.uint8), 0, np.empty((0, 2), np.int64)).segments
         whole = kernels.Segments(
             *(
@@ -225,15 +224,17 @@ class MaskReader:
                 for name, none in empty._asdict().items()
             )
         )
+        segments.clear()
         first = 0
         before = {kernels.LISTED: 0, kernels.OUTLINES: 0}
-        for one in segments:  # from the place within the part to that among all
-            rows = slice(first, first + len(one.kinds))
+        for count, ends, outlines in sizes_of:  # from the place within the part to that among all
+            rows = slice(first, first + count)
             first = rows.stop
             for kind, start in before.items():
-                whole.spans[rows, :2] += np.where(whole.kinds[rows] == kind, start, 0)[:, None]
-            before[kernels.LISTED] += one.ends.size
-            before[kernels.OUTLINES] += one.vertices.size
+                if start:
+                    whole.spans[rows, :2] += np.where(whole.kinds[rows] == kind, start, 0)[:, None]
+            before[kernels.LISTED] += ends
+            before[kernels.OUTLINES] += outlines
         boxed = _check(whole, place)
         points = whole.points.view(np.float64).reshape(-1, 2)
         vertices = whole.vertices // 2
@@ -250,7 +251,6 @@ class MaskReader:
             if place.sizes is None
             else int(((place.sizes != sizes).any(axis=1) & (place.sizes > 0).all(axis=1)).sum())
         )
-        odd = sum(part.odd for part in parts)
         return column, {"odd_polygons": odd, "box_masks": int(boxed.size), "mask_sizes": other}
 
 
@@ -295,12 +295,12 @@ def _assembled(
     whole: kernels.Segments, points: NDArray[np.float64], vertices: NDArray[np.int64], place: Place
 ) -> MaskColumn:
     """Return the column: strings as they are, lists as runs, polygons drawn."""
-    spans, areas, boxes, regular = (column.copy() for column in (whole.spans, whole.areas, whole.boxes, whole.regular))
+    spans, areas, boxes, regular = whole.spans, whole.areas, whole.boxes, whole.regular
     packed = whole.kinds == kernels.PACKED
     spans[packed, 1] = ~spans[packed, 1]
     rows = np.flatnonzero(whole.kinds == kernels.OUTLINES)
     rows = rows[np.argsort(whole.spans[rows, 0], kind="stable")]  # in the order of their polygons
-    drawn = _drawn(whole.spans[rows], points, vertices, rows, place)
+    drawn = _drawn(spans[rows], points, vertices, rows, place)
     listed = np.flatnonzero(whole.kinds == kernels.LISTED)
     spans[rows] = drawn.spans + np.array([whole.ends.size, whole.ends.size, 0, 0])
     ends = np.concatenate([whole.ends, drawn.ends]) if drawn.ends.size else whole.ends

@@ -1,0 +1,321 @@
+#!/usr/bin/env python
+"""Masks, poses and boundaries from files to the numbers, detmap and its peers by turns, a process each.
+
+The workloads, made with fixed seeds (the hash of each file is printed):
+
+masks      5,000 images of 640 x 480, about 35,000 objects of 80 categories, 495,000 detections (99 an image, placed as
+           `workloads.detector_like` does). A mask is a wobbly outline of 24 to 40 points within its box. Ground truth is
+           polygons, crowds are lists of run lengths; detections are compressed strings with the box around them (vernier
+           asks for one).
+keypoints  5,000 images, about 35,000 people, 135,000 poses (27 an image) of 17 points, coordinates with three decimals.
+boundary   100 images of 640 x 480, 10,000 detections; masks as above.
+
+    scripts/bench_shapes.py                      all three; or: scripts/bench_shapes.py masks keypoints
+    scripts/bench_shapes.py --quick              small inputs: does it run
+    scripts/bench_shapes.py --repeats 7          measurements of each program
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [os.environ.get("DETMAP_TREE", str(ROOT)), str(ROOT / "tests"), str(ROOT / "scripts")]
+
+HEIGHT, WIDTH = 480, 640
+KINDS = {"masks": "segm", "keypoints": "keypoints", "boundary": "boundary"}
+PEERS = {
+    "masks": ("hotcoco", "vernier"),
+    "keypoints": ("hotcoco", "vernier"),
+    "boundary": ("vernier",),
+}
+
+# ------------------------------------------------------------------------------------------------------------ workloads
+
+
+def outlines(boxes: np.ndarray, seed: int) -> list[list[float]]:
+    """A polygon within each box."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for x, y, w, h in boxes.tolist():
+        count = int(rng.integers(24, 41))
+        angle = np.arange(count) * (2 * np.pi / count)
+        reach = np.clip(0.85 + rng.normal(0, 0.07, count), 0.5, 1) / 2
+        points = np.stack([x + w * (0.5 + reach * np.cos(angle)), y + h * (0.5 + reach * np.sin(angle))], axis=1)
+        made.append(np.round(np.clip(points, 0, [WIDTH, HEIGHT]), 2).reshape(-1).tolist())
+    return made
+
+
+def write_masks(folder: Path, images: int, per_image: int) -> None:
+    """Write ground truth and detections with masks."""
+    from workloads import detector_like
+
+    from detmap.masks import Masks
+
+    arrays = detector_like(images, per_image, 80, seed=1)
+    annotations = []
+    polygons = outlines(arrays["gt_boxes"], 2)
+    drawn = Masks.from_polygons([[p] for p in polygons], (HEIGHT, WIDTH))
+    areas, boxes, runs = drawn.areas().tolist(), drawn.boxes().tolist(), drawn.arrays()
+    for i, polygon in enumerate(polygons):
+        crowd = int(arrays["gt_crowd"][i])
+        first, stop = runs["spans"][i, :2]
+        lengths = np.diff(runs["ends"][first:stop].astype(np.int64), prepend=0).tolist()
+        annotations.append(
+            {
+                "segmentation": {"counts": lengths, "size": [HEIGHT, WIDTH]} if crowd else [polygon],
+                "area": float(areas[i]),
+                "iscrowd": crowd,
+                "image_id": int(arrays["gt_image_ids"][i]),
+                "bbox": boxes[i],
+                "category_id": int(arrays["gt_category_ids"][i]),
+                "id": i + 1,
+            }
+        )
+    drawn = Masks.from_polygons([[p] for p in outlines(arrays["dt_boxes"], 3)], (HEIGHT, WIDTH))
+    results = [
+        {"image_id": image, "category_id": category, "bbox": box, "segmentation": mask, "score": score}
+        for image, category, box, mask, score in zip(
+            arrays["dt_image_ids"].tolist(),
+            arrays["dt_category_ids"].tolist(),
+            drawn.boxes().tolist(),
+            drawn.to_rle(),
+            arrays["dt_scores"].tolist(),
+            strict=True,
+        )
+    ]
+    write(folder, arrays, annotations, results, 80)
+
+
+def write_poses(folder: Path, images: int, per_image: int) -> None:
+    """Write ground truth and detections with poses."""
+    from workloads import detector_like
+
+    arrays = detector_like(images, per_image, 1, seed=1)
+    rng = np.random.default_rng(5)
+
+    def poses(boxes: np.ndarray) -> np.ndarray:
+        inside = rng.beta(2, 2, (len(boxes), 17, 2)) if len(boxes) else np.empty((0, 17, 2))
+        return np.round(boxes[:, None, :2] + inside * boxes[:, None, 2:], 3)
+
+    truth = poses(arrays["gt_boxes"])
+    labels = rng.choice([0, 1, 2], truth.shape[:2], p=[0.3, 0.1, 0.6])
+    annotations = [
+        {
+            "num_keypoints": int((v > 0).sum()),
+            "area": area,
+            "iscrowd": crowd,
+            "keypoints": np.column_stack([np.round(points), v]).astype(int).ravel().tolist(),
+            "image_id": image,
+            "bbox": box,
+            "category_id": 1,
+            "id": i + 1,
+        }
+        for i, (points, v, area, crowd, image, box) in enumerate(
+            zip(
+                truth,
+                labels,
+                arrays["gt_areas"].tolist(),
+                arrays["gt_crowd"].tolist(),
+                arrays["gt_image_ids"].tolist(),
+                arrays["gt_boxes"].tolist(),
+                strict=True,
+            )
+        )
+    ]
+    # A detection near an object has the object's pose, moved a little; any other a pose of its own.
+    own = poses(arrays["dt_boxes"])
+    first = np.searchsorted(arrays["gt_image_ids"], arrays["dt_image_ids"])
+    place = np.tile(np.arange(per_image), images)
+    nearest = np.minimum(first + place, max(len(truth) - 1, 0))
+    near = (arrays["gt_image_ids"][nearest] == arrays["dt_image_ids"])[:, None, None]
+    moved = truth[nearest] + rng.normal(0, 3, own.shape).round(3)
+    points = np.round(np.where(near, moved, own), 3)
+    flat = np.concatenate([points, np.ones((*points.shape[:2], 1))], axis=2).reshape(len(points), -1)
+    results = [
+        {"image_id": image, "category_id": 1, "bbox": box, "keypoints": numbers, "score": score}
+        for image, box, numbers, score in zip(
+            arrays["dt_image_ids"].tolist(),
+            arrays["dt_boxes"].round(2).tolist(),
+            flat.tolist(),
+            arrays["dt_scores"].tolist(),
+            strict=True,
+        )
+    ]
+    write(folder, arrays, annotations, results, 1)
+
+
+def write(folder: Path, arrays: dict[str, Any], annotations: list[Any], results: list[Any], categories: int) -> None:
+    """Write both files, and say what they are."""
+    folder.mkdir(parents=True)
+    document = {
+        "images": [{"id": int(i), "height": HEIGHT, "width": WIDTH} for i in arrays["image_ids"]],
+        "categories": [{"id": i + 1, "name": f"c{i}"} for i in range(categories)],
+        "annotations": annotations,
+    }
+    for name, content in (("ground_truth", document), ("detections", results)):
+        data = json.dumps(content).encode()
+        (folder / f"{name}.json").write_bytes(data)
+        count = len(annotations if name == "ground_truth" else results)
+        digest = hashlib.sha256(data).hexdigest()[:16]
+        print(f"  {name}: {count:,} records, {len(data) / 1e6:.0f} MB, sha256 {digest}…", file=sys.stderr)
+
+
+# ------------------------------------------------------------------------------------------------------------- programs
+
+
+def score(program: str, kind: str, folder: Path) -> float:
+    """AP of the two files, by one program."""
+    truth, found = (folder / f"{name}.json" for name in ("ground_truth", "detections"))
+    iou_type = KINDS[kind]
+    if program == "detmap":
+        import detmap
+
+        table = detmap.read_coco(truth, iou_type=iou_type)
+        read = [detmap.read_coco_results(found, table, iou_type=iou_type)]
+        return detmap.evaluate(table, read.pop(), iou_type=iou_type)["AP"]
+    if program == "vernier":
+        from vernier import instance
+
+        shape = {"masks": instance.Segm, "keypoints": instance.Keypoints, "boundary": instance.Boundary}[kind]()
+        evaluator = instance.Evaluator(iou=shape, parity_mode="strict")
+        return float(evaluator.evaluate(truth.read_bytes(), found.read_bytes()).stats[0])
+    if program == "hotcoco":
+        from hotcoco import COCO, COCOeval
+    else:
+        from pycocotools.coco import COCO
+        from pycocotools.cocoeval import COCOeval
+    both = COCO(str(truth))
+    evaluation = COCOeval(both, both.loadRes(str(found)), iou_type)
+    evaluation.evaluate()
+    evaluation.accumulate()
+    evaluation.summarize()
+    return float(evaluation.stats[0])
+
+
+def worker(program: str, kind: str, folder: str) -> None:
+    """Score whenever a line comes in; answer with seconds and AP."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the peers print
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        value = score(program, kind, Path(folder))
+        print(json.dumps([time.perf_counter() - start, value]), file=answers, flush=True)
+
+
+LAUNCHER = """
+import json, os, subprocess, sys, time
+start = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+peak = os.wait4(process.pid, 0)[2].ru_maxrss * 1024
+print(json.dumps([time.perf_counter() - start, peak]))
+"""
+
+
+def whole(*command: str) -> tuple[float, float]:
+    """Seconds and peak bytes of a process. A small one starts it: Linux counts what a process was before."""
+    launch = [sys.executable, "-c", LAUNCHER, sys.executable, *command]
+    elapsed, peak = json.loads(subprocess.run(launch, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
+    return elapsed, peak
+
+
+def measure(kind: str, folder: Path, repeats: int, peers: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    """Seconds of warm processes, and seconds and memory of whole ones, above one that has imported numpy and numba."""
+    programs = ("detmap", *peers)
+    processes = {
+        program: subprocess.Popen(
+            [sys.executable, __file__, "--worker", program, kind, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for program in programs
+    }
+    times: dict[str, list[float]] = {program: [] for program in programs}
+    values: dict[str, float] = {}
+    for turn in range(repeats + 1):
+        for program, process in processes.items():
+            process.stdin.write("\n")
+            process.stdin.flush()
+            seconds, values[program] = json.loads(process.stdout.readline())
+            if turn:
+                times[program].append(seconds)
+    for process in processes.values():
+        process.stdin.close()
+        process.wait()
+    base = whole("-c", "import numpy, numba")[1]
+    out = {}
+    for program in programs:
+        peaks = [whole(__file__, "--whole", program, kind, str(folder)) for _ in range(3)]
+        out[program] = {
+            "seconds": statistics.median(times[program]),
+            "least": min(times[program]),
+            "whole": statistics.median(one for one, _ in peaks),
+            "memory": statistics.median(peak for _, peak in peaks) - base,
+            "AP": values[program],
+        }
+    return out
+
+
+def rows(kind: str, folder: Path, quick: bool = False, repeats: int = 5) -> dict[str, dict[str, float]]:
+    """Write a workload and measure it."""
+    import importlib.util
+
+    print(kind, file=sys.stderr)
+    place = folder / kind
+    if not place.exists():
+        if kind == "keypoints":
+            write_poses(place, 100 if quick else 5000, 27)
+        else:
+            images = {"masks": 5000, "boundary": 100}[kind]
+            write_masks(place, 20 if quick else images, 99 if kind == "masks" else 100)
+    peers = tuple(peer for peer in PEERS[kind] if importlib.util.find_spec(peer))
+    return measure(kind, place, 2 if quick else repeats, peers)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("kinds", nargs="*", help=f"of {', '.join(KINDS)}; default: all")
+    parser.add_argument("--quick", action="store_true", help="small inputs")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--folder", help="keep the workloads there, or use those that are there")
+    parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--whole", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        worker(*arguments.worker)
+        return
+    if arguments.whole:
+        program, kind, folder = arguments.whole
+        score(program, kind, Path(folder))
+        return
+    if set(arguments.kinds) - set(KINDS):
+        parser.error(f"kinds are {', '.join(KINDS)}")
+    with tempfile.TemporaryDirectory() as temporary:
+        for kind in arguments.kinds or KINDS:
+            found = rows(kind, Path(arguments.folder or temporary), arguments.quick, arguments.repeats)
+            ours = found["detmap"]
+            for program, one in found.items():
+                print(
+                    f"{kind:10} {program:12} {one['seconds']:7.3f} s (least {one['least']:.3f}, "
+                    f"{one['seconds'] / ours['seconds']:.1f}x)  whole {one['whole']:.2f} s  "
+                    f"memory {one['memory'] / 1e6:5.0f} MB ({one['memory'] / ours['memory']:.1f}x)  AP {one['AP']:.6f}"
+                )
+            if max(abs(one["AP"] - ours["AP"]) for one in found.values()) > 1e-9:
+                sys.exit(f"{kind}: not all agree on AP")
+
+
+if __name__ == "__main__":
+    main()

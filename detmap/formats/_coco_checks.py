@@ -1,0 +1,181 @@
+"""What is wrong with COCO's records: for parsed objects, and for files that the typed decoder did not take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from detmap.errors import InputError
+from detmap.formats._scan import GROUND_TRUTH_ONLY, RESULT_LISTS
+from detmap.shapes import Kind
+
+#: What a record must have.
+FIELDS = {
+    "image": ("id",),
+    "category": ("id",),
+    "annotation": ("image_id", "category_id", "bbox", "area"),
+    "result": ("image_id", "category_id", "bbox", "score"),
+}
+_REMEDIES = {
+    "area": "give it in square pixels: it decides between small, medium and large",
+    "bbox": "a box is [x, y, width, height]",
+    "score": "give each detection its confidence",
+}
+
+_NO_LIST = "is not a list of detections but "
+_LIST = 'a result file is [{"image_id": …, "category_id": …, "bbox": […], "score": …}, …]'
+
+
+def _results_within(document: Mapping[str, Any], name: str) -> Any:
+    """Return the list of results that an object has, or raise the error that says why it has none."""
+    found = [key for key in RESULT_LISTS if key in document]
+    if len(found) > 1:
+        raise InputError(f"has both {' and '.join(found)}", source=name, remedy="keep the list of detections alone")
+    records = document[found[0]] if found else None
+    first = records[0] if isinstance(records, list | tuple) and records else None
+    scored = isinstance(first, Mapping) and "score" in first
+    if GROUND_TRUTH_ONLY & set(document) and not scored:
+        raise InputError(
+            "is ground truth where detections were expected",
+            source=name,
+            remedy="are the arguments swapped? The ground truth comes first",
+        )
+    if not found:
+        raise InputError(_NO_LIST + "an object", source=name, remedy=_LIST)
+    if not isinstance(records, Sequence) or isinstance(records, str | bytes):
+        raise InputError(f"must be a list, not {_kind(records)}", source=name, field=found[0], remedy=_LIST)
+    return records
+
+
+def _kind(value: Any) -> str:
+    kinds = {bool: "a boolean", dict: "an object", list: "a list", str: "a string", type(None): "null"}
+    return kinds.get(type(value), "a number" if isinstance(value, int | float) else f"a {type(value).__name__}")
+
+
+def checked_results(document: Any, name: str, kind: Kind | None = None) -> list[dict[str, Any]]:
+    """Return the records of a list of results, or of an object that has one, as plain Python values.
+
+    Raises
+    ------
+    InputError
+        For the first that is wrong; says how.
+    """
+    if isinstance(document, Mapping):
+        document = _results_within(document, name)
+    if not isinstance(document, Sequence) or isinstance(document, str | bytes):
+        raise InputError(_NO_LIST + _kind(document), source=name, remedy=_LIST)
+    return [_checked_record(record, i, "result", name, kind) for i, record in enumerate(document)]
+
+
+def checked_ground_truth(document: Any, name: str, kind: Kind | None = None) -> Mapping[str, Any]:
+    """Return the images, categories and annotations of ground truth as plain Python values.
+
+    Raises
+    ------
+    InputError
+        For the first record that is wrong; says how.
+    """
+    if not isinstance(document, Mapping):
+        if isinstance(document, list) and document and isinstance(document[0], dict) and "score" in document[0]:
+            raise InputError(
+                "is a list of detections where ground truth was expected",
+                source=name,
+                remedy="are the arguments swapped? The ground truth comes first",
+            )
+        raise InputError(f"is not COCO ground truth but {_kind(document)}", source=name)
+    checked: dict[str, Any] = {}
+    for section, what in (("images", "image"), ("categories", "category"), ("annotations", "annotation")):
+        records = document.get(section)
+        if not isinstance(records, Sequence) or isinstance(records, str | bytes):
+            problem = "is missing" if section not in document else f"must be a list, not {_kind(records)}"
+            raise InputError(
+                problem, source=name, field=section, remedy="ground truth has images, annotations and categories"
+            )
+        shape = kind if section == "annotations" else None
+        checked[section] = [_checked_record(record, i, what, name, shape) for i, record in enumerate(records)]
+    if kind is not None:
+        checked["sizes"] = [
+            {"size": [_side(image.get(key)) for key in ("height", "width")]} for image in document["images"]
+        ]
+    return checked
+
+
+def _side(value: Any) -> float:
+    """Return the height or width of an image, NaN where it is none."""
+    good = isinstance(value, int | float | np.number) and not isinstance(value, bool) and abs(value) < 2**32
+    return float(value) if good else float("nan")
+
+
+def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind | None = None) -> dict[str, Any]:
+    """Return the record's fields as plain Python values, or raise the error that names what is wrong.
+
+    Of a record with a shape other than its box, box and area may be missing.
+    """
+    place: dict[str, Any] = {"source": name, "record": index if kind == "result" else f"{kind} {index}"}
+    if not isinstance(record, Mapping):
+        raise InputError(f"must be an object, not {_kind(record)}", **place)
+    out: dict[str, Any] = {}
+    for field in FIELDS[kind]:
+        if shape is not None and field in ("bbox", "area") and _nothing(record.get(field)):
+            out[field] = None
+            continue
+        if field not in record:
+            raise InputError("is missing", **place, field=field, remedy=_REMEDIES.get(field))
+        value = record[field]
+        if field == "bbox":
+            out[field] = _checked_box(value, place)
+        elif field in ("area", "score"):
+            out[field] = _number(value, {**place, "field": field}, _REMEDIES[field])
+        else:
+            value = value.item() if isinstance(value, np.generic) else value
+            if isinstance(value, bool) or not isinstance(value, int | str):
+                raise InputError("must be an integer or a string", **place, field=field, value=value)
+            out[field] = value
+    for field in {"annotation": ("id", "iscrowd", "ignore"), "category": ("name",)}.get(kind, ()):
+        value = record.get(field)
+        value = value.item() if isinstance(value, np.generic) else value
+        allowed: tuple[type, ...] = (str,) if field == "name" else (int, str) if field == "id" else (int, float)
+        if value is not None and not isinstance(value, allowed):
+            raise InputError(f"must not be {_kind(value)}", **place, field=field, value=value)
+        out[field] = value
+    if shape is not None:
+        out["shape"] = record.get(shape.field)
+        labelled = record.get("num_keypoints")
+        labelled = labelled.item() if isinstance(labelled, np.generic) else labelled
+        if labelled is not None and (isinstance(labelled, bool) or not isinstance(labelled, int)):
+            raise InputError("must be an integer", **place, field="num_keypoints", value=labelled)
+        out["num_keypoints"] = labelled
+    return out
+
+
+def _nothing(value: Any) -> bool:
+    """Return whether a field is as good as missing: null, or an empty list."""
+    return value is None or (isinstance(value, list | tuple) and not value)
+
+
+def _checked_box(value: Any, place: dict[str, Any]) -> tuple[float, ...]:
+    place = {**place, "field": "bbox"}
+    numbers = value.tolist() if isinstance(value, np.ndarray) else value
+    if not isinstance(numbers, list | tuple):
+        raise InputError(f"must be a list of 4 numbers, not {_kind(value)}", **place, remedy=_REMEDIES["bbox"])
+    if len(numbers) != 4:
+        raise InputError(
+            f"has {len(numbers)} numbers where 4 are expected", **place, value=numbers, remedy=_REMEDIES["bbox"]
+        )
+    return tuple(_number(number, place, _REMEDIES["bbox"], shown=numbers) for number in numbers)
+
+
+def _number(value: Any, place: dict[str, Any], remedy: str, shown: Any = None) -> float:
+    value = value.item() if isinstance(value, np.generic) else value
+    shown = value if shown is None else shown
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"must be a number, not {_kind(value)}", **place, value=shown, remedy=remedy)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = float("inf")
+    if number != number or number in (float("inf"), float("-inf")):
+        raise InputError("must be a finite number", **place, value=shown, remedy=remedy)
+    return number

@@ -405,3 +405,55 @@ def test_similarities_of_the_drop_in_equal_pycocotools(seed, points, whole):
         evaluation.evaluate()
     for cell, expected in reference["ious"].items():
         assert np.array_equal(evaluation.ious[cell], expected), cell
+
+
+# --------------------------------------------------------------------------------------------- strings, odd ones too
+
+
+def string_of(lengths):
+    """The compressed string of run lengths, in plain Python."""
+    out = ""
+    for i, length in enumerate(lengths):
+        value = length - (lengths[i - 2] if i > 2 else 0)
+        more = True
+        while more:
+            group, value = value & 31, value >> 5
+            more = value != (-1 if group & 16 else 0)
+            out += chr(48 + group + 32 * more)
+    return out
+
+
+def read_alone(counts, size):
+    """What the reader of files makes of one mask: a column, or the error."""
+    record = {"image_id": 1, "category_id": 1, "score": 1, "segmentation": {"size": size, "counts": counts}}
+    return detmap.read_coco_results([record], iou_type="segm").shapes["segm"]
+
+
+@settings(max_examples=examples(400), deadline=None)
+@given(st.integers(1, 9), st.integers(1, 9), st.data())
+def test_strings_with_empty_runs_are_measured_as_when_they_are_unpacked(height, width, data):
+    """Area, box and regularity from the string alone, for any runs that fill the image, empty ones among them."""
+    cuts = sorted(data.draw(st.lists(st.integers(0, height * width), max_size=14)))
+    lengths = np.diff([0, *cuts, height * width]).tolist()
+    counts = string_of(lengths)
+    column = read_alone(counts, [height, width])
+    masks = Masks.from_rle([{"size": [height, width], "counts": counts}])
+    assert column.masks().to_rle() == masks.to_rle()
+    assert column.areas().tolist() == masks.areas().tolist() == [sum(lengths[1::2])]
+    assert column.bounds().table.tolist() == masks.boxes().tolist()
+    regular = all(length > 0 for length in lengths[1:])
+    assert column.held.regular.tolist() == column.unpacked().held.regular.tolist() == [regular]
+
+
+@settings(max_examples=examples(400), deadline=None)
+@given(st.text(st.characters(min_codepoint=46, max_codepoint=130), max_size=9), st.integers(1, 40), st.integers(1, 40))
+def test_any_string_is_a_mask_or_an_error(counts, height, width):
+    """The reader of files takes a string where `Masks.from_rle` does, and both are the same mask."""
+    record = {"size": [height, width], "counts": counts}
+    try:
+        expected = Masks.from_rle([record])
+    except detmap.InputError:
+        with pytest.raises(detmap.InputError):
+            read_alone(counts, [height, width])
+    else:
+        assert read_alone(counts, [height, width]).masks().to_rle() == expected.to_rle()

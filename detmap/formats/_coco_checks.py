@@ -9,7 +9,7 @@ import numpy as np
 
 from detmap.errors import InputError
 from detmap.formats._scan import GROUND_TRUTH_ONLY, RESULT_LISTS
-from detmap.shapes import Kind
+from detmap.shapes import KINDS, Kind
 
 #: What a record must have.
 FIELDS = {
@@ -122,7 +122,7 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
             out[field] = None
             continue
         if field not in record:
-            raise InputError("is missing", **place, field=field, remedy=_REMEDIES.get(field))
+            raise InputError("is missing", **place, field=field, remedy=_instead(field, record) or _REMEDIES.get(field))
         value = record[field]
         if field == "bbox":
             out[field] = _checked_box(value, place)
@@ -148,6 +148,14 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
             raise InputError("must be an integer", **place, field="num_keypoints", value=labelled)
         out["num_keypoints"] = labelled
     return out
+
+
+def _instead(field: str, record: Mapping[str, Any]) -> str | None:
+    """Return what can be done with a record that has no box but another shape."""
+    for kind in KINDS.values() if field == "bbox" else ():
+        if kind.reader is not None and not _nothing(record.get(kind.field)):
+            return f"it has {kind.field}: iou_type={kind.name!r} (--iou-type {kind.name}) scores that"
+    return None
 
 
 def _nothing(value: Any) -> bool:

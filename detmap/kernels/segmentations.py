@@ -137,31 +137,37 @@ def _read_text(data: Any, i: int, out: Segments, at: int) -> Any:
 
 @helper
 def _numbers(text: Array, first: int, stop: int, values: Array) -> Any:
-    """Write the numbers of a string, as they stand there; how many there are, -1 where one is cut off or none.
-
-    Without a branch for the length of a number: which it will be cannot be foretold.
-    """
-    count, value, shift, more = np.uint64(0), np.int64(0), np.int64(0), np.int64(0)
-    longest, foreign = np.int64(0), np.int64(0)
-    for p in range(first, stop):
+    """Write the numbers of a string, as they stand there; how many there are, -1 where one is cut off or none."""
+    count, p = np.uint64(0), first
+    while p < stop:
         c = np.int64(np.uint8(text[np.uint64(p)] - np.uint8(48)))
-        value |= (c & 31) << shift
-        sign = np.int64(16) << shift
-        values[count] = (value ^ sign) - sign
-        more = c >> 5 & 1
-        foreign |= c
-        count += np.uint64(1 - more)
-        value &= -more
-        shift = shift + 5 & -more
-        longest |= shift
-    return np.int64(count) if more == 0 and foreign < 64 and longest < 35 else np.int64(-1)
+        p += 1
+        value = (c ^ 16) - 16
+        if c > 31:
+            value, shift = c & 31, np.int64(0)
+            while c & 32:
+                if p == stop or shift > 30:
+                    return np.int64(-1)
+                c = np.int64(np.uint8(text[np.uint64(p)] - np.uint8(48)))
+                p += 1
+                shift += 5
+                value |= (c & 31) << shift
+                if c > 63:
+                    return np.int64(-1)
+            if c > 63:
+                return np.int64(-1)
+            sign = np.int64(16) << shift
+            value = (value ^ sign) - sign
+        values[count] = value
+        count += np.uint64(1)
+    return np.int64(count)
 
 
 @helper
 def _measure_text(out: Segments, row: int, values: Array) -> int:
     """Check a compressed mask, and write its area, its box and whether it is regular; a problem, or `PACKED`.
 
-    Runs come in pairs, foreground and then background.
+    Runs come in pairs, foreground and then background, of which none is empty here.
     """
     count = _numbers(out.text, out.spans[row, 0], out.spans[row, 1], values)
     height, width = out.spans[row, 2], out.spans[row, 3]
@@ -171,39 +177,59 @@ def _measure_text(out: Segments, row: int, values: Array) -> int:
     total, area = values[0], np.int64(0)
     column, line = total // height, total % height
     left, right, top, bottom = column, column, height, np.int64(0)
-    inside, outside = np.int64(0), np.int64(0)  # the last run of each
-    least, gap = np.int64(1), np.int64(1)  # foreground, and background but for the last
+    inside, outside, least = np.int64(0), np.int64(0), np.int64(1)  # the last run of each
     for k in range(1, count, 2):
         inside += values[np.uint64(k)]
-        gap = min(gap, outside if k > 1 else np.int64(1))
-        if inside <= 0:
-            least = min(least, inside)
-            if inside < 0:
-                break
-        else:
-            left = column if area == 0 else left
-            area += inside
-            end = line + inside
-            if end > height:
-                column, end = column + (end - 1) // height, (end - 1) % height + 1
-                top, bottom = np.int64(0), height
-            top, bottom, right, line = min(top, line), max(bottom, end), column, end
-        if k + 1 == count:
+        last = k + 1 == count
+        outside = np.int64(1) if last else outside + values[np.uint64(k + 1)]
+        least = min(least, min(inside, outside))
+        area += inside
+        total += np.int64(0) if last else outside
+        if least <= 0 or total + area > pixels:
             break
-        outside += values[np.uint64(k + 1)]
-        total += outside
-        line += outside
-        below = np.int64(line >= height)
-        column, line = column + below, line - (height & -below)
+        end = line + inside
+        if end > height:
+            column, end = column + (end - 1) // height, (end - 1) % height + 1
+            top, bottom = np.int64(0), height
+        top, bottom, right = min(top, line), max(bottom, end), column
+        line = end + outside
         if line >= height:
-            column, line = column + line // height, line % height
-        if outside < 0 or total + area > pixels:
-            return UNFILLED
-    if total + area != pixels or least < 0:
+            column, line = column + 1, line - height
+            if line >= height:
+                column, line = column + line // height, line % height
+    if least <= 0:
+        return _measure_slowly(out, row, values, count)
+    if total + area != pixels:
         return UNFILLED
-    if count % 2 and count > 1:
-        gap = min(gap, outside)
-    out.areas[row], out.regular[row] = area, least > 0 and gap > 0
+    out.areas[row], out.regular[row] = area, True
+    out.boxes[row, 0], out.boxes[row, 2] = left if area else 0, right - left + 1 if area else 0
+    out.boxes[row, 1], out.boxes[row, 3] = top if area else 0, bottom - top if area else 0
+    return PACKED
+
+
+@helper
+def _measure_slowly(out: Segments, row: int, values: Array, count: int) -> int:
+    """Do as `_measure_text` where runs may be empty, from the numbers of a string."""
+    height, width = out.spans[row, 2], out.spans[row, 3]
+    pixels, position, area = height * width, np.int64(0), np.int64(0)
+    left, right, top, bottom = width, np.int64(-1), height, np.int64(0)
+    for k in range(count):
+        length = values[np.uint64(k)]
+        if k > 2:
+            length += values[np.uint64(k - 2)]
+            values[np.uint64(k)] = length
+        if length < 0 or position + length > pixels:
+            return UNFILLED
+        if k & 1 and length > 0:
+            area += length
+            first, last = position // height, (position + length - 1) // height
+            left, right = min(left, first), max(right, last)
+            top = min(top, position % height) if first == last else np.int64(0)
+            bottom = max(bottom, (position + length - 1) % height + 1) if first == last else height
+        position += length
+    if position != pixels:
+        return UNFILLED
+    out.areas[row], out.regular[row] = area, False
     out.boxes[row, 0], out.boxes[row, 2] = left if area else 0, right - left + 1 if area else 0
     out.boxes[row, 1], out.boxes[row, 3] = top if area else 0, bottom - top if area else 0
     return PACKED

@@ -13,7 +13,7 @@ from detmap import columns, parallel
 from detmap.errors import InputError
 from detmap.kernels import Frozen, readonly, segmentations
 from detmap.kernels import keypoints as kernels
-from detmap.shapes.boxes import FARTHEST, Boxes, over_rows
+from detmap.shapes.boxes import FARTHEST, Boxes, extremes, over_rows
 from detmap.shapes.kinds import Kind, Pairs, Place
 from detmap.shapes.reading import resolved
 
@@ -169,8 +169,9 @@ class KeypointReader:
                 problem += f", three for each point; there are {sizes[row]}"
             remedy = "keypoints are scored: each record needs its own"
             raise InputError(problem, record=place.record(row), remedy=remedy, **where)
-        far = ~(np.abs(values) <= FARTHEST)
-        if far.any():
+        lowest, highest = extremes(values) if values.size else (0.0, 0.0)
+        if not (lowest >= -FARTHEST and highest <= FARTHEST):
+            far = ~(np.abs(values) <= FARTHEST)
             row = int(np.searchsorted(starts, int(np.argmax(far)), "right")) - 1
             raise InputError("a coordinate is too far away", record=place.record(row), **where)
         notices = {}

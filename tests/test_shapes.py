@@ -52,6 +52,7 @@ def expected_of(folder):
 # --------------------------------------------------------------------------------------------------------- real data
 
 
+@pytest.mark.compiled
 @needs_real_data
 @pytest.mark.parametrize("folder", SEGM)
 @pytest.mark.parametrize("kind", ["segm", "bbox", "boundary_0.02", "segm_useCats0"])
@@ -65,6 +66,7 @@ def test_masks_of_real_data_equal_the_reference(folder, kind):
     assert_as_published(result, expected[kind])
 
 
+@pytest.mark.compiled
 @needs_real_data
 @pytest.mark.parametrize("folder", POSES)
 @pytest.mark.parametrize("kind", ["default", "maxDets5", "sigmas_01"])
@@ -82,6 +84,7 @@ def test_poses_of_real_data_equal_the_reference(folder, kind):
         ]
 
 
+@pytest.mark.compiled
 @needs_real_data
 @pytest.mark.parametrize("folder", SEGM)
 def test_the_scanner_and_the_parser_read_the_same_masks(folder, monkeypatch):
@@ -349,6 +352,7 @@ def test_a_kind_is_named_by_no_table_format_or_evaluator():
 # -------------------------------------------------------------------------------------------------------- the drop-in
 
 
+@pytest.mark.compiled
 @needs_real_data
 @pytest.mark.parametrize("folder", SEGM)
 def test_the_stand_in_evaluates_boundaries(folder):

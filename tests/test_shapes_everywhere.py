@@ -117,6 +117,7 @@ def test_the_evaluator_takes_masks_in_every_form_and_says_what_is_wrong():
         poses.update({**pose, "keypoints": [[[1, 2], [3, 9]]], "scores": [0.5]}, pose)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("kind", KINDS)
 def test_batch_shards_bootstrap_and_comparison(kind, tmp_path):
     dataset, results = workload(kind)

@@ -59,6 +59,7 @@ def computed(folders, kinds):
     ]
 
 
+@pytest.mark.compiled
 @needs_real_data
 @pytest.mark.parametrize(("folder", "kind"), computed(SEGM, ["segm", "bbox", "boundary_0.02", "segm_useCats0"]))
 def test_masks_of_real_data_equal_the_reference(folder, kind):
@@ -69,6 +70,7 @@ def test_masks_of_real_data_equal_the_reference(folder, kind):
     assert_as_published(result, expected[kind])
 
 
+@pytest.mark.compiled
 @needs_real_data
 @pytest.mark.parametrize(("folder", "kind"), computed(POSES, ["default", "maxDets5", "sigmas_01"]))
 def test_poses_of_real_data_equal_the_reference(folder, kind):
@@ -83,6 +85,7 @@ def test_poses_of_real_data_equal_the_reference(folder, kind):
         ]
 
 
+@pytest.mark.compiled
 @needs_real_data
 @pytest.mark.parametrize("folder", SEGM)
 def test_the_scanner_and_the_parser_read_the_same_masks(folder, monkeypatch):
@@ -356,6 +359,7 @@ def test_a_kind_is_named_by_no_table_format_or_evaluator():
 # -------------------------------------------------------------------------------------------------------- the drop-in
 
 
+@pytest.mark.compiled
 @needs_real_data
 @pytest.mark.parametrize("folder", SEGM)
 def test_the_stand_in_evaluates_boundaries(folder):

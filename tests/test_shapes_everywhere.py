@@ -117,6 +117,7 @@ def test_the_evaluator_takes_masks_in_every_form_and_says_what_is_wrong():
         poses.update({**pose, "keypoints": [[[1, 2], [3, 9]]], "scores": [0.5]}, pose)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("kind", KINDS)
 def test_batch_shards_bootstrap_and_comparison(kind, tmp_path):
     dataset, results = workload(kind)
@@ -202,3 +203,34 @@ def test_a_protocol_with_sigmas_is_saved_and_found_again():
     other = dataclasses.replace(protocol, sigmas=(0.1, 0.05, 0.2))
     with pytest.raises(detmap.StateError):
         tally.merge(detmap.match(*tables("keypoints", dataset, results), other))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_fingerprint_of_ground_truth_is_that_of_its_masks(kind, tmp_path):
+    """It is the same however often a file is read, whatever lies between the runs in memory; other masks, another one."""
+    from detmap.batch.workers import fingerprint
+
+    dataset, _ = workload(kind, 40)
+    path = tmp_path / "truth.json"
+    path.write_text(json.dumps(dataset))
+    made_of = {fingerprint(detmap.read_coco(source, iou_type=kind)) for source in (path, path, dataset)}
+    names = {fingerprint(detmap.read_coco(path, iou_type=kind).take(np.arange(len(dataset["annotations"]))))}
+    assert len(made_of | names) == 1
+    field = "keypoints" if kind == "keypoints" else "segmentation"
+    first, last = dataset["annotations"][0], dataset["annotations"][-1]
+    first[field], last[field] = last[field], first[field]
+    assert fingerprint(detmap.read_coco(dataset, iou_type=kind)) not in made_of
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pairs_have_the_outcomes_of_the_tally(kind):
+    """At every threshold and area range; each leaves out other pairs, those below its lowest threshold."""
+    dataset, results = workload(kind, 50)
+    both, protocol = tables(kind, dataset, results), resolve("coco", iou_type=kind)
+    tally = detmap.match(*both, protocol)
+    rows = np.lexsort((tally.rank, tally.category, tally.image))
+    for a, (area, _, _) in enumerate(protocol.area_ranges):
+        for t, iou in enumerate(protocol.iou_thresholds):
+            matches = detmap.match_pairs(*both, protocol, iou=iou, area=area)
+            hit, ignored = (tally.bit(words, a, t)[rows] for words in (tally.hit, tally.ignored))
+            assert matches.outcome.tolist() == np.where(hit, detmap.HIT, 2 * ignored).tolist()

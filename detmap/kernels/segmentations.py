@@ -109,8 +109,7 @@ def _escaped(data: Any, i: int) -> int:
 def _read_text(data: Any, i: int, out: Segments, at: int) -> Any:
     """Copy a string, `i` being behind its quote, and a NUL to ``text[at]``; where the next quote is, and where the NUL.
 
-    Eight bytes are written at a time, of which the last may be overwritten. They never reach `i`: what is ahead of a
-    string in its value is longer.
+    Eight bytes are written at a time, of which the last are overwritten.
     """
     while True:
         if i + 8 <= len(data):
@@ -401,8 +400,8 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
     state : (STATE_SIZE,) int64
         In and out. A record that has more doubts than there is room for, alone, is a `BAD_OUTLINE`.
     out : Segments
-        Out. ``points`` are uint64, the bits of doubles. Of an array that is too short nothing is known: text has the bytes
-        that the values have, and one more for each; the others half as many elements.
+        Out. ``points`` are uint64, the bits of doubles. There must be room: ``text`` of as many bytes as the values have,
+        and eight more; ``ends``, ``points`` and ``vertices`` of half as many elements, and one more.
     """
     longest = 0
     for row in range(state[ROW], len(places)):

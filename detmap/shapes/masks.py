@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -88,8 +89,12 @@ class MaskColumn(Frozen):
         return self.held.spans[:, 2:]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything that the column holds, by name."""
-        return self.held._asdict()
+        """Return everything that the column holds, by name: the runs of one mask after the other, and where they begin."""
+        held = self.unpacked().held
+        counts = held.spans[:, 1] - held.spans[:, 0]
+        stops = np.cumsum(counts)
+        places = np.repeat(held.spans[:, 0] - (stops - counts), counts) + np.arange(int(counts.sum()))
+        return {"ends": held.ends[places], "stops": stops, "sizes": held.spans[:, 2:]}
 
     def masks(self) -> library.Masks:
         """Return the masks as users work with them."""
@@ -188,18 +193,35 @@ class MaskReader:
 
     def __init__(self, size: int) -> None:
         self._text = np.empty(size + 8, np.uint8)  # what is never written to takes no memory
+        self._used = 0
+        self._lock = threading.Lock()
+        self._own = threading.local()
+
+    def _scratch(self, size: int) -> NDArray[np.uint8]:
+        """Return bytes of this thread, which are used again: those of a window stay in the processor's cache."""
+        own: NDArray[np.uint8] | None = getattr(self._own, "text", None)
+        if own is None or own.size < size:
+            own = self._own.text = np.empty(size, np.uint8)
+        return own
+
+    def _keep(self, text: NDArray[np.uint8]) -> int:
+        """Copy strings behind those of other windows; return where they are now."""
+        with self._lock:
+            begin = self._used
+            self._used += text.size
+        self._text[begin : begin + text.size] = text
+        return begin
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part:
         """Read values of JSON."""
         count = len(spans)
-        there = spans[:, 0] >= 0
-        room = int((spans[:, 1] - spans[:, 0]).sum()) // 2 + 1
+        size = int((spans[:, 1] - spans[:, 0]).sum())
+        room = size // 2 + 1
         state = np.zeros(kernels.STATE_SIZE, np.int64)
-        state[kernels.TEXT] = base + int(spans[there, 0].min(initial=data.size))
         out = kernels.Segments(
             kinds=np.empty(count, np.int8),
             spans=np.empty((count, 4), np.int64),
-            text=self._text,
+            text=self._scratch(size + 8),
             ends=np.empty(room, np.uint32),
             vertices=np.empty(room, np.int64),
             points=np.empty(room, np.uint64),
@@ -209,8 +231,10 @@ class MaskReader:
         )
         resolved(kernels.read_segmentations, data, spans, state, (out,), out.points)
         used = {"ends": kernels.ENDS, "vertices": kernels.POLYGONS, "points": kernels.POINTS}
+        kept = self._keep(out.text[: state[kernels.TEXT]])
+        out.spans[:, :2] += np.where(out.kinds == kernels.PACKED, kept, 0)[:, None]
         trimmed: dict[str, Any] = {name: getattr(out, name)[: state[slot]].copy() for name, slot in used.items()}
-        return _Part(out._replace(**trimmed), int(state[kernels.ODD]))
+        return _Part(out._replace(text=self._text, **trimmed), int(state[kernels.ODD]))
 
     def column(self, parts: Sequence[_Part], place: Place) -> tuple[MaskColumn, dict[str, int]]:
         """Put the parts together."""

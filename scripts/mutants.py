@@ -626,7 +626,7 @@ MUTANTS = [
         "scanning._same",
         "difference <<= np.uint64(64 - 8 * (length - k))",
         "difference <<= np.uint64(56 - 8 * (length - k))",
-        "scanning::documents_are_found_and_ranked scanning::any_lines",
+        "scanning::a_string_is_compared_to_its_end_and_no_further",
     ),
     (
         "scanning.scan_lines",
@@ -638,7 +638,7 @@ MUTANTS = [
         "scanning.scan_lines",
         "if kind == REPEATED and row > state[FIRST] and _same(data, word, data, ids[at - 1]):",
         "if kind == REPEATED and row >= state[FIRST] and _same(data, word, data, ids[at - 1]):",
-        "scanning::plain_runs scanning::any_lines",
+        "scanning::a_block_of_lines_does_not_look_at_the_row_before_it",
     ),
     (
         "texts.keep",

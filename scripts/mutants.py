@@ -608,7 +608,7 @@ MUTANTS = [
         "scanning._string_end",
         "if paired != (0xDC00 <= unit < 0xE000) or unit > 0xFFFF:",
         "if paired != (0xDC00 <= unit <= 0xE000) or unit > 0xFFFF:",
-        "scanning::plain_documents_are_understood scanning::other_documents_are_not",
+        "scanning::halves_of_a_pair_come_in_pairs",
     ),
     (
         "scanning._value_end",

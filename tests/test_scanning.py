@@ -1197,3 +1197,21 @@ def test_a_block_of_lines_does_not_look_at_the_row_before_it() -> None:
     nothing, doubts = np.empty(0, np.uint64), np.empty((8, 3), np.int64)
     scanning.scan_lines(data, 9, tokens, False, places, _scan._powers(), ids, nothing, doubts, state)
     assert [(int(word) >> scanning.LENGTH_BITS, int(word) & 255) for word in ids[1:]] == [(0, 2), (0, 2), (6, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        (rb'"\ud7ff"', 8),
+        (rb'"\ue000"', 8),
+        (rb'"\udc00"', -1),
+        (rb'"\ud800\udc00"', 14),
+        (rb'"\udbff\udfff"', 14),
+        (rb'"\ud800\ud800"', -1),
+        (rb'"\ud800\ue000"', -1),
+        (rb'"\ud800 \udc00"', -1),
+    ],
+)
+def test_halves_of_a_pair_come_in_pairs(text: bytes, end: int) -> None:
+    data = readonly(np.frombuffer(text, np.uint8), np.uint8)
+    assert scanning.skip_value(data, 0, False, _scan._powers()) == end

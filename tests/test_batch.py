@@ -268,7 +268,7 @@ def test_bad_files_spoil_nothing(tmp_path, capsys):
     errors = [line for line in err.splitlines() if line.startswith("detmap: error: ")]
     assert len(errors) == 20
     assert "Traceback" not in err
-    assert len(list((tmp_path / "out/results").iterdir())) == 200
+    assert len(list((tmp_path / "out/results").iterdir())) == 100
     document = json.loads((tmp_path / "out/leaderboard.json").read_text())
     assert sum(model["error"] is not None for model in document["models"]) == 20
     values = [model["metrics"]["AP"] for model in document["models"] if not model["error"]]
@@ -430,12 +430,12 @@ def results(out):
 
 @pytest.mark.compiled
 def test_killed_and_resumed(tmp_path):
-    paths = variants(tmp_path / "runs", 15)
+    paths = variants(tmp_path / "runs", 25)
     bad = broken_files(tmp_path / "runs")[:-1]
     arguments = ["batch", TRUTH, tmp_path / "runs", "--bootstrap", 200, "--quiet", "--threads", 1]
     assert finish(*arguments, "--out", tmp_path / "undisturbed") == 3
     out, rng, killed = tmp_path / "out", random.Random(3), 0
-    for number in range(5):
+    for number in range(4):
         process = start(*arguments, "--out", out, "--resume")
         wanted = results(out) + rng.randrange(1, 4)
         until = time.monotonic() + 60
@@ -447,7 +447,7 @@ def test_killed_and_resumed(tmp_path):
         process.stderr.close()
         for path in (out / "results").glob("*.json") if out.exists() else ():
             json.loads(path.read_bytes())  # whole, whenever one looks
-    assert killed >= 4
+    assert killed >= 3
     assert results(out) < len(paths) + len(bad)
     assert finish(*arguments, "--out", out, "--resume") == 3
     assert contents(out) == contents(tmp_path / "undisturbed")

@@ -337,6 +337,7 @@ def test_genuine_images_with_jittered_copies_of_their_objects():
     assert_equal(dataset, results)
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.compiled
 def test_a_whole_benchmark():

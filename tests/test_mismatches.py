@@ -304,6 +304,7 @@ def test_an_evaluator_notices_fractions_too():
     assert "3 detections lie within 0 to 1" in describe(evaluator.compute().notices)[0]
 
 
+@pytest.mark.slow
 @workloads.needs_real_data
 @pytest.mark.compiled
 def test_real_results_without_two_classes():

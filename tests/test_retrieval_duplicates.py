@@ -97,6 +97,12 @@ def test_the_hash_of_a_row_knows_only_its_values(kind):
     out = np.empty(len(rows), np.uint64)
     hashing.hash_rows(readonly(words, np.uint64), kind is np.float32, 0, len(rows), out)
     assert np.unique(out).size == len(rows) == 1024
+    zeros = np.where(rows == 0, -0.0, rows).astype(kind)
+    assert np.signbit(zeros).any(axis=1).sum() > 900
+    again = np.empty(len(rows), np.uint64)
+    words = features._padded(zeros, kind, 1).view(np.uint64)
+    hashing.hash_rows(readonly(words, np.uint64), kind is np.float32, 0, len(rows), again)
+    assert np.array_equal(out, again), "zeros of both signs are equal"
 
 
 def layouts(array, path):

@@ -1198,3 +1198,42 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip("../shared/data is absent")
     return folder
+
+
+def test_a_string_is_compared_to_its_end_and_no_further() -> None:
+    data = readonly(np.frombuffer(b"abcX abcY abd ", np.uint8), np.uint8)
+    words = readonly([at << scanning.LENGTH_BITS | 3 for at in (0, 5, 10)], np.uint64)
+    codes, firsts = np.empty(3, np.int32), np.empty(3, np.uint64)
+    assert scanning.factorise(data, words, np.uint64(1), codes, firsts) == 2
+    assert codes.tolist() == [0, 0, 1]
+
+
+def test_a_block_of_lines_does_not_look_at_the_row_before_it() -> None:
+    """Another thread writes that one, perhaps later; within the block a repeated id has the place of the first."""
+    ids, state = np.empty(4, np.uint64), np.zeros(scanning.STATE_SIZE, np.int64)
+    ids[0] = 3 << scanning.LENGTH_BITS | 2
+    state[scanning.FIRST] = state[scanning.ROW] = 1
+    state[scanning.LIMIT] = 4
+    data, tokens = readonly(np.frombuffer(b"aa\naa\nbb\n", np.uint8), np.uint8), readonly([0], np.int64)
+    places = readonly([[scanning.REPEATED, 1, 0]], np.int64)
+    nothing, doubts = np.empty(0, np.uint64), np.empty((8, 3), np.int64)
+    scanning.scan_lines(data, 9, tokens, False, places, _scan._powers(), ids, nothing, doubts, state)
+    assert [(int(word) >> scanning.LENGTH_BITS, int(word) & 255) for word in ids[1:]] == [(0, 2), (0, 2), (6, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        (rb'"\ud7ff"', 8),
+        (rb'"\ue000"', 8),
+        (rb'"\udc00"', -1),
+        (rb'"\ud800\udc00"', 14),
+        (rb'"\udbff\udfff"', 14),
+        (rb'"\ud800\ud800"', -1),
+        (rb'"\ud800\ue000"', -1),
+        (rb'"\ud800 \udc00"', -1),
+    ],
+)
+def test_halves_of_a_pair_come_in_pairs(text: bytes, end: int) -> None:
+    data = readonly(np.frombuffer(text, np.uint8), np.uint8)
+    assert scanning.skip_value(data, 0, False, _scan._powers()) == end

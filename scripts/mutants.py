@@ -477,15 +477,21 @@ MUTANTS = [
         "statistics::replicates_equal_a_data_set_that_is_really_duplicated",
     ),
     (
-        "resampling.collect_hits",
-        "for m in range(beyond[d], caps):",
-        "for m in range(beyond[d] + 1, caps):",
+        "resampling._count_within",
+        "for m in range(events.beyond[j], out.shape[0]):",
+        "for m in range(events.beyond[j] + 1, out.shape[0]):",
         "statistics::replicates_equal_a_data_set_that_is_really_duplicated",
     ),
     (
-        "resampling.collect_hits",
-        "if hit_bits[i] < thresholds:",
-        "if hit_bits[i] <= thresholds:",
+        "resampling._ranks_of_bit",
+        "skipped += many * skips[i]",
+        "skipped += skips[i]",
+        "statistics::replicates_equal_a_data_set_that_is_really_duplicated statistics::any_multiplicities",
+    ),
+    (
+        "resampling._ranks_of_bit",
+        "for copy in range(2, many):",
+        "for copy in range(3, many):",
         "statistics::replicates_equal_a_data_set_that_is_really_duplicated statistics::any_multiplicities",
     ),
     (
@@ -568,9 +574,9 @@ MUTANTS = [
         "masks::polygons_are_drawn_alike",
     ),
     (
-        "polygons._crossing",
-        "t = centre - x + (slope < 0)",
-        "t = centre - x",
+        "polygons._cross_along",
+        "shift = 2 - x + (slope < 0)",
+        "shift = 2 - x",
         "masks::polygons_are_drawn_alike",
     ),
     # ------------------------------------------------------------------------------------------------ scanning, texts
@@ -636,14 +642,14 @@ MUTANTS = [
     ),
     (
         "scanning.scan_lines",
-        "if kind == REPEATED and row > state[FIRST] and _same(data, word, data, ids[at - 1]):",
-        "if kind == REPEATED and row >= state[FIRST] and _same(data, word, data, ids[at - 1]):",
+        "if kind == REPEATED and row > state[ROW] and _same(data, word, data, ids[at - 1]):",
+        "if kind == REPEATED and row >= state[ROW] and _same(data, word, data, ids[at - 1]):",
         "scanning::a_block_of_lines_does_not_look_at_the_row_before_it",
     ),
     (
         "texts.keep",
-        "words[row] = np.uint64((offset + end) << LENGTH_BITS | length)",
-        "words[row] = np.uint64(end << LENGTH_BITS | length)",
+        "last, copied = word, np.uint64((offset + end) << LENGTH_BITS | length)",
+        "last, copied = word, np.uint64(end << LENGTH_BITS | length)",
         "sources::the_kernel_keeps_strings_as_its_twin_does",
     ),
 ]

@@ -480,7 +480,7 @@ def test_the_stand_in_refuses_what_it_lacks():
     from detmap.pycocotools import faster
 
     annotations = faster.COCO(copy.deepcopy(DATA[0]))
-    for option, value in {"lvis_style": True, "extra_calc": True, "iouType": "boundary"}.items():
+    for option, value in {"lvis_style": True, "extra_calc": True, "iouType": "keypoints_crowd"}.items():
         with pytest.raises(detmap.errors.OptionError, match=rf"no {option}=.?{value}.?: evaluate this one outside of"):
             faster.COCOeval_faster(annotations, **{"iouType": "bbox", option: value})
     with pytest.raises(TypeError, match="unexpected keyword argument 'lvis'"):

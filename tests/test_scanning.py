@@ -22,6 +22,7 @@ from legs import FULL
 
 from detmap.formats import _open, _scan
 from detmap.kernels import readonly, scanning
+from detmap.shapes.reading import powers
 
 RESULT = (
     b'{"image_id": 42, "category_id": 18, "bbox": [258.1499938964844, 41.290000915527344, 0, -2.5e1],'
@@ -1217,7 +1218,7 @@ def test_a_block_of_lines_does_not_look_at_the_row_before_it() -> None:
     data, tokens = readonly(np.frombuffer(b"aa\naa\nbb\n", np.uint8), np.uint8), readonly([0], np.int64)
     places = readonly([[scanning.REPEATED, 1, 0]], np.int64)
     nothing, doubts = np.empty(0, np.uint64), np.empty((8, 3), np.int64)
-    scanning.scan_lines(data, 9, tokens, False, places, _scan._powers(), ids, nothing, doubts, state)
+    scanning.scan_lines(data, 9, tokens, False, places, powers(), ids, nothing, doubts, state)
     assert [(int(word) >> scanning.LENGTH_BITS, int(word) & 255) for word in ids[1:]] == [(0, 2), (0, 2), (6, 2)]
 
 
@@ -1236,4 +1237,4 @@ def test_a_block_of_lines_does_not_look_at_the_row_before_it() -> None:
 )
 def test_halves_of_a_pair_come_in_pairs(text: bytes, end: int) -> None:
     data = readonly(np.frombuffer(text, np.uint8), np.uint8)
-    assert scanning.skip_value(data, 0, False, _scan._powers()) == end
+    assert scanning.skip_value(data, 0, False, powers()) == end

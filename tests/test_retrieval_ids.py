@@ -282,3 +282,9 @@ def test_notices_on_the_command_line(tmp_path, capsys):
     assert "none of the 1 ranked documents is judged" in said
     assert main([*arguments, "--quiet"]) == 0
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("rest", [b"q1 Q0 h 1 x.5 tag", b"q1 A0 h 1 0.5 tag", b"q1 Q0 h x 0.5 tag"])
+def test_two_records_on_one_line_are_an_error_even_where_the_second_is_damaged(rest):
+    with pytest.raises(InputError, match="two records on one line"):
+        evaluate_run(b"q1 0 a 1\n", b"q1 Q0 a 1 2.0 " + rest + b"\n")

@@ -221,9 +221,12 @@ def _wrong_count(line: bytes, kind: str, count: int, place: str) -> InputError:
 
 
 def _holds_record(words: list[bytes]) -> bool:
-    """Return whether words after a run's name could hold the later fields of another record: Q0, document, rank, score."""
+    """Return whether words after a run's name could hold the later fields of another record: Q0, document, rank, score.
+
+    Two of the three that can be told suffice: one may be damaged.
+    """
     return any(
-        _is_number(score) and (_is_number(rank) or word.upper() in (b"Q0", b"0"))
+        (word.upper() in (b"Q0", b"0")) + _is_number(rank) + _is_number(score) >= 2
         for word, _, rank, score in zip(words, words[1:], words[2:], words[3:], strict=False)
     )
 

@@ -38,8 +38,8 @@ PROTOCOL = resolve("coco")
 class World:
     """How images, objects and detectors come about.
 
-    Of the detectors: `skill` and `noise` are means of the quality of a box and of false detections per object of a class;
-    `shared` is how much two models have in common, from 0 (only the images) to 1.
+    A detector finds an object with probability `found` on average. Of two models `shared` says how much luck they have in
+    common, from 0 (only the images) to 1.
     """
 
     classes: int = 1

@@ -342,7 +342,7 @@ def _warn_of_compiling(options: argparse.Namespace) -> None:
     from detmap.kernels import compiled_before, matching
 
     if not compiled_before(matching.match) and not options.quiet:
-        say("compiling the kernels for this machine: once, about ten seconds")
+        say("compiling the kernels for this machine: this happens once")
 
 
 def _protocols(options: argparse.Namespace) -> None:

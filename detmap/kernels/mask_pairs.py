@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
-from detmap.kernels.masks import _iou_by_runs
+from detmap.kernels.masks import _first_behind, _iou_by_runs
 
 Array = NDArray[Any]
 
@@ -71,19 +71,6 @@ def unpack(masks: Masks, rows: Array, begin: int, end: int, out_ends: Array, out
     """Write the runs of the masks ``rows[begin:end]`` from ``out_spans[i, 0]``; where they stop, to ``out_spans[i, 1]``."""
     for i in range(begin, end):
         out_spans[i, 1] = _unpack(masks, rows[i], out_ends, out_spans[i, 0])
-
-
-@helper
-def _first_behind(ends: Array, first: int, stop: int, position: int) -> int:
-    """Return where the first foreground run that ends behind `position` has its end; runs from `first` to `stop`."""
-    low, high = 0, (stop - first) // 2
-    while low < high:
-        middle = (low + high) // 2
-        if ends[first + 2 * middle + 1] > position:
-            high = middle
-        else:
-            low = middle + 1
-    return first + 2 * low + 1
 
 
 @helper

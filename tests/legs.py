@@ -32,6 +32,7 @@ FILES = {
         "hits",
         "scanning",
         "masks",
+        "shapes",
         "matches",
         "growth",
         "statistics",
@@ -39,7 +40,7 @@ FILES = {
         "voc",
         "retrieval",
     ],
-    "checked": ["kernels", "hits", "scanning", "masks", "matches", "coco", "voc", "retrieval"],
+    "checked": ["kernels", "hits", "scanning", "masks", "shapes", "matches", "coco", "voc", "retrieval"],
     "plain": ["kernel_cache", "hits"],
 }
 

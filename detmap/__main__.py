@@ -14,7 +14,7 @@ def run() -> int:
     # What numba imports is a hundred thousand objects, never garbage. By default they are looked through time and again
     # while they come, and more than once when the process ends: a fifth of all that half a million detections take.
     # What detmap makes itself leaves no circles that would wait for it.
-    gc.set_threshold(100_000)
+    gc.set_threshold(300_000)
     from detmap.cli import main
 
     code = main()

@@ -149,13 +149,16 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
 
     if options.threads is not None and options.threads < 1:
         raise OptionError(f"--threads must be at least 1, not {options.threads}")
-    from detmap.statistics.draws import check_integer, check_replicates, check_seed
+    replicated = options.bootstrap or options.bootstrap_needed
+    permutations = getattr(options, "permutations", None)
+    if replicated or options.seed != 0 or permutations is not None:
+        from detmap.statistics.draws import check_integer, check_replicates, check_seed  # 15 ms that most need not wait
 
-    if options.bootstrap or options.bootstrap_needed:
-        check_replicates(options.bootstrap)
-    check_seed(options.seed)
-    if getattr(options, "permutations", None) is not None:
-        check_integer("--permutations", options.permutations, 1)
+        if replicated:
+            check_replicates(options.bootstrap)
+        check_seed(options.seed)
+        if permutations is not None:
+            check_integer("--permutations", permutations, 1)
     if not 0 < options.confidence < 1:
         raise OptionError("--confidence must lie between 0 and 1")
     return resolve(options.protocol, **decided(options, Protocol))

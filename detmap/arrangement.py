@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import mismatches, parallel
 from detmap.errors import InputError
+from detmap.ids import Ids, locate, select
 from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
 from detmap.protocols import UNLIMITED, Protocol
 from detmap.shapes import Column, Kind, Pairs, find
-from detmap.tables import Detections, GroundTruth, Ids, locate, select
+from detmap.tables import Detections, GroundTruth
 
 _LONG = 1e5  # a block of cells of this cost can take longer than an interrupt should wait
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
+from detmap.ids import index_ids
 from detmap.kernels import readonly
 from detmap.protocols import AreaRanges, Protocol, Sigmas, resolve
 from detmap.shapes import Column, find
@@ -24,7 +25,7 @@ from detmap.shapes.boxes import (
 )
 from detmap.shapes.boxes import areas as box_areas
 from detmap.states import seal, unseal
-from detmap.tables import Detections, GroundTruth, index_ids
+from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally
 from detmap.updates import FOUND, TRUE, Image, read_ids, read_image
 

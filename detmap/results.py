@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from detmap.errors import MissingDependencyError
-from detmap.tables import describe
+from detmap.notices import describe
 
 
 class Result(Mapping[str, float]):
@@ -27,7 +27,7 @@ class Result(Mapping[str, float]):
 
     @property
     def notices(self) -> Mapping[str, int]:
-        """What was unusual in the input, counted; `detmap.tables.NOTICES` says it in words."""
+        """What was unusual in the input, counted; `detmap.notices.NOTICES` says it in words."""
         return self._notices
 
     def add_notices(self, more: Mapping[str, int]) -> None:

@@ -2,144 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns
-from detmap.errors import InputError, shorten
+from detmap.errors import InputError
+from detmap.ids import Ids, index_among, index_ids, locate, used
 from detmap.kernels import Frozen, readonly
+from detmap.notices import added
 from detmap.shapes import KINDS, Boxes, Column, find
 from detmap.shapes import boxes as box_columns
-from detmap.shapes.boxes import BoxFormat, Checked, InvalidBoxes, extremes, over_rows
+from detmap.shapes.boxes import BoxFormat, Checked, InvalidBoxes, extremes
 
 MissingClasses = Literal["zero", "error", "skip"]
-
-#: What was accepted although it is unusual: code to the sentence that a person reads, for `n` records. A code may be
-#: followed by a colon and what it is about, as in ``missing_classes:dog``; these are the `names` of the sentence.
-NOTICES = {
-    "missing_iscrowd": "{n} annotations without iscrowd: taken as 0",
-    "duplicate_annotation_ids": "{n} annotations repeat an id: each counts as an object of its own",
-    "zero_id": "{n} annotations with id 0: matched like any other (pycocotools takes their match for a miss)",
-    "zero_sized_boxes": "{n} boxes of no width or height",
-    "missed_boxes": "{n} boxes of negative width or height: they overlap nothing",
-    "dropped_boxes": "{n} boxes of negative width or height, or not of finite numbers: dropped",
-    "unknown_image": "{n} detections on images that the ground truth does not have: dropped",
-    "unknown_category": "{n} detections of categories that the ground truth does not have: not scored",
-    "counted_positives": "positives of {n} queries were counted in their rankings, too few if those are cut: give positives",
-    "short_rankings": "{n} queries have fewer neighbours (padding and junk left out) than a metric reads: search for more",
-    "missing_classes": "{n} classes without a result file, so that their AP is 0: {names}",
-    "skipped_classes": "{n} classes without a result file, left out: {names}",
-    "unread_files": "{n} files whose names do not say a class, as comp4_det_test_dog.txt does: not read",
-    "normalised_detections": "all {n} detections lie within 0 to 1, and the ground truth is in pixels: scale them",
-    "normalised_ground_truth": "the ground truth lies within 0 to 1, and the {n} detections are in pixels: scale it",
-    "missing_area": "{n} annotations without area: that of their box",
-    "missing_num_keypoints": "{n} annotations without num_keypoints: counted, those whose third number is above 0",
-    "odd_polygons": "{n} polygons of fewer than three points, or with half a point at the end: drawn as pycocotools does",
-    "box_masks": "{n} records without a mask: their boxes are filled, as pycocotools does",
-    "mask_sizes": "{n} masks of another height and width than their image: they overlap only others of theirs",
-    "boxless_results": "{n} results without a box of their own, unlike others: the areas of their shapes count",
-    "unused_boxes": "{n} results with a box of their own, unlike the first: as in pycocotools the areas of shapes count",
-    "no_detections": "no detections at all: every recall is 0",
-    "empty_categories": "{n} categories without ground truth: left out of the means",
-    "missing_queries": "{n} judged queries that the run does not have: left out, or 0 where the convention says so",
-    "extra_queries": "{n} queries of the run that nobody judged: left out",
-    "empty_queries": "{n} queries without relevant items: they count as the convention says",
-    "text_after_name": "{n} lines of the run with text after its name: that text is not read",
-    "no_judged_document": "none of the {n} ranked documents is judged: are ids of run and judgements written alike?",
-}
-
-
-def describe(notices: Mapping[str, int]) -> list[str]:
-    """Return the sentences of `notices`, in the order of the table."""
-    counts: dict[str, int] = {}
-    named: dict[str, list[str]] = {}
-    for key, count in notices.items():
-        code, _, name = key.partition(":")
-        if name:
-            named.setdefault(code, []).append(shorten(name)[1:-1])
-        counts[code] = counts.get(code, 0) + (1 if name else count)
-    sentences = []
-    for code, text in NOTICES.items():
-        if counts.get(code):
-            names = named.get(code, [])
-            shown = ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
-            sentences.append(text.format(n=counts[code], names=shown))
-    return sentences
-
-
-#: How many names a sentence has at most.
-_NAMES = 20
-
-
-class Ids(NamedTuple):
-    """Distinct ids and, for every record, which one it has.
-
-    ``values`` (k,) ascends and is int64 or a string dtype; ``codes`` (n,) is int32.
-    """
-
-    values: NDArray[Any]
-    codes: NDArray[np.int32]
-
-
-def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
-    """Find the distinct ids, in ascending order, and the index of each record's.
-
-    Of `Ids` the values may come in any order, each once and all in use.
-
-    Raises
-    ------
-    InputError
-        Where the ids are not all integers or all strings.
-    """
-    if isinstance(ids, Ids):
-        ascending = np.argsort(ids.values, kind="stable")
-        place = np.empty(ascending.size, np.int32)
-        place[ascending] = np.arange(ascending.size)
-        return Ids(readonly(ids.values[ascending], ids.values.dtype), readonly(place[ids.codes], np.int32))
-    values = columns.identifiers(ids, source=source, field=field)
-    if not values.size:
-        return Ids(readonly((), np.int64), readonly((), np.int32))
-    if values.dtype.kind == "i":
-        low, high = map(int, extremes(values))
-        if high - low < 8 * values.size + 1_000_000:  # ids are mostly dense: look them up rather than sort
-            seen, codes = np.zeros(high - low + 1, np.bool_), np.empty(values.size, np.int32)
-
-            def see(begin: int, end: int) -> None:
-                seen[values[begin:end] - low] = True
-
-            def look_up(begin: int, end: int) -> None:
-                codes[begin:end] = place[values[begin:end] - low]
-
-            over_rows(see, values.size)
-            place = np.cumsum(seen, dtype=np.int32) - np.int32(1)
-            over_rows(look_up, values.size)
-            return Ids(readonly(np.flatnonzero(seen) + low, np.int64), readonly(codes, np.int32))
-    distinct, index = np.unique(values, return_inverse=True)
-    return Ids(readonly(distinct, distinct.dtype), readonly(index.reshape(-1), np.int32))
 
 
 def complete(column: NDArray[np.float64]) -> bool:
     """Return whether no value of a column is NaN."""
     return not (len(column) and np.isnan(extremes(column)[0]))
-
-
-def coded(strings: Sequence[str]) -> Ids:
-    """Return the distinct strings and each one's code: an array of them all would be as wide as the widest."""
-    places: dict[str, int] = {}
-    codes = [places.setdefault(value, len(places)) for value in strings]
-    return Ids(np.array(list(places), str), np.array(codes, np.int32))
-
-
-def locate(ids: NDArray[Any], within: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the position of each of `ids` in the ascending array `within`, -1 where it is not there."""
-    if not within.size or not ids.size or (ids.dtype.kind == "i") != (within.dtype.kind == "i"):
-        return np.full(ids.size, -1, np.int64)
-    place = np.minimum(np.searchsorted(within, ids), within.size - 1)
-    return np.where(within[place] == ids, place, -1)
 
 
 def _column(column: NDArray[Any], values: Any, count: int, source: str, name: str, tail: tuple[int, ...] = ()) -> Any:
@@ -285,7 +169,7 @@ class GroundTruth(_Shaped, Frozen):
     within_unit : bool
         Whether all coordinates were given within 0 to 1, as fractions of the image are.
     notices : mapping of str to int
-        What was unusual, counted; see `NOTICES`.
+        What was unusual, counted; see `detmap.notices.NOTICES`.
     source : str
         Where it came from, for messages.
     image_sizes : ndarray of int64, shape (i, 2), or None
@@ -364,8 +248,8 @@ class GroundTruth(_Shaped, Frozen):
             masked, missing or of another type, columns of unequal lengths, or an object on an image or of a category that
             is not listed.
         """
-        image, image_index = _indexed(image_ids, images, source, "image_id", "images")
-        category, category_index = _indexed(category_ids, categories, source, "category_id", "categories")
+        image, image_index = index_among(image_ids, images, source, "image_id", "images")
+        category, category_index = index_among(category_ids, categories, source, "category_id", "categories")
         count = image_index.size
         if category_index.size != count:
             raise InputError(f"{category_index.size} category ids for {count} objects", source=source)
@@ -401,7 +285,7 @@ class GroundTruth(_Shaped, Frozen):
             crowd=flags[0],
             difficult=flags[1],
             within_unit=checked.within_unit,
-            notices=_added(notices, checked.notices),
+            notices=added(notices, checked.notices),
             source=source,
             image_sizes=_image_sizes(image_sizes, images, image, source),
         )
@@ -459,7 +343,7 @@ class Detections(_Shaped, Frozen):
         What becomes of others that the ground truth has objects of: no detections, hence AP 0, and a notice; an error; or
         they are left out.
     notices : mapping of str to int
-        What was unusual, counted; see `NOTICES`.
+        What was unusual, counted; see `detmap.notices.NOTICES`.
     source : str
         Where it came from, for messages.
     areas : ndarray of float64, shape (n,), or None
@@ -565,7 +449,7 @@ class Detections(_Shaped, Frozen):
             shapes=_shapes(checked, shapes),
             scores=_of(checked.kept, score)[0],
             within_unit=checked.within_unit,
-            notices=_added(notices, checked.notices),
+            notices=added(notices, checked.notices),
             source=source,
             areas=own,
         )
@@ -624,8 +508,8 @@ class Detections(_Shaped, Frozen):
         chosen = np.asarray(rows)
         return replace(
             self,
-            images=_used(self.images, chosen),
-            categories=_used(self.categories, chosen),
+            images=used(self.images, chosen),
+            categories=used(self.categories, chosen),
             shapes={name: column.take(chosen) for name, column in self.shapes.items()},
             scores=readonly(self.scores[chosen], np.float64),
             areas=None if self.areas is None else readonly(self.areas[chosen], np.float64),
@@ -637,48 +521,6 @@ class Detections(_Shaped, Frozen):
 
     def __repr__(self) -> str:
         return f"<Detections: {len(self)} on {self.images.values.size} images>"
-
-
-def _used(ids: Ids, rows: NDArray[Any]) -> Ids:
-    """Return the ids of some records, those that none of them has left out."""
-    codes = ids.codes[rows]
-    seen = np.zeros(ids.values.size, np.bool_)
-    seen[codes] = True
-    place = np.cumsum(seen, dtype=np.int32) - np.int32(1)
-    values = ids.values[seen]
-    if not values.size:
-        return Ids(readonly((), np.int64), readonly((), np.int32))
-    return Ids(readonly(values, values.dtype), readonly(place[codes], np.int32))
-
-
-def _added(notices: Mapping[str, int] | None, more: Mapping[str, int]) -> dict[str, int]:
-    """Return notices of two sources together."""
-    counted = dict(notices or {})
-    for code, count in more.items():
-        counted[code] = counted.get(code, 0) + count
-    return counted
-
-
-def _indexed(
-    ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: str, field: str, plural: str
-) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Index `ids` among `listed`, or among themselves."""
-    own = index_ids(ids, source=source, field=field)
-    if listed is None:
-        return own
-    known = index_ids(listed, source=source, field=plural).values
-    place = locate(own.values, known)
-    if (place < 0).any():
-        missing = _first(place < 0)
-        raise InputError(
-            f"is not among the {plural}",
-            source=source,
-            record=int(np.argmax(own.codes == missing)),
-            field=field,
-            value=own.values[missing].item(),
-            remedy=f"list it under {plural} or leave out the record",
-        )
-    return known, readonly(place.astype(np.int32)[own.codes], np.int32)
 
 
 def _image_sizes(sizes: Any, images: Any, known: NDArray[Any], source: str) -> NDArray[np.int64] | None:
@@ -716,24 +558,3 @@ def check_pair(ground_truth: object, detections: object) -> None:
                 f"expected {kind.__name__}, not {type(value).__name__}",
                 remedy=f"read or build one first: detmap.read_coco, {kind.__name__}.from_arrays, …",
             )
-
-
-def select(ids: Sequence[Any] | ArrayLike, known: NDArray[Any], what: str) -> NDArray[np.bool_]:
-    """Return which of `known` the `ids` ask for.
-
-    Raises
-    ------
-    InputError
-        Where one of them is not known.
-    """
-    if not isinstance(ids, np.ndarray | Ids):
-        ids = list(ids)  # type: ignore[arg-type]  # sets and iterators too
-    wanted = index_ids(ids, source="evaluate", field=what).values
-    place = locate(wanted, known)
-    if (place < 0).any():
-        raise InputError(
-            "is not in the ground truth", source="evaluate", field=what, value=wanted[_first(place < 0)].item()
-        )
-    mask = np.zeros(known.size, np.bool_)
-    mask[place] = True
-    return mask

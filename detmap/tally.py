@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from detmap import parallel
 from detmap.errors import DetmapError, StateError, shorten
 from detmap.hits import Hits
+from detmap.ids import locate
 from detmap.kernels import Frozen, allocate, matching, readonly, sorting
 from detmap.protocols import Protocol
 from detmap.states import seal, unseal
-from detmap.tables import locate
 
 #: The rankings are made in about so many blocks: few, as each costs a call, and enough to share among threads.
 _BLOCKS = 16

@@ -16,8 +16,8 @@ from detmap.batch import Leaderboard, compare_files, evaluate_shards, score
 from detmap.cli import main
 from detmap.errors import InputError, OptionError
 from detmap.formats.files import read_detections
+from detmap.notices import describe
 from detmap.statistics import permute
-from detmap.tables import describe
 
 LINE = "i1 0.9 0 0 9 9\n"
 

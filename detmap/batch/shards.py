@@ -23,10 +23,12 @@ from detmap.batch.workers import dispatch
 from detmap.detection import DetectionResult, match
 from detmap.errors import DetmapError, InputError, OptionError, shorten
 from detmap.formats import files
+from detmap.ids import locate
 from detmap.kernels import readonly
+from detmap.notices import NOTICES
 from detmap.protocols import Protocol, resolve
 from detmap.shapes.boxes import InvalidBoxes
-from detmap.tables import NOTICES, GroundTruth, MissingClasses, locate
+from detmap.tables import GroundTruth, MissingClasses
 from detmap.tally import Tally
 
 

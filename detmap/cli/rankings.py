@@ -120,8 +120,8 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
     """Return a row per pair of runs: the difference, its interval over queries, and p-values after Holm's correction."""
     import numpy as np
 
+    from detmap.ids import locate
     from detmap.statistics import compare_queries
-    from detmap.tables import locate
 
     first = next(iter(results.values())).per_query
     metric = options.compare or ("AP" if "AP" in first else next(iter(first)))

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError
+from detmap.ids import Ids, index_ids, locate
 from detmap.kernels import readonly
 from detmap.shapes import Column, Kind, Place, Reader, find
-from detmap.tables import GroundTruth, Ids, index_ids, locate
+from detmap.tables import GroundTruth
 
 
 def reader_of(iou_type: str, size: int) -> tuple[Kind, tuple[str, Reader] | None]:

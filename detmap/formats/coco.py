@@ -25,10 +25,11 @@ from detmap.formats._scan import RESULT_LISTS, Strings, scan_ground_truth, scan_
 from detmap.formats._shapes import read_values, reader_of, result_shapes, truth_shapes
 from detmap.formats._source import Buffer, Opened, Source
 from detmap.formats.registry import Format, Given, Reading
+from detmap.ids import Ids, coded, index_ids
 from detmap.plugins import register
 from detmap.shapes import Kind
 from detmap.shapes.boxes import InvalidBoxes
-from detmap.tables import Detections, GroundTruth, Ids, coded, complete, index_ids
+from detmap.tables import Detections, GroundTruth, complete
 
 Id = int | str
 

@@ -16,10 +16,11 @@ import numpy as np
 from detmap.errors import InputError
 from detmap.formats._source import Source, members, name_of, read_bytes
 from detmap.formats.registry import Format, Given, Reading
+from detmap.ids import coded
 from detmap.mismatches import classes_without_results
 from detmap.plugins import register
 from detmap.shapes.boxes import InvalidBoxes, areas, check_option, inverted, negative
-from detmap.tables import Detections, GroundTruth, MissingClasses, coded
+from detmap.tables import Detections, GroundTruth, MissingClasses
 
 _DEEPEST = 64  # elements within elements
 _LONGEST = 256  # characters of a field: columns are as wide as their widest

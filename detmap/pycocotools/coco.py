@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.ids import Ids, index_ids
 from detmap.pycocotools import mask as maskUtils
-from detmap.tables import Ids, index_ids
 
 
 def _isArrayLike(obj: Any) -> bool:

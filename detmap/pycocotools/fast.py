@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from detmap.detection import DetectionResult, match
 from detmap.errors import DetmapError, OptionError
+from detmap.ids import Ids, index_ids, locate
 from detmap.kernels import readonly
 from detmap.protocols import COCO as PRESET
 from detmap.pycocotools.coco import Results, integers
 from detmap.shapes import Boxes
-from detmap.tables import Detections, GroundTruth, Ids, index_ids, locate
+from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally
 
 _CHUNK = 512  # records that stay in the processor's cache while their fields are read one after the other

@@ -13,12 +13,12 @@ from detmap import columns, plots
 from detmap.errors import InputError, OptionError
 from detmap.hits import Curve, Hits
 from detmap.kernels import curves
+from detmap.notices import describe
 from detmap.results import Result
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.measures import average_precision, band
 from detmap.retrieval.metrics import parse, parse_rate
 from detmap.retrieval.ranked import Ranked, Request
-from detmap.tables import describe
 
 #: Hits of larger evaluations (more than this many) are not kept with the result.
 KEPT_HITS = 1 << 21
@@ -107,7 +107,7 @@ class RankingResult(Result):
     hits : Hits or None
         Where the relevant items fell (ties in index order); None for evaluations of more than 2**21 hits.
     notices : mapping of str to int
-        What was unusual, counted; `detmap.tables.NOTICES` has the sentences.
+        What was unusual, counted; `detmap.notices.NOTICES` has the sentences.
     """
 
     def __init__(

@@ -71,7 +71,7 @@ class Comparison:
     correction : {"holm", "bh"}
         Over the hypotheses of a family.
     notices : mapping of str to mapping of str to int
-        What was unusual in each model's input, counted; `detmap.tables.NOTICES` says it in words.
+        What was unusual in each model's input, counted; `detmap.notices.NOTICES` says it in words.
     """
 
     bootstraps: Mapping[str, Bootstrap]

@@ -1,0 +1,71 @@
+"""Notices: what was unusual in the input and accepted, counted, and the sentences that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from detmap.errors import shorten
+
+#: What was accepted although it is unusual: code to the sentence that a person reads, for `n` records. A code may be
+#: followed by a colon and what it is about, as in ``missing_classes:dog``; these are the `names` of the sentence.
+NOTICES = {
+    "missing_iscrowd": "{n} annotations without iscrowd: taken as 0",
+    "duplicate_annotation_ids": "{n} annotations repeat an id: each counts as an object of its own",
+    "zero_id": "{n} annotations with id 0: matched like any other (pycocotools takes their match for a miss)",
+    "zero_sized_boxes": "{n} boxes of no width or height",
+    "missed_boxes": "{n} boxes of negative width or height: they overlap nothing",
+    "dropped_boxes": "{n} boxes of negative width or height, or not of finite numbers: dropped",
+    "unknown_image": "{n} detections on images that the ground truth does not have: dropped",
+    "unknown_category": "{n} detections of categories that the ground truth does not have: not scored",
+    "counted_positives": "positives of {n} queries were counted in their rankings, too few if those are cut: give positives",
+    "short_rankings": "{n} queries have fewer neighbours (padding and junk left out) than a metric reads: search for more",
+    "missing_classes": "{n} classes without a result file, so that their AP is 0: {names}",
+    "skipped_classes": "{n} classes without a result file, left out: {names}",
+    "unread_files": "{n} files whose names do not say a class, as comp4_det_test_dog.txt does: not read",
+    "normalised_detections": "all {n} detections lie within 0 to 1, and the ground truth is in pixels: scale them",
+    "normalised_ground_truth": "the ground truth lies within 0 to 1, and the {n} detections are in pixels: scale it",
+    "missing_area": "{n} annotations without area: that of their box",
+    "missing_num_keypoints": "{n} annotations without num_keypoints: counted, those whose third number is above 0",
+    "odd_polygons": "{n} polygons of fewer than three points, or with half a point at the end: drawn as pycocotools does",
+    "box_masks": "{n} records without a mask: their boxes are filled, as pycocotools does",
+    "mask_sizes": "{n} masks of another height and width than their image: they overlap only others of theirs",
+    "boxless_results": "{n} results without a box of their own, unlike others: the areas of their shapes count",
+    "unused_boxes": "{n} results with a box of their own, unlike the first: as in pycocotools the areas of shapes count",
+    "no_detections": "no detections at all: every recall is 0",
+    "empty_categories": "{n} categories without ground truth: left out of the means",
+    "missing_queries": "{n} judged queries that the run does not have: left out, or 0 where the convention says so",
+    "extra_queries": "{n} queries of the run that nobody judged: left out",
+    "empty_queries": "{n} queries without relevant items: they count as the convention says",
+    "text_after_name": "{n} lines of the run with text after its name: that text is not read",
+    "no_judged_document": "none of the {n} ranked documents is judged: are ids of run and judgements written alike?",
+}
+
+
+def describe(notices: Mapping[str, int]) -> list[str]:
+    """Return the sentences of `notices`, in the order of the table."""
+    counts: dict[str, int] = {}
+    named: dict[str, list[str]] = {}
+    for key, count in notices.items():
+        code, _, name = key.partition(":")
+        if name:
+            named.setdefault(code, []).append(shorten(name)[1:-1])
+        counts[code] = counts.get(code, 0) + (1 if name else count)
+    sentences = []
+    for code, text in NOTICES.items():
+        if counts.get(code):
+            names = named.get(code, [])
+            shown = ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
+            sentences.append(text.format(n=counts[code], names=shown))
+    return sentences
+
+
+#: How many names a sentence has at most.
+_NAMES = 20
+
+
+def added(notices: Mapping[str, int] | None, more: Mapping[str, int]) -> dict[str, int]:
+    """Return notices of two sources together."""
+    counted = dict(notices or {})
+    for code, count in more.items():
+        counted[code] = counted.get(code, 0) + count
+    return counted

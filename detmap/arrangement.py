@@ -161,11 +161,11 @@ class Arrangement:
         missing = mismatches.classes_without_results(ground_truth, detections)
         notices = {**_notices(ground_truth, detections, missing), **unusual}
         skipped = list(missing) if detections.missing_classes == "skip" else []
-        images, image_of = _selection(ground_truth.images, image_ids, "image_ids")
-        categories, category_of = _selection(ground_truth.categories, category_ids, "category_ids", skipped)
+        images, image_of = _selection(ground_truth.images.ids, image_ids, "image_ids")
+        categories, category_of = _selection(ground_truth.categories.ids, category_ids, "category_ids", skipped)
 
-        det_image = _translate(detections.images, ground_truth.images.values)
-        det_category = _translate(detections.categories, ground_truth.categories.values)
+        det_image = _translate(detections.images, ground_truth.images.ids)
+        det_category = _translate(detections.categories, ground_truth.categories.ids)
         notices["unknown_category"] = int((det_category < 0).sum())
         if len(detections) and notices["unknown_category"] == len(detections):
             _check_kinds_of_ids(ground_truth, detections)
@@ -192,7 +192,7 @@ class Arrangement:
         crowd = ground_truth.crowd if protocol.crowd_overlap else np.zeros_like(ground_truth.crowd)
         pixel = 1.0 if protocol.inclusive_pixels else 0.0
         areas = None if kind.areas is None else kind.areas(ground_truth, protocol)
-        names = dict(zip(ground_truth.categories.values.tolist(), ground_truth.category_names, strict=True))
+        names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
         return cls(
             protocol=protocol,
             image_ids=images,
@@ -309,7 +309,7 @@ def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> No
     InputError
         Shows one of each.
     """
-    ours, theirs = ground_truth.categories.values, detections.categories.values
+    ours, theirs = ground_truth.categories.ids, detections.categories.ids
     if ours.size and ours.dtype.kind != theirs.dtype.kind:
         raise InputError(
             f"category ids such as {theirs[0].item()!r} never match the ground truth's, such as {ours[0].item()!r}",
@@ -318,19 +318,21 @@ def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> No
         )
 
 
-def _selection(ids: Ids, wanted: Any, what: str, skipped: Sequence[Any] = ()) -> tuple[NDArray[Any], NDArray[np.int32]]:
+def _selection(
+    ids: NDArray[Any], wanted: Any, what: str, skipped: Sequence[Any] = ()
+) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Return the selected ids but for the skipped and, for each id there is, its place among them (-1 where left out)."""
     if wanted is None and not skipped:
-        return ids.values, np.arange(ids.values.size, dtype=np.int32)
-    mask = np.ones(ids.values.size, np.bool_) if wanted is None else select(wanted, ids.values, what)
-    mask &= ~np.isin(ids.values, skipped)
+        return ids, np.arange(ids.size, dtype=np.int32)
+    mask = np.ones(ids.size, np.bool_) if wanted is None else select(wanted, ids, what)
+    mask &= ~np.isin(ids, skipped)
     place = np.where(mask, np.cumsum(mask) - 1, -1).astype(np.int32)
-    return readonly(ids.values[mask], ids.values.dtype), place
+    return readonly(ids[mask], ids.dtype), place
 
 
-def _translate(ids: Ids, known: NDArray[Any]) -> NDArray[np.int32]:
+def _translate(table: Ids, known: NDArray[Any]) -> NDArray[np.int32]:
     """Return every record's index among the `known` ids, -1 where its id is not one of them."""
-    place = locate(ids.values, known).astype(np.int32)
+    place = locate(table.ids, known).astype(np.int32)
     if place.size == known.size and (place == np.arange(place.size)).all():
-        return ids.codes
-    return np.asarray(place[ids.codes] if place.size else np.empty(0, np.int32))
+        return table.codes
+    return np.asarray(place[table.codes] if place.size else np.empty(0, np.int32))

@@ -120,7 +120,7 @@ class Evaluator:
         self._names: dict[Any, str] | None = None
         if categories is not None:
             names: Mapping[Any, Any] = categories if isinstance(categories, Mapping) else {c: c for c in categories}
-            ids = index_ids(list(names), source="evaluator", field="categories").values.tolist()
+            ids = index_ids(list(names), source="evaluator", field="categories").ids.tolist()
             if set(ids) != set(names):
                 raise InputError("must be all integers or all strings", source="evaluator", field="categories")
             self._names = {identity: str(names[identity]) for identity in ids}

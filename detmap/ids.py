@@ -3,31 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns
 from detmap.errors import InputError
-from detmap.kernels import readonly
+from detmap.kernels import Frozen, readonly
 from detmap.shapes.boxes import extremes, over_rows
 
+T = TypeVar("T", bound="Ids")
 
-class Ids(NamedTuple):
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ids(Frozen):
     """Distinct ids and, for every record, which one it has.
 
-    ``values`` (k,) ascends and is int64 or a string dtype; ``codes`` (n,) is int32.
+    Attributes
+    ----------
+    ids : ndarray of int64 or str, shape (k,)
+        Each once, ascending.
+    codes : ndarray of int32, shape (n,)
+        Each record's place in `ids`.
     """
 
-    values: NDArray[Any]
+    ids: NDArray[Any]
     codes: NDArray[np.int32]
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """An alias of `ids` until 0.2."""
+        return self.ids
+
+    def take(self: T, rows: NDArray[Any]) -> T:
+        """Return the same ids for some of the records, without checking them again.
+
+        Parameters
+        ----------
+        rows : ndarray of int or bool
+            Indices of records, or which to take, shape (n,).
+        """
+        return replace(self, codes=readonly(self.codes[rows], np.int32))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.ids.size}, of {self.codes.size} records>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Images(Ids):
+    """Images, and which of them each object is on.
+
+    Attributes
+    ----------
+    ids : ndarray of int64 or str, shape (i,)
+        Each once, ascending; those without objects included.
+    codes : ndarray of int32, shape (n,)
+        Each object's image, as a place in `ids`.
+    sizes : ndarray of int64, shape (i, 2), or None
+        Height and width of each image in pixels, 0 where they are not known; None where none is.
+    """
+
+    sizes: NDArray[np.int64] | None = None
+
+    @property
+    def heights(self) -> NDArray[np.int64] | None:
+        """The heights, shape (i,), as in `sizes`."""
+        return None if self.sizes is None else self.sizes[:, 0]
+
+    @property
+    def widths(self) -> NDArray[np.int64] | None:
+        """The widths, shape (i,), as in `sizes`."""
+        return None if self.sizes is None else self.sizes[:, 1]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Categories(Ids):
+    """Categories, and which of them each object is of.
+
+    Attributes
+    ----------
+    ids : ndarray of int64 or str, shape (c,)
+        Each once, ascending; those without objects included.
+    codes : ndarray of int32, shape (n,)
+        Each object's category, as a place in `ids`.
+    names : tuple of str
+        The name of each category.
+    """
+
+    names: tuple[str, ...]
 
 
 def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
     """Find the distinct ids, in ascending order, and the index of each record's.
 
-    Of `Ids` the values may come in any order, each once and all in use.
+    Of `Ids` the ids may come in any order, each once and all in use.
 
     Raises
     ------
@@ -35,10 +106,11 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
         Where the ids are not all integers or all strings.
     """
     if isinstance(ids, Ids):
-        ascending = np.argsort(ids.values, kind="stable")
+        given = ids.ids
+        ascending = np.argsort(given, kind="stable")
         place = np.empty(ascending.size, np.int32)
         place[ascending] = np.arange(ascending.size)
-        return Ids(readonly(ids.values[ascending], ids.values.dtype), readonly(place[ids.codes], np.int32))
+        return Ids(readonly(given[ascending], given.dtype), readonly(place[ids.codes], np.int32))
     values = columns.identifiers(ids, source=source, field=field)
     if not values.size:
         return Ids(readonly((), np.int64), readonly((), np.int32))
@@ -61,15 +133,19 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
     return Ids(readonly(distinct, distinct.dtype), readonly(index.reshape(-1), np.int32))
 
 
-def index_among(
-    ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: str, field: str, plural: str
-) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Index `ids` among `listed`, or among themselves."""
+def index_among(ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: str, field: str, plural: str) -> Ids:
+    """Index `ids` among `listed`, or among themselves.
+
+    Raises
+    ------
+    InputError
+        Where one of them is not listed, or as `index_ids` does.
+    """
     own = index_ids(ids, source=source, field=field)
     if listed is None:
         return own
-    known = index_ids(listed, source=source, field=plural).values
-    place = locate(own.values, known)
+    known = index_ids(listed, source=source, field=plural).ids
+    place = locate(own.ids, known)
     if (place < 0).any():
         missing = int(np.argmax(place < 0))
         raise InputError(
@@ -77,22 +153,22 @@ def index_among(
             source=source,
             record=int(np.argmax(own.codes == missing)),
             field=field,
-            value=own.values[missing].item(),
+            value=own.ids[missing].item(),
             remedy=f"list it under {plural} or leave out the record",
         )
-    return known, readonly(place.astype(np.int32)[own.codes], np.int32)
+    return Ids(known, readonly(place.astype(np.int32)[own.codes], np.int32))
 
 
-def used(ids: Ids, rows: NDArray[Any]) -> Ids:
+def used(table: Ids, rows: NDArray[Any]) -> Ids:
     """Return the ids of some records, those that none of them has left out."""
-    codes = ids.codes[rows]
-    seen = np.zeros(ids.values.size, np.bool_)
+    codes = table.codes[rows]
+    seen = np.zeros(table.ids.size, np.bool_)
     seen[codes] = True
     place = np.cumsum(seen, dtype=np.int32) - np.int32(1)
-    values = ids.values[seen]
-    if not values.size:
+    ids = table.ids[seen]
+    if not ids.size:
         return Ids(readonly((), np.int64), readonly((), np.int32))
-    return Ids(readonly(values, values.dtype), readonly(place[codes], np.int32))
+    return Ids(readonly(ids, ids.dtype), readonly(place[codes], np.int32))
 
 
 def coded(strings: Sequence[str]) -> Ids:
@@ -120,7 +196,7 @@ def select(ids: Sequence[Any] | ArrayLike, known: NDArray[Any], what: str) -> ND
     """
     if not isinstance(ids, np.ndarray | Ids):
         ids = list(ids)  # type: ignore[arg-type]  # sets and iterators too
-    wanted = index_ids(ids, source="evaluate", field=what).values
+    wanted = index_ids(ids, source="evaluate", field=what).ids
     place = locate(wanted, known)
     if (place < 0).any():
         raise InputError(

@@ -22,13 +22,13 @@ def classes_without_results(ground_truth: GroundTruth, detections: Detections) -
     """
     if detections.classes is None:
         return {}
-    values = ground_truth.categories.values
+    values = ground_truth.categories.ids
     if values.size and values.dtype.kind != "U":
         return {}  # no file can be of such a class, which is an error of its own
     has_objects = np.zeros(values.size, np.bool_)
     has_objects[ground_truth.categories.codes] = True
     there = set(detections.classes)
-    rows = zip(values.tolist(), ground_truth.category_names, has_objects.tolist(), strict=True)
+    rows = zip(values.tolist(), ground_truth.categories.names, has_objects.tolist(), strict=True)
     missing = {value: name for value, name, needed in rows if needed and value not in there}
     if missing and detections.missing_classes == "error":
         names = ", ".join(shorten(name)[1:-1] for name in list(missing.values())[:10])

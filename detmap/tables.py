@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns
 from detmap.errors import InputError
-from detmap.ids import Ids, index_among, index_ids, locate, used
+from detmap.ids import Categories, Ids, Images, index_among, index_ids, locate, used
 from detmap.kernels import Frozen, readonly
 from detmap.notices import added
 from detmap.shapes import KINDS, Boxes, Column, find
@@ -150,12 +150,12 @@ class GroundTruth(_Shaped, Frozen):
 
     Attributes
     ----------
-    images : Ids
-        The images, those without objects included, and each object's.
-    categories : Ids
-        The categories, and each object's.
-    category_names : tuple of str
-        Names in the order of ``categories.values``.
+    images : Images
+        The images, those without objects included: ``images.ids``, and ``images.sizes`` where they are known. Object *k* is
+        on the image ``images.ids[images.codes[k]]``.
+    categories : Categories
+        The categories, those without objects included: ``categories.ids`` and ``categories.names``. Object *k* is of the
+        category ``categories.ids[categories.codes[k]]``.
     shapes : mapping of str to Column
         A column for each kind of shape, by its `iou_type`; "bbox" is always there.
     boxes : ndarray of float64, shape (n, 4)
@@ -172,13 +172,14 @@ class GroundTruth(_Shaped, Frozen):
         What was unusual, counted; see `detmap.notices.NOTICES`.
     source : str
         Where it came from, for messages.
+    category_names : tuple of str
+        An alias of ``categories.names`` until 0.2, as ``categories.values`` is one of ``categories.ids``.
     image_sizes : ndarray of int64, shape (i, 2), or None
-        Height and width of each image in the order of ``images.values``, 0 where they are not known.
+        An alias of ``images.sizes`` until 0.2, as ``images.values`` is one of ``images.ids``.
     """
 
-    images: Ids
-    categories: Ids
-    category_names: tuple[str, ...]
+    images: Images
+    categories: Categories
     shapes: Mapping[str, Column]
     areas: NDArray[np.float64]
     crowd: NDArray[np.bool_]
@@ -186,7 +187,16 @@ class GroundTruth(_Shaped, Frozen):
     within_unit: bool = False
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "ground truth"
-    image_sizes: NDArray[np.int64] | None = None
+
+    @property
+    def category_names(self) -> tuple[str, ...]:
+        """An alias of ``categories.names`` until 0.2."""
+        return self.categories.names
+
+    @property
+    def image_sizes(self) -> NDArray[np.int64] | None:
+        """An alias of ``images.sizes`` until 0.2."""
+        return self.images.sizes
 
     @classmethod
     def from_arrays(
@@ -248,11 +258,11 @@ class GroundTruth(_Shaped, Frozen):
             masked, missing or of another type, columns of unequal lengths, or an object on an image or of a category that
             is not listed.
         """
-        image, image_index = index_among(image_ids, images, source, "image_id", "images")
-        category, category_index = index_among(category_ids, categories, source, "category_id", "categories")
-        count = image_index.size
-        if category_index.size != count:
-            raise InputError(f"{category_index.size} category ids for {count} objects", source=source)
+        image = index_among(image_ids, images, source, "image_id", "images")
+        category = index_among(category_ids, categories, source, "category_id", "categories")
+        count = image.codes.size
+        if category.codes.size != count:
+            raise InputError(f"{category.codes.size} category ids for {count} objects", source=source)
         shapes = _columns(shapes, {"masks": masks, "keypoints": keypoints}, source)
         checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         if areas is None and boxes is None and shapes:
@@ -270,16 +280,15 @@ class GroundTruth(_Shaped, Frozen):
                 remedy="leave out the areas: they are width times height then",
             )
         flags = [_flags(value, count, source, name) for name, value in (("crowd", crowd), ("difficult", difficult))]
-        image_index, category_index, *flags = _of(checked.kept, image_index, category_index, *flags)
+        image_codes, category_codes, *flags = _of(checked.kept, image.codes, category.codes, *flags)
         names = {} if category_names is None else category_names
         if not isinstance(names, Mapping):
             problem = f"must be a mapping of category id to name, not {type(names).__name__}"
             raise InputError(problem, source=source, field="category_names")
-        flat = [str(names.get(value, value)) for value in category.tolist()]
+        flat = [str(names.get(value, value)) for value in category.ids.tolist()]
         return cls(
-            images=Ids(image, image_index),
-            categories=Ids(category, category_index),
-            category_names=tuple(flat),
+            images=Images(image.ids, image_codes, _image_sizes(image_sizes, images, image.ids, source)),
+            categories=Categories(category.ids, category_codes, tuple(flat)),
             shapes=_shapes(checked, shapes),
             areas=_of(checked.kept if given else None, readonly(area, np.float64))[0],
             crowd=flags[0],
@@ -287,7 +296,6 @@ class GroundTruth(_Shaped, Frozen):
             within_unit=checked.within_unit,
             notices=added(notices, checked.notices),
             source=source,
-            image_sizes=_image_sizes(image_sizes, images, image, source),
         )
 
     def take(self, rows: ArrayLike) -> GroundTruth:
@@ -301,8 +309,8 @@ class GroundTruth(_Shaped, Frozen):
         chosen = np.asarray(rows)
         return replace(
             self,
-            images=Ids(self.images.values, readonly(self.images.codes[chosen], np.int32)),
-            categories=Ids(self.categories.values, readonly(self.categories.codes[chosen], np.int32)),
+            images=self.images.take(chosen),
+            categories=self.categories.take(chosen),
             shapes={name: column.take(chosen) for name, column in self.shapes.items()},
             areas=readonly(self.areas[chosen], np.float64),
             crowd=readonly(self.crowd[chosen], np.bool_),
@@ -314,7 +322,9 @@ class GroundTruth(_Shaped, Frozen):
         return int(self.areas.size)
 
     def __repr__(self) -> str:
-        return f"<GroundTruth: {len(self)} objects, {self.images.values.size} images, {len(self.category_names)} categories>"
+        return (
+            f"<GroundTruth: {len(self)} objects, {self.images.ids.size} images, {self.categories.ids.size} categories>"
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -326,7 +336,8 @@ class Detections(_Shaped, Frozen):
     Attributes
     ----------
     images, categories : Ids
-        The images and categories that occur, and each detection's.
+        The images and categories that occur: ``images.ids``. Detection *k* is on the image
+        ``images.ids[images.codes[k]]``, and likewise of a category. ``values`` is an alias of ``ids`` until 0.2.
     shapes : mapping of str to Column
         A column for each kind of shape, by its `iou_type`; "bbox" is always there.
     boxes : ndarray of float64, shape (n, 4)
@@ -439,10 +450,7 @@ class Detections(_Shaped, Frozen):
         elif shapes:
             own = _of(checked.kept, readonly(next(iter(shapes.values())).areas(), np.float64))[0]
         if checked.kept is not None:
-            images, categories = (
-                index_ids(ids.values[ids.codes[checked.kept]], source=source, field="ids")
-                for ids in (images, categories)
-            )
+            images, categories = used(images, checked.kept), used(categories, checked.kept)
         return cls(
             images=images,
             categories=categories,
@@ -476,7 +484,7 @@ class Detections(_Shaped, Frozen):
             )
         if unknown not in ("error", "ignore"):
             raise InputError("unknown_images must be 'error' or 'ignore'", value=unknown)
-        known = locate(self.images.values, ground_truth.images.values) >= 0
+        known = locate(self.images.ids, ground_truth.images.ids) >= 0
         if known.all():
             return self
         kept = known[self.images.codes]
@@ -487,7 +495,7 @@ class Detections(_Shaped, Frozen):
                 source=self.source,
                 record=record,
                 field="image_id",
-                value=self.images.values[self.images.codes[record]].item(),
+                value=self.images.ids[self.images.codes[record]].item(),
                 remedy="are both of one data set? Such detections are dropped with unknown_images='ignore' "
                 "(--unknown-images ignore)",
             )
@@ -520,7 +528,7 @@ class Detections(_Shaped, Frozen):
         return int(self.scores.size)
 
     def __repr__(self) -> str:
-        return f"<Detections: {len(self)} on {self.images.values.size} images>"
+        return f"<Detections: {len(self)} on {self.images.ids.size} images>"
 
 
 def _image_sizes(sizes: Any, images: Any, known: NDArray[Any], source: str) -> NDArray[np.int64] | None:
@@ -528,7 +536,7 @@ def _image_sizes(sizes: Any, images: Any, known: NDArray[Any], source: str) -> N
     if sizes is None:
         return None
     values = (
-        images.values[images.codes]
+        images.ids[images.codes]
         if isinstance(images, Ids)
         else columns.identifiers(images, source=source, field="images")
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -42,6 +43,58 @@ def test_columns():
     assert other.scores.tolist() == [0.9, 0.5, 0.1]
     assert len(other) == 3
     assert "3 on 2 images" in repr(other)
+
+
+SIZES = {"images": [9, 3, 7], "image_sizes": [[90, 91], [30, 31], [0, 0]]}
+
+
+def test_images_and_categories_are_tables():
+    """Ids ascend whatever order they are given in, and sizes and names go with them."""
+    table = truth(**SIZES, categories=[5, 2, 1], category_names={2: "dog"})
+    assert table.images.ids.tolist() == [3, 7, 9]
+    assert table.images.sizes.tolist() == [[30, 31], [0, 0], [90, 91]]
+    assert (table.images.heights.tolist(), table.images.widths.tolist()) == ([30, 0, 90], [31, 0, 91])
+    assert table.categories.ids.tolist() == [1, 2, 5]
+    assert table.categories.names == ("1", "dog", "5")
+    assert table.images.ids[table.images.codes].tolist() == OBJECTS["image_ids"]
+    assert table.categories.ids[table.categories.codes].tolist() == OBJECTS["category_ids"]
+    assert repr(table.images) == "<Images: 3, of 3 records>"
+    bare = truth().images
+    assert (bare.sizes, bare.heights, bare.widths) == (None, None, None)
+
+
+def test_older_names_stand_for_the_columns_of_the_tables():
+    table, other = truth(**SIZES), found()
+    assert table.images.values is table.images.ids
+    assert table.categories.values is table.categories.ids
+    assert table.category_names is table.categories.names
+    assert table.image_sizes is table.images.sizes
+    assert other.images.values is other.images.ids
+
+
+def test_a_part_of_the_objects_keeps_all_images_and_categories_and_a_part_of_the_detections_those_in_use():
+    table, other = truth(**SIZES).take([1]), found().take(np.array([True, False, True]))
+    assert table.images.ids.tolist() == [3, 7, 9]
+    assert table.images.sizes.tolist() == [[30, 31], [0, 0], [90, 91]]
+    assert (table.images.codes.tolist(), table.categories.codes.tolist()) == ([0], [1])
+    assert (other.images.ids.tolist(), other.images.codes.tolist()) == ([7], [0, 0])
+    assert (other.categories.ids.tolist(), other.categories.codes.tolist()) == ([1], [0, 0])
+
+
+def test_the_tables_of_one_ground_truth_may_be_given_to_another():
+    table = truth(**SIZES, categories=[5, 2, 1])
+    again = truth(
+        image_ids=table.images, category_ids=table.categories, images=table.images, categories=table.categories
+    )
+    assert again.images.ids.tolist() == table.images.ids.tolist()
+    assert again.categories.codes.tolist() == table.categories.codes.tolist()
+
+
+def test_columns_stay_read_only_in_another_process():
+    table = pickle.loads(pickle.dumps(truth(**SIZES)))
+    assert table.categories.names == ("1", "2")
+    for column in (table.images.ids, table.images.codes, table.images.sizes, table.categories.codes, table.boxes):
+        assert not column.flags.writeable
 
 
 def test_columns_are_read_only_and_the_givers_arrays_are_not():

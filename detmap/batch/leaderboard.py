@@ -193,7 +193,7 @@ def _utf8(value: Any) -> Any:
 
 def metric_names(ground_truth: GroundTruth, protocol: Protocol) -> list[str]:
     """Return the metrics that a result will have, in order: what a leaderboard can be ranked by."""
-    pairs = zip(ground_truth.categories.values.tolist(), ground_truth.category_names, strict=True)
+    pairs = zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True)
     categories = tuple(pairs) if protocol.use_categories else ((None, "all"),)
     return list(DetectionResult(Tally.empty(protocol, categories), threads=1))
 

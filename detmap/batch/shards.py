@@ -53,7 +53,7 @@ def _match_shard(
         content = files.fingerprint(source)
         rules = unknown_images, invalid_boxes, missing_classes
         detections = files.read_detections(source, ground_truth, *rules, protocol.iou_type)
-    images = detections.images.values
+    images = detections.images.ids
     tally = match(ground_truth, detections, protocol, image_ids=images)
     notices = {
         code: count - ground_truth.notices.get(code, 0) for code, count in tally.notices.items()
@@ -95,7 +95,7 @@ def evaluate_shards(
     paths = [entry.path for entry in find(shards)]
     decided = resolve(protocol)
     truth = read_truth(ground_truth, invalid_boxes, decided)
-    images = truth.images.values
+    images = truth.images.ids
     owner = np.full(images.size, -1, np.int32)
     contents: dict[str, int] = {}
     counts: Counter[str] = Counter()

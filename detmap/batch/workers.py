@@ -170,9 +170,9 @@ def fingerprint(ground_truth: GroundTruth) -> str:
     """Return a hash of all that scoring reads of it."""
     whole = hashlib.sha256()
     for table in (ground_truth.images, ground_truth.categories):
-        whole.update(json.dumps(table.values.tolist()).encode())
+        whole.update(json.dumps(table.ids.tolist()).encode())
         whole.update(table.codes.tobytes())
-    whole.update(json.dumps([ground_truth.category_names, ground_truth.box_sizes, ground_truth.notices]).encode())
+    whole.update(json.dumps([ground_truth.categories.names, ground_truth.box_sizes, ground_truth.notices]).encode())
     for column in (ground_truth.boxes, ground_truth.areas, ground_truth.crowd, ground_truth.difficult):
         whole.update(column.tobytes())
     for kind, shapes in ground_truth.shapes.items():

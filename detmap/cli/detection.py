@@ -122,7 +122,7 @@ def _eval(options: argparse.Namespace) -> None:
     kind = "" if protocol.iou_type == "bbox" else f" {protocol.iou_type}"
     title = (
         f"{protocol.name}{kind}: {found:,} detections, {len(ground_truth):,} objects, "
-        f"{ground_truth.images.values.size:,} images, {len(ground_truth.category_names):,} categories"
+        f"{ground_truth.images.ids.size:,} images, {ground_truth.categories.ids.size:,} categories"
     )
     show(result, options, title, made)
 
@@ -309,7 +309,7 @@ def _compare(options: argparse.Namespace) -> None:
     ]
     pairs = len(made.differences)
     models = sorted(document["models"], key=lambda row: (-row[made.metric], row["model"]))
-    title = f"{protocol.name}: {made.metric}, {len(ground_truth.images.values):,} images"
+    title = f"{protocol.name}: {made.metric}, {ground_truth.images.ids.size:,} images"
     from detmap.results import sentences
 
     print_tables([models, shown[:pairs], shown[pairs:], sentences(made.notices)], options, title, document, rows)

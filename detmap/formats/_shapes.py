@@ -46,10 +46,10 @@ def result_shapes(
     """
     boxes: NDArray[np.float64] | None = columns["boxes"]
     sizes = None
-    if truth is not None and truth.image_sizes is not None:
-        ids = index_ids(columns["image_ids"], source=name, field="image_id")
-        known = np.concatenate([truth.image_sizes, np.zeros((1, 2), np.int64)])
-        sizes = known[locate(ids.values, truth.images.values)][ids.codes]
+    if truth is not None and truth.images.sizes is not None:
+        table = index_ids(columns["image_ids"], source=name, field="image_id")
+        known = np.concatenate([truth.images.sizes, np.zeros((1, 2), np.int64)])
+        sizes = known[locate(table.ids, truth.images.ids)][table.codes]
     column, notices = reader.column(parts, Place(name, "", sizes, boxes, {}))
     columns = {**columns, "shapes": {kind.column_name: column}}
     if boxes is None or not len(boxes):
@@ -82,17 +82,17 @@ def truth_shapes(
     given = columns["image_sizes"]
     good = (given >= 1) & (given < 2**32) & (given == np.floor(given))
     sizes = np.where(good.all(axis=1)[:, None], given, 0).astype(np.int64)
-    ids, images = (
+    own, images = (
         one if isinstance(one, Ids) else index_ids(one, source=name, field="image_id")
         for one in (columns["image_ids"], columns["images"])
     )
-    own: NDArray[np.int64] = np.zeros((images.values.size + 1, 2), np.int64)
-    own[images.codes] = sizes
-    order = np.argsort(images.values, kind="stable")
-    place = locate(ids.values, images.values[order])
-    rows = np.append(order, images.values.size)[place][ids.codes]
+    known: NDArray[np.int64] = np.zeros((images.ids.size + 1, 2), np.int64)
+    known[images.codes] = sizes
+    order = np.argsort(images.ids, kind="stable")
+    place = locate(own.ids, images.ids[order])
+    rows = np.append(order, images.ids.size)[place][own.codes]
     boxes: NDArray[np.float64] | None = columns["boxes"]
-    column, notices = reader.column(parts, Place(name, "annotation ", own[rows], boxes, fields))
+    column, notices = reader.column(parts, Place(name, "annotation ", known[rows], boxes, fields))
     filled = _filled(boxes, column)
     areas = columns["areas"]
     areas = np.full(len(column), np.nan) if areas is None else areas

@@ -242,7 +242,7 @@ def _scanned_ground_truth(opened: Opened, iou_type: str) -> dict[str, Any] | Non
     own = found.id
     distinct = count
     if own is not None:  # strings are distinct already, and of any length
-        distinct = len(own.values) if isinstance(own, Strings) else index_ids(own, source="", field="id").values.size
+        distinct = len(own.values) if isinstance(own, Strings) else index_ids(own, source="", field="id").ids.size
     categories = found.categories.values if isinstance(found.categories, Strings) else found.categories.tolist()
     columns = {
         "image_ids": _scanned_ids(found.image_id),

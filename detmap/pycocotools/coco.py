@@ -233,7 +233,7 @@ class COCO:
         assert type(anns) is list, "results must be a list of records"
         image_ids = [ann["image_id"] for ann in anns]
         images = _index_of(image_ids)
-        named = set(image_ids if images is None else images.values.tolist())
+        named = set(image_ids if images is None else images.ids.tolist())
         assert named <= set(self.getImgIds()), "a result is on an image that the data set does not have"
         first, waiting = anns[0], False
         if "caption" in first:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from detmap.detection import DetectionResult, match
 from detmap.errors import DetmapError, OptionError
-from detmap.ids import Ids, index_ids, locate
+from detmap.ids import Categories, Ids, Images, index_ids, locate
 from detmap.kernels import readonly
 from detmap.protocols import COCO as PRESET
 from detmap.pycocotools.coco import Results, integers
@@ -125,9 +125,8 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any) -> Snapshot:
 
     tally = match(
         GroundTruth(
-            images=truth.images,
-            categories=truth.categories,
-            category_names=tuple(map(str, p.catIds)),
+            images=Images(truth.images.ids, truth.images.codes),
+            categories=Categories(truth.categories.ids, truth.categories.codes, tuple(map(str, p.catIds))),
             shapes={"bbox": Boxes(truth.boxes, sizes=True)},
             areas=readonly(areas, np.float64),
             crowd=readonly(crowd[: areas.size], np.bool_),
@@ -254,9 +253,9 @@ def _indexed(chunks: list[NDArray[Any]]) -> Ids:
     return index_ids(np.concatenate(chunks) if chunks else (), source="records", field="id")
 
 
-def _places(ids: Ids, known: NDArray[Any]) -> NDArray[np.int32]:
+def _places(table: Ids, known: NDArray[Any]) -> NDArray[np.int32]:
     """Return the place of each record's id among the `known` ids, which stand in any order without repeats; or -1."""
     order = np.argsort(known, kind="stable")
-    place = locate(ids.values, known[order])
+    place = locate(table.ids, known[order])
     place[place >= 0] = order[place[place >= 0]]
-    return np.asarray(place.astype(np.int32)[ids.codes]) if place.size else np.empty(0, np.int32)
+    return np.asarray(place.astype(np.int32)[table.codes]) if place.size else np.empty(0, np.int32)

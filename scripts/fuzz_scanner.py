@@ -54,7 +54,7 @@ def main() -> None:
             guided = False
     if guided:
         os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiled code has no coverage to be guided by
-        with atheris.instrument_imports(include=["naive_scanning", "detmap.kernels.scanning", "detmap.formats._scan"]):
+        with atheris.instrument_imports(include=["naive_scanning", "detmap.kernels", "detmap.formats"]):
             import test_scanning as tests
     else:
         import test_scanning as tests
@@ -74,7 +74,7 @@ def main() -> None:
     }
 
     def check(kind: str, data: bytes, block: int, threads: int) -> None:
-        tests._scan.BLOCK = block
+        tests._documents.BLOCK = block
         try:
             checks[kind](data, threads=threads)
         except AssertionError:

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from legs import FULL
 
-from detmap.formats import _open, _scan
+from detmap.formats import _documents, _lists, _open, _scan, _tables
 from detmap.kernels import readonly, scanning
 from detmap.shapes.reading import powers
 
@@ -31,10 +31,10 @@ RESULT = (
 UNCOMPILED = bool(numba.config.DISABLE_JIT)
 
 
-def listed(ids: _scan.Ids | None, rows: int) -> list[Any]:
+def listed(ids: _tables.Ids | None, rows: int) -> list[Any]:
     if ids is None:
         return [None] * rows
-    if isinstance(ids, _scan.Strings):
+    if isinstance(ids, _tables.Strings):
         assert ids.codes.dtype == np.int32
         assert len(set(ids.values)) == len(ids.values)
         return [ids.values[code] for code in ids.codes.tolist()]
@@ -90,7 +90,7 @@ def check_windows(scan: Any, data: bytes, columns: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if len(data) < 1 << 16:
             for name, value in sizes.items():
-                patch.setattr(_scan, name, value)
+                patch.setattr(_documents, name, value)
         assert same(scan(InWindows(data)), columns), (sizes, data)
 
 
@@ -123,7 +123,7 @@ def check_ground_truth(data: bytes, threads: int = 1) -> _scan.GroundTruthColumn
         assert listed(columns.images, 0) == [row["id"] for row in tables["images"]]
         assert listed(columns.categories, 0) == [row["id"] for row in tables["categories"]]
         assert columns.names == [row["name"] for row in tables["categories"]]
-        assert len(columns.image_id) == len(tables["annotations"]) or isinstance(columns.image_id, _scan.Strings)
+        assert len(columns.image_id) == len(tables["annotations"]) or isinstance(columns.image_id, _tables.Strings)
         for name in naive.ANNOTATION:
             check_column(data, tables["annotations"], name, getattr(columns, name))
     return columns
@@ -373,7 +373,7 @@ INVALID_UTF8 = (
 
 @pytest.mark.parametrize("block", [1, 2, 3, 5, 8, 1 << 22])
 def test_invalid_utf8_everywhere(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_scan, "BLOCK", block)
+    monkeypatch.setattr(_documents, "BLOCK", block)
     tail = b'","category_id":1,"bbox":[1,2,3,4],"score":1}]'
     for text in INVALID_UTF8[:: 5 if UNCOMPILED else 1]:
         for head in (b'[{"image_id":"', b'[{"image_id":"a","x":"', b'[{"image_id":"a","'):
@@ -646,7 +646,7 @@ def written(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> bytes:
 @given(written(RESULTS), st.sampled_from([8, 64, 1000, 1 << 22]), st.sampled_from([1, 2, 3]))
 def test_any_results(data: bytes, block: int, threads: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_scan, "BLOCK", block)
+        patch.setattr(_documents, "BLOCK", block)
         check_results(data, threads=threads)
 
 
@@ -657,7 +657,7 @@ def test_any_results(data: bytes, block: int, threads: int) -> None:
 )
 def test_any_json_lines(lines: list[bytes], block: int, end: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_scan, "BLOCK", block)
+        patch.setattr(_documents, "BLOCK", block)
         check_results(end.join(lines) + end, lines=True)
         check_results(end.join(lines), lines=True, threads=2)
 
@@ -769,7 +769,7 @@ IMAGES, CATEGORIES = (
 )
 def test_any_ground_truth(data: bytes, block: int, threads: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_scan, "BLOCK", block)
+        patch.setattr(_documents, "BLOCK", block)
         check_ground_truth(data, threads)
 
 
@@ -807,7 +807,7 @@ def test_columns_do_not_depend_on_blocks_and_threads(block: int, threads: int, m
     data = varied_results(13 if UNCOMPILED else 300)
     whole = check_results(data)
     assert whole is not None
-    monkeypatch.setattr(_scan, "BLOCK", block)
+    monkeypatch.setattr(_documents, "BLOCK", block)
     assert same(_scan.scan_results(data, threads), whole)
     lines = b"\n".join(json.dumps(row, ensure_ascii=False).encode() for row in json.loads(data))
     columns = check_results(lines, lines=True, threads=threads)
@@ -842,16 +842,16 @@ def test_ground_truth_does_not_depend_on_blocks_and_threads(
     data = json.dumps(truth, ensure_ascii=False).encode()
     whole = check_ground_truth(data)
     assert whole is not None
-    monkeypatch.setattr(_scan, "BLOCK", block)
+    monkeypatch.setattr(_documents, "BLOCK", block)
     assert same(_scan.scan_ground_truth(data, threads), whole)
 
 
 def test_guesses_are_right_where_records_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     data = document(*[RESULT] * 40)
     blocks = []
-    scan = _scan._Format.scan
-    monkeypatch.setattr(_scan._Format, "scan", lambda self, *rest: (blocks.append(rest[1]), scan(self, *rest))[1])
-    monkeypatch.setattr(_scan, "BLOCK", 500)
+    scan = _lists.Layout.scan
+    monkeypatch.setattr(_lists.Layout, "scan", lambda self, *rest: (blocks.append(rest[1]), scan(self, *rest))[1])
+    monkeypatch.setattr(_documents, "BLOCK", 500)
     assert _scan.scan_results(data, 2) is not None
     assert len(blocks) == len(set(blocks)) == len(data) // 500  # no block was scanned twice
     for hostile in (RESULT.replace(b"}", b',"x":"{\\"image_id\\""}'), RESULT.replace(b"}", b',"x":[{"image_id": 1}]}')):
@@ -864,13 +864,13 @@ def test_more_records_than_the_first_block_lets_expect(monkeypatch: pytest.Monke
     data = document(*long, *[RESULT] * (60 if UNCOMPILED else 200))
     whole = check_results(data)
     exact = []
-    make = _scan._List.__init__
+    make = _lists.List.__init__
     monkeypatch.setattr(
-        _scan._List,
+        _lists.List,
         "__init__",
         lambda self, *rest, exact_=exact, **more: (exact_.append(more["exact"]), make(self, *rest, **more))[1],
     )
-    monkeypatch.setattr(_scan, "BLOCK", 1000)
+    monkeypatch.setattr(_documents, "BLOCK", 1000)
     for threads in (1, 2, 4):
         assert same(check_results(data, threads=threads), whole)
     assert exact == [False, True] * 6
@@ -895,14 +895,14 @@ def test_numbers_for_float_do_not_depend_on_how_many_wait(monkeypatch: pytest.Mo
     data = document(*[RESULT.replace(b"42", b"%d" % k).replace(b"41.29", b"41." + b"%d" % k * 30) for k in range(40)])
     whole = check_results(data)
     assert whole is not None
-    monkeypatch.setattr(_scan, "DOUBTS", scanning.MOST_NUMBERS)
-    monkeypatch.setattr(_scan, "BLOCK", 500)
+    monkeypatch.setattr(_lists, "DOUBTS", scanning.MOST_NUMBERS)
+    monkeypatch.setattr(_documents, "BLOCK", 500)
     assert same(_scan.scan_results(data, 2), whole)
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, "file"])
 def test_any_buffer(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_scan, "BLOCK", 8192)
+    monkeypatch.setattr(_documents, "BLOCK", 8192)
     data = varied_results(20) + b" " * 30_000
     (tmp_path / "results.json").write_bytes(data)
     if kind == "file":
@@ -1032,7 +1032,7 @@ def test_plain_qrels() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("block", [1, 8, 33, 1 << 22])
 def test_every_byte_of_a_run_replaced_and_cut(block: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_scan, "BLOCK", block)
+    monkeypatch.setattr(_documents, "BLOCK", block)
     for place in range(0, len(RUN) + 1, 11 if UNCOMPILED or threads > 1 else 1):
         check_run(RUN[:place], threads)
         check_qrels(QRELS[:place], threads)
@@ -1065,7 +1065,7 @@ def token_lines(draw: st.DrawFn) -> bytes:
 @given(token_lines(), st.sampled_from([1, 8, 20, 1 << 22]), st.sampled_from([1, 2]))
 def test_any_lines(data: bytes, block: int, threads: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_scan, "BLOCK", block)
+        patch.setattr(_documents, "BLOCK", block)
         check_run(data, threads)
         check_qrels(data, threads)
 
@@ -1142,7 +1142,7 @@ def test_documents_are_found_and_ranked(
         found, repeated = found_strings((run.data, words), starts, (qrels.data, judged_words), judged_starts, step)
         assert found == wanted
         assert set(repeated) == {-1}
-    monkeypatch.setattr(_scan, "BLOCK", 64)
+    monkeypatch.setattr(_documents, "BLOCK", 64)
     for threads in (1, 2, 3):
         assert same(_scan.scan_run(run_data, threads), run)
 

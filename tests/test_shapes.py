@@ -348,8 +348,11 @@ def test_a_kind_is_named_by_no_table_format_or_evaluator():
         "evaluator.py",
         "updates.py",
         "tally.py",
+        "formats/_documents.py",
+        "formats/_lists.py",
         "formats/_scan.py",
         "formats/_shapes.py",
+        "formats/_tables.py",
     ):
         text = (package / name).read_text()
         for kind in ('== "segm"', '== "keypoints"', '== "boundary"'):

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from detmap.errors import InputError, OptionError
 from detmap.formats._coco_checks import FIELDS, checked_ground_truth, checked_results
 from detmap.formats._open import Held
-from detmap.formats._scan import RESULT_LISTS, Strings, scan_ground_truth, scan_results
+from detmap.formats._scan import RESULT_LISTS, scan_ground_truth, scan_results
 from detmap.formats._shapes import read_values, reader_of, result_shapes, truth_shapes
 from detmap.formats._source import Buffer, Opened, Source
+from detmap.formats._tables import Strings
 from detmap.formats.registry import Format, Given, Reading
 from detmap.ids import Ids, coded, index_ids
 from detmap.plugins import register

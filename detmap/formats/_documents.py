@@ -1,0 +1,164 @@
+"""A document's bytes, a window at a time.
+
+A file is read by windows, as the scan comes to them; what a column keeps of it (strings) is copied. A document in memory
+is one window.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.formats._open import File
+from detmap.kernels import readonly, scanning, texts
+from detmap.shapes.reading import powers
+
+# Bytes that a thread scans at a time, and those of a file that it has in memory. The outcome depends on neither.
+BLOCK = 1 << 20
+WINDOW = 1 << 23
+# So many bytes of a window lie behind the place where the last record begins that is scanned in it. If that is longer, the
+# window is made larger, by this factor, up to a limit; what is longer still is left to the library parser.
+MARGIN = 1 << 16
+GROWTH, MOST_MARGIN = 4, 1 << 24
+
+_BLANKS = re.compile(rb"[ \t\n\r]*")
+
+Buffer = bytes | bytearray | memoryview
+
+
+class NotUnderstood(Exception):
+    """The document is left to the library parser."""
+
+
+class Document:
+    """A document's bytes, a window at a time.
+
+    A mark is a byte that every record has: JSON's opening brace, or the line feed of lines that need not be UTF-8.
+    """
+
+    def __init__(self, data: Buffer | File, threads: int | None, mark: bytes = b"{") -> None:
+        if isinstance(data, File) and data.size < 8:
+            data = data.read()
+        self.file = data if isinstance(data, File) else None
+        if isinstance(data, File):
+            self.size = data.size
+        else:
+            data = data if len(data) >= 8 else bytes(data) + b"\n" * 8
+            self.memory = readonly(np.frombuffer(data, np.uint8), np.uint8)
+            self.size = len(data)
+        self._own = threading.local()
+        self._keeping = threading.Lock()
+        self._kept: NDArray[np.uint8] | None = None
+        self._end = 0  # of what is kept
+        self.mark = ord(mark)
+        self.threads = threads
+
+    def window(self, begin: int, end: int) -> tuple[int, NDArray[np.uint8]]:
+        """Return bytes, at least eight, and the position of the first: all, or those of a file from `begin` to `end`.
+
+        What is a file's is overwritten when the same thread asks again.
+        """
+        if self.file is None:
+            return 0, self.memory
+        end = min(max(end, begin + 8), self.size)
+        begin = min(begin, self.size - 8)
+        own: NDArray[np.uint8] | None = getattr(self._own, "window", None)
+        if own is None or own.size < end - begin:
+            own = self._own.window = np.empty(max(end - begin, BLOCK + 2 * MARGIN), np.uint8)
+        self.file.read_into(own[: end - begin], begin)
+        return begin, readonly(own[: end - begin], np.uint8)
+
+    def survey(self, data: NDArray[np.uint8], begin: int, end: int) -> tuple[int, bool]:
+        """Count the marks of some bytes of a window, and say whether all bytes are ASCII."""
+        count = int(scanning.survey(data, begin, end, self.mark))
+        return max(count, ~count), count >= 0
+
+    def check(self, data: NDArray[np.uint8], begin: int, end: int) -> None:
+        """Make sure that whole values of JSON, some bytes of a window, are UTF-8; lines need not be."""
+        if self.mark == ord("{"):
+            try:
+                str(data[begin:end].data, "utf-8")
+            except UnicodeDecodeError:
+                raise NotUnderstood from None
+
+    def keep(self, data: NDArray[np.uint8], words: NDArray[np.uint64]) -> None:
+        """Copy the strings of a window to where they stay, and let `words` say where that is."""
+        size = texts.kept_size(readonly(words, np.uint64))
+        with self._keeping:
+            if self._kept is None:
+                # No block is scanned more than twice. What is never written to takes no memory.
+                self._kept = np.empty(2 * self.size + 8, np.uint8)
+            begin = self._end
+            if begin + size + 8 > self._kept.size:
+                raise NotUnderstood
+            self._end += size
+        texts.keep(data, words, self._kept[begin : begin + size], begin)
+
+    def texts(self) -> NDArray[np.uint8]:
+        """Return what the words of strings refer to, at least eight bytes."""
+        if self.file is None:
+            return self.memory
+        if self._kept is None:
+            return readonly(np.zeros(8), np.uint8)
+        self._kept[self._end : self._end + 8] = 0
+        return readonly(self._kept[: self._end + 8], np.uint8)
+
+    def slice(self, begin: int, end: int) -> bytes:
+        """Copy some bytes."""
+        base, data = self.window(begin, min(end, self.size))
+        return data[begin - base : max(end - base, 0)].tobytes()
+
+    def find(self, pattern: re.Pattern[bytes], begin: int, end: int) -> int:
+        """Return where a pattern, of a few bytes, is found first that lies between two positions; -1 where it is not."""
+        end = min(end, self.size)
+        for place in range(begin, end, MARGIN):
+            stop = end if self.file is None else min(place + 2 * MARGIN, end)
+            base, data = self.window(place, stop)
+            found = pattern.search(data.data, place - base, stop - base)
+            if found is not None:
+                return base + found.start()
+            if stop == end:
+                break
+        return -1
+
+    def after_blanks(self, place: int) -> int:
+        """Return the first position from `place` on that is not white space."""
+        step = 64
+        while place < self.size:
+            base, data = self.window(place, place + step)
+            match = _BLANKS.match(data.data, place - base)
+            assert match is not None  # it may be empty
+            place = base + match.end()
+            if place < base + data.size:
+                break
+            step = MARGIN
+        return place
+
+    def begins(self, place: int, text: bytes) -> bool:
+        """Whether `text` lies at a position."""
+        return self.slice(place, place + len(text)) == text
+
+    def skip(self, place: int) -> int:
+        """Return where the value that begins at a position ends."""
+        size = MARGIN
+        while True:
+            base, data = self.window(place, place + size)
+            with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
+                end = int(scanning.skip_value(data, place - base, False, powers()))
+            if base + data.size == self.size or 0 <= end < data.size:
+                break
+            size *= GROWTH  # the window may have cut the value
+        if end < 0:
+            raise NotUnderstood
+        self.check(data, place - base, end)
+        return base + end
+
+
+def unquoted(raw: bytes) -> str:
+    """Decode what is written between two quotes."""
+    text: str = json.loads(b'"%b"' % raw) if b"\\" in raw else raw.decode()
+    return text

@@ -1,0 +1,382 @@
+"""The scan of a list of records: split at records, scanned on threads, the splits verified, the columns merged."""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap import parallel
+from detmap.formats import _documents
+from detmap.formats._documents import Document, NotUnderstood, unquoted
+from detmap.formats._tables import Fields, Part, Table
+from detmap.kernels import readonly, scanning
+from detmap.shapes import Reader
+from detmap.shapes.reading import decimal, powers
+
+# Numbers of a block that are handed to float() at a time.
+DOUBTS = 1 << 10
+
+_FIRST_KEY = re.compile(rb'\{[ \t\n\r]{0,64}"[^"\\]{0,64}"')
+
+
+def _resolve(data: NDArray[np.uint8], doubts: NDArray[np.int64], words: NDArray[np.uint64]) -> None:
+    """Let `float()` read the numbers that the kernel could not decide."""
+    floats = words.view(np.float64)
+    for at, begin, end in doubts.tolist():
+        value = decimal(data[begin:end].tobytes())
+        if math.isinf(value):
+            raise NotUnderstood
+        floats[at] = value
+
+
+class Layout(NamedTuple):
+    """How records follow each other."""
+
+    fields: Fields
+    # JSON: one record a line instead of a list
+    lines: bool = False
+    # Not JSON, but tokens: for each token of a line its field, -1 for none; and whether others may follow
+    tokens: NDArray[np.int64] | None = None
+    more: bool = False
+    # Who reads the values of a field, and which that is: they are there only as long as their window
+    reader: tuple[str, Reader] | None = None
+
+    @property
+    def by_line(self) -> bool:
+        """Whether a record ends where its line does, so that the last one needs no mark."""
+        return self.lines or self.tokens is not None
+
+    def cuts(self, document: Document, begin: int) -> list[int]:
+        """Guess where records begin, one a block.
+
+        A writer begins all its records alike: with a brace and the key of the first record. Where that key is found
+        inside a record the guess is wrong; the scan of the block before shows it. A block without that key is likely to
+        lie behind the list.
+        """
+        if self.by_line:
+            feed, pattern = 1, re.compile(rb"\n(?=\{)" if self.lines else rb"\n")
+        else:
+            match = _FIRST_KEY.match(document.slice(begin, begin + 256))
+            if match is None:
+                return []
+            feed, pattern = 0, re.compile(re.escape(match.group()))
+        cuts = []
+        for place in range((begin // _documents.BLOCK + 1) * _documents.BLOCK, document.size, _documents.BLOCK):
+            found = document.find(pattern, place, place + _documents.BLOCK)
+            if found < 0 or found + feed == document.size:
+                break
+            cuts.append(found + feed)
+        return cuts
+
+    def scan(
+        self,
+        data: NDArray[np.uint8],
+        stop: int,
+        places: NDArray[np.int64],
+        ids: NDArray[np.uint64],
+        words: NDArray[np.uint64],
+        doubts: NDArray[np.int64],
+        state: NDArray[np.int64],
+    ) -> None:
+        """Call the kernel."""
+        if self.tokens is None:
+            names, lines = self.fields.table, self.lines
+            scanning.scan_records(data, stop, lines, names, places, powers(), ids, words, doubts, state)
+        else:
+            tokens, more = self.tokens, self.more
+            scanning.scan_lines(data, stop, tokens, more, places, powers(), ids, words, doubts, state)
+
+
+class _TooFewRows(Exception):
+    """There is no room for the rows of a block: those of all blocks have to be counted first."""
+
+
+class _Window(NamedTuple):
+    """Bytes in memory.
+
+    Attributes
+    ----------
+    base : int
+        The position of the first byte in the document.
+    data : (n,) uint8
+        The bytes.
+    stop : int
+        The position before which records begin that are scanned here.
+    last : bool
+        Whether nothing follows in the document.
+    """
+
+    base: int
+    data: NDArray[np.uint8]
+    stop: int
+    last: bool
+
+
+class List:
+    """The scan of a list of records, block by block.
+
+    Every block is scanned as if its first record began where that was guessed. It did if the block before ends there; else
+    the block is scanned anew from where that ends. A block's rows follow those of the block before as soon as the marks of
+    that are counted.
+
+    Parameters
+    ----------
+    document : Document
+        What is scanned.
+    begin : int
+        Where the first record begins.
+    kind : Layout
+        How records follow each other.
+    exact : bool
+        Whether to count the marks of all blocks before any is scanned. Else those of the first one say how many rows to
+        expect, so that a file is read once.
+    """
+
+    def __init__(self, document: Document, begin: int, kind: Layout, exact: bool) -> None:
+        self.document, self.kind = document, kind
+        self.cuts = [begin, *kind.cuts(document, begin), document.size]
+        self.blocks = [(block, block + 1) for block in range(len(self.cuts) - 1)]
+        self.ended = document.size
+        self.rows = [0]  # the first row of each block whose marks are counted, and of the one after these
+        self.counted: dict[int, int] = {}  # of blocks that wait for others
+        self.turn = threading.Condition()
+        self.take_room(0)
+        if exact:
+            counts = parallel.run(
+                lambda block, _: self.most_rows(block, self.marks(block)), self.blocks, document.threads
+            )
+            self.take_room(sum(counts))
+            for block, count in enumerate(counts):
+                self.publish(block, count)
+
+    def take_room(self, rows: int) -> None:
+        """Make room for so many rows. What is never written to takes no memory."""
+        self.capacity = rows
+        self.places, *sizes = self.kind.fields.places(rows)
+        self.ids, self.words = (np.empty(size, np.uint64) for size in sizes)
+
+    def most_rows(self, block: int, marks: int) -> int:
+        """Return how many records a block can have: no more than marks, or than fit. The last line may have no mark."""
+        return min(marks, (self.cuts[block + 1] - self.cuts[block]) // self.kind.fields.least) + 1
+
+    def marks(self, block: int, begin: int | None = None) -> int:
+        """Count the marks of a block, or those from a position on."""
+        count, stop = 0, self.cuts[block + 1]
+        for place in range(self.cuts[block] if begin is None else begin, stop, _documents.WINDOW):
+            base, data = self.document.window(place, min(place + _documents.WINDOW, stop))
+            count += self.document.survey(data, place - base, min(place + _documents.WINDOW, stop) - base)[0]
+        return count
+
+    def publish(self, block: int, count: int) -> None:
+        """Say how many rows a block takes."""
+        with self.turn:
+            if block == 0 and not self.capacity:
+                whole, part = self.document.size - self.cuts[0], self.cuts[1] - self.cuts[0]
+                expected = count if part == whole else int(1.1 * count * whole / part) + 16
+                self.take_room(min(expected, whole // self.kind.fields.least + len(self.blocks)))
+            self.counted[block] = count
+            while len(self.rows) - 1 in self.counted:
+                self.rows.append(self.rows[-1] + self.counted.pop(len(self.rows) - 1))
+            self.turn.notify_all()
+
+    def has_room(self, block: int) -> bool:
+        """Return whether there are rows for a block, once those of all before it are counted."""
+        with self.turn:
+            self.turn.wait_for(lambda: len(self.rows) > block + 1)
+        return self.rows[block] < self.rows[block + 1] <= self.capacity
+
+    def guess(self, block: int, _: int) -> Part | None:
+        """Scan a block from where its first record was guessed; None where there is no room, or no need."""
+        window, plain = None, False
+        if len(self.rows) <= len(self.blocks):
+            count = 0
+            try:
+                if self.cuts[block] <= self.ended:
+                    window = self.window(self.cuts[block], self.cuts[block + 1], _documents.MARGIN)
+                    marks, plain = self.document.survey(
+                        window.data, self.cuts[block] - window.base, window.stop - window.base
+                    )
+                    if window.stop < self.cuts[block + 1]:
+                        marks += self.marks(block, window.stop)
+                        window = None  # others were read since
+                    count = self.most_rows(block, marks)
+            finally:  # others wait for it
+                self.publish(block, count)
+        if self.cuts[block] > self.ended or not self.has_room(block):
+            return None
+        return self.scan(block, self.cuts[block], window, plain)
+
+    def window(self, start: int, stop: int, margin: int) -> _Window:
+        """Read a window of a block, with a margin for the last record."""
+        base, data = self.document.window(
+            start, min(start + max(_documents.WINDOW, _documents.GROWTH * margin), stop) + margin
+        )
+        last = base + data.size == self.document.size
+        return _Window(base, data, stop if last else min(stop, base + data.size - margin), last)
+
+    def scan(self, block: int, start: int, window: _Window | None = None, plain: bool = False) -> Part:
+        """Scan the records from `start` on; a window that is there already may be known to be `plain` (ASCII)."""
+        stop, margin = self.cuts[block + 1], _documents.MARGIN
+        state = np.zeros(scanning.STATE_SIZE, np.int64)
+        state[scanning.FIRST] = state[scanning.ROW] = self.rows[block]
+        state[scanning.LIMIT], state[scanning.ALWAYS] = self.rows[block + 1], -1
+        made: list[Any] = []
+        while True:
+            if window is None:
+                window = self.window(start, stop, margin)
+                plain = self.document.survey(window.data, start - window.base, window.stop - window.base)[1]
+            before = state.copy()
+            try:
+                state[scanning.POSITION] = start - window.base
+                self.scan_window(window, state)
+                self.check(window, start - window.base, int(state[scanning.POSITION]), plain)
+                self.read(window, state, int(before[scanning.ROW]), made)
+                if self.document.file is not None:
+                    self.detach(window, state, int(before[scanning.ROW]))
+            except NotUnderstood:
+                if window.last or _documents.GROWTH * margin > _documents.MOST_MARGIN:
+                    state[scanning.STATUS] = scanning.FAILED
+                    break
+                state, window = before, None  # it may have cut a record
+                margin *= _documents.GROWTH
+                continue
+            state[scanning.POSITION] += window.base
+            start = int(state[scanning.POSITION])
+            if state[scanning.STATUS] == scanning.CLOSED or start >= stop:
+                break
+            if start == window.base + window.data.size:  # there may be white space ahead of the next record
+                start = self.document.after_blanks(start)
+            window = None
+        if state[scanning.STATUS] == scanning.CLOSED:
+            self.ended = min(self.ended, start)
+        elif state[scanning.STATUS] == scanning.FAILED and block == 0:
+            self.ended = 0  # as all is in vain
+        return Part(state, made)
+
+    def read(self, window: _Window, state: NDArray[np.int64], first: int, made: list[Any]) -> None:
+        """Let the reader have the values of the rows from `first` on, as long as they are in memory."""
+        row = int(state[scanning.ROW])
+        if self.kind.reader is None or row == first:
+            return
+        name, reader = self.kind.reader
+        f = self.kind.fields.names.index(name)
+        _, width, place = self.places[f].tolist()
+        spans = self.words[place + width * first : place + width * row].view(np.int64).reshape(-1, width)
+        if not state[scanning.EVER] >> f & 1:  # never written to
+            spans = np.full((row - first, width), -1, np.int64)
+        made.append(reader.read(window.data, window.base, readonly(spans, np.int64)))
+
+    def scan_window(self, window: _Window, state: NDArray[np.int64]) -> None:
+        """Scan the records of a window."""
+        doubts = np.empty((DOUBTS, 3), np.int64)
+        with np.errstate(over="ignore"):  # see Document.skip
+            while True:
+                state[scanning.DOUBTS] = 0
+                stop = window.stop - window.base
+                self.kind.scan(window.data, stop, self.places, self.ids, self.words, doubts, state)
+                _resolve(window.data, doubts[: state[scanning.DOUBTS]], self.words)
+                if state[scanning.STATUS] != scanning.FULL:
+                    break
+        if state[scanning.STATUS] == scanning.FAILED:
+            raise NotUnderstood
+        if state[scanning.STATUS] == scanning.CLOSED and self.kind.by_line and not window.last:
+            raise NotUnderstood  # a record was taken for the last line
+
+    def detach(self, window: _Window, state: NDArray[np.int64], first: int) -> None:
+        """Make the rows from `first` on independent of a window: copy its strings, count positions from the file's begin."""
+        row = int(state[scanning.ROW])
+        for f, (kind, width, place) in enumerate(self.places.tolist()):
+            if kind == scanning.SPAN and state[scanning.EVER] >> f & 1:
+                spans = self.words[place + width * first : place + width * row].view(np.int64)
+                np.add(spans, window.base, out=spans, where=spans >= 0)
+            elif kind in scanning.APART and state[scanning.STRINGS] >> f & 1:
+                if state[scanning.INTEGERS] >> f & 1:  # which no column may have besides
+                    raise NotUnderstood
+                self.document.keep(window.data, self.ids[place + first : place + row])
+
+    def check(self, window: _Window, begin: int, end: int, plain: bool) -> None:
+        """Make sure that the records that were scanned of a window are UTF-8."""
+        stop, end = window.stop - window.base, min(end, window.data.size)
+        if not (plain and self.document.survey(window.data, stop, max(stop, end))[1]):
+            self.document.check(window.data, begin, end)
+
+    def table(self) -> tuple[Table, int]:
+        """Scan all blocks: the table, and the position after the list."""
+        guesses = parallel.run(self.guess, self.blocks, self.document.threads)
+        parts = []
+        place = self.cuts[0]
+        for block, part in enumerate(guesses):
+            if place >= self.cuts[block + 1]:
+                continue
+            if part is None or place != self.cuts[block]:
+                if not self.has_room(block):
+                    raise _TooFewRows
+                part = self.scan(block, place)
+            if part.state[scanning.STATUS] == scanning.FAILED:
+                break
+            parts.append(part)
+            place = int(part.state[scanning.POSITION])
+            if part.state[scanning.STATUS] == scanning.CLOSED:
+                table = Table(self.document, self.kind.fields, self.capacity, self.ids, self.words, parts)
+                return table, place
+        raise NotUnderstood
+
+
+def scan_list(document: Document, begin: int, kind: Layout) -> tuple[Table, int]:
+    """Scan the records from `begin` on: their table, and the position after the list."""
+    try:
+        return List(document, begin, kind, exact=False).table()
+    except _TooFewRows:
+        return List(document, begin, kind, exact=True).table()
+
+
+def empty(document: Document, fields: Fields) -> Table:
+    return Table(document, fields, 0, np.empty(0, np.uint64), np.empty(0, np.uint64), [])
+
+
+def scan_array(document: Document, place: int, kind: Layout) -> tuple[Table, int]:
+    """Scan the list of records at a position: its table, and the position after it."""
+    if not document.begins(place, b"["):
+        raise NotUnderstood
+    place = document.after_blanks(place + 1)
+    if document.begins(place, b"]"):
+        return empty(document, kind.fields), place + 1
+    return scan_list(document, place, kind)
+
+
+def scan_object(document: Document, place: int, lists: Mapping[str, Layout]) -> tuple[dict[str, Table], set[str], int]:
+    """Scan the object at a position: the tables of its lists, the names of its other members, the position after it."""
+    tables: dict[str, Table] = {}
+    others: set[str] = set()
+    separator = b"{"
+    while document.begins(place, separator):
+        place = document.after_blanks(place + 1)
+        if separator == b"{" and document.begins(place, b"}"):
+            break
+        separator = b","
+        begin = place
+        if not document.begins(place, b'"'):
+            raise NotUnderstood
+        place = document.skip(place)
+        name = unquoted(document.slice(begin + 1, place - 1))
+        place = document.after_blanks(place)
+        if not document.begins(place, b":"):
+            raise NotUnderstood
+        place = document.after_blanks(place + 1)
+        if name not in lists:
+            place = document.skip(place)
+            others.add(name)
+        elif name in tables:
+            raise NotUnderstood
+        else:
+            tables[name], place = scan_array(document, place, lists[name])
+        place = document.after_blanks(place)
+    if not document.begins(place, b"}"):
+        raise NotUnderstood
+    return tables, others, place + 1

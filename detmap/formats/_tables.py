@@ -1,0 +1,188 @@
+"""What a scan fills: the fields of a kind of record, and the table of their columns, block after block."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.formats._documents import Document, NotUnderstood, unquoted
+from detmap.kernels import readonly, scanning
+
+
+class Strings(NamedTuple):
+    """A column of string ids.
+
+    Attributes
+    ----------
+    codes : (n,) int32
+        Index into `values` for each row.
+    values : list of str
+        The distinct ids in the order of their first appearance.
+    """
+
+    codes: NDArray[np.int32]
+    values: list[str]
+
+
+Ids = NDArray[np.int64] | Strings
+
+
+class Fields:
+    """The fields of a kind of record.
+
+    Parameters
+    ----------
+    least : bytes
+        The shortest record, with what follows it.
+    **kinds : (int, int)
+        What each field holds, and how many words a record has of it.
+    """
+
+    def __init__(self, least: bytes, **kinds: tuple[int, int]) -> None:
+        self.least = len(least)
+        self.names = tuple(kinds)
+        self.kinds = tuple(kind for kind, _ in kinds.values())
+        self.widths = tuple(width for _, width in kinds.values())
+        rows = []
+        for name in self.names:
+            text, mask = name.encode() + b'"', b"\xff" * (len(name) + 1)
+            rows.append(
+                [*(int.from_bytes(part[k : k + 8], "little") for part in (text, mask) for k in (0, 8)), len(text)]
+            )
+        self.table = readonly(rows, np.uint64)
+
+    def places(self, capacity: int) -> tuple[NDArray[np.int64], int, int]:
+        """Lay out columns of `capacity` rows one after the other; and say how many words ids have, and all others."""
+        begins, sizes = [], [0, 0]
+        for kind, width in zip(self.kinds, self.widths, strict=True):
+            apart = kind in scanning.APART
+            begins.append(sizes[apart])
+            sizes[apart] += capacity * width
+        return readonly(list(zip(self.kinds, self.widths, begins, strict=True)), np.int64), sizes[True], sizes[False]
+
+
+class Part(NamedTuple):
+    """What came of a block: the state of the kernel, and what a reader made."""
+
+    state: NDArray[np.int64]
+    read: list[Any]
+
+
+class Table:
+    """The columns of a list of records.
+
+    Parameters
+    ----------
+    document : Document
+        What was scanned.
+    fields : Fields
+        What it was scanned for.
+    capacity : int
+        The number of rows for which there is room.
+    ids, words : uint64
+        The columns, one after the other.
+    outcomes : list of Part
+        What came of the blocks, in the order of the document.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        fields: Fields,
+        capacity: int,
+        ids: NDArray[np.uint64],
+        words: NDArray[np.uint64],
+        outcomes: list[Part],
+    ) -> None:
+        self.fields = fields
+        outcomes = [part for part in outcomes if part.state[scanning.ROW] > part.state[scanning.FIRST]]
+        parts = [part.state for part in outcomes]
+        self.rows = sum(int(part[scanning.ROW] - part[scanning.FIRST]) for part in parts)
+        states = np.array(parts, np.int64).reshape(-1, scanning.STATE_SIZE)
+        self.ever, self.integers, self.strings = (
+            int(np.bitwise_or.reduce(states[:, slot])) for slot in (scanning.EVER, scanning.INTEGERS, scanning.STRINGS)
+        )
+        self.always = int(np.bitwise_and.reduce(states[:, scanning.ALWAYS]))
+        self.longer = int(states[:, scanning.LONGER].sum())
+        self.read = [made for part in outcomes for made in part.read]
+        self.texts = document.texts()
+        self.columns: dict[str, NDArray[np.uint64]] = {}
+        for f, (kind, width, begin) in enumerate(fields.places(capacity)[0].tolist()):
+            own = ids if kind in scanning.APART else words
+            column = own[begin : begin + capacity * width].reshape(capacity, width)
+            if self.ever >> f & 1 or not parts:
+                self.columns[fields.names[f]] = self._packed(column, parts, 1 << f)
+
+    def _packed(self, column: NDArray[np.uint64], parts: list[NDArray[np.int64]], bit: int) -> NDArray[np.uint64]:
+        """Close the gaps between blocks that counted more braces than records, and say where blocks lack the field."""
+        row = 0
+        for part in parts:
+            begin, end = int(part[scanning.FIRST]), int(part[scanning.ROW])
+            if not part[scanning.EVER] & bit:
+                column[row : row + end - begin] = scanning.ALL
+            elif row != begin:
+                column[row : row + end - begin] = column[begin:end]
+            row += end - begin
+        # What nobody can write to need not be copied: boxes and scores are used where they are. Ids are not, and lie apart.
+        column.setflags(write=False)
+        return column[:row]
+
+    def has(self, name: str) -> bool:
+        """Whether every record has a field."""
+        return bool(self.always >> self.fields.names.index(name) & 1)
+
+    def required(self, *names: str) -> None:
+        """Leave the document to the library parser unless every record has these fields."""
+        if not all(map(self.has, names)):
+            raise NotUnderstood
+
+    def numbers(self, name: str) -> NDArray[np.float64] | None:
+        """Return a column of numbers, NaN where a record has none."""
+        column = self.columns.get(name)
+        return None if column is None else np.squeeze(column.view(np.float64), () if column.shape[1] > 1 else 1)
+
+    def spans(self, name: str) -> NDArray[np.int64] | None:
+        """Return a column of spans, -1 where a record has none."""
+        column = self.columns.get(name)
+        return None if column is None else column.view(np.int64)
+
+    def flags(self, name: str) -> NDArray[np.int8] | None:
+        """Return a column of flags, -1 where a record has none."""
+        column = self.columns.get(name)
+        return None if column is None else column[:, 0].astype(np.int8)
+
+    def ids(self, name: str) -> Ids:
+        """Return a column of ids, which every record has."""
+        self.required(name)
+        column = self.columns[name]
+        bit = 1 << self.fields.names.index(name)
+        if not self.strings & bit:
+            return column[:, 0].view(np.int64)
+        if self.integers & bit:
+            raise NotUnderstood
+        return _factorised(self.texts, column[:, 0])
+
+
+def distinct_strings(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> tuple[NDArray[np.int32], list[bytes]]:
+    """Number distinct strings: each row's number, and the strings in the order of their first appearance."""
+    codes = np.empty(len(words), np.int32)
+    firsts = np.empty(len(words), np.uint64)
+    seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
+    with np.errstate(over="ignore"):  # see Document.skip
+        count = scanning.factorise(texts, readonly(words, np.uint64), seed, codes, firsts)
+    begins = (firsts[:count] >> np.uint64(scanning.LENGTH_BITS)).astype(np.int64)
+    ends = begins + (firsts[:count] & np.uint64((1 << scanning.LENGTH_BITS) - 1)).astype(np.int64)
+    return codes, [texts[begin:end].tobytes() for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+
+
+def _factorised(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> Strings:
+    """Number distinct JSON strings; strings that are written differently may still be the same."""
+    codes, distinct = distinct_strings(texts, words)
+    numbers: dict[str, int] = {}
+    changed = [numbers.setdefault(unquoted(raw), len(numbers)) for raw in distinct]
+    if len(numbers) < len(distinct):
+        codes = np.array(changed, np.int32)[codes]
+    return Strings(codes, list(numbers))

@@ -22,6 +22,11 @@ from legs import FULL
 
 from detmap.formats import _documents, _lists, _open, _scan, _tables
 from detmap.kernels import readonly, scanning
+from detmap.kernels import records as record_kernels
+from detmap.kernels.lines import scan_lines
+from detmap.kernels.texts import LENGTH_BITS, factorise, find_strings, rank_rows
+from detmap.kernels.values import skip_value
+from detmap.kernels.words import survey
 from detmap.shapes.reading import powers
 
 RESULT = (
@@ -325,7 +330,7 @@ def test_records_that_are_not_like_the_first_one() -> None:
         [
             "first",
             *["other", "first"] * 5,
-            *["other"] * (scanning.MOST_MISSES + 5),
+            *["other"] * (record_kernels.MOST_MISSES + 5),
             *["first"] * 5,
             *["late", "first"] * 5,
         ],
@@ -348,7 +353,7 @@ def test_a_field_that_the_first_record_does_not_have() -> None:
 @pytest.mark.compiled
 def test_the_longest_id() -> None:
     record = b'{"image_id": "%b", "category_id": 1, "bbox": [1.5, 2, 3, 4], "score": 0.5}'
-    longest = b"x" * ((1 << scanning.LENGTH_BITS) - 1)
+    longest = b"x" * ((1 << LENGTH_BITS) - 1)
     columns = _scan.scan_results(document(*(record % name for name in (b"a", longest, b"b", b"c"))), 1)
     assert columns is not None
     assert listed(columns.image_id, 4) == ["a", longest.decode(), "b", "c"]
@@ -359,8 +364,8 @@ def test_the_longest_id() -> None:
 def test_records_are_read_by_their_likeness(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing else would show it: one that is alike is not scanned key by key."""
     scanned = []
-    note = scanning._note
-    monkeypatch.setattr(scanning, "_note", lambda *value: (scanned.append(value), note(*value))[1])
+    note = record_kernels._note
+    monkeypatch.setattr(record_kernels, "_note", lambda *value: (scanned.append(value), note(*value))[1])
     assert _scan.scan_results(document(*[RESULT.replace(b"42", b"%d" % k) for k in range(40)]), 1) is not None
     assert len(scanned) <= 7 * 2  # the first one, and the last one because the document ends there
 
@@ -925,7 +930,7 @@ def test_an_empty_document() -> None:
 
 def document_ids(columns: _scan.RunColumns | _scan.QrelsColumns) -> list[bytes]:
     whole = columns.data.tobytes()
-    pairs = [divmod(word, 1 << scanning.LENGTH_BITS) for word in columns.document.tolist()]
+    pairs = [divmod(word, 1 << LENGTH_BITS) for word in columns.document.tolist()]
     return [whole[begin : begin + length] for begin, length in pairs]
 
 
@@ -1099,9 +1104,7 @@ def found_strings(own: Any, starts: Any, others: Any, other_starts: Any, step: i
     found = np.full(len(others[1]), -2, np.int64)
     with np.errstate(over="ignore"):
         repeated = [
-            scanning.find_strings(
-                *own, starts, *others, other_starts, k, min(k + step, len(starts) - 1), np.uint64(step), found
-            )
+            find_strings(*own, starts, *others, other_starts, k, min(k + step, len(starts) - 1), np.uint64(step), found)
             for k in range(0, len(starts) - 1, step)
         ]
     return found.tolist(), repeated
@@ -1125,7 +1128,7 @@ def test_documents_are_found_and_ranked(
     ranked = np.arange(len(rows), dtype=np.int32)
     score = readonly(run.score[rows], np.float64)
     for query in range(len(queries)):
-        scanning.rank_rows(run.data, words, score, starts, query, query + 1, ranked)
+        rank_rows(run.data, words, score, starts, query, query + 1, ranked)
     ids = document_ids(run)
     naively = sorted(range(len(rows)), key=lambda k: (score[k], ids[rows[k]]), reverse=True)
     group = np.repeat(np.arange(len(queries)), np.diff(starts))
@@ -1162,9 +1165,8 @@ def test_repeated_documents_are_found() -> None:
 @pytest.mark.compiled
 @pytest.mark.skipif(UNCOMPILED, reason="kernels are not compiled")
 def test_one_signature_per_kernel() -> None:
-    for name in ("skip_value", "scan_records", "scan_lines", "factorise", "find_strings", "rank_rows"):
-        kernel = getattr(scanning, name)
-        assert len(kernel.signatures) <= 1, name
+    for kernel in (survey, skip_value, record_kernels.scan_records, scan_lines, factorise, find_strings, rank_rows):
+        assert len(kernel.signatures) <= 1, kernel.py_func.__name__
 
 
 @pytest.mark.real_data
@@ -1203,23 +1205,23 @@ def real_data() -> Path:
 
 def test_a_string_is_compared_to_its_end_and_no_further() -> None:
     data = readonly(np.frombuffer(b"abcX abcY abd ", np.uint8), np.uint8)
-    words = readonly([at << scanning.LENGTH_BITS | 3 for at in (0, 5, 10)], np.uint64)
+    words = readonly([at << LENGTH_BITS | 3 for at in (0, 5, 10)], np.uint64)
     codes, firsts = np.empty(3, np.int32), np.empty(3, np.uint64)
-    assert scanning.factorise(data, words, np.uint64(1), codes, firsts) == 2
+    assert factorise(data, words, np.uint64(1), codes, firsts) == 2
     assert codes.tolist() == [0, 0, 1]
 
 
 def test_a_block_of_lines_does_not_look_at_the_row_before_it() -> None:
     """Another thread writes that one, perhaps later; within the block a repeated id has the place of the first."""
     ids, state = np.empty(4, np.uint64), np.zeros(scanning.STATE_SIZE, np.int64)
-    ids[0] = 3 << scanning.LENGTH_BITS | 2
+    ids[0] = 3 << LENGTH_BITS | 2
     state[scanning.FIRST] = state[scanning.ROW] = 1
     state[scanning.LIMIT] = 4
     data, tokens = readonly(np.frombuffer(b"aa\naa\nbb\n", np.uint8), np.uint8), readonly([0], np.int64)
     places = readonly([[scanning.REPEATED, 1, 0]], np.int64)
     nothing, doubts = np.empty(0, np.uint64), np.empty((8, 3), np.int64)
-    scanning.scan_lines(data, 9, tokens, False, places, powers(), ids, nothing, doubts, state)
-    assert [(int(word) >> scanning.LENGTH_BITS, int(word) & 255) for word in ids[1:]] == [(0, 2), (0, 2), (6, 2)]
+    scan_lines(data, 9, tokens, False, places, powers(), ids, nothing, doubts, state)
+    assert [(int(word) >> LENGTH_BITS, int(word) & 255) for word in ids[1:]] == [(0, 2), (0, 2), (6, 2)]
 
 
 @pytest.mark.parametrize(
@@ -1237,4 +1239,4 @@ def test_a_block_of_lines_does_not_look_at_the_row_before_it() -> None:
 )
 def test_halves_of_a_pair_come_in_pairs(text: bytes, end: int) -> None:
     data = readonly(np.frombuffer(text, np.uint8), np.uint8)
-    assert scanning.skip_value(data, 0, False, powers()) == end
+    assert skip_value(data, 0, False, powers()) == end

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.formats._open import File
-from detmap.kernels import readonly, scanning, texts
+from detmap.kernels import readonly, texts
+from detmap.kernels.values import skip_value
+from detmap.kernels.words import survey
 from detmap.shapes.reading import powers
 
 # Bytes that a thread scans at a time, and those of a file that it has in memory. The outcome depends on neither.
@@ -74,7 +76,7 @@ class Document:
 
     def survey(self, data: NDArray[np.uint8], begin: int, end: int) -> tuple[int, bool]:
         """Count the marks of some bytes of a window, and say whether all bytes are ASCII."""
-        count = int(scanning.survey(data, begin, end, self.mark))
+        count = int(survey(data, begin, end, self.mark))
         return max(count, ~count), count >= 0
 
     def check(self, data: NDArray[np.uint8], begin: int, end: int) -> None:
@@ -148,7 +150,7 @@ class Document:
         while True:
             base, data = self.window(place, place + size)
             with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
-                end = int(scanning.skip_value(data, place - base, False, powers()))
+                end = int(skip_value(data, place - base, False, powers()))
             if base + data.size == self.size or 0 <= end < data.size:
                 break
             size *= GROWTH  # the window may have cut the value

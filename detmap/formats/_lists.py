@@ -16,6 +16,8 @@ from detmap.formats import _documents
 from detmap.formats._documents import Document, NotUnderstood, unquoted
 from detmap.formats._tables import Fields, Part, Table
 from detmap.kernels import readonly, scanning
+from detmap.kernels.lines import scan_lines
+from detmap.kernels.records import scan_records
 from detmap.shapes import Reader
 from detmap.shapes.reading import decimal, powers
 
@@ -87,10 +89,10 @@ class Layout(NamedTuple):
         """Call the kernel."""
         if self.tokens is None:
             names, lines = self.fields.table, self.lines
-            scanning.scan_records(data, stop, lines, names, places, powers(), ids, words, doubts, state)
+            scan_records(data, stop, lines, names, places, powers(), ids, words, doubts, state)
         else:
             tokens, more = self.tokens, self.more
-            scanning.scan_lines(data, stop, tokens, more, places, powers(), ids, words, doubts, state)
+            scan_lines(data, stop, tokens, more, places, powers(), ids, words, doubts, state)
 
 
 class _TooFewRows(Exception):

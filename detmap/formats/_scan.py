@@ -110,7 +110,7 @@ class RunColumns(NamedTuple):
     queries : list of bytes
         The distinct query ids in the order of their first appearance.
     document : (n,) uint64
-        Where each document id lies in `data`: its first byte's position, shifted left by `scanning.LENGTH_BITS`, plus
+        Where each document id lies in `data`: its first byte's position, shifted left by `texts.LENGTH_BITS`, plus
         its length.
     score : (n,) float64
         The scores, finite.
@@ -323,7 +323,7 @@ def _scan_tokens(
 def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | None:
     """Scan a TREC run: lines of query, a field that is passed, document, rank (passed), score, tag (passed).
 
-    As in trec_eval, empty lines and those that begin with ``#`` are passed, and so are up to `scanning.MOST_FURTHER` words
+    As in trec_eval, empty lines and those that begin with ``#`` are passed, and so are up to `lines.MOST_FURTHER` words
     that follow the tag.
 
     Parameters

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from detmap.formats._documents import Document, NotUnderstood, unquoted
 from detmap.kernels import readonly, scanning
+from detmap.kernels.texts import ABSENT, LENGTH_BITS, factorise
 
 
 class Strings(NamedTuple):
@@ -122,7 +123,7 @@ class Table:
         for part in parts:
             begin, end = int(part[scanning.FIRST]), int(part[scanning.ROW])
             if not part[scanning.EVER] & bit:
-                column[row : row + end - begin] = scanning.ALL
+                column[row : row + end - begin] = ABSENT
             elif row != begin:
                 column[row : row + end - begin] = column[begin:end]
             row += end - begin
@@ -172,9 +173,9 @@ def distinct_strings(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> tup
     firsts = np.empty(len(words), np.uint64)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
     with np.errstate(over="ignore"):  # see Document.skip
-        count = scanning.factorise(texts, readonly(words, np.uint64), seed, codes, firsts)
-    begins = (firsts[:count] >> np.uint64(scanning.LENGTH_BITS)).astype(np.int64)
-    ends = begins + (firsts[:count] & np.uint64((1 << scanning.LENGTH_BITS) - 1)).astype(np.int64)
+        count = factorise(texts, readonly(words, np.uint64), seed, codes, firsts)
+    begins = (firsts[:count] >> np.uint64(LENGTH_BITS)).astype(np.int64)
+    ends = begins + (firsts[:count] & np.uint64((1 << LENGTH_BITS) - 1)).astype(np.int64)
     return codes, [texts[begin:end].tobytes() for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
 
 

@@ -14,7 +14,7 @@ from detmap.errors import InputError
 from detmap.formats._scan import QrelsColumns, RunColumns, scan_qrels, scan_run
 from detmap.formats._source import Opened, Source
 from detmap.kernels import readonly
-from detmap.kernels.scanning import LENGTH_BITS
+from detmap.kernels.texts import LENGTH_BITS
 
 #: Longer ids are refused: no corpus has them, and some columns are as wide as their longest element.
 LONGEST_ID = 1024

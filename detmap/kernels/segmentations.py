@@ -12,29 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, innermost, kernel
-from detmap.kernels.scanning import (
-    BACKSLASHES,
-    BYTE,
-    HIGHS,
-    NOTHING,
-    NUMBER_ROOM,
-    ONES,
-    QUOTES,
-    U63,
-    _before,
-    _blank,
-    _byte,
-    _integer,
-    _load,
-    _nearest,
-    _number,
-    _plain_integer,
-    _quotient,
-    _short_number,
-    _string_end,
-    _value_end,
-    _word,
-)
+from detmap.kernels.numbers import NUMBER_ROOM, _integer, _nearest, _number, _plain_integer, _quotient, _short_number
+from detmap.kernels.values import BACKSLASHES, QUOTES, _string_end, _value_end
+from detmap.kernels.words import BYTE, HIGHS, NOTHING, ONES, U63, _before, _blank, _byte, _load, _word
 
 Array = NDArray[Any]
 
@@ -394,7 +374,7 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
     places : (n, 2) int64
         Where each record's value begins and ends; -1 where it has none.
     powers : uint64
-        As in `detmap.kernels.scanning.skip_value`.
+        As in `detmap.kernels.values.skip_value`.
     doubts : (d, 3) int64
         Out: coordinates that are left to ``float()``: where in ``out.points``, first byte, end.
     state : (STATE_SIZE,) int64

@@ -19,7 +19,7 @@ from detmap import columns, parallel
 from detmap.errors import InputError, shorten
 from detmap.formats.trec import LONGEST_ID, Texts
 from detmap.kernels import readonly
-from detmap.kernels.scanning import LENGTH_BITS
+from detmap.kernels.texts import LENGTH_BITS
 
 #: How ids are encoded, lone surrogates included.
 UTF8 = ("utf-8", "surrogatepass")

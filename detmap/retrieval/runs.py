@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from detmap import columns, parallel
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.trec import Texts, read_qrels, read_run
-from detmap.kernels import ranking, readonly, scanning
+from detmap.kernels import ranking, readonly
 from detmap.kernels.sorting import group_by
+from detmap.kernels.texts import find_strings, rank_rows
 from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.ids import Keys, Located
@@ -337,7 +338,7 @@ def _find(
         groups = readonly(starts[begin : end + 1] - first, np.int64)
         theirs = readonly(wanted_starts[begin : end + 1], np.int64)
         with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
-            row = scanning.find_strings(
+            row = find_strings(
                 searched.data,
                 searched.words,
                 groups,
@@ -486,7 +487,7 @@ def _places(
         with np.errstate(over="ignore"):
             tied_scores = readonly(-values[lines], np.float64)
             starts = readonly(starts, np.int64)
-            scanning.rank_rows(names.data, names.words, tied_scores, starts, 0, some.size, order)
+            rank_rows(names.data, names.words, tied_scores, starts, 0, some.size, order)
         place = np.empty(lines.size, np.int64)
         place[order] = np.arange(lines.size)
         mine = np.flatnonzero(np.isin(owner, some))

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import readonly, scanning
+from detmap.kernels import readonly
 from detmap.kernels import segmentations as kernels
+from detmap.kernels.numbers import HIGHEST_POWER, LOWEST_POWER, POWERS_OF_FIVE
 
 #: So many doubtful numbers are handed to float() at a time.
 _DOUBTS = 1 << 10
@@ -24,8 +25,8 @@ _DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 @functools.cache
 def powers() -> NDArray[np.uint64]:
     """The powers that the kernels look up: 10**0 ... 10**19, then the leading 128 bits of every 5**q as two words."""
-    words = [10**n for n in range(scanning.POWERS_OF_FIVE)]
-    for q in range(scanning.LOWEST_POWER, scanning.HIGHEST_POWER + 1):
+    words = [10**n for n in range(POWERS_OF_FIVE)]
+    for q in range(LOWEST_POWER, HIGHEST_POWER + 1):
         power = 5 ** abs(q)
         if q < 0:  # the reciprocal; rounded up as long as the power itself has fewer than 64 bits
             power = (1 << (127 + power.bit_length())) // power + (q >= -27)

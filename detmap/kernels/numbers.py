@@ -1,0 +1,272 @@
+"""Decimal numbers -> doubles and integers.
+
+Short decimals are the quotient of two doubles. Others are rounded with the algorithm of Eisel and Lemire (D. Lemire,
+"Number parsing at a gigabyte per second", 2021), which needs no floating-point operation. What it cannot decide, and
+whatever has more than 19 digits, is put on a list of doubts for `float()`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from detmap.kernels import helper, innermost
+from detmap.kernels.words import (
+    ALL,
+    BYTE,
+    HIGHS,
+    LOW32,
+    NOTHING,
+    U1,
+    U3,
+    U8,
+    U16,
+    U32,
+    U52,
+    U56,
+    U63,
+    _before,
+    _byte,
+    _load,
+    _word,
+)
+
+LOWEST_POWER, HIGHEST_POWER = -342, 308
+POWERS_OF_FIVE = 20
+# So many bytes are there where a number is read without a look at the end of the document.
+NUMBER_ROOM = 48
+
+DIGIT_ZEROS = np.uint64(0x3030303030303030)
+TO_HIGH = np.uint64(0x7676767676767676)
+TEN, HUNDREDS, PAIRS = np.uint64(10), np.uint64(100 + (1000000 << 32)), np.uint64(0x000000FF000000FF)
+UNITS = np.uint64(1 + (10000 << 32))
+TEN_TO_EIGHT = np.uint64(10**8)
+# A mantissa below it is exact as a double. 2**53 would do, but widened single precision is on both sides of that by turns,
+# and a branch that cannot be foretold costs more than it saves.
+EXACT = np.uint64(10**15)
+# The highest power of ten that is both a 64-bit integer and a double.
+HIGHEST_DIVISOR = 18
+POINT = np.uint64(ord(".") ^ ord("0"))
+UNROUNDED = np.uint64(0x1FF)
+FRACTION_MASK = np.uint64((1 << 52) - 1)
+HIDDEN_2 = np.uint64(2 << 52)
+LARGEST_INTEGER = np.uint64((1 << 63) - 1)
+
+
+@innermost
+def _leading_digits(word: Any) -> Any:
+    """How many digits eight bytes begin with that were combined with those of zeros."""
+    return _before(((word + TO_HIGH) | word) & HIGHS)
+
+
+@innermost
+def _eight_digits(word: Any) -> Any:
+    """The number that eight bytes of 0 to 9 spell, the first one lowest."""
+    word = word * TEN + (word >> U8)
+    return ((word & PAIRS) * HUNDREDS + ((word >> U16) & PAIRS) * UNITS) >> U32
+
+
+@innermost
+def _last_digits(word: Any, n: int) -> Any:
+    """The number that the first `n` of eight bytes spell, 0 to 7 of them; of 8 no number that means anything."""
+    return _eight_digits(word << (U56 - np.uint64(8 * n) & U63) << U8)  # a shift by 64 at once has no meaning
+
+
+@innermost
+def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
+    """Append the digits from `i` on: the new mantissa, where they end, whether it has at most 19 digits."""
+    fits = True
+    while True:
+        word = _load(data, i) ^ DIGIT_ZEROS
+        n = _leading_digits(word)
+        if n == 0:
+            return mantissa, i, fits
+        if mantissa >= powers[np.uint64(19 - n)]:
+            fits = False
+        mantissa = mantissa * powers[np.uint64(n)] + _eight_digits(word << np.uint64(64 - 8 * n))  # zeros on the left
+        if n < 8:
+            return mantissa, i + n, fits
+        i += 8  # not n: where the next word lies is known before this one has been looked at
+
+
+@innermost
+def _whole_part(data: Any, i: int) -> Any:
+    """Read eight bytes of a decimal: digits as bytes, how many lie before the point, where that is, whether it is plain.
+
+    A plain one has one to seven digits, no zero that leads others, and then a point.
+    """
+    word = _word(data, i) ^ DIGIT_ZEROS
+    whole = _leading_digits(word)
+    place = np.uint64(8 * whole) & U63
+    plain = (whole > 0) & ((whole == 1) | (word & BYTE != NOTHING)) & (word >> place & BYTE == POINT)
+    return word, whole, place, plain
+
+
+@innermost
+def _short_number(data: Any, i: int) -> Any:
+    """Read a number of up to seven bytes, with a point, no sign, no exponent: its digits, those after the point, its end.
+
+    The end is -1 for any other number. `NUMBER_ROOM` bytes are there.
+    """
+    word, whole, place, short = _whole_part(data, i)
+    joined = word ^ (word ^ word >> U8) & ALL << place  # without the point
+    digits = _leading_digits(joined)
+    i += digits + 1
+    short &= (digits > whole) & (digits < 8) & (data[np.uint64(i)] | 32 != 101)
+    return _last_digits(joined, digits), digits - whole, i if short else -1
+
+
+@innermost
+def _long_number(data: Any, i: int, powers: Any) -> Any:
+    """Read up to seven digits, a point and up to 23 digits, without sign or exponent, that are below 10**19 side by side.
+
+    Returns mantissa and decimal exponent as `_number` does, and the end, -1 for any other. `NUMBER_ROOM` bytes are there.
+    """
+    word, whole, _, plain = _whole_part(data, i)
+    mantissa = _last_digits(word, whole)
+    i += whole + 1
+    digits = 0
+    word = _word(data, i) ^ DIGIT_ZEROS
+    last = _leading_digits(word)
+    while last == 8 and digits < 16:
+        plain &= mantissa < powers[np.uint64(11)]  # else it may not fit
+        mantissa = mantissa * TEN_TO_EIGHT + _eight_digits(word)
+        digits += 8
+        word = _word(data, i + digits) ^ DIGIT_ZEROS
+        last = _leading_digits(word)
+    plain &= (last < 8) & (mantissa < powers[np.uint64(19 - last)])
+    mantissa = mantissa * powers[np.uint64(last)] + _last_digits(word, last)
+    digits += last
+    i += digits
+    plain &= (digits > 0) & (data[np.uint64(i)] | 32 != 101)
+    return mantissa, -digits, i if plain else -1
+
+
+@innermost
+def _plain_integer(data: Any, i: int) -> Any:
+    """Read up to seven digits without a sign: value, and end, -1 for any other integer. `NUMBER_ROOM` bytes are there."""
+    word = _word(data, i) ^ DIGIT_ZEROS
+    digits = _leading_digits(word)
+    plain = (digits > 0) & (digits < 8) & ((digits == 1) | (word & BYTE != NOTHING))
+    return np.int64(_last_digits(word, digits)), i + digits if plain else -1
+
+
+@helper
+def _number(data: Any, i: int, powers: Any) -> Any:
+    """Read a JSON number: its mantissa and decimal exponent, its end (-1: there is none), whether the two are all of it."""
+    if _byte(data, i) == 45:
+        i += 1
+    begin = i
+    mantissa, end, fits = _digits(data, i, NOTHING, powers)
+    several = end > i + 1
+    wrong = end == i
+    exponent = 0
+    if _byte(data, end) == 46:
+        i = end + 1
+        mantissa, end, fine = _digits(data, i, mantissa, powers)
+        fits &= fine
+        wrong |= end == i
+        exponent = i - end
+    if _byte(data, end) | 32 == 101:
+        i = end + 1
+        sign = _byte(data, i)
+        if sign == 43 or sign == 45:
+            i += 1
+        scale, end, fine = _digits(data, i, NOTHING, powers)
+        wrong |= end == i
+        if not fine or scale > np.uint64(99999):
+            fits = False
+        elif sign == 45:
+            exponent -= np.int64(scale)
+        else:
+            exponent += np.int64(scale)
+    wrong |= several & (_byte(data, begin) == 48)
+    fits &= mantissa < powers[19]
+    return mantissa, exponent, -1 if wrong else end, fits
+
+
+@helper
+def _product(a: Any, b: Any) -> Any:
+    """The higher and the lower half of a * b."""
+    a0, a1, b0, b1 = a & LOW32, a >> U32, b & LOW32, b >> U32
+    lowest, left, right = a0 * b0, a0 * b1, a1 * b0
+    middle = (lowest >> U32) + (left & LOW32) + (right & LOW32)
+    return a1 * b1 + (left >> U32) + (right >> U32) + (middle >> U32), a * b
+
+
+@innermost
+def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
+    """The bits of the double nearest to mantissa * 10**exponent, and whether they are certain to be that.
+
+    `five` and `more` are the higher and the lower word of 5**exponent; an exponent outside the table is never certain.
+    """
+    if mantissa == NOTHING:
+        return NOTHING, True
+    length = 0
+    rest = mantissa
+    while rest != NOTHING:  # LLVM knows this loop as one instruction
+        rest >>= U1
+        length += 1
+    mantissa <<= np.uint64(64 - length)
+    high, low = _product(mantissa, five)
+    # Asked for only where the rounding hangs on it; without a branch, for of widened single precision that is every other.
+    more, _ = _product(mantissa, more)
+    more &= NOTHING - np.uint64(high & UNROUNDED == UNROUNDED)
+    low += more
+    high += np.uint64(more > low)
+    upper = high >> U63
+    shift = upper + np.uint64(9)
+    fraction = high >> shift
+    biased = ((217706 * exponent) >> 16) + np.int64(upper) + length + 1022
+    if exponent < LOWEST_POWER or exponent > HIGHEST_POWER or biased <= 0 or biased >= 2046:
+        return NOTHING, False  # subnormal, or perhaps infinite
+    if low == ALL and (exponent < -27 or exponent > 55):
+        return NOTHING, False
+    if low <= U1 and -4 <= exponent <= 23 and fraction & U3 == U1 and fraction << shift == high:
+        fraction &= ~U1  # exactly halfway: to even
+    fraction = (fraction + (fraction & U1)) >> U1
+    if fraction >= HIDDEN_2:
+        fraction = NOTHING
+        biased += 1
+    return (fraction & FRACTION_MASK) | np.uint64(biased) << U52, True
+
+
+@innermost
+def _quotient(mantissa: Any, digits: int, powers: Any) -> Any:
+    """The bits of the double nearest to mantissa / 10**digits: below `EXACT`, up to `HIGHEST_DIVISOR` it is rounded once."""
+    quotient = np.float64(np.int64(mantissa)) / np.float64(np.int64(powers[np.uint64(digits)]))
+    return np.float64(quotient).view(np.uint64)  # numba views what is wrapped in its dtype
+
+
+@innermost
+def _nearest(mantissa: Any, exponent: int, powers: Any) -> Any:
+    """The bits of the double nearest to mantissa * 10**exponent, and whether they are certain to be that."""
+    if mantissa < EXACT and -HIGHEST_DIVISOR <= exponent <= 0:
+        bits, certain = _quotient(mantissa, -exponent, powers), True
+    else:
+        power = POWERS_OF_FIVE + 2 * (min(max(exponent, LOWEST_POWER), HIGHEST_POWER) - LOWEST_POWER)
+        bits, certain = _rounded(mantissa, exponent, powers[power], powers[power + 1])
+    return bits, certain
+
+
+@helper
+def _integer(data: Any, i: int, powers: Any) -> Any:
+    """Read a JSON integer of 64 bits: its value, its end (-1: there is none)."""
+    negative = _byte(data, i) == 45
+    if negative:
+        i += 1
+    magnitude, end, fits = _digits(data, i, NOTHING, powers)
+    value = np.int64(magnitude)  # -2**63 wraps around to itself
+    beyond = magnitude > LARGEST_INTEGER + np.uint64(negative)
+    wrong = end == i or (_byte(data, i) == 48 and end > i + 1) or beyond or not fits
+    return -value if negative else value, -1 if wrong else end
+
+
+@innermost
+def _doubt(doubts: Any, doubtful: int, at: int, begin: int, end: int) -> int:
+    """Leave a number to the caller: how many there are now."""
+    doubts[doubtful, 0] = at
+    doubts[doubtful, 1] = begin
+    doubts[doubtful, 2] = end
+    return doubtful + 1

@@ -1,0 +1,155 @@
+"""JSON values, to the letter of RFC 8259: where strings and whole values end.
+
+That the bytes are UTF-8 the caller checks, on the blocks that are not ASCII.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from detmap.kernels import helper, kernel
+from detmap.kernels.numbers import _number
+from detmap.kernels.words import FIVE_BYTES, HIGHS, LOW32, NOTHING, ONES, U1, _before, _blank, _byte, _load
+
+# Values nested deeper than this are not understood.
+MAX_DEPTH = 64
+
+QUOTES = np.uint64(0x2222222222222222)
+BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
+SPACES = np.uint64(0x2020202020202020)
+TRUE, FALSE, NULL = (np.uint64(int.from_bytes(name, "little")) for name in (b"true", b"false", b"null"))
+
+
+@helper
+def _hexadecimal(c: int) -> int:
+    """The value of a hexadecimal digit, something large for anything else."""
+    if 48 <= c <= 57:
+        return c - 48
+    if 97 <= c | 32 <= 102:
+        return (c | 32) - 87
+    return 1 << 16
+
+
+@helper
+def _string_end(data: Any, i: int) -> int:
+    """The position after the closing quote of the string whose first character is at `i`, -1 where it is not valid."""
+    end = 0
+    paired = False  # the escape before was the first half of a pair
+    while end == 0:
+        word = _load(data, i)
+        quote = word ^ QUOTES
+        backslash = word ^ BACKSLASHES
+        n = _before((((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash) | ((word - SPACES) & ~word)) & HIGHS)
+        i += n
+        c = _byte(data, i)
+        if n == 8 and not paired:
+            continue
+        if c == 34 and not paired:
+            end = i + 1
+        elif c == 92 and not (paired and n > 0):
+            c = _byte(data, i + 1)
+            if c == 117:
+                unit = 0
+                for k in range(i + 2, i + 6):
+                    unit = unit * 16 + _hexadecimal(_byte(data, k))
+                i += 6
+                if paired != (0xDC00 <= unit < 0xE000) or unit > 0xFFFF:
+                    end = -1
+                paired = 0xD800 <= unit < 0xDC00
+            elif not paired and (
+                c == 34 or c == 92 or c == 47 or c == 98 or c == 102 or c == 110 or c == 114 or c == 116
+            ):
+                i += 2
+            else:
+                end = -1
+        else:
+            end = -1
+    return end
+
+
+@helper
+def _value_of_key(data: Any, i: int, lines: bool) -> int:
+    """Pass a key and its colon: where the value begins, -1 where there is no key."""
+    if _byte(data, i) != 34:
+        return -1
+    i = _string_end(data, i + 1)
+    if i < 0:
+        return -1
+    i = _blank(data, i, lines)
+    if _byte(data, i) != 58:
+        return -1
+    return _blank(data, i + 1, lines)
+
+
+@helper
+def _value_end(data: Any, i: int, lines: bool, powers: Any) -> int:
+    """Where the JSON value that begins at `i` ends, -1 where it is not valid or too deep."""
+    objects = NOTHING  # a bit for every open bracket, the innermost lowest: 1 for an object
+    depth = 0
+    while True:
+        c = _byte(data, i)
+        if c == 34:
+            i = _string_end(data, i + 1)
+        elif c == 45 or 48 <= c <= 57:
+            _, _, i, _ = _number(data, i, powers)
+        elif c == 91 or c == 123:
+            if depth == MAX_DEPTH:
+                return -1
+            i = _blank(data, i + 1, lines)
+            objects = objects << U1 | np.uint64(c == 123)
+            depth += 1
+            if _byte(data, i) != c + 2:  # not empty
+                if c == 123:
+                    i = _value_of_key(data, i, lines)
+                    if i < 0:
+                        return -1
+                continue
+        else:
+            word = _load(data, i)
+            if word & LOW32 == TRUE or word & LOW32 == NULL:
+                i += 4
+            elif word & FIVE_BYTES == FALSE:
+                i += 5
+            else:
+                return -1
+        if i < 0:
+            return -1
+        while depth > 0:
+            i = _blank(data, i, lines)
+            c = _byte(data, i)
+            inside = objects & U1 != NOTHING
+            if c == 44:
+                i = _blank(data, i + 1, lines)
+                if inside:
+                    i = _value_of_key(data, i, lines)
+                    if i < 0:
+                        return -1
+                break
+            if c != (125 if inside else 93):
+                return -1
+            i += 1
+            depth -= 1
+            objects >>= U1
+        else:
+            return i
+
+
+@kernel
+def skip_value(data: Any, i: int, lines: bool, powers: Any) -> int:
+    """Where the JSON value that begins at `i` ends, -1 where it is not valid or too deep.
+
+    Parameters
+    ----------
+    data : (n,) uint8
+        The document, at least eight bytes.
+    i : int
+        Position of the value's first byte.
+    lines : bool
+        Whether a line feed ends a record and so is no white space.
+    powers : uint64
+        The powers: those of ten up to 10**19; then, from `POWERS_OF_FIVE` on, of each power of five the leading 128 bits
+        as two words.
+    """
+    return _value_end(data, i, lines, powers)  # which Python cannot call

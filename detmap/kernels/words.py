@@ -1,0 +1,107 @@
+"""A document's bytes, eight at a time: a 64-bit word, the first byte lowest, of which all bytes are looked at together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from detmap.kernels import helper, innermost, kernel
+
+U1, U7, U8, U16, U24, U32, U40, U48, U52, U56, U63 = (np.uint64(n) for n in (1, 7, 8, 16, 24, 32, 40, 48, 52, 56, 63))
+U2, U3, U4, U5, U6 = (np.uint64(n) for n in (2, 3, 4, 5, 6))
+NOTHING = np.uint64(0)
+ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+LOW32 = np.uint64(0xFFFFFFFF)
+ONES = np.uint64(0x0101010101010101)
+HIGHS = np.uint64(0x8080808080808080)
+ABOVE_SPACES = np.uint64(0x2121212121212121)
+BYTE = np.uint64(0xFF)
+FIVE_BYTES = np.uint64(0xFFFFFFFFFF)
+
+
+@kernel
+def survey(data: Any, begin: int, end: int, mark: int) -> int:
+    """How many bytes of ``data[begin:end]`` are `mark`; -1 minus that number where one of the bytes is not ASCII."""
+    count, joined = 0, np.uint8(0)
+    for k in range(end - begin):
+        c = data[np.uint64(begin + k)]
+        count += c == mark
+        joined |= c
+    return ~count if joined >= np.uint8(128) else count
+
+
+@innermost
+def _word(data: Any, i: int) -> Any:
+    """Eight bytes from `i` on, the first one lowest."""
+    j = np.uint64(i)  # an unsigned index has no negative case: the eight loads become one
+    return (
+        np.uint64(data[j])
+        | np.uint64(data[j + U1]) << U8
+        | np.uint64(data[j + U2]) << U16
+        | np.uint64(data[j + U3]) << U24
+        | np.uint64(data[j + U4]) << U32
+        | np.uint64(data[j + U5]) << U40
+        | np.uint64(data[j + U6]) << U48
+        | np.uint64(data[j + U7]) << U56
+    )
+
+
+@helper
+def _load(data: Any, i: int) -> Any:
+    """Eight bytes from `i` on, the first one lowest; zeros past the end. `data` holds at least eight bytes."""
+    shift = NOTHING
+    if i + 8 > len(data):
+        if i >= len(data):
+            return NOTHING
+        shift = np.uint64(8 * (i + 8 - len(data)))
+        i = len(data) - 8
+    return _word(data, i) >> shift
+
+
+@helper
+def _byte(data: Any, i: int) -> Any:
+    """The byte at `i`; 0, which is valid nowhere, past the end."""
+    if i >= len(data):
+        return 0
+    return np.int64(data[np.uint64(i)])
+
+
+@helper
+def _before(flags: Any) -> Any:
+    """How many bytes lie below the lowest one whose highest bit is set; 8 where there is none."""
+    below = (flags - U1) & ~flags & HIGHS
+    count = 0
+    while below != NOTHING:  # LLVM knows this loop as one instruction
+        below &= below - U1
+        count += 1
+    return count
+
+
+@helper
+def _blank(data: Any, i: int, lines: bool) -> int:
+    """The first position from `i` on that is not white space; a line feed is none where records are lines."""
+    while True:
+        c = _byte(data, i)
+        if c > 32 or not (c == 32 or c == 9 or c == 13 or (c == 10 and not lines)):
+            return i
+        i += 1
+
+
+@helper
+def _token_end(data: Any, i: int) -> int:
+    """The first position from `i` on that holds a blank or a control character, or is the end."""
+    while True:
+        word = _load(data, i)
+        n = _before((word - ABOVE_SPACES) & ~word & HIGHS)
+        i += n
+        if n < 8:
+            return i
+
+
+@helper
+def _tab_or_space(data: Any, i: int) -> int:
+    """The first position from `i` on that is neither a space nor a tabulator."""
+    while _byte(data, i) == 32 or _byte(data, i) == 9:
+        i += 1
+    return i

@@ -43,7 +43,7 @@ def shape_of(kind, rows, size=None):
     """What users have of some rows of a table: bitmaps or an array of points."""
     column = rows.shapes["keypoints" if kind == "keypoints" else "segm"]
     if kind == "keypoints":
-        return column.poses.values.reshape(len(column), 17, 3)
+        return column.arrays()["values"].reshape(len(column), 17, 3)
     return column.masks().to_bitmaps() if len(column) else np.zeros((0, *size), bool)
 
 

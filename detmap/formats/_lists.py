@@ -46,7 +46,7 @@ class Layout(NamedTuple):
     # Not JSON, but tokens: for each token of a line its field, -1 for none; and whether others may follow
     tokens: NDArray[np.int64] | None = None
     more: bool = False
-    # Who reads the values of a field, and which that is: they are there only as long as their window
+    # Who reads the values of a field, and which that is: they are there only as long as their window. See `Fields.read_by`.
     reader: tuple[str, Reader] | None = None
 
     @property
@@ -294,7 +294,7 @@ class List:
         """Make the rows from `first` on independent of a window: copy its strings, count positions from the file's begin."""
         row = int(state[scanning.ROW])
         for f, (kind, width, place) in enumerate(self.places.tolist()):
-            if kind == scanning.SPAN and state[scanning.EVER] >> f & 1:
+            if kind in (scanning.SPAN, scanning.LISTS) and state[scanning.EVER] >> f & 1:
                 spans = self.words[place + width * first : place + width * row].view(np.int64)
                 np.add(spans, window.base, out=spans, where=spans >= 0)
             elif kind in scanning.APART and state[scanning.STRINGS] >> f & 1:

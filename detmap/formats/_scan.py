@@ -205,12 +205,12 @@ def scan_results(
         strings throughout, a score, and a box of four numbers or a segmentation or keypoints. An object has one such
         list, and where it has images or categories too, as ground truth has, the list is not empty.
     """
-    kind = Layout(_RESULT, reader=reader)
+    kind = Layout(_RESULT.read_by(reader), reader=reader)
     try:
         document = Document(data, threads)
         place = document.after_blanks(0)
         if lines and place < document.size:
-            table, place = scan_list(document, place, Layout(_RESULT, lines=True, reader=reader))
+            table, place = scan_list(document, place, kind._replace(lines=True))
         elif lines:
             table = empty(document, _RESULT)
         elif document.begins(place, b"{"):
@@ -267,7 +267,7 @@ def scan_ground_truth(
         lists = {name: Layout(fields) for name, fields in _LISTS.items()}
         if reader is not None:
             lists["images"] = Layout(_SIZED_IMAGE)
-            lists["annotations"] = Layout(_ANNOTATION, reader=reader)
+            lists["annotations"] = Layout(_ANNOTATION.read_by(reader), reader=reader)
         tables, _, place = scan_object(document, document.after_blanks(0), lists)
         if document.after_blanks(place) < document.size or len(tables) < len(_LISTS):
             return None

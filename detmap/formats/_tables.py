@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from detmap.formats._documents import Document, NotUnderstood, unquoted
 from detmap.kernels import readonly, scanning
 from detmap.kernels.texts import ABSENT, LENGTH_BITS, factorise
+from detmap.shapes import Reader
 
 
 class Strings(NamedTuple):
@@ -54,6 +56,15 @@ class Fields:
                 [*(int.from_bytes(part[k : k + 8], "little") for part in (text, mask) for k in (0, 8)), len(text)]
             )
         self.table = readonly(rows, np.uint64)
+
+    def read_by(self, reader: tuple[str, Reader] | None) -> Fields:
+        """Return the same fields, of which one is left to a reader, if there is one."""
+        if reader is None:
+            return self
+        made = copy.copy(self)
+        at = self.names.index(reader[0])
+        made.kinds = (*self.kinds[:at], scanning.LISTS, *self.kinds[at + 1 :])
+        return made
 
     def places(self, capacity: int) -> tuple[NDArray[np.int64], int, int]:
         """Lay out columns of `capacity` rows one after the other; and say how many words ids have, and all others."""

@@ -16,12 +16,16 @@ Array = NDArray[Any]
 #: What pycocotools adds to areas, ``np.spacing(1)``.
 _EPSILON = 2.220446049250313e-16
 
+#: A point whose exponent is larger than this counts for less than `_FAR_TERM` in the mean: exp(-3) is 0.0498.
+_FAR, _FAR_TERM = 3.0, 0.05
+
 
 class Poses(NamedTuple):
-    """Points x, y, v one after the other: row *i* has ``values[starts[i]:starts[i + 1]]``."""
+    """Points x, y, v: row *i* has ``values[starts[i]:stops[i]]``."""
 
     values: Array
     starts: Array
+    stops: Array
 
 
 class Objects(NamedTuple):
@@ -43,6 +47,7 @@ def exponents(
     objects: Objects,
     left: Array,
     right: Array,
+    lowest: float,
     begin: int,
     end: int,
     stops: Array,
@@ -50,12 +55,13 @@ def exponents(
 ) -> None:
     """Write minus the exponents of pairs ``[begin, end)`` one after the other, and where each pair's stop.
 
-    Of a ground truth with visible points these count; of one without all do, by their distance to its doubled box.
+    Of a ground truth with visible points these count; of one without all do, by their distance to its doubled box. A pair
+    has no exponents where so many points are so far away that their mean must be below `lowest`.
     """
     used = 0
     for i in range(begin, end):
         d, g = found.starts[left[i]], truth.starts[right[i]]
-        count = (truth.starts[right[i] + 1] - g) // 3
+        count = (truth.stops[right[i]] - g) // 3
         visible = 0
         for k in range(count):
             visible += truth.values[g + 3 * k + 2] > 0
@@ -63,6 +69,9 @@ def exponents(
         x0, x1 = objects.boxes[row, 0] - objects.boxes[row, 2], objects.boxes[row, 0] + objects.boxes[row, 2] * 2
         y0, y1 = objects.boxes[row, 1] - objects.boxes[row, 3], objects.boxes[row, 1] + objects.boxes[row, 3] * 2
         area = objects.areas[row] + _EPSILON
+        # Each point that is far takes so much away from a mean of 1; more than 1 - lowest must not be taken.
+        most_far = (1.0 - lowest) * (visible if visible else count) / (1.0 - _FAR_TERM) + 1e-6
+        first, far = used, 0
         for k in range(count):
             if visible and not truth.values[g + 3 * k + 2] > 0:
                 continue
@@ -71,8 +80,13 @@ def exponents(
                 dx, dy = x - truth.values[g + 3 * k], y - truth.values[g + 3 * k + 1]
             else:
                 dx, dy = max(0.0, x0 - x) + max(0.0, x - x1), max(0.0, y0 - y) + max(0.0, y - y1)
-            out[used] = -((dx * dx + dy * dy) / objects.variances[objects.first[row] + k] / area / 2)
+            exponent = (dx * dx + dy * dy) / objects.variances[objects.first[row] + k] / area / 2
+            out[used] = -exponent
             used += 1
+            far += exponent > _FAR
+            if far > most_far:
+                used = first
+                break
         stops[i - begin] = used
 
 
@@ -106,11 +120,11 @@ def _sum(values: Array, first: int, count: int) -> Any:
 
 @kernel
 def means(values: Array, stops: Array, out: Array) -> None:
-    """Write the mean of each pair's numbers, those up to ``stops[i]``; NaN where there are more than 128."""
+    """Write the mean of each pair's numbers, those up to ``stops[i]``: 0 of none, NaN where there are more than 128."""
     first = 0
     for i in range(len(stops)):
         count = stops[i] - first
-        out[i] = _sum(values, first, count) / count if count <= 128 else float("nan")
+        out[i] = _sum(values, first, count) / max(count, 1) if count <= 128 else float("nan")
         first = stops[i]
 
 
@@ -118,7 +132,7 @@ def means(values: Array, stops: Array, out: Array) -> None:
 def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: Array) -> None:
     """Write the boxes x, y, width, height around all points of poses ``[begin, end)``, and how many have v above 0."""
     for i in range(begin, end):
-        first, stop = poses.starts[i], poses.starts[i + 1]
+        first, stop = poses.starts[i], poses.stops[i]
         labelled = 0
         left, right, top, bottom = 0.0, 0.0, 0.0, 0.0
         for k in range(first, stop, 3):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from detmap.kernels import helper, innermost
 from detmap.kernels.words import (
@@ -18,6 +19,7 @@ from detmap.kernels.words import (
     HIGHS,
     LOW32,
     NOTHING,
+    ONES,
     U1,
     U3,
     U8,
@@ -27,16 +29,20 @@ from detmap.kernels.words import (
     U56,
     U63,
     _before,
+    _blank,
     _byte,
     _load,
     _word,
 )
+
+Array = NDArray[Any]
 
 LOWEST_POWER, HIGHEST_POWER = -342, 308
 POWERS_OF_FIVE = 20
 # So many bytes are there where a number is read without a look at the end of the document.
 NUMBER_ROOM = 48
 
+DASHES, POINTS, ZERO = np.uint64(0x2D2D2D2D2D2D2D2D), np.uint64(0x2E2E2E2E2E2E2E2E), np.uint64(0x30)
 DIGIT_ZEROS = np.uint64(0x3030303030303030)
 TO_HIGH = np.uint64(0x7676767676767676)
 TEN, HUNDREDS, PAIRS = np.uint64(10), np.uint64(100 + (1000000 << 32)), np.uint64(0x000000FF000000FF)
@@ -150,6 +156,40 @@ def _plain_integer(data: Any, i: int) -> Any:
     digits = _leading_digits(word)
     plain = (digits > 0) & (digits < 8) & ((digits == 1) | (word & BYTE != NOTHING))
     return np.int64(_last_digits(word, digits)), i + digits if plain else -1
+
+
+@helper
+def _plain_numbers(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
+    """Read numbers of a list for as long as they are plain: where the first one begins that is not, and its place in `out`.
+
+    A plain one has up to seven bytes, digits and perhaps a point between them, and a comma behind it. Whoever waits for the
+    next number waits for nothing but the first byte below "-" of this one.
+    """
+    inside, spaced = len(data) - NUMBER_ROOM, False
+    while i < inside:
+        word = _word(data, i)
+        n = _before((word - DASHES) & ~word & HIGHS)
+        point = word ^ POINTS
+        p = _before((point - ONES) & ~point & HIGHS)
+        digits, count, after = word ^ DIGIT_ZEROS, n, np.int64(0)
+        if p < n:
+            digits ^= (digits ^ digits >> U8) & ALL << np.uint64(8 * p)
+            count, after = n - 1, n - 1 - p
+        plain = (n < 8) & (count > 0) & (p > 0) & ((p >= n) | (after > 0)) & (_leading_digits(digits) == count)
+        plain &= (min(p, n) == 1) | (word & BYTE != ZERO)
+        i += n
+        if not plain or data[np.uint64(i)] != 44:
+            return i - n, at
+        out[np.uint64(at)] = _quotient(_last_digits(digits, count), after, powers)
+        at += 1
+        i += 1
+        if spaced and data[np.uint64(i)] == 32 and data[np.uint64(i + 1)] > 32:  # most lists have a space, or none
+            i += 1
+        elif spaced or data[np.uint64(i)] <= 32:
+            begin = i
+            i = _blank(data, i, False)
+            spaced = i == begin + 1
+    return i, at
 
 
 @helper

@@ -34,19 +34,19 @@ from detmap.kernels.scanning import (
     ID,
     INTEGERS,
     LIMIT,
+    LISTS,
     MOST_NUMBERS,
     NUMBERS,
     PASSED,
     POSITION,
     QUOTED,
     ROW,
-    SPAN,
     STATUS,
     STOPPED,
     STRINGS,
 )
 from detmap.kernels.texts import LENGTH_BITS
-from detmap.kernels.values import FALSE, TRUE, _string_end, _value_end
+from detmap.kernels.values import FALSE, TRUE, _lists_end, _string_end, _value_end
 from detmap.kernels.words import ALL, FIVE_BYTES, LOW32, NOTHING, U1, U63, _blank, _byte, _load, _word
 
 # A record's first keys are expected where the record before had them.
@@ -183,8 +183,10 @@ def _scan_alike(
                 if end >= 0:
                     ids[at] = np.uint64(place << LENGTH_BITS | end - 1 - place)
             else:
-                end = _value_end(data, place, lines, powers)
-                if end >= 0 and kind == SPAN:
+                end = (
+                    _lists_end(data, place, lines, powers) if kind == LISTS else _value_end(data, place, lines, powers)
+                )
+                if end >= 0 and kind != PASSED:
                     words[at] = np.uint64(place)
                     words[at + U1] = np.uint64(end)
             if end < 0:
@@ -222,8 +224,8 @@ def scan_records(
     names : (fields, 5) uint64
         Per field its name and closing quote as two little-endian words, their two masks, its length with the quote.
     places : (fields, 3) int64
-        Per field what it holds (`ID`, `NUMBERS`, `FLAG`, `SPAN`), the number of words that a record has of it, and where its
-        column begins: in `ids` where it is an `ID`, else in `words`.
+        Per field what it holds (`ID`, `NUMBERS`, `FLAG`, `SPAN`, `LISTS`), the number of words that a record has of it, and
+        where its column begins: in `ids` where it is an `ID`, else in `words`.
     powers : uint64
         The powers, as in `skip_value`.
     ids, words : uint64
@@ -384,12 +386,12 @@ def scan_records(
                     noted = _note(values, noted, FLAG, at - row * width, width, begin, i)
                 else:
                     begin = i
-                    i = _value_end(data, i, lines, powers)
+                    i = _lists_end(data, i, lines, powers) if kind == LISTS else _value_end(data, i, lines, powers)
                     if i < 0:
                         break
                     words[at] = np.uint64(begin)
                     words[at + 1] = np.uint64(i)
-                    noted = _note(values, noted, SPAN, at - row * width, width, begin, i)
+                    noted = _note(values, noted, kind, at - row * width, width, begin, i)
             if i < 0:
                 break
             i = _blank(data, i, lines)

@@ -117,9 +117,11 @@ def _look_ahead(
     sums[:] = 0
     for run in range(begin, end):
         for s in range(events.segment_starts[run], events.segment_starts[run + 1]):
+            _add_up(copies, stride, np.uint64(block), images, miss_starts[s], miss_starts[s + 1], gathered)
             for side in range(sides):
-                offset = np.uint64(side * lanes + block)
-                _add_up(copies, stride, offset, images, miss_starts[s], miss_starts[s + 1], gathered)
+                if side == 1:  # what is not on the one side is on the other
+                    for lane in range(LANES):
+                        gathered[lane] = miss_starts[s + 1] - miss_starts[s] - gathered[lane]
                 for a in range(areas):
                     if members[events.patterns[s], a]:
                         for lane in range(LANES):

@@ -1,7 +1,7 @@
 """What COCO calls a segmentation, as JSON -> columns: a compressed mask, a list of run lengths, or polygons.
 
-The bytes are valid JSON: the scanner of records has passed over them. Whatever else may be wrong is a status of the record,
-never an exception.
+The bytes are valid JSON, for the scanner of records has passed over them, but for what stands between the brackets of
+lists of numbers. Whatever is wrong is a status of the record, never an exception.
 """
 
 from __future__ import annotations
@@ -12,7 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, innermost, kernel
-from detmap.kernels.numbers import NUMBER_ROOM, _integer, _nearest, _number, _plain_integer, _quotient, _short_number
+from detmap.kernels.numbers import (
+    NUMBER_ROOM,
+    _integer,
+    _long_number,
+    _nearest,
+    _number,
+    _plain_integer,
+    _plain_numbers,
+    _quotient,
+    _short_number,
+)
 from detmap.kernels.values import BACKSLASHES, QUOTES, _string_end, _value_end
 from detmap.kernels.words import BYTE, HIGHS, NOTHING, ONES, U63, _before, _blank, _byte, _load, _word
 
@@ -32,6 +42,8 @@ _WORD = 0xFFFFFFFF
 _SIZE = np.uint64(int.from_bytes(b'size"', "little"))
 _COUNTS = np.uint64(int.from_bytes(b'counts"', "little"))
 _FIVE = np.uint64((1 << 40) - 1)
+# Below it a character is a number by itself.
+ONE_CHARACTER = np.uint64(32)
 _SEVEN = np.uint64((1 << 56) - 1)
 
 
@@ -95,12 +107,14 @@ def _read_text(data: Any, i: int, out: Segments, at: int) -> Any:
         if i + 8 <= len(data):
             word = _word(data, i)
             quote, backslash = word ^ QUOTES, word ^ BACKSLASHES
-            n = _before((((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash)) & HIGHS)
+            special = (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash)) & HIGHS
             for k in range(8):
                 out.text[np.uint64(at + k)] = np.uint8(word >> np.uint64(8 * k) & BYTE)
-            i, at = i + n, at + n
-            if n == 8:
+            if special == NOTHING:  # a branch, as the next eight bytes need not wait for it
+                i, at = i + 8, at + 8
                 continue
+            n = _before(special)
+            i, at = i + n, at + n
         c = data[np.uint64(i)]
         if c == 34:
             break
@@ -143,42 +157,66 @@ def _numbers(text: Array, first: int, stop: int, values: Array) -> Any:
 
 
 @helper
+def _number_at(text: Array, p: int, stop: int) -> Any:
+    """Read one number of a string: the number, and where it ends, -1 where it is cut off or none."""
+    value, shift, c = np.int64(0), np.int64(0), np.int64(32)
+    while c & 32:
+        c = np.int64(np.uint8(text[np.uint64(p)] - np.uint8(48)))
+        p += 1
+        if c > 63 or p > stop or shift > 30:
+            return value, np.int64(-1)
+        value |= (c & 31) << shift
+        shift += 5
+    sign = np.int64(1) << (shift - 1)
+    return (value ^ sign) - sign, p
+
+
+@helper
 def _measure_text(out: Segments, row: int, values: Array) -> int:
     """Check a compressed mask, and write its area, its box and whether it is regular; a problem, or `PACKED`.
 
-    Runs come in pairs, foreground and then background, of which none is empty here.
+    Runs come in pairs, foreground and then background, of which none is empty here. Most numbers are one character.
     """
-    count = _numbers(out.text, out.spans[row, 0], out.spans[row, 1], values)
-    height, width = out.spans[row, 2], out.spans[row, 3]
-    pixels = height * width
-    if count <= 0 or values[0] < 0 or values[0] > pixels:
+    text, stop, height = out.text, out.spans[row, 1], out.spans[row, 2]
+    pixels = height * out.spans[row, 3]
+    before, p = _number_at(text, out.spans[row, 0], stop)
+    if p < 0 or before < 0 or before > pixels:
         return UNFILLED
-    total, area = values[0], np.int64(0)
-    column, line = total // height, total % height
-    left, right, top, bottom = column, column, height, np.int64(0)
-    inside, outside, least = np.int64(0), np.int64(0), np.int64(1)  # the last run of each
-    for k in range(1, count, 2):
-        inside += values[np.uint64(k)]
-        last = k + 1 == count
-        outside = np.int64(1) if last else outside + values[np.uint64(k + 1)]
-        least = min(least, min(inside, outside))
+    column, line = before // height, before % height
+    left, right, top, bottom, area = column, column, height, np.int64(0), np.int64(0)
+    inside, outside, wrong = np.int64(0), np.int64(0), np.int64(0)  # the last run of each; negative if one was empty
+    while p < stop:
+        a, b = np.int64(text[np.uint64(p)]) - 48, np.int64(text[np.uint64(p + 1)]) - 48
+        rest = np.int64(0)
+        if np.uint64(a | b) < ONE_CHARACTER:
+            inside += (a ^ 16) - 16
+            outside += (b ^ 16) - 16
+            rest = outside
+            wrong |= (inside - 1) | (outside - 1)
+            p += 2
+        else:
+            value, p = _number_at(text, p, stop)
+            inside += value
+            wrong |= inside - 1
+            if 0 <= p < stop:
+                value, p = _number_at(text, p, stop)
+                outside += value
+                rest = outside
+                wrong |= outside - 1
+            if p < 0:
+                return UNFILLED
         area += inside
-        total += np.int64(0) if last else outside
-        if least <= 0 or total + area > pixels:
-            break
         end = line + inside
         if end > height:
             column, end = column + (end - 1) // height, (end - 1) % height + 1
             top, bottom = np.int64(0), height
         top, bottom, right = min(top, line), max(bottom, end), column
-        line = end + outside
-        if line >= height:
-            column, line = column + 1, line - height
-            if line >= height:
-                column, line = column + line // height, line % height
-    if least <= 0:
-        return _measure_slowly(out, row, values, count)
-    if total + area != pixels:
+        line, column = end + rest - height, column + 1  # most runs end in the next column
+        if np.uint64(line) >= np.uint64(height):
+            column, line = column + line // height, line % height
+    if wrong < 0:
+        return _measure_slowly(out, row, values, _numbers(text, out.spans[row, 0], stop, values))
+    if column * height + line != pixels:
         return UNFILLED
     out.areas[row], out.regular[row] = area, True
     out.boxes[row, 0], out.boxes[row, 2] = left if area else 0, right - left + 1 if area else 0
@@ -188,7 +226,7 @@ def _measure_text(out: Segments, row: int, values: Array) -> int:
 
 @helper
 def _measure_slowly(out: Segments, row: int, values: Array, count: int) -> int:
-    """Do as `_measure_text` where runs may be empty, from the numbers of a string."""
+    """Do as `_measure_text` where runs may be empty, from the `count` numbers of a string; -1: it has something else."""
     height, width = out.spans[row, 2], out.spans[row, 3]
     pixels, position, area = height * width, np.int64(0), np.int64(0)
     left, right, top, bottom = width, np.int64(-1), height, np.int64(0)
@@ -312,12 +350,29 @@ def _coordinate(data: Any, i: int, powers: Any) -> Any:
             if end >= 0 and (c == 44 or c == 93 or c <= 32):
                 bits = np.float64(value).view(np.uint64)
             else:
-                end = np.int64(-1)
+                mantissa, exponent, end = _long_number(data, i + negative, powers)
+                if end >= 0:
+                    bits, certain = _nearest(mantissa, exponent, powers)
     if end < 0:
         mantissa, exponent, end, fits = _number(data, i, powers)
         bits, certain = _nearest(mantissa, exponent, powers)
         certain &= fits
     return bits | np.uint64(negative) << U63, end, certain
+
+
+@innermost
+def _after_number(data: Any, i: int) -> Any:
+    """Pass a comma and white space: where the next element of a list begins (-1: there is none, nor an end), and True.
+
+    Or where the list's closing bracket is, and False.
+    """
+    if i + 2 < len(data) and data[np.uint64(i)] == 44 and data[np.uint64(i + 1)] > 32:
+        return i + 1, True
+    i = _blank(data, i, False)
+    c = _byte(data, i)
+    if c == 44:
+        return _blank(data, i + 1, False), True
+    return (i if c == 93 else -1), False
 
 
 @helper
@@ -328,16 +383,15 @@ def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, stat
     i = _blank(data, i + 1, False)
     if _byte(data, i) == 93:
         return NO_OUTLINE
-    while _byte(data, i) != 93:
-        if _byte(data, i) == 44:
-            i = _blank(data, i + 1, False)
+    another = True
+    while another:
         if _byte(data, i) != 91:
             return BAD_OUTLINE
         begin = at
         i = _blank(data, i + 1, False)
-        while _byte(data, i) != 93:
-            if _byte(data, i) == 44:
-                i = _blank(data, i + 1, False)
+        more = _byte(data, i) != 93
+        while more:
+            i, at = _plain_numbers(data, i, powers, out.points, at)
             bits, end, certain = _coordinate(data, i, powers)
             if end < 0:
                 return BAD_OUTLINE
@@ -350,14 +404,18 @@ def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, stat
                 state[DOUBTS] += 1
             out.points[at] = bits
             at += 1
-            i = _blank(data, end, False)
+            i, more = _after_number(data, end)
+            if i < 0:
+                return BAD_OUTLINE
         if polygon == first and at - begin < 6:
             return SHORT
         state[ODD] += (at - begin < 6) or ((at - begin) & 1)
         at -= (at - begin) & 1  # pycocotools leaves out half a point
         out.vertices[polygon] = at - begin
         polygon += 1
-        i = _blank(data, i + 1, False)
+        i, another = _after_number(data, i + 1)
+        if i < 0:
+            return BAD_OUTLINE
     out.spans[row, 0], out.spans[row, 1] = first, polygon
     state[POLYGONS], state[POINTS] = polygon, at
     return OUTLINES
@@ -370,7 +428,7 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
     Parameters
     ----------
     data : (k,) uint8
-        Valid JSON, at least eight bytes.
+        JSON, at least eight bytes.
     places : (n, 2) int64
         Where each record's value begins and ends; -1 where it has none.
     powers : uint64
@@ -420,13 +478,13 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
 
 @kernel
 def read_numbers(
-    data: Any, places: Array, powers: Any, doubts: Array, state: Array, starts: Array, values: Array
+    data: Any, places: Array, powers: Any, doubts: Array, state: Array, starts: Array, stops: Array, values: Array
 ) -> None:
     """Read lists of numbers of records from ``state[ROW]`` on, until the list of doubts is full.
 
-    Parameters are those of `read_segmentations`, but for ``starts`` (n + 1,) int64: where in `values` (uint64, the bits of
-    doubles) each record's begin; and ``state[POINTS]``, how many values there are. A record without a list has none; one
-    whose list holds anything else than numbers has its begin as -1 minus it.
+    Parameters are those of `read_segmentations`, but for ``starts`` and ``stops`` (n,) int64: where in `values` (uint64, the
+    bits of doubles) each record's begin and end; and ``state[POINTS]``, how many values there are. A record without a list
+    has none; one whose list holds anything else than numbers stops at -1.
     """
     while state[ROW] < len(places):
         row, at, kept = state[ROW], state[POINTS], state[DOUBTS]
@@ -436,9 +494,9 @@ def read_numbers(
         if i >= 0 and _byte(data, i) != 110:
             wrong = _byte(data, i) != 91
             i = _blank(data, i + 1, False)
-            while not wrong and _byte(data, i) != 93:
-                if _byte(data, i) == 44:
-                    i = _blank(data, i + 1, False)
+            more = _byte(data, i) != 93
+            while not wrong and more:
+                i, at = _plain_numbers(data, i, powers, values, at)
                 bits, end, certain = _coordinate(data, i, powers)
                 if end < 0:
                     wrong = True
@@ -456,9 +514,9 @@ def read_numbers(
                     state[DOUBTS] += 1
                 values[at] = bits
                 at += 1
-                i = _blank(data, end, False)
-        if wrong:
-            starts[row] = ~state[POINTS]
-        else:
+                i, more = _after_number(data, end)
+                wrong = i < 0
+        stops[row] = -1 if wrong else at
+        if not wrong:
             state[POINTS] = at
         state[ROW] = row + 1

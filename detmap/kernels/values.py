@@ -18,6 +18,7 @@ MAX_DEPTH = 64
 
 QUOTES = np.uint64(0x2222222222222222)
 BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
+FROM_BRACKETS = np.uint64(0x2525252525252525)  # added to a byte: the highest bit says that it is "[" or more
 SPACES = np.uint64(0x2020202020202020)
 TRUE, FALSE, NULL = (np.uint64(int.from_bytes(name, "little")) for name in (b"true", b"false", b"null"))
 
@@ -41,11 +42,13 @@ def _string_end(data: Any, i: int) -> int:
         word = _load(data, i)
         quote = word ^ QUOTES
         backslash = word ^ BACKSLASHES
-        n = _before((((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash) | ((word - SPACES) & ~word)) & HIGHS)
+        special = (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash) | ((word - SPACES) & ~word)) & HIGHS
+        if special == NOTHING and not paired:  # a branch, as the next eight bytes need not wait for it
+            i += 8
+            continue
+        n = _before(special)
         i += n
         c = _byte(data, i)
-        if n == 8 and not paired:
-            continue
         if c == 34 and not paired:
             end = i + 1
         elif c == 92 and not (paired and n > 0):
@@ -134,6 +137,38 @@ def _value_end(data: Any, i: int, lines: bool, powers: Any) -> int:
             objects >>= U1
         else:
             return i
+
+
+@helper
+def _lists_end(data: Any, i: int, lines: bool, powers: Any) -> int:
+    """Where the value that begins at `i` ends, as `_value_end`, which it is left to unless it is lists of numbers.
+
+    Of these only brackets are looked at: ``[1 2]`` passes.
+    """
+    begin, depth = i, 0
+    if lines or _byte(data, i) != 91:
+        return _value_end(data, begin, lines, powers)
+    while i < len(data):
+        word = _load(data, i)
+        quote = word ^ QUOTES
+        special = ((word + FROM_BRACKETS) | word | ((quote - ONES) & ~quote)) & HIGHS
+        if special == NOTHING:
+            i += 8
+            continue
+        i += _before(special)
+        c = _byte(data, i)
+        if c == 91:
+            depth += 1
+            if depth > MAX_DEPTH:
+                return -1
+        elif c == 93:
+            depth -= 1
+            if depth == 0:
+                return i + 1
+        elif c != 101:
+            return _value_end(data, begin, lines, powers)
+        i += 1
+    return -1
 
 
 @kernel

@@ -16,6 +16,7 @@ from detmap.kernels import readonly
 from detmap.kernels.assignment import assign
 from detmap.pycocotools import fast
 from detmap.pycocotools import mask as maskUtils
+from detmap.shapes.keypoints import poses_of
 
 _INSIDE = ("_gts", "_dts", "ious", "evalImgs")
 _BOX, _MASK, _KEYPOINTS = "bbox", "segm", "keypoints"
@@ -427,7 +428,7 @@ def _quick_oks(variances: Any, points: list[Any], gt: list[Any]) -> Any:
     if (np.abs(columns) >= 2**52).any() or any((np.abs(one) >= 2**25).any() for one in listed):
         return None  # integers may be more exact
     found, truth = (
-        oks.Poses(readonly(np.concatenate(rows), np.float64), readonly(np.arange(len(rows) + 1) * size, np.int64))
+        poses_of(np.concatenate(rows), np.arange(len(rows)) * size, np.arange(1, len(rows) + 1) * size)
         for rows in (points, listed[len(points) :])
     )
     objects = oks.Objects(
@@ -438,7 +439,7 @@ def _quick_oks(variances: Any, points: list[Any], gt: list[Any]) -> Any:
     )
     left, right = (readonly(axis.ravel(), np.int64) for axis in np.indices((len(points), len(gt))))
     terms, stops = np.empty(left.size * variances.size), np.empty(left.size, np.int64)
-    oks.exponents(found, truth, objects, left, right, 0, left.size, stops, terms)
+    oks.exponents(found, truth, objects, left, right, -1.0, 0, left.size, stops, terms)
     used = terms[: stops[-1]]
     out = np.empty(left.size)
     oks.means(np.exp(used), stops, out)

@@ -15,7 +15,7 @@ from detmap.kernels import Frozen, readonly, segmentations
 from detmap.kernels import keypoints as kernels
 from detmap.shapes.boxes import FARTHEST, Boxes, extremes, over_rows
 from detmap.shapes.kinds import Kind, Pairs, Place
-from detmap.shapes.reading import resolved
+from detmap.shapes.reading import Scratch, Store, resolved
 
 if TYPE_CHECKING:
     from detmap.protocols import Protocol
@@ -36,7 +36,7 @@ class Keypoints(Frozen):
     Attributes
     ----------
     poses : detmap.kernels.keypoints.Poses
-        Read-only points x, y, v, and where each row's begin.
+        Read-only points x, y, v, and where each row's begin and stop.
     labelled : ndarray of int64, shape (n,)
         Of ground truth: how many points are labelled, as ``num_keypoints`` says.
     boxes : ndarray of float64, shape (n, 4)
@@ -48,10 +48,9 @@ class Keypoints(Frozen):
     boxes: NDArray[np.float64]
 
     @classmethod
-    def of(cls, values: Any, starts: Any, labelled: Any = None) -> Keypoints:
+    def of(cls, poses: kernels.Poses, labelled: Any = None) -> Keypoints:
         """Make a column; by default those points count as labelled whose v is above 0."""
-        poses = kernels.Poses(readonly(values, np.float64), readonly(starts, np.int64))
-        count = len(poses.starts) - 1
+        count = len(poses.starts)
         boxes, visible = np.empty((count, 4)), np.empty(count, np.int64)
         over_rows(lambda begin, end: kernels.extents(poses, begin, end, boxes, visible), count)
         return cls(poses, readonly(visible if labelled is None else labelled, np.int64), readonly(boxes, np.float64))
@@ -60,18 +59,14 @@ class Keypoints(Frozen):
         """Return the number of poses."""
         return len(self.labelled)
 
+    def sizes(self) -> NDArray[np.int64]:
+        """Return how many numbers each pose has, three times its points, shape (n,)."""
+        return self.poses.stops - self.poses.starts
+
     def take(self, rows: NDArray[Any]) -> Keypoints:
-        """Return some of the poses."""
-        rows = np.arange(len(self))[rows]
-        starts = self.poses.starts
-        sizes = np.diff(starts)[rows]
-        stops = np.cumsum(sizes)
-        values = self.poses.values[np.repeat(starts[:-1][rows] - (stops - sizes), sizes) + np.arange(sizes.sum())]
-        return Keypoints(
-            kernels.Poses(readonly(values, np.float64), readonly(np.concatenate([[0], stops]), np.int64)),
-            readonly(self.labelled[rows], np.int64),
-            readonly(self.boxes[rows], np.float64),
-        )
+        """Return some of the poses; they share the numbers."""
+        poses = poses_of(self.poses.values, self.poses.starts[rows], self.poses.stops[rows])
+        return Keypoints(poses, readonly(self.labelled[rows], np.int64), readonly(self.boxes[rows], np.float64))
 
     def bounds(self) -> Boxes:
         """Return the boxes around all points."""
@@ -82,16 +77,29 @@ class Keypoints(Frozen):
         return self.boxes[:, 2] * self.boxes[:, 3]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything that the column holds, by name."""
-        return {**self.poses._asdict(), "labelled": self.labelled}
+        """Return everything that the column holds, by name: the numbers, pose after pose, and where they begin."""
+        sizes = self.sizes()
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        places = np.repeat(self.poses.starts - starts[:-1], sizes) + np.arange(int(starts[-1]))
+        return {"values": self.poses.values[places], "starts": starts, "labelled": self.labelled}
+
+
+def poses_of(values: Any, starts: Any, stops: Any) -> kernels.Poses:
+    """Return poses of which row *i* has the numbers ``values[starts[i]:stops[i]]``."""
+    return kernels.Poses(readonly(values, np.float64), readonly(starts, np.int64), readonly(stops, np.int64))
 
 
 def join(given_columns: Sequence[Keypoints]) -> Keypoints:
     """Return one column of the poses of several."""
-    values = np.concatenate([*(column.poses.values for column in given_columns), np.empty(0)])
-    sizes = np.concatenate([*(np.diff(column.poses.starts) for column in given_columns), np.empty(0, np.int64)])
+    held = [column.poses for column in given_columns]
+    before = np.cumsum([0, *(poses.values.size for poses in held)])
+    starts, stops = (
+        np.concatenate([*(getattr(poses, name) + at for poses, at in zip(held, before, strict=False)), np.empty(0)])
+        for name in ("starts", "stops")
+    )
+    values = np.concatenate([*(poses.values for poses in held), np.empty(0)])
     labelled = np.concatenate([*(column.labelled for column in given_columns), np.empty(0, np.int64)])
-    return Keypoints.of(values, np.concatenate([[0], np.cumsum(sizes)]), labelled)
+    return Keypoints.of(poses_of(values, starts, stops), labelled)
 
 
 def given(values: Any, source: str) -> Keypoints:
@@ -117,44 +125,53 @@ def given(values: Any, source: str) -> Keypoints:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError("a keypoint must be finite numbers", source=source, record=row, field="keypoints")
-    return Keypoints.of(flat.reshape(-1).copy(), np.arange(count + 1) * size)
+    starts = np.arange(count) * size
+    return Keypoints.of(poses_of(flat.reshape(-1).copy(), starts, starts + size))
 
 
 # --------------------------------------------------------------------------------------------------------- COCO's records
 
 
 class _Part(NamedTuple):
-    """The numbers of some records: where each record's begin (-1 minus that: they are wrong), and all of them."""
+    """Where in a chunk the numbers of some records begin and stop (-1: they are wrong), and which records have a list."""
 
     starts: NDArray[np.int64]
-    values: NDArray[np.float64]
+    stops: NDArray[np.int64]
     there: NDArray[np.bool_]
+    chunk: int
 
 
 class KeypointReader:
     """Reads the field ``keypoints``, a `detmap.shapes.Reader`."""
 
     def __init__(self, size: int) -> None:
-        pass
+        self._values = Store(np.uint64, size)
+        self._scratch = Scratch()
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part:
         """Read values of JSON."""
-        values = np.empty(int((spans[:, 1] - spans[:, 0]).sum()) // 2 + 1, np.uint64)
-        starts = np.empty(len(spans) + 1, np.int64)
+        size = int((spans[:, 1] - spans[:, 0]).sum())
+        values = self._scratch.take(size // 2 + 1, np.uint64)
+        starts, stops = np.empty(len(spans), np.int64), np.empty(len(spans), np.int64)
         state = np.zeros(segmentations.STATE_SIZE, np.int64)
-        resolved(segmentations.read_numbers, data, spans, state, (starts, values), values)
-        starts[-1] = state[segmentations.POINTS]
-        return _Part(starts, values[: starts[-1]].view(np.float64).copy(), spans[:, 0] >= 0)
+        resolved(segmentations.read_numbers, data, spans, state, (starts, stops, values), values)
+        chunk, at = self._values.put(values[: state[segmentations.POINTS]], size)
+        starts += at
+        stops[stops >= 0] += at
+        return _Part(starts, stops, spans[:, 0] >= 0, chunk)
 
     def column(self, parts: Sequence[_Part], place: Place) -> tuple[Keypoints, dict[str, int]]:
         """Put the parts together."""
-        used = np.cumsum([0, *(part.values.size for part in parts)])
-        begins = [np.where(part.starts < 0, ~part.starts, part.starts)[:-1] for part in parts]
-        starts = np.concatenate([*(one + u for one, u in zip(begins, used, strict=False)), used[-1:]])
-        wrong = np.concatenate([*(part.starts[:-1] < 0 for part in parts), np.zeros(0, np.bool_)])
-        there = np.concatenate([*(part.there for part in parts), np.zeros(0, np.bool_)])
-        values = np.concatenate([*(part.values for part in parts), np.empty(0)])
-        sizes = np.diff(starts)
+        words, bases = self._values.whole()
+        for part in parts:
+            part.starts[:] += bases[part.chunk]
+            part.stops[part.stops >= 0] += bases[part.chunk]
+        starts, stops, there = (
+            np.concatenate([*(part[field] for part in parts), np.empty(0, kind)])
+            for field, kind in enumerate((np.int64, np.int64, np.bool_))
+        )
+        values, wrong = words.view(np.float64), stops < 0
+        sizes = stops - starts
         where = {"source": place.source, "field": "keypoints"}
         if there.size and not there.any():
             held = ". It holds boxes: iou_type='bbox' (--iou-type bbox) scores those" if place.boxes is not None else ""
@@ -171,14 +188,14 @@ class KeypointReader:
             raise InputError(problem, record=place.record(row), remedy=remedy, **where)
         lowest, highest = extremes(values) if values.size else (0.0, 0.0)
         if not (lowest >= -FARTHEST and highest <= FARTHEST):
-            far = ~(np.abs(values) <= FARTHEST)
-            row = int(np.searchsorted(starts, int(np.argmax(far)), "right")) - 1
+            ends = zip(starts.tolist(), stops.tolist(), strict=True)
+            row = next(row for row, (a, b) in enumerate(ends) if not (np.abs(values[a:b]) <= FARTHEST).all())
             raise InputError("a coordinate is too far away", record=place.record(row), **where)
         notices = {}
         labelled = place.fields.get("num_keypoints")
         if labelled is None and place.kind:
             notices["missing_num_keypoints"] = len(sizes)
-        return Keypoints.of(values, starts, labelled), notices
+        return Keypoints.of(poses_of(values, starts, stops), labelled), notices
 
 
 # --------------------------------------------------------------------------------------------------------------- overlap
@@ -242,10 +259,10 @@ def _prepare(
     sigmas, of_category = _sigmas(ground_truth, protocol)
     numbers = np.array([0, *map(len, sigmas)])  # the first stands for none
     own = of_category[ground_truth.categories.codes]
-    wrong = np.diff(truth.poses.starts) != 3 * numbers[own + 1]
+    wrong = truth.sizes() != 3 * numbers[own + 1]
     if wrong.any():
         row = int(np.argmax(wrong))
-        points, code = int(np.diff(truth.poses.starts)[row]) // 3, ground_truth.categories.codes[row]
+        points, code = int(truth.sizes()[row]) // 3, ground_truth.categories.codes[row]
         problem = f"{points} keypoints where sigmas are of {numbers[own[row] + 1]}"
         if own[row] < 0:
             problem = f"there are no sigmas of the category {ground_truth.category_names[code]!r}"
@@ -261,10 +278,10 @@ def _prepare(
     place = np.array([known.get(code, -1) for code in detections.categories.values.tolist()] or [0], np.int64)
     category = place[detections.categories.codes]
     expected = 3 * numbers[np.append(of_category, -1)[category] + 1]
-    wrong = (np.diff(found.poses.starts) != expected) & (category >= 0) & (expected > 0)
+    wrong = (found.sizes() != expected) & (category >= 0) & (expected > 0)
     if wrong.any():
         row = int(np.argmax(wrong))
-        problem = f"{int(np.diff(found.poses.starts)[row]) // 3} keypoints where there are {expected[row] // 3}"
+        problem = f"{int(found.sizes()[row]) // 3} keypoints where there are {expected[row] // 3}"
         raise InputError(problem, source=detections.source, record=row, field="keypoints")
     variances = np.concatenate([(one * 2) ** 2 for one in sigmas])
     first = np.concatenate([[0], np.cumsum(numbers[1:])])[own]
@@ -284,13 +301,15 @@ def _refine(detections: kernels.Poses, ground_truth: _Truth, pairs: Pairs, out: 
     count = len(out)
     if not count:
         return
-    longest = int(np.diff(poses.starts)[pairs.ground_truth].max()) // 3
+    longest = int((poses.stops - poses.starts)[pairs.ground_truth].max()) // 3
     terms, stops = np.empty(longest * min(count, _PAIRS)), np.empty(min(count, _PAIRS), np.int64)
     for begin in range(0, count, _PAIRS):
         end = min(begin + _PAIRS, count)
         if parallel.stop_flag()[0]:
             return
-        kernels.exponents(detections, poses, objects, pairs.detections, pairs.ground_truth, begin, end, stops, terms)
+        kernels.exponents(
+            detections, poses, objects, pairs.detections, pairs.ground_truth, pairs.lowest, begin, end, stops, terms
+        )
         ours = stops[: end - begin]
         used = terms[: ours[-1]]
         np.exp(used, out=used)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -18,7 +17,7 @@ from detmap.kernels import Frozen, mask_pairs, readonly
 from detmap.kernels import segmentations as kernels
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import Kind, Pairs, Place
-from detmap.shapes.reading import resolved
+from detmap.shapes.reading import Scratch, Store, resolved
 
 if TYPE_CHECKING:
     from detmap.protocols import Protocol
@@ -182,35 +181,19 @@ _PROBLEMS = {
 
 
 class _Part(NamedTuple):
-    """The segmentations of some records, and how many polygons are odd."""
+    """The segmentations of some records, how many polygons are odd, and in which chunk the strings are."""
 
     segments: kernels.Segments
     odd: int
+    chunk: int
 
 
 class MaskReader:
     """Reads the field ``segmentation``, a `detmap.shapes.Reader`."""
 
     def __init__(self, size: int) -> None:
-        self._text = np.empty(size + 8, np.uint8)  # what is never written to takes no memory
-        self._used = 0
-        self._lock = threading.Lock()
-        self._own = threading.local()
-
-    def _scratch(self, size: int) -> NDArray[np.uint8]:
-        """Return bytes of this thread, which are used again: those of a window stay in the processor's cache."""
-        own: NDArray[np.uint8] | None = getattr(self._own, "text", None)
-        if own is None or own.size < size:
-            own = self._own.text = np.empty(size, np.uint8)
-        return own
-
-    def _keep(self, text: NDArray[np.uint8]) -> int:
-        """Copy strings behind those of other windows; return where they are now."""
-        with self._lock:
-            begin = self._used
-            self._used += text.size
-        self._text[begin : begin + text.size] = text
-        return begin
+        self._text = Store(np.uint8, size)
+        self._scratch = Scratch()
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part:
         """Read values of JSON."""
@@ -221,7 +204,7 @@ class MaskReader:
         out = kernels.Segments(
             kinds=np.empty(count, np.int8),
             spans=np.empty((count, 4), np.int64),
-            text=self._scratch(size + 8),
+            text=self._scratch.take(size + 8, np.uint8),
             ends=np.empty(room, np.uint32),
             vertices=np.empty(room, np.int64),
             points=np.empty(room, np.uint64),
@@ -231,20 +214,24 @@ class MaskReader:
         )
         resolved(kernels.read_segmentations, data, spans, state, (out,), out.points)
         used = {"ends": kernels.ENDS, "vertices": kernels.POLYGONS, "points": kernels.POINTS}
-        kept = self._keep(out.text[: state[kernels.TEXT]])
-        out.spans[:, :2] += np.where(out.kinds == kernels.PACKED, kept, 0)[:, None]
+        chunk, kept = self._text.put(out.text[: state[kernels.TEXT]], size)
+        out.spans[out.kinds == kernels.PACKED, :2] += kept
         trimmed: dict[str, Any] = {name: getattr(out, name)[: state[slot]].copy() for name, slot in used.items()}
-        return _Part(out._replace(text=self._text, **trimmed), int(state[kernels.ODD]))
+        return _Part(out._replace(text=np.empty(0, np.uint8), **trimmed), int(state[kernels.ODD]), chunk)
 
     def column(self, parts: Sequence[_Part], place: Place) -> tuple[MaskColumn, dict[str, int]]:
         """Put the parts together."""
+        text, bases = self._text.whole()
+        for part in parts:
+            if bases[part.chunk]:
+                part.segments.spans[part.segments.kinds == kernels.PACKED, :2] += bases[part.chunk]
         segments = [part.segments for part in parts]
         odd = sum(part.odd for part in parts)
         sizes_of = [(len(one.kinds), one.ends.size, one.vertices.size) for one in segments]
         empty = self.read(np.zeros(8, np.uint8), 0, np.empty((0, 2), np.int64)).segments
         whole = kernels.Segments(
             *(
-                self._text if name == "text" else np.concatenate([*(getattr(one, name) for one in segments), none])
+                text if name == "text" else np.concatenate([*(getattr(one, name) for one in segments), none])
                 for name, none in empty._asdict().items()
             )
         )

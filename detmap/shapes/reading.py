@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,62 @@ def powers() -> NDArray[np.uint64]:
         power = power << 128 >> power.bit_length()
         words += [power >> 64, power & (1 << 64) - 1]
     return readonly(words, np.uint64)
+
+
+class Scratch:
+    """Memory that each thread uses again: that of one window stays in the processor's cache."""
+
+    def __init__(self) -> None:
+        self._own = threading.local()
+
+    def take(self, size: int, kind: type[Any]) -> NDArray[Any]:
+        """Return so many elements of this thread's; what was returned before is overwritten."""
+        own: NDArray[Any] | None = getattr(self._own, kind.__name__, None)
+        if own is None or own.size < size:
+            own = np.empty(size, kind)
+            setattr(self._own, kind.__name__, own)
+        return own[:size]
+
+
+class Store:
+    """What several threads read of a document, one behind the other in memory that is taken once.
+
+    Parameters
+    ----------
+    kind : type
+        Of the elements.
+    size : int
+        How many bytes the document has. From what was put down of its first bytes follows how much memory is taken; where
+        that turns out to be too little, more is taken and all is copied in the end.
+    """
+
+    def __init__(self, kind: type[Any], size: int) -> None:
+        self._kind, self._size = kind, size
+        self._chunks: list[NDArray[Any]] = []
+        self._used: list[int] = []
+        self._read = 0
+        self._lock = threading.Lock()
+
+    def put(self, values: NDArray[Any], read: int) -> tuple[int, int]:
+        """Copy what came of `read` bytes; return in which chunk it is now, and where."""
+        with self._lock:
+            self._read += read
+            if not self._chunks or self._used[-1] + values.size > self._chunks[-1].size:
+                # As much as it will be if the rest is like the first. What is never written to takes no memory.
+                expected = 1.1 * values.size / max(read, 1) * max(self._size - self._read, 0)
+                self._chunks.append(np.empty(values.size + int(expected) + 64, self._kind))
+                self._used.append(0)
+            chunk, begin = len(self._chunks) - 1, self._used[-1]
+            self._used[-1] += values.size
+            held = self._chunks[-1]
+        held[begin : begin + values.size] = values
+        return chunk, begin
+
+    def whole(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return all that was put down, and where in it each chunk begins."""
+        parts = [chunk[:used] for chunk, used in zip(self._chunks, self._used, strict=True)]
+        bases = np.cumsum([0, *self._used])
+        return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, self._kind)]), bases
 
 
 def decimal(text: bytes) -> float:

@@ -158,11 +158,13 @@ class Arrangement:
         if kind.prepare is not None:
             *both, unusual = kind.prepare(detections, ground_truth, protocol)
             compared = (both[0], both[1])
-        missing = mismatches.classes_without_results(ground_truth, detections)
-        notices = {**_notices(ground_truth, detections, missing), **unusual}
-        skipped = list(missing) if detections.missing_classes == "skip" else []
         images, image_of = _selection(ground_truth.images.ids, image_ids, "image_ids")
-        categories, category_of = _selection(ground_truth.categories.ids, category_ids, "category_ids", skipped)
+        categories, category_of = _selection(ground_truth.categories.ids, category_ids, "category_ids")
+        missing = mismatches.classes_without_results(ground_truth, detections, category_of >= 0)
+        notices = {**_notices(ground_truth, detections, missing), **unusual}
+        if missing and detections.missing_classes == "skip":
+            kept = categories[~np.isin(categories, list(missing))]
+            categories, category_of = _selection(ground_truth.categories.ids, kept, "category_ids")
 
         det_image = _translate(detections.images, ground_truth.images.ids)
         det_category = _translate(detections.categories, ground_truth.categories.ids)
@@ -171,7 +173,7 @@ class Arrangement:
             _check_kinds_of_ids(ground_truth, detections)
         if image_ids is not None:
             det_image = image_of[det_image]
-        if category_ids is not None or skipped:
+        if categories.size < ground_truth.categories.ids.size:
             det_category = np.where(det_category >= 0, category_of[det_category], -1).astype(np.int32)
         merged = not protocol.use_categories
         truth = Side.of(
@@ -318,14 +320,11 @@ def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> No
         )
 
 
-def _selection(
-    ids: NDArray[Any], wanted: Any, what: str, skipped: Sequence[Any] = ()
-) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the selected ids but for the skipped and, for each id there is, its place among them (-1 where left out)."""
-    if wanted is None and not skipped:
+def _selection(ids: NDArray[Any], wanted: Any, what: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the selected ids and, for each id there is, its place among them (-1 where left out)."""
+    if wanted is None:
         return ids, np.arange(ids.size, dtype=np.int32)
-    mask = np.ones(ids.size, np.bool_) if wanted is None else select(wanted, ids, what)
-    mask &= ~np.isin(ids, skipped)
+    mask = select(wanted, ids, what)
     place = np.where(mask, np.cumsum(mask) - 1, -1).astype(np.int32)
     return readonly(ids[mask], ids.dtype), place
 

@@ -16,6 +16,7 @@ from detmap import mismatches, parallel
 from detmap.errors import InputError
 from detmap.ids import Ids, locate, select
 from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
+from detmap.notices import added
 from detmap.protocols import UNLIMITED, Protocol
 from detmap.shapes import Column, Kind, Pairs, find
 from detmap.tables import Detections, GroundTruth
@@ -292,15 +293,9 @@ def _joined(found: Side, truth: Side) -> overlap.Cells:
 
 def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[Any, str]) -> dict[str, int]:
     """Return what was unusual about either table, and about both together."""
-    notices = {**ground_truth.notices}
-    for more in (
-        detections.notices,
-        mismatches.notices_of_classes(missing, detections),
-        mismatches.notices_of_units(ground_truth, detections),
-    ):
-        for code, count in more.items():
-            notices[code] = notices.get(code, 0) + count
-    return notices
+    notices = added(ground_truth.notices, detections.notices)
+    notices = added(notices, mismatches.notices_of_classes(missing, detections))
+    return added(notices, mismatches.notices_of_units(ground_truth, detections))
 
 
 def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> None:

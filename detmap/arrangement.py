@@ -16,6 +16,7 @@ from detmap import mismatches, parallel
 from detmap.errors import InputError
 from detmap.ids import Ids, locate, select
 from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
+from detmap.notices import added
 from detmap.protocols import UNLIMITED, Protocol
 from detmap.shapes import Column, Kind, Pairs, find
 from detmap.tables import Detections, GroundTruth
@@ -158,11 +159,13 @@ class Arrangement:
         if kind.prepare is not None:
             *both, unusual = kind.prepare(detections, ground_truth, protocol)
             compared = (both[0], both[1])
-        missing = mismatches.classes_without_results(ground_truth, detections)
-        notices = {**_notices(ground_truth, detections, missing), **unusual}
-        skipped = list(missing) if detections.missing_classes == "skip" else []
         images, image_of = _selection(ground_truth.images.ids, image_ids, "image_ids")
-        categories, category_of = _selection(ground_truth.categories.ids, category_ids, "category_ids", skipped)
+        categories, category_of = _selection(ground_truth.categories.ids, category_ids, "category_ids")
+        missing = mismatches.classes_without_results(ground_truth, detections, category_of >= 0)
+        notices = {**_notices(ground_truth, detections, missing), **unusual}
+        if missing and detections.missing_classes == "skip":
+            kept = categories[~np.isin(categories, list(missing))]
+            categories, category_of = _selection(ground_truth.categories.ids, kept, "category_ids")
 
         det_image = _translate(detections.images, ground_truth.images.ids)
         det_category = _translate(detections.categories, ground_truth.categories.ids)
@@ -171,7 +174,7 @@ class Arrangement:
             _check_kinds_of_ids(ground_truth, detections)
         if image_ids is not None:
             det_image = image_of[det_image]
-        if category_ids is not None or skipped:
+        if categories.size < ground_truth.categories.ids.size:
             det_category = np.where(det_category >= 0, category_of[det_category], -1).astype(np.int32)
         merged = not protocol.use_categories
         truth = Side.of(
@@ -290,15 +293,9 @@ def _joined(found: Side, truth: Side) -> overlap.Cells:
 
 def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[Any, str]) -> dict[str, int]:
     """Return what was unusual about either table, and about both together."""
-    notices = {**ground_truth.notices}
-    for more in (
-        detections.notices,
-        mismatches.notices_of_classes(missing, detections),
-        mismatches.notices_of_units(ground_truth, detections),
-    ):
-        for code, count in more.items():
-            notices[code] = notices.get(code, 0) + count
-    return notices
+    notices = added(ground_truth.notices, detections.notices)
+    notices = added(notices, mismatches.notices_of_classes(missing, detections))
+    return added(notices, mismatches.notices_of_units(ground_truth, detections))
 
 
 def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> None:
@@ -318,14 +315,11 @@ def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> No
         )
 
 
-def _selection(
-    ids: NDArray[Any], wanted: Any, what: str, skipped: Sequence[Any] = ()
-) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the selected ids but for the skipped and, for each id there is, its place among them (-1 where left out)."""
-    if wanted is None and not skipped:
+def _selection(ids: NDArray[Any], wanted: Any, what: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the selected ids and, for each id there is, its place among them (-1 where left out)."""
+    if wanted is None:
         return ids, np.arange(ids.size, dtype=np.int32)
-    mask = np.ones(ids.size, np.bool_) if wanted is None else select(wanted, ids, what)
-    mask &= ~np.isin(ids, skipped)
+    mask = select(wanted, ids, what)
     place = np.where(mask, np.cumsum(mask) - 1, -1).astype(np.int32)
     return readonly(ids[mask], ids.dtype), place
 

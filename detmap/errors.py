@@ -11,6 +11,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 _UNSET = object()
 
 
@@ -83,6 +85,19 @@ class InputError(DetmapError, ValueError):
 
 class OptionError(DetmapError, ValueError):
     """An option or a protocol that cannot be carried out."""
+
+
+def check_choice(what: str, value: object, choices: Iterable[str]) -> None:
+    """Refuse anything but one of the `choices`; `what` says what they are.
+
+    Raises
+    ------
+    OptionError
+        Names those that there are.
+    """
+    known = list(choices)
+    if value not in known:
+        raise OptionError(f"unknown {what} {value!r}; one of: {', '.join(known)}")
 
 
 class StateError(DetmapError, ValueError):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import parallel
-from detmap.errors import InputError, OptionError
+from detmap.errors import InputError, OptionError, check_choice
 from detmap.kernels import Frozen, curves, readonly
 
 Interpolation = Literal["step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point"]
@@ -221,8 +221,7 @@ class Hits(Frozen):
         OptionError
             For an unknown rule, or where the bounds of the tied groups are not known.
         """
-        if rule not in TIE_RULES:
-            raise OptionError(f"unknown tie rule {rule!r}; one of: {', '.join(TIE_RULES)}")
+        check_choice("tie rule", rule, TIE_RULES)
         if rule in ("index", "docid") or not self.ranks.size:
             return self
         if not self.tied.size:
@@ -265,8 +264,7 @@ class Hits(Frozen):
                 threads,
             )
             return out
-        if interpolation not in GRIDS:
-            raise OptionError(f"unknown interpolation {interpolation!r}; one of: {', '.join(INTERPOLATIONS)}")
+        check_choice("interpolation", interpolation, INTERPOLATIONS)
         grid = GRIDS[interpolation]
         precision, _ = self.interpolate(grid, epsilon, threads=threads)
         if interpolation == "101-point":

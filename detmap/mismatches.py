@@ -5,15 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from detmap.errors import InputError, shorten
 from detmap.tables import Detections, GroundTruth
 
 
-def classes_without_results(ground_truth: GroundTruth, detections: Detections) -> dict[Any, str]:
+def classes_without_results(
+    ground_truth: GroundTruth, detections: Detections, selected: NDArray[np.bool_] | None = None
+) -> dict[Any, str]:
     """Return id and name of every class that has objects and no file among the results.
 
     Empty where the detections do not come a file per class (`Detections.classes` is None).
+
+    Parameters
+    ----------
+    selected : ndarray of bool, shape (c,), optional
+        Which of the ground truth's categories are looked at; all by default.
 
     Raises
     ------
@@ -27,6 +35,8 @@ def classes_without_results(ground_truth: GroundTruth, detections: Detections) -
         return {}  # no file can be of such a class, which is an error of its own
     has_objects = np.zeros(values.size, np.bool_)
     has_objects[ground_truth.categories.codes] = True
+    if selected is not None:
+        has_objects &= selected
     there = set(detections.classes)
     rows = zip(values.tolist(), ground_truth.categories.names, has_objects.tolist(), strict=True)
     missing = {value: name for value, name, needed in rows if needed and value not in there}

@@ -351,8 +351,8 @@ class Detections(_Shaped, Frozen):
     classes : tuple of str, or None
         The classes that the results have a file for, where they come a file per class.
     missing_classes : {"zero", "error", "skip"}
-        What becomes of others that the ground truth has objects of: no detections, hence AP 0, and a notice; an error; or
-        they are left out.
+        What becomes of others that the ground truth has objects of, and that are scored: no detections, hence AP 0, and a
+        notice; an error; or they are left out.
     notices : mapping of str to int
         What was unusual, counted; see `detmap.notices.NOTICES`.
     source : str

@@ -16,6 +16,7 @@ from detmap.errors import DetmapError, StateError, shorten
 from detmap.hits import Hits
 from detmap.ids import locate
 from detmap.kernels import Frozen, allocate, matching, readonly, sorting
+from detmap.notices import added
 from detmap.protocols import Protocol
 from detmap.states import seal, unseal
 
@@ -180,8 +181,7 @@ class Tally(Frozen):
             return parts[0]
         notices: dict[str, int] = {}
         for part in parts:
-            for code, count in part.notices.items():
-                notices[code] = notices.get(code, 0) + count
+            notices = added(notices, part.notices)
         place = [locate(part.image_ids, images).astype(np.int32) for part in parts]
         return replace(parts[0].beside(parts[1:], place), image_ids=readonly(images, images.dtype), notices=notices)
 

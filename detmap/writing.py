@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
+import re
 import stat
+import sys
 import threading
 import time
+import zlib
 from pathlib import Path
 
 from detmap.errors import OptionError, shorten
@@ -14,6 +18,44 @@ from detmap.errors import OptionError, shorten
 _lock = threading.Lock()
 _unfinished: list[Path] = []
 _over: list[bool] = []
+
+#: The name of a file that is being written: machine, process, and what makes it one of its own.
+_NAME = re.compile(r"\.detmap-([0-9a-f]{8})-([0-9]{1,9})-[0-9a-f]{16}\.tmp")
+
+#: So many seconds after it was last written to, a file is given up whatever is said of its process: another machine's may
+#: have ended, and another process may have its number.
+_GIVEN_UP = 86400.0
+
+
+def _machine() -> str:
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def _runs(process: int) -> bool | None:
+    """Return whether a process of this machine runs; None where the system does not say."""
+    if sys.platform == "win32":  # where a signal of 0 is Ctrl-C
+        return None
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what killed processes left half written in a folder: no other file, and none that is being written."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            name = _NAME.fullmatch(entry.name)
+            if name is None:
+                continue
+            with contextlib.suppress(OSError):  # somebody else removes it, or it is another user's
+                runs = _runs(int(name[2])) if name[1] == _machine() else None
+                age = time.time() - entry.stat(follow_symlinks=False).st_mtime
+                if runs is False or age > _GIVEN_UP:
+                    os.unlink(entry.path)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -24,7 +66,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     OptionError
         Where it cannot be written.
     """
-    beside = path.with_name(f".{path.name}.tmp")
+    beside = path.with_name(f".detmap-{_machine()}-{os.getpid()}-{os.urandom(8).hex()}.tmp")
     try:
         with _lock:
             while _over:  # the process is about to end
@@ -56,6 +98,7 @@ def write(path: str, data: bytes) -> None:
     try:
         plain = target.is_file() or not target.exists()
         if plain and os.access(target.parent, os.W_OK):
+            remove_unfinished(target.parent)
             write_atomically(target, data)
         else:
             target.write_bytes(data)

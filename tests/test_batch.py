@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from support import assert_same_result, examples, tables_of_arrays
 
 import detmap
-from detmap import batch, cli, parallel, statistics
+from detmap import batch, cli, parallel, statistics, writing
 from detmap.batch import finding, workers
 from detmap.batch import shards as shards_module
 from detmap.errors import InputError
@@ -393,7 +393,9 @@ def test_resume_knows_other_ground_truth_and_damaged_results(tmp_path, capsys, m
     write(out, "results/model-001.json", b"{")
     write(out, "results/model-002.json", b"[" * 100_000)
     write(out, "results/model-003.json", b"[1]")
-    write(out, "results/.model-004.json.tmp", b"{")
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    write(out, f"results/.detmap-{writing._machine()}-{ended.pid}-{'0' * 16}.tmp", b"{")
     assert run(capsys, "batch", truth, *files, "--out", out, "--resume")[0] == 0
     assert len(read) == 8
     assert contents(out) == expected

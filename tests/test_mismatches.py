@@ -94,6 +94,23 @@ def test_skipped_classes_leave_the_result_of_the_others(truth, protocol, use_cat
     assert_same_result(some, detmap.evaluate(truth, zero, protocol, category_ids=["eel"], **options))
 
 
+@pytest.mark.parametrize("choice", ["zero", "error", "skip"])
+def test_classes_that_are_not_selected_are_not_missed(truth, choice):
+    """Without a file for dogs and eels, cats alone are scored as if they had files; with dogs, only these are missed."""
+    found = detmap.read_voc_results({file_of("cat"): LINE}, missing_classes=choice)
+    alone = detmap.evaluate(truth, found, "voc2012", category_ids=["cat"])
+    assert (dict(alone), alone.notices) == ({"mAP": 1.0, "AP_cat": 1.0}, {})
+    assert detmap.match_pairs(truth, found, "voc2012", category_ids=["cat"]).notices == {}
+    if choice == "error":
+        with pytest.raises(InputError, match=r"1 classes of the ground truth have no result file: dog;"):
+            detmap.evaluate(truth, found, "voc2012", category_ids=["cat", "dog"])
+        return
+    both = detmap.evaluate(truth, found, "voc2012", category_ids=["cat", "dog"])
+    numbers = {"mAP": 0.5, "AP_cat": 1.0, "AP_dog": 0.0} if choice == "zero" else {"mAP": 1.0, "AP_cat": 1.0}
+    assert dict(both) == numbers
+    assert both.notices == {"missing_classes:dog" if choice == "zero" else "skipped_classes:dog": 1}
+
+
 def test_what_is_said_of_classes_outlives_dropped_detections(truth):
     found = detmap.read_voc_results({file_of("cat"): LINE + "other .5 0 0 9 9\n"}, missing_classes="skip")
     assert found.on_images_of(truth, "ignore").classes == ("cat",)

@@ -27,7 +27,7 @@ from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import bootstrap
 from detmap.statistics.intervals import Method
 from detmap.tables import Detections, GroundTruth, MissingClasses
-from detmap.writing import write_atomically
+from detmap.writing import remove_unfinished, write_atomically
 
 Unknown = Literal["error", "ignore"]
 
@@ -232,10 +232,9 @@ def make_folder(path: Path) -> Path:
     """Make a folder, unless it is there, and return it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        for left in path.glob(".*.tmp"):  # of a run that was killed
-            left.unlink()
     except OSError as error:
         raise OptionError(f"cannot write to {shorten(str(path))}: {error.strerror}") from None
+    remove_unfinished(path)
     return path
 
 

@@ -62,7 +62,7 @@ def scan_lines(
         Per field what it holds (`ID`, `NUMBERS`, `REPEATED`, `INTEGER`), 1, and where its column begins: in `ids` where it
         is an `ID` or `REPEATED`, else in `words`.
     powers, ids, words, doubts, state
-        As in `scan_records`. Every column is written.
+        As in `records.scan_records`. Every column is written.
     """
     i = state[POSITION]
     row = state[ROW]

@@ -227,7 +227,7 @@ def scan_records(
         Per field what it holds (`ID`, `NUMBERS`, `FLAG`, `SPAN`, `LISTS`), the number of words that a record has of it, and
         where its column begins: in `ids` where it is an `ID`, else in `words`.
     powers : uint64
-        The powers, as in `skip_value`.
+        The powers, as in `values.skip_value`.
     ids, words : uint64
         Out: the columns, those of ids apart because they are needed for less long. A record without an optional field has
         all bits set there; a field that the block never meets is left unwritten.

@@ -184,7 +184,7 @@ def skip_value(data: Any, i: int, lines: bool, powers: Any) -> int:
     lines : bool
         Whether a line feed ends a record and so is no white space.
     powers : uint64
-        The powers: those of ten up to 10**19; then, from `POWERS_OF_FIVE` on, of each power of five the leading 128 bits
-        as two words.
+        The powers: those of ten up to 10**19; then, from `numbers.POWERS_OF_FIVE` on, of each power of five the leading
+        128 bits as two words.
     """
     return _value_end(data, i, lines, powers)  # which Python cannot call

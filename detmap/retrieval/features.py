@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import parallel
-from detmap.errors import InputError, OptionError
+from detmap.errors import InputError, check_choice
 from detmap.kernels import hashing, readonly
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.galleries import Rows, evaluate_rows, relate
@@ -71,8 +71,7 @@ def evaluate_features(
     InputError
         For NaN or infinite features, other shapes, or no query with a match.
     """
-    if metric not in ("euclidean", "sqeuclidean", "cosine", "dot"):
-        raise OptionError(f"unknown metric {metric!r}; one of: euclidean, sqeuclidean, cosine, dot")
+    check_choice("metric", metric, ("euclidean", "sqeuclidean", "cosine", "dot"))
     pair = numeric_table(query, "query"), numeric_table(gallery, "gallery")
     if pair[0].shape[1] != pair[1].shape[1]:
         raise InputError(f"{pair[1].shape[1]} columns where the queries have {pair[0].shape[1]}", source="gallery")

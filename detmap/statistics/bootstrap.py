@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import OptionError
+from detmap.errors import OptionError, check_choice
 from detmap.statistics import intervals
 from detmap.statistics.draws import check_replicates, check_seed, drawn
 from detmap.statistics.intervals import Method
@@ -255,7 +255,7 @@ def replicated(
 ) -> Bootstrap:
     """Return `bootstrap` of any number of replicates, also of too few for an interval."""
     check_seed(seed)
-    intervals.check_method(method)
+    check_choice("interval", method, intervals.METHODS)
     tally = (scored if isinstance(scored, Tally) else scored.tally).in_ranking_order(threads)
     metrics, by_category = metric_names(tally.protocol), category_metrics(tally.protocol)
     data = Reweighted(tally, metrics, by_category)

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from detmap.errors import OptionError
+from detmap.errors import OptionError, check_choice
 from detmap.statistics.bootstrap import Bootstrap, HasTally, bootstrap, check_level
 from detmap.statistics.draws import check_replicates, check_seed
 from detmap.statistics.grouping import group_letters
 from detmap.statistics.intervals import Method
 from detmap.statistics.permutation import Permutations, check_alike, permutations_needed, permute, testable
 from detmap.statistics.reweighting import category_metrics, find_column, metric_names, support
-from detmap.statistics.tests import Correction, adjust, check_correction, promise
+from detmap.statistics.tests import CORRECTIONS, Correction, adjust, promise
 from detmap.tally import Tally
 
 
@@ -314,7 +314,7 @@ def pair_tests(
     `truth` is any tally of the ground truth; `models` are ordered.
     """
     check_level(level)
-    check_correction(correction)
+    check_choice("correction", correction, CORRECTIONS)
     names = metric_names(truth.protocol)
     column = find_column(truth.protocol, truth.categories, metric)
     images = int(support(truth, names, category_metrics(truth.protocol))[column])
@@ -375,7 +375,7 @@ def compare(
     check_replicates(replicates)
     check_seed(seed)
     check_level(level)
-    check_correction(correction)
+    check_choice("correction", correction, CORRECTIONS)
     first_name, first = next(iter(tallies.items()))
     for name, tally in tallies.items():
         check_alike(first, tally, repr(first_name), repr(name))

@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import OptionError
 from detmap.statistics.distributions import t_quantile
 
 Method = Literal["t", "bca", "percentile"]
@@ -27,18 +26,6 @@ FEWEST_IMAGES = 10
 FEWEST_EFFECTIVE = 1.2
 
 _NORMAL = NormalDist()
-
-
-def check_method(method: str) -> None:
-    """Refuse an unknown kind of interval.
-
-    Raises
-    ------
-    OptionError
-        Names those that there are.
-    """
-    if method not in METHODS:
-        raise OptionError(f"unknown interval {method!r}; one of: {', '.join(METHODS)}")
 
 
 def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float64], images: int) -> float:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap.errors import OptionError
+from detmap.errors import OptionError, check_choice
 from detmap.statistics.bootstrap import Bootstrap
 from detmap.statistics.draws import check_replicates, check_seed, drawn
-from detmap.statistics.intervals import Method, check_method
-from detmap.statistics.tests import TESTS, Correction, adjust, check_correction, paired, randomisation
+from detmap.statistics.intervals import METHODS, Method
+from detmap.statistics.tests import CORRECTIONS, TESTS, Correction, adjust, paired, randomisation
 
 
 def bootstrap_queries(
@@ -37,7 +37,7 @@ def bootstrap_queries(
     """
     check_replicates(replicates)
     check_seed(seed)
-    check_method(method)
+    check_choice("interval", method, METHODS)
     columns = {name: np.asarray(column, np.float64) for name, column in values.items()}
     if len({column.shape for column in columns.values()}) > 1 or any(c.ndim != 1 for c in columns.values()):
         raise OptionError("every metric needs one value of every query")
@@ -120,9 +120,8 @@ def compare_queries(
     """
     names = list(tests)
     for name in names:
-        if name not in TESTS:
-            raise OptionError(f"unknown test {name!r}; one of: {', '.join(TESTS)}")
-    check_correction(correction)
+        check_choice("test", name, TESTS)
+    check_choice("correction", correction, CORRECTIONS)
     if len(systems) < 2:
         raise OptionError("a comparison needs two systems or more")
     rows = []

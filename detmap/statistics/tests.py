@@ -154,13 +154,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     -----
     S. Holm, A simple sequentially rejective multiple test procedure (1979).
     """
-    p = np.asarray(p_values, np.float64)
-    out = np.full(p.shape, np.nan)
-    order = np.argsort(p, kind="stable")
-    order = order[~np.isnan(p[order])]
-    factors = np.arange(order.size, 0, -1)
-    out[order] = np.minimum(np.maximum.accumulate(p[order] * factors), 1.0)
-    return out
+    return _adjusted(p_values, lambda p: np.maximum.accumulate(p * np.arange(p.size, 0, -1)))
 
 
 def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
@@ -178,12 +172,16 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     -----
     Y. Benjamini and Y. Hochberg, Controlling the false discovery rate (1995).
     """
+    return _adjusted(p_values, lambda p: np.minimum.accumulate((p * (p.size / np.arange(1, p.size + 1)))[::-1])[::-1])
+
+
+def _adjusted(p_values: ArrayLike, rule: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Adjust p-values by a rule for ascending ones; NaN stays NaN."""
     p = np.asarray(p_values, np.float64)
-    out = np.full(p.shape, np.nan)
     order = np.argsort(p, kind="stable")
-    order = order[~np.isnan(p[order])][::-1]
-    factors = order.size / np.arange(order.size, 0, -1)
-    out[order] = np.minimum(np.minimum.accumulate(p[order] * factors), 1.0)
+    order = order[~np.isnan(p[order])]
+    out = np.full(p.shape, np.nan)
+    out[order] = np.minimum(rule(p[order]), 1.0)
     return out
 
 
@@ -197,18 +195,6 @@ CORRECTIONS: dict[str, tuple[Callable[[ArrayLike], NDArray[np.float64]], str]] =
         "Benjamini and Hochberg's correction: of the claims in a family at most {alpha} are expected to be false",
     ),
 }
-
-
-def check_correction(correction: str) -> None:
-    """Refuse an unknown correction.
-
-    Raises
-    ------
-    OptionError
-        Names those that there are.
-    """
-    if correction not in CORRECTIONS:
-        raise OptionError(f"unknown correction {correction!r}; one of: {', '.join(CORRECTIONS)}")
 
 
 def promise(correction: Correction, alpha: float) -> str:

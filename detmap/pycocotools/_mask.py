@@ -18,7 +18,7 @@ from detmap.errors import InputError
 from detmap.kernels import masks as kernels
 from detmap.kernels import readonly
 from detmap.kernels.assignment import box_ious
-from detmap.masks import (
+from detmap.run_lengths import (
     Runs,
     freeze,
     lengths_of_runs,

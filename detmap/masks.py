@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns
 from detmap.errors import InputError, OptionError
-from detmap.kernels import Frozen, readonly
+from detmap.kernels import Frozen, outlines, readonly
 from detmap.kernels import masks as kernels
 from detmap.run_lengths import (
     WORD,
@@ -288,13 +289,7 @@ class Masks(Frozen):
         if count == 0:
             return cls(Runs.empty(0))
         _sizes((height, width), count, source)
-        pixels = np.empty((count, width, height), np.bool_)
-
-        def task(begin: int, end: int) -> None:
-            np.not_equal(given[begin:end].transpose(0, 2, 1), 0, out=pixels[begin:end])
-
-        over(task, count, pixels.nbytes, threads)
-        return cls(runs_of_bitmaps(pixels.reshape(-1), height, width, count, threads))
+        return cls(runs_of_bitmaps(readonly(given, given.dtype).view(np.uint8), threads))
 
     def __len__(self) -> int:
         return len(self._runs.spans)
@@ -368,6 +363,41 @@ class Masks(Frozen):
         over(task, len(self), out.nbytes, None)
         return np.ascontiguousarray(out.view(np.bool_).reshape(len(self), width, height).transpose(0, 2, 1))
 
+    def to_polygons(self) -> list[list[list[int]]]:
+        """Return the outlines of each mask along the edges of its pixels: polygons x, y, x, y and so on, clockwise.
+
+        Every region of a mask that is connected by pixels' sides is one polygon; regions that touch at corners alone are
+        several. COCO's polygons cannot have holes: the outline of a hole is joined to the one around it by a vertical
+        line that is walked there and back. So `from_polygons` gives every mask back to the pixel, holes too, and so
+        does pycocotools; but a program that moves vertices may show the line.
+
+        Returns
+        -------
+        list
+            For each mask the list of its polygons, none where it has no pixel (which `from_polygons` refuses).
+
+        Examples
+        --------
+        >>> Masks.from_rle([{"size": [4, 5], "counts": "52207"}]).to_polygons()
+        [[[3, 1, 3, 3, 1, 3, 1, 1]]]
+        """
+        ends, spans = self._regular()
+        polygons = []
+        for first, stop, height, _ in spans.tolist():
+            corners = outlines.trace(ends, first, stop, height)
+            cuts = [-1, *np.flatnonzero(corners[:, 0] < 0).tolist()]
+            polygons.append([corners[begin + 1 : end].ravel().tolist() for begin, end in pairwise(cuts)])
+        return polygons
+
+    def _regular(self) -> Runs:
+        """Return the runs of masks, of which none but the first is empty."""
+        runs, regular = self._runs, self._measures()[2]
+        if regular.all():
+            return runs
+        rows, good = np.flatnonzero(~regular).tolist(), np.flatnonzero(regular).tolist()
+        plain = Runs.of_lengths([_without_empty(runs, row) for row in rows], self.sizes[rows])
+        return joined([(Runs(runs.ends, runs.spans[good]), good), (plain, rows)], len(self))
+
     def merge(self, intersect: bool = False) -> Masks:
         """Return the union of all masks, or what they all share, as a column of one.
 
@@ -384,14 +414,7 @@ class Masks(Frozen):
             row = int(other[0])
             problem = f"masks of several sizes cannot be merged; the first is of size {sizes[0].tolist()}"
             raise InputError(problem, source="masks", record=row, field="size", value=sizes[row].tolist())
-        runs = self._runs
-        regular = self._measures()[2]
-        if not regular.all():
-            rows = np.flatnonzero(~regular).tolist()
-            plain = Runs.of_lengths([_without_empty(runs, row) for row in rows], sizes[rows])
-            good = np.flatnonzero(regular).tolist()
-            runs = joined([(Runs(runs.ends, runs.spans[good]), good), (plain, rows)], len(self))
-        return Masks(runs.merged(freeze(np.array([0, len(self)])), bool(intersect)))
+        return Masks(self._regular().merged(freeze(np.array([0, len(self)])), bool(intersect)))
 
     def boundary(self, dilation: float = 0.02, *, threads: int | None = None) -> Masks:
         """Return the pixels of each mask that lie close to its contour, as Boundary IoU compares them.

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap import parallel
+from detmap.kernels import bitmaps, polygons, readonly
 from detmap.kernels import masks as kernels
-from detmap.kernels import polygons, readonly
 
 A = TypeVar("A", bound=NDArray[Any])
 
@@ -129,22 +129,16 @@ def measure(runs: Runs, threads: int | None = 1) -> tuple[NDArray[np.uint32], ND
     return freeze(areas), freeze(boxes), freeze(regular)
 
 
-def runs_of_bitmaps(pixels: NDArray[Any], height: int, width: int, count: int, threads: int | None = 1) -> Runs:
-    """Return the masks of bitmaps that lie one behind the other, each column by column; uint8 or bool, one dimension."""
-    pixels = readonly(pixels.view(np.uint8), np.uint8)
-    if pixels.__array_interface__["data"][0] % 8:
-        pixels = readonly(pixels.copy(), np.uint8)
-    words = readonly(pixels[: pixels.size & ~7].view(np.uint64), np.uint64)
-    size, counts = height * width, np.empty(count, np.int64)
-    over(lambda begin, end: kernels.count_runs(pixels, words, size, begin, end, counts), count, pixels.size, threads)
+def runs_of_bitmaps(pixels: NDArray[np.uint8], threads: int | None = 1) -> Runs:
+    """Return the masks of bitmaps, read-only, shape (n, height, width), none of them without pixels; not 0 is foreground."""
+    count, height, width = pixels.shape
+    counts = np.empty(count, np.int64)
+    ends = over(lambda begin, end: bitmaps.runs_of_bitmaps(pixels, begin, end, counts), count, pixels.size, threads)
     spans = np.empty((count, 4), np.int64)
     spans[:, 1] = np.cumsum(counts)
     spans[:, 0] = spans[:, 1] - counts
     spans[:, 2], spans[:, 3] = height, width
-    ends = np.empty(int(counts.sum()), np.uint32)
-    freeze(spans)
-    over(lambda begin, end: kernels.find_runs(pixels, words, spans, begin, end, ends), count, pixels.size, threads)
-    return Runs(freeze(ends), spans)
+    return Runs(freeze(np.concatenate(ends)), freeze(spans))
 
 
 def runs_of_polygons(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
-from detmap.kernels.masks import _WORD, _mask_ious, _measure, _merge_all, _read_string, _write_string
+from detmap.kernels.masks import _WORD, _mask_ious, _measure, _merge_all, _number, _read_string, _words, _write_string
 from detmap.kernels.polygons import _columns, _draw, _most_crossings
 
 Array = NDArray[Any]
@@ -30,21 +30,18 @@ def areas_of_strings(text: bytes, out: Array) -> int:
     """Write the area of each mask; the first whose string ends within a number, or `FINE`. No run is stored."""
     p = 0
     for i in range(len(out)):
-        area, running, odd = np.int64(0), np.int64(0), np.int64(0)  # odd: all bits for foreground, else none
-        number, shift, done = np.int64(0), np.int64(0), np.int64(1)
+        area, inside = np.int64(0), np.int64(0)
         while text[np.uint64(p)]:
-            c = np.int64(text[np.uint64(p)]) - 48
-            p += 1
-            number |= (c & 31) << shift
-            shift = (shift + 5) & 31
-            done = 1 - ((c >> 5) & 1)
-            more = done - 1  # as in `_read_string`
-            running = (running + ((number | (-((c >> 4) & 1) << shift)) & odd & ~more)) & _WORD
-            area += running & odd & ~more
-            odd ^= ~more
-            number, shift = number & more, shift & more
-        if not done:
-            return i
+            _, p = _number(text, p)
+            if p < 0:
+                return i
+            if not text[np.uint64(p)]:
+                break
+            value, p = _number(text, p)
+            if p < 0:
+                return i
+            inside += value
+            area += inside & _WORD
         out[i] = area & _WORD
         p += 1
     return FINE
@@ -58,8 +55,8 @@ def boxes_of_strings(text: bytes, spans: Array, out: Array) -> int:
     """
     ends, p = np.empty(len(text), np.uint32), 0
     for i in range(len(out)):
-        p, stop, whole = _read_string(text, p, ends, 0)
-        if not whole:
+        p, stop = _read_string(text, p, ends, 0)
+        if p < 0:
             return i
         p += 1
         spans[i, 0], spans[i, 1] = 0, stop
@@ -80,8 +77,8 @@ def ious_of_strings(text: bytes, spans: Array, crowd: Array, out: Array) -> int:
     ends, p, first = np.empty(len(text), np.uint32), 0, 0
     areas, boxes, regular = np.empty(count, np.uint32), np.empty((count, 4)), np.empty(count, np.bool_)
     for i in range(count):
-        p, stop, whole = _read_string(text, p, ends, first)
-        if not whole:
+        p, stop = _read_string(text, p, ends, first)
+        if p < 0:
             return i
         p += 1
         spans[i, 0], spans[i, 1] = first, stop
@@ -106,16 +103,16 @@ def merge_strings(text: bytes, count: int, both: bool, out: Array) -> int:
     """
     ends, spans, p, room = np.empty(len(text), np.uint32), np.empty((count, 4), np.int64), 0, 0
     for i in range(count):
-        p, stop, whole = _read_string(text, p, ends, room)
-        if not whole or (stop == room and count > 1):
+        p, stop = _read_string(text, p, ends, room)
+        if p < 0 or (stop == room and count > 1):
             return -1
         p += 1
         spans[i, 0], spans[i, 1] = room, stop
         room = stop
     if count == 1:
         return _write_string(ends, 0, room, out, 0)
-    scratch = np.empty((2, room + 1), np.uint32)
-    runs = _merge_all(ends, spans, both, scratch)
+    words, scratch = np.empty(_words(ends, spans), np.uint64), np.empty((2, room + 1), np.uint32)
+    runs = _merge_all(ends, spans, both, words, scratch)
     return _write_string(scratch[0], 0, runs, out, 0) if runs >= 0 else -1
 
 

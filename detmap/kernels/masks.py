@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import helper, kernel
+from detmap.kernels import helper, innermost, kernel
 
 Array = NDArray[Any]
 
 _WORD = 0xFFFFFFFF  # lengths and sums are 32 bits, as in C
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 # ------------------------------------------------------------------------------------------------------------- strings
@@ -27,31 +28,54 @@ _WORD = 0xFFFFFFFF  # lengths and sums are 32 bits, as in C
 # more follow; bit 16 of the last is the sign. From the fourth number on it is the difference to the last but one.
 
 
+@innermost
+def _number(text: Any, p: int) -> Any:
+    """Return the number at `p`, and where it ends; -1 there: the text ends within it.
+
+    Shifts wrap around at 32 bits, as those of the original do.
+    """
+    c = np.int64(text[np.uint64(p)]) - 48
+    p += 1
+    value = ((c & 31) ^ 16) - 16
+    if c & 32:
+        value, shift = c & 31, np.int64(5)
+        while c & 32:
+            c = np.int64(text[np.uint64(p)]) - 48
+            p += 1
+            value |= (c & 31) << shift
+            shift = (shift + 5) & 31
+        if c == -48:
+            return np.int64(0), np.int64(-1)
+        value |= -((c >> 4) & 1) << shift
+    return value, p
+
+
 @helper
 def _read_string(text: Any, p: int, out: Array, at: int) -> Any:
     """Write the ends of the runs of the string at `p`, behind which is a NUL, from ``out[at]``.
 
-    Returns where the NUL is, where the ends stop, and 0 where the text ends within a number, else 1. Shifts wrap around at
-    32 bits, as those of the original do. No character takes a branch of its own: what is written for a number that goes
-    on is written again.
+    Returns where the NUL is, -1 where the text ends within a number, and where the ends stop. Numbers are read in pairs:
+    what one is added to lies two before it.
     """
-    m, total, last, before = at, np.int64(0), np.int64(0), np.int64(0)
-    number, shift, done = np.int64(0), np.int64(0), np.int64(1)
+    m, total, outside, inside = at, np.int64(0), np.int64(0), np.int64(0)
     while text[np.uint64(p)]:
-        c = np.int64(text[np.uint64(p)]) - 48
-        p += 1
-        number |= (c & 31) << shift
-        shift = (shift + 5) & 31
-        done = 1 - ((c >> 5) & 1)
-        more = done - 1  # all bits where the number goes on, else none
-        length = ((number | (-((c >> 4) & 1) << shift)) + before) & _WORD
-        out[np.uint64(m)] = (total + length) & _WORD
-        total += length & ~more
-        before = (before & more) | ((last if m > at + 1 else 0) & ~more)
-        last = (last & more) | (length & ~more)
-        number, shift = number & more, shift & more
-        m += done
-    return p, m, done
+        value, p = _number(text, p)
+        if p < 0:
+            break
+        outside = (value + (outside if m > at + 2 else 0)) & _WORD
+        total += outside
+        out[np.uint64(m)] = total & _WORD
+        m += 1
+        if not text[np.uint64(p)]:
+            break
+        value, p = _number(text, p)
+        if p < 0:
+            break
+        inside = (value + inside) & _WORD
+        total += inside
+        out[np.uint64(m)] = total & _WORD
+        m += 1
+    return p, m
 
 
 @kernel
@@ -64,8 +88,8 @@ def decode_strings(text: Array, at: int, begin: int, end: int, out_ends: Array, 
     p = at
     for i in range(begin, end):
         first = p
-        p, stop, whole = _read_string(text, p, out_ends, first)
-        if not whole:
+        p, stop = _read_string(text, p, out_ends, first)
+        if p < 0:
             return i
         out_spans[i, 0], out_spans[i, 1] = first, stop
         p += 1
@@ -159,10 +183,9 @@ def _measure_regular(ends: Array, span: Array, out_box: Array) -> Any:
         area += length
         top, row = min(top, row), row + length
         bottom, row = max(bottom, row), row + gap
+        row -= height * (row >= height)  # a product: where columns end is hard to foresee
         if row >= height:
-            row -= height
-            if row >= height:
-                row %= height
+            row %= height
         start = behind
     if least <= 0:
         return np.int64(-1)
@@ -414,11 +437,71 @@ def _is_regular(ends: Array, span: Array) -> bool:
 
 
 @helper
-def _merge_all(ends: Array, spans: Array, both: bool, scratch: Array) -> Any:
-    """Write what `merge_groups` says of one group to the first row of `scratch`, and return its number of runs or -1."""
-    regular = True
+def _words(ends: Array, spans: Array) -> Any:
+    """Return how many words of 64 pixels masks are best painted to be merged; 0 where they have fewer runs than words."""
+    last = spans[len(spans) - 1]
+    runs = np.int64(0)
+    for i in range(len(spans)):
+        runs += spans[i, 1] - spans[i, 0]
+    words = (np.int64(ends[last[1] - 1]) + 63) // 64 if last[1] > last[0] else np.int64(0)
+    return words if words <= runs else np.int64(0)
+
+
+@helper
+def _paint(ends: Array, span: Array, first: int, out: Array) -> None:
+    """Set the pixels of every second run of a regular mask in `out`, 64 to a word, beginning with run `first`."""
+    for m in range(span[0] + first, span[1], 2):
+        start, last = np.int64(ends[m - 1]) if m > span[0] else np.int64(0), np.int64(ends[m]) - 1
+        if start > last:  # a first run that is empty
+            continue
+        low, high = start >> 6, last >> 6
+        from_low, to_high = _ALL << np.uint64(start & 63), _ALL >> np.uint64(63 - (last & 63))
+        if low == high:
+            out[low] |= from_low & to_high
+            continue
+        out[low] |= from_low
+        for k in range(low + 1, high):
+            out[k] = _ALL
+        out[high] |= to_high
+
+
+@helper
+def _painted(words: Array, flipped: Any, total: int, out: Array) -> int:
+    """Write the ends of the mask of these words, each exclusive-or'ed with `flipped`; how many there are."""
+    before, m = np.uint64(0), 0
+    for k in range(len(words)):
+        word = words[k] ^ flipped
+        turns = word ^ ((word << np.uint64(1)) | before)
+        before = word >> np.uint64(63)
+        while turns:
+            lowest = (turns & (~turns + np.uint64(1))) - np.uint64(1)
+            turns &= turns - np.uint64(1)
+            position = np.int64(64 * k)
+            while lowest:  # LLVM knows this loop as one instruction
+                lowest &= lowest - np.uint64(1)
+                position += 1
+            if position < total:
+                out[m] = position
+                m += 1
+    out[m] = total
+    return m + 1
+
+
+@helper
+def _merge_all(ends: Array, spans: Array, both: bool, words: Array, scratch: Array) -> Any:
+    """Write what `merge_groups` says of one group to the first row of `scratch`, and return its number of runs or -1.
+
+    `words` has room for as many as `_words` says.
+    """
+    regular, alike = True, True
     for i in range(spans.shape[0]):
         regular = regular and _is_regular(ends, spans[i])
+        alike = alike and ends[spans[i, 1] - 1] == ends[spans[0, 1] - 1]
+    if regular and alike and len(words):
+        words[:] = 0
+        for i in range(spans.shape[0]):
+            _paint(ends, spans[i], 0 if both else 1, words)  # what all share is what none leaves out
+        return _painted(words, _ALL if both else np.uint64(0), np.int64(ends[spans[0, 1] - 1]), scratch[0])
     count = spans[0, 1] - spans[0, 0]
     now = (spans.shape[0] - 1) % 2
     for m in range(count):
@@ -448,8 +531,9 @@ def merge_groups(
         room = 1
         for i in range(groups[g], groups[g + 1]):
             room += spans[i, 1] - spans[i, 0]
-        scratch = np.empty((2, room), np.uint32)
-        count = _merge_all(ends, spans[groups[g] : groups[g + 1]], both, scratch)
+        group = spans[groups[g] : groups[g + 1]]
+        words, scratch = np.empty(_words(ends, group), np.uint64), np.empty((2, room), np.uint32)
+        count = _merge_all(ends, group, both, words, scratch)
         for m in range(count):
             out_ends[out_spans[g, 0] + m] = scratch[0, m]
         out_spans[g, 1] = out_spans[g, 0] + count if count >= 0 else -1

@@ -9,8 +9,10 @@ input's, this raises a `detmap.InputError`, which is a ValueError.
 from __future__ import annotations
 
 import operator
+import struct
 from array import array
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import chain, pairwise
 from typing import Any
 
@@ -46,6 +48,9 @@ def _siz(value: Any) -> int:
 
 def _sizes(objects: list[Any]) -> Any:
     """Return the heights and widths of masks: a pair where all are alike, else shape (n, 2)."""
+    if len(objects) == 1:
+        size = objects[0]["size"]
+        return _siz(size[0]), _siz(size[1])
     sizes = [item["size"] for item in objects]
     if not sizes:
         return np.empty((0, 2), np.int64)
@@ -71,17 +76,15 @@ def _listed(objects: Any) -> list[Any]:
 
 def _text(objects: list[Any]) -> bytes:
     """Return the strings of masks, each with a NUL behind it."""
+    if len(objects) == 1:
+        return _bytes(objects[0]["counts"]) + b"\0"
     counts = [item["counts"] for item in objects]
     kinds = set(map(type, counts))
-    if kinds == {bytes}:
-        text = b"\0".join(counts)
-    elif kinds == {str}:
-        text = "\0".join(counts).encode()
-    else:
-        text = b"\0".join(map(_bytes, counts))
-    if text.count(b"\0") != len(counts) - 1 and counts:
-        text = b"\0".join(map(_bytes, counts))
-    return text + b"\0"
+    if kinds == {str}:
+        counts = [item.encode() for item in counts]
+    if (kinds != {bytes} and kinds != {str}) or [item for item in counts if 0 in item]:
+        counts = list(map(_bytes, counts))
+    return b"\0".join([*counts, b""])
 
 
 def _truncated(record: int) -> InputError:
@@ -265,7 +268,7 @@ def merge(rleObjs: Any, intersect: Any = 0) -> Any:
         Size and compressed counts, bytes.
     """
     objects = _listed(rleObjs)
-    if isinstance(intersect, str | bytes) or intersect is None:
+    if type(intersect) is not int and (isinstance(intersect, str | bytes) or intersect is None):
         raise TypeError("an integer is required")
     both = int(intersect) != 0
     text, sizes, count = _text(objects), _sizes(objects), len(objects)
@@ -389,11 +392,10 @@ def _drawn(points: NDArray[Any], vertices: NDArray[Any], height: int, width: int
 def _numbers(polygons: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the coordinates of polygons, an even number of each, one behind the other; and how many each has."""
     if type(polygons) is list and set(map(type, polygons)) == {list}:
-        flat = list(chain.from_iterable(polygons))
-        if flat and set(map(type, flat)) <= {float, int}:
-            counts = np.array(list(map(len, polygons)))
-            if not (counts & 1).any():
-                return np.frombuffer(array("d", flat)), counts
+        counts, flat = list(map(len, polygons)), list(chain.from_iterable(polygons))
+        if flat and not [count for count in counts if count & 1] and set(map(type, flat)) <= {float, int}:
+            with suppress(struct.error):  # an integer beyond all floats
+                return np.frombuffer(struct.pack(f"{len(flat)}d", *flat)), np.array(counts)
     arrays = []
     for polygon in polygons:
         numbers = np.array(polygon, dtype=np.float64)

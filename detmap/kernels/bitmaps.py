@@ -8,41 +8,56 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
+from detmap.kernels.scanning import _before
 
 Array = NDArray[Any]
+
+
+_BLOCK = 8  # so many words are looked at at once
 
 
 @helper
 def _changes(above: Array, row: Array, out: Array) -> None:
     """Write 1 where one of two rows has foreground and the other has not, else 0."""
     for c in range(len(row)):
-        out[c] = (above[c] != 0) != (row[c] != 0)
+        out[np.uint64(c)] = min(above[np.uint64(c)], np.uint8(1)) ^ min(row[np.uint64(c)], np.uint8(1))
 
 
 @helper
-def _find_turns(pixels: Array, edges: Array, words: Array, counts: Array, out: Array, used: int) -> int:
-    """Write the rows and columns at which a bitmap changes down a column, row by row from ``out[used]``; where they stop.
+def _find_turns(pixels: Array, edges: Array, words: Array, counts: Array, out: Array) -> int:
+    """Write the rows and columns at which a bitmap changes down a column, row by row; how many there are.
 
     Where `out` is full, -1. The row above the first is the last one, moved to the right by a column: reading goes on there.
     ``counts[c + 1]`` grows by the changes in column c. `edges` and `words` are the same bytes, in which 0 stands behind the
     last column.
     """
     height, width = pixels.shape
+    used = 0
     for r in range(height):
         if r:
             _changes(pixels[r - 1], pixels[r], edges)
         else:
             edges[0] = pixels[0, 0] != 0
             _changes(pixels[height - 1, : width - 1], pixels[0, 1:], edges[1:])
-        for k in range(len(words)):
-            if words[k] == 0:
-                continue
-            if used + 8 > len(out):
+        k = 0
+        while k < len(words):
+            if k + _BLOCK <= len(words):
+                some = np.uint64(0)
+                for j in range(_BLOCK):
+                    some |= words[np.uint64(k + j)]
+                if some == 0:
+                    k += _BLOCK
+                    continue
+            word = words[np.uint64(k)]
+            if word and used + 8 > len(out):
                 return -1
-            for c in range(8 * k, min(8 * k + 8, width)):
+            while word:
+                c = 8 * k + _before(word << np.uint64(7))
+                word &= word - np.uint64(1)
                 out[used, 0], out[used, 1] = r, c
-                counts[c + 1] += edges[c]
-                used += edges[c]
+                counts[c + 1] += 1
+                used += 1
+            k += 1
     return used
 
 
@@ -58,7 +73,7 @@ def runs_of_bitmaps(pixels: Array, begin: int, end: int, out_counts: Array) -> A
         count = -1
         while count < 0:
             starts[:] = 0
-            count = _find_turns(pixels[i], edges, words, starts, turns, 0)
+            count = _find_turns(pixels[i], edges, words, starts, turns)
             if count < 0:
                 turns = np.empty((4 * len(turns), 2), np.uint32)
         if used + count + 1 > len(ends):
@@ -74,4 +89,5 @@ def runs_of_bitmaps(pixels: Array, begin: int, end: int, out_counts: Array) -> A
         ends[used + count] = height * width
         out_counts[i] = count + 1
         used += count + 1
-    return ends[:used].copy()
+    found: Array = ends[:used].copy()
+    return found

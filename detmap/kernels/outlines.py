@@ -133,4 +133,5 @@ def trace(ends: Array, first: int, stop: int, height: int) -> Array:
     seen = np.zeros(2 * count, np.uint8)
     _join_holes(segments, following, before, seen)
     out = np.empty((5 * count, 2), np.int64)
-    return out[: _write_polygons(segments, following, seen, out)].copy()
+    corners: Array = out[: _write_polygons(segments, following, seen, out)].copy()
+    return corners

@@ -66,8 +66,8 @@ def count_crossings(points: Array, spans: Array, begin: int, end: int, out: Arra
 
 @helper
 def _row(fifth: int, height: int) -> int:
-    """Return the first row whose centre lies at or below a fifth, from 0 to `height`."""
-    return min(max((fifth + 2) // 5, 0), height)
+    """Return the first row whose centre lies at or below a fifth, which is -1 or more, from 0 to `height`."""
+    return min(np.int64(np.uint64(fifth + 2) // np.uint64(5)), height)
 
 
 @helper
@@ -100,7 +100,7 @@ def _cross_down(edge: Any, low: int, high: int, height: int, left: int, starts: 
     inverse, rising = 1.0 / slope, slope > 0
     for c in range(low, high + 1):
         centre = 5 * c + 2
-        t = min(max(int((centre + 0.5 - x) * inverse), 1), down)  # about; the walk from here is exact
+        t = min(max(int((centre + 0.5 - x) * inverse) + 1, 1), down)  # nearly always; the walk from here is exact
         old, new = int(x + slope * (t - 1) + 0.5), int(x + slope * t + 0.5)
         while t > 1 and (old > centre) == rising:
             t -= 1
@@ -136,15 +136,19 @@ def _crossings(points: Array, span: Array, starts: Array, rows: Array, left: int
     starts[:] = 0
     for step in range(2):  # count, then place
         if step:
-            for c in range(1, columns + 2):
-                starts[c] += starts[c - 1]
+            change = np.int64(0)  # from one column's number of crossings to the next one's
+            for c in range(2, columns + 2):
+                change += starts[c]
+                starts[c] = starts[c - 1] + change
         for p in range(span[0], span[1]):
             q = p + 1 if p + 1 < span[1] else span[0]
             x, next_x = _fifths(points[p, 0]), _fifths(points[q, 0])
             low, high = _first_column(min(x, next_x)), _last_column(max(x, next_x), span[3])
             if not step:
-                for c in range(low, high + 1):
-                    starts[c - left + 2] += 1
+                if low <= high:
+                    starts[low - left + 2] += 1
+                    if high - left + 3 < columns + 2:
+                        starts[high - left + 3] -= 1
                 continue
             if low > high:
                 continue

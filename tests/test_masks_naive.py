@@ -98,6 +98,17 @@ def test_any_string_is_read_as_pycocotools_reads_it(counts, height, width):
     assert ours.merge([record]) == theirs.merge([record])
 
 
+def test_masks_without_pixels_may_have_no_height():
+    """And run lengths may wrap around at 32 bits."""
+    for size in ([0, 5], [5, 0], [0, 0]):
+        for counts in (b"", b"0", b"00"):
+            assert np.array_equal(
+                ours.toBbox([{"size": size, "counts": counts}]), theirs.toBbox([{"size": size, "counts": counts}])
+            )
+    lengths = [{"size": [5, 5], "counts": [2**32 - 3, 7, 2**32 - 1, 2**32 - 2, 9]}]
+    assert ours.frPyObjects(lengths, 5, 5) == theirs.frPyObjects(lengths, 5, 5)
+
+
 @settings(max_examples=examples(300), deadline=None)
 @given(seeds, sides, sides, st.integers(2, 5))
 def test_merged_strings_are_sets_of_pixels(seed, height, width, count):

@@ -65,7 +65,7 @@ def count_crossings(points: Array, spans: Array, begin: int, end: int, out: Arra
 
 
 @helper
-def _row(fifth: int, height: int) -> int:
+def _row(fifth: int, height: int) -> Any:
     """Return the first row whose centre lies at or below a fifth, which is -1 or more, from 0 to `height`."""
     return min(np.int64(np.uint64(fifth + 2) // np.uint64(5)), height)
 

@@ -1,189 +1,36 @@
 """Instance masks as a column of runs: from run-length codes, polygons and bitmaps, and back; sizes, overlaps, boundaries.
 
-`Masks` holds masks that are known to be good. `Runs` underneath is what the kernels work on, good or not: the drop-in for
-pycocotools stands on it.
+`Masks` holds masks that are known to be good; `detmap.run_lengths` is underneath.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import columns, parallel
+from detmap import columns
 from detmap.errors import InputError, OptionError
-from detmap.kernels import Frozen, polygons, readonly
+from detmap.kernels import Frozen, outlines, readonly
 from detmap.kernels import masks as kernels
+from detmap.run_lengths import (
+    WORD,
+    freeze,
+    joined,
+    lengths_of_runs,
+    over,
+    runs_of_bitmaps,
+    runs_of_text,
+    strings_of_runs,
+)
+from detmap.run_lengths import Runs as Runs
+from detmap.run_lengths import measure as measure
+from detmap.run_lengths import runs_of_polygons as runs_of_polygons
 
 __all__ = ["Masks", "iou"]
-
-A = TypeVar("A", bound=NDArray[Any])
-
-_WORD = 2**32 - 1
-
-#: Polygons that cross the columns' centres more often than this in all are refused: 8 bytes each are needed for it. Each
-#: polygon may add so many more.
-_MAX_CROSSINGS, _MORE_CROSSINGS = 2**26, 2**10
-
-#: Below this many bytes of runs a second thread is not worth starting.
-_SMALL = 1 << 16
-
-
-def freeze(array: A) -> A:
-    """Return a new array read-only, so that kernels take it as what they were compiled for."""
-    array.flags.writeable = False
-    return array
-
-
-class Runs(NamedTuple):
-    """Masks as in `detmap.kernels.masks`: ends, uint32; spans, int64, shape (n, 4). Read-only."""
-
-    ends: NDArray[np.uint32]
-    spans: NDArray[np.int64]
-
-    @classmethod
-    def empty(cls, count: int) -> Runs:
-        """Return `count` masks of size [0, 0] without runs."""
-        return cls(freeze(np.empty(0, np.uint32)), freeze(np.zeros((count, 4), np.int64)))
-
-    @classmethod
-    def of_lengths(cls, lengths: Sequence[NDArray[Any]], sizes: Any) -> Runs:
-        """Return the masks whose run lengths are given, one array of unsigned integers each; sums wrap at 32 bits."""
-        spans = np.empty((len(lengths), 4), np.int64)
-        counts = np.array([array.size for array in lengths], np.int64)
-        spans[:, 1] = np.cumsum(counts)
-        spans[:, 0] = spans[:, 1] - counts
-        spans[:, 2:] = np.reshape(sizes, (-1, 2)) if len(lengths) else 0
-        total = np.cumsum(np.concatenate([*lengths, np.empty(0, np.uint32)]).astype(np.uint64))
-        before = np.concatenate([np.zeros(1, np.uint64), total])[spans[:, 0]]
-        ends = (total - np.repeat(before, counts)) & np.uint64(_WORD)
-        return cls(freeze(ends.astype(np.uint32)), freeze(spans))
-
-    def merged(self, groups: NDArray[np.int64], both: bool, threads: int | None = 1) -> Runs:
-        """Return the union (or intersection: `both`) of each group of masks, ``groups[g]:groups[g + 1]``, none empty.
-
-        A merged mask whose second span is -1 could not be made: runs do not add up to the same.
-        """
-        counts = self.spans[:, 1] - self.spans[:, 0]
-        room = np.add.reduceat(counts, groups[:-1]) + 1
-        spans = self.spans[groups[:-1]]
-        spans[:, 0] = np.cumsum(room) - room
-        ends = np.empty(int(room.sum()), np.uint32)
-
-        def task(begin: int, end: int) -> None:
-            kernels.merge_groups(self.ends, self.spans, groups, both, begin, end, ends, spans)
-
-        _over(task, len(spans), self.ends.nbytes, threads)
-        return Runs(freeze(ends), freeze(spans))
-
-
-T = TypeVar("T")
-
-
-def _over(task: Callable[[int, int], T], count: int, cost: int, threads: int | None) -> list[T]:
-    """Call ``task(begin, end)`` over ``[0, count)``: in blocks on threads where there is enough to do."""
-    if threads == 1 or cost < _SMALL:
-        return [task(0, count)]
-    return parallel.run(task, parallel.even(count, threads), threads)
-
-
-def runs_of_text(
-    text: bytes, sizes: Any, count: int, starts: NDArray[np.int64] | None = None, threads: int | None = 1
-) -> tuple[Runs, int]:
-    """Return the masks whose strings, each with a NUL behind it, are `text`; and the first that is cut off, or -1.
-
-    With `starts`, where each string begins, they are read on several threads.
-    """
-    characters = np.frombuffer(text, np.uint8)
-    ends = np.empty(characters.size, np.uint32)
-    spans = np.empty((count, 4), np.int64)
-    spans[:, 2:] = sizes
-
-    def task(begin: int, end: int) -> int:
-        at = int(starts[begin]) if begin and starts is not None else 0
-        return kernels.decode_strings(characters, at, begin, end, ends, spans)
-
-    bad = _over(task, count, ends.nbytes, 1 if starts is None else threads)
-    return Runs(freeze(ends), freeze(spans)), next((record for record in bad if record >= 0), -1)
-
-
-def strings_of_runs(runs: Runs) -> list[bytes]:
-    """Return the compressed string of each mask."""
-    spans = runs.spans
-    out = np.empty(7 * int((spans[:, 1] - spans[:, 0]).sum()), np.uint8)
-    stops = np.empty(len(spans), np.int64)
-    kernels.encode_strings(runs.ends, spans, 0, len(spans), 0, out, stops)
-    cuts = [0, *stops.tolist()]
-    text = out[: cuts[-1]].tobytes()
-    return [text[cuts[i] : cuts[i + 1]] for i in range(len(spans))]
-
-
-def measure(runs: Runs, threads: int | None = 1) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return areas, boxes (x, y, width, height) and which masks are regular."""
-    count = len(runs.spans)
-    areas, boxes, regular = np.empty(count, np.uint32), np.empty((count, 4)), np.empty(count, np.bool_)
-
-    def task(begin: int, end: int) -> None:
-        kernels.measure_runs(runs.ends, runs.spans, begin, end, areas, boxes, regular)
-
-    _over(task, count, runs.ends.nbytes, threads)
-    return freeze(areas), freeze(boxes), freeze(regular)
-
-
-def runs_of_bitmaps(pixels: NDArray[Any], height: int, width: int, count: int, threads: int | None = 1) -> Runs:
-    """Return the masks of bitmaps that lie one behind the other, each column by column; uint8 or bool, one dimension."""
-    pixels = readonly(pixels.view(np.uint8), np.uint8)
-    if pixels.__array_interface__["data"][0] % 8:
-        pixels = readonly(pixels.copy(), np.uint8)
-    words = readonly(pixels[: pixels.size & ~7].view(np.uint64), np.uint64)
-    size, counts = height * width, np.empty(count, np.int64)
-    _over(lambda begin, end: kernels.count_runs(pixels, words, size, begin, end, counts), count, pixels.size, threads)
-    spans = np.empty((count, 4), np.int64)
-    spans[:, 1] = np.cumsum(counts)
-    spans[:, 0] = spans[:, 1] - counts
-    spans[:, 2], spans[:, 3] = height, width
-    ends = np.empty(int(counts.sum()), np.uint32)
-    freeze(spans)
-    _over(lambda begin, end: kernels.find_runs(pixels, words, spans, begin, end, ends), count, pixels.size, threads)
-    return Runs(freeze(ends), spans)
-
-
-def runs_of_polygons(
-    points: NDArray[np.float64], vertices: Any, sizes: Any, threads: int | None = 1
-) -> tuple[Runs, int, str]:
-    """Return the mask of each polygon; or the first that cannot be drawn, and why.
-
-    `points` (x, y) has the vertices of all polygons, `vertices` how many each has, `sizes` their images' heights and widths.
-    """
-    number = np.asarray(vertices, np.int64)
-    count = len(number)
-    given = np.empty((count, 4), np.int64)
-    given[:, 1] = np.cumsum(number)
-    given[:, 0] = given[:, 1] - number
-    given[:, 2:] = sizes
-    points, given, crossings = readonly(points, np.float64), freeze(given), np.empty(count, np.int64)
-    large = (given[:, 2:] > _WORD).any(axis=1) | (given[:, 2].astype(float) * given[:, 3] > _WORD)
-    if large.any():
-        return Runs.empty(0), int(np.flatnonzero(large)[0]), "the image has 2**32 pixels or more"
-    task = lambda begin, end: polygons.count_crossings(points, given, begin, end, crossings)  # noqa: E731
-    _over(task, count, points.nbytes, threads)
-    if count and crossings.min() < 0:
-        problem = "a coordinate of the polygon is no number, or too far away to be drawn"
-        return Runs.empty(0), int(np.flatnonzero(crossings < 0)[0]), problem
-    beyond = np.flatnonzero(np.cumsum(crossings) > _MAX_CROSSINGS + _MORE_CROSSINGS * np.arange(1, count + 1))
-    if beyond.size:
-        return Runs.empty(0), int(beyond[0]), "the polygons' outlines cross too many columns"
-    spans = given.copy()
-    spans[:, 1] = np.cumsum(crossings + 1)
-    spans[:, 0] = spans[:, 1] - crossings - 1
-    ends = np.empty(int(crossings.sum()) + count, np.uint32)
-    _over(
-        lambda begin, end: polygons.draw_polygons(points, given, begin, end, ends, spans), count, ends.nbytes, threads
-    )
-    return Runs(freeze(ends), freeze(spans)), -1, ""
-
 
 # ------------------------------------------------------------------------------------------------------- reading users' data
 
@@ -199,8 +46,8 @@ def _sizes(values: Any, count: int, source: str) -> NDArray[np.int64]:
         good = False
     if good or not count:
         sizes = np.array(values, np.int64).reshape(count, 2) if count else np.empty((0, 2), np.int64)
-        positive = ((sizes > 0) & (sizes <= _WORD)).all(axis=1)
-        fits = positive & (np.where(positive, sizes[:, 0], 1) <= _WORD // np.where(positive, sizes[:, 1], 1))
+        positive = ((sizes > 0) & (sizes <= WORD)).all(axis=1)
+        fits = positive & (np.where(positive, sizes[:, 0], 1) <= WORD // np.where(positive, sizes[:, 1], 1))
         if fits.all():
             return sizes
         record = int(np.flatnonzero(~fits)[0])
@@ -214,7 +61,7 @@ def _sizes(values: Any, count: int, source: str) -> NDArray[np.int64]:
 
 def _is_size(value: Any) -> bool:
     try:
-        return len(value) == 2 and all(isinstance(side, int | np.integer) and 0 < side <= _WORD for side in value)
+        return len(value) == 2 and all(isinstance(side, int | np.integer) and 0 < side <= WORD for side in value)
     except TypeError:
         return False
 
@@ -228,8 +75,8 @@ def _lengths(counts: Any, record: int, source: str) -> NDArray[np.int64]:
         lengths = np.array([""])
     if lengths.ndim != 1 or lengths.dtype.kind not in "iu":
         raise InputError("counts must be a string, or a list of integers", value=counts, **place)  # type: ignore[arg-type]
-    if ((lengths < 0) | (lengths > _WORD)).any():
-        value = int(lengths[(lengths < 0) | (lengths > _WORD)][0])
+    if ((lengths < 0) | (lengths > WORD)).any():
+        value = int(lengths[(lengths < 0) | (lengths > WORD)][0])
         raise InputError("a run is negative or too long", value=value, **place)  # type: ignore[arg-type]
     return lengths.astype(np.int64)
 
@@ -259,18 +106,11 @@ def _runs_of_strings(counts: list[Any], rows: list[int], sizes: Any, source: str
     return runs
 
 
-def lengths_of_runs(runs: Runs, first: int, stop: int) -> NDArray[np.int64]:
-    """Return the lengths of the runs from `first` to `stop`, those of one mask."""
-    ends = runs.ends[first:stop].astype(np.int64)
-    lengths: NDArray[np.int64] = np.diff(ends, prepend=np.int64(0))
-    return lengths & _WORD
-
-
 def _check_filled(runs: Runs, source: str, threads: int | None) -> None:
     def task(begin: int, end: int) -> int:
         return kernels.first_unfilled(runs.ends, runs.spans, begin, end)
 
-    bad = [record for record in _over(task, len(runs.spans), runs.ends.nbytes, threads) if record >= 0]
+    bad = [record for record in over(task, len(runs.spans), runs.ends.nbytes, threads) if record >= 0]
     if not bad:
         return
     first, stop, height, width = runs.spans[bad[0]].tolist()
@@ -278,16 +118,6 @@ def _check_filled(runs: Runs, source: str, threads: int | None) -> None:
     problem = f"the runs add up to {total} pixels, the image has {height} x {width} = {height * width}"
     remedy = "counts and size must be of the same image"
     raise InputError(problem, source=source, record=bad[0], field="counts", remedy=remedy)
-
-
-def _joined(parts: Iterable[tuple[Runs, list[int]]], count: int) -> Runs:
-    """Return masks in order, from parts that say which rows they are."""
-    ends, spans, used = [np.empty(0, np.uint32)], np.empty((count, 4), np.int64), 0
-    for runs, rows in parts:
-        spans[rows] = runs.spans + np.array([used, used, 0, 0])
-        ends.append(runs.ends)
-        used += runs.ends.size
-    return Runs(freeze(np.concatenate(ends)), freeze(spans))
 
 
 def _without_empty(runs: Runs, row: int) -> NDArray[np.int64]:
@@ -375,7 +205,7 @@ class Masks(Frozen):
             there = set(text)
             listed = [i for i in range(len(records)) if i not in there]
             lengths = [_lengths(records[i]["counts"], i, source) for i in listed]
-            runs = _joined([(runs, text), (Runs.of_lengths(lengths, sizes[listed]), listed)], len(records))
+            runs = joined([(runs, text), (Runs.of_lengths(lengths, sizes[listed]), listed)], len(records))
         _check_filled(runs, source, threads)
         return cls(runs)
 
@@ -459,13 +289,7 @@ class Masks(Frozen):
         if count == 0:
             return cls(Runs.empty(0))
         _sizes((height, width), count, source)
-        pixels = np.empty((count, width, height), np.bool_)
-
-        def task(begin: int, end: int) -> None:
-            np.not_equal(given[begin:end].transpose(0, 2, 1), 0, out=pixels[begin:end])
-
-        _over(task, count, pixels.nbytes, threads)
-        return cls(runs_of_bitmaps(pixels.reshape(-1), height, width, count, threads))
+        return cls(runs_of_bitmaps(readonly(given, given.dtype).view(np.uint8), threads))
 
     def __len__(self) -> int:
         return len(self._runs.spans)
@@ -536,8 +360,43 @@ class Masks(Frozen):
         def task(begin: int, end: int) -> None:
             kernels.draw_runs(self._runs.ends, self._runs.spans, begin, end, out)
 
-        _over(task, len(self), out.nbytes, None)
+        over(task, len(self), out.nbytes, None)
         return np.ascontiguousarray(out.view(np.bool_).reshape(len(self), width, height).transpose(0, 2, 1))
+
+    def to_polygons(self) -> list[list[list[int]]]:
+        """Return the outlines of each mask along the edges of its pixels: polygons x, y, x, y and so on, clockwise.
+
+        Every region of a mask that is connected by pixels' sides is one polygon; regions that touch at corners alone are
+        several. COCO's polygons cannot have holes: the outline of a hole is joined to the one around it by a vertical
+        line that is walked there and back. So `from_polygons` gives every mask back to the pixel, holes too, and so
+        does pycocotools; but a program that moves vertices may show the line.
+
+        Returns
+        -------
+        list
+            For each mask the list of its polygons, none where it has no pixel (which `from_polygons` refuses).
+
+        Examples
+        --------
+        >>> Masks.from_rle([{"size": [4, 5], "counts": "52207"}]).to_polygons()
+        [[[3, 1, 3, 3, 1, 3, 1, 1]]]
+        """
+        ends, spans = self._regular()
+        polygons = []
+        for first, stop, height, _ in spans.tolist():
+            corners = outlines.trace(ends, first, stop, height)
+            cuts = [-1, *np.flatnonzero(corners[:, 0] < 0).tolist()]
+            polygons.append([corners[begin + 1 : end].ravel().tolist() for begin, end in pairwise(cuts)])
+        return polygons
+
+    def _regular(self) -> Runs:
+        """Return the runs of masks, of which none but the first is empty."""
+        runs, regular = self._runs, self._measures()[2]
+        if regular.all():
+            return runs
+        rows, good = np.flatnonzero(~regular).tolist(), np.flatnonzero(regular).tolist()
+        plain = Runs.of_lengths([_without_empty(runs, row) for row in rows], self.sizes[rows])
+        return joined([(Runs(runs.ends, runs.spans[good]), good), (plain, rows)], len(self))
 
     def merge(self, intersect: bool = False) -> Masks:
         """Return the union of all masks, or what they all share, as a column of one.
@@ -555,14 +414,7 @@ class Masks(Frozen):
             row = int(other[0])
             problem = f"masks of several sizes cannot be merged; the first is of size {sizes[0].tolist()}"
             raise InputError(problem, source="masks", record=row, field="size", value=sizes[row].tolist())
-        runs = self._runs
-        regular = self._measures()[2]
-        if not regular.all():
-            rows = np.flatnonzero(~regular).tolist()
-            plain = Runs.of_lengths([_without_empty(runs, row) for row in rows], sizes[rows])
-            good = np.flatnonzero(regular).tolist()
-            runs = _joined([(Runs(runs.ends, runs.spans[good]), good), (plain, rows)], len(self))
-        return Masks(runs.merged(freeze(np.array([0, len(self)])), bool(intersect)))
+        return Masks(self._regular().merged(freeze(np.array([0, len(self)])), bool(intersect)))
 
     def boundary(self, dilation: float = 0.02, *, threads: int | None = None) -> Masks:
         """Return the pixels of each mask that lie close to its contour, as Boundary IoU compares them.
@@ -600,11 +452,11 @@ class Masks(Frozen):
             kernels.boundary_runs(runs.ends, runs.spans, distances, begin, end, ends, spans)
 
         ends = np.empty(0, np.uint32)
-        _over(task, count, runs.ends.nbytes, threads)  # how much room it takes
+        over(task, count, runs.ends.nbytes, threads)  # how much room it takes
         room = spans[:, 1].copy()
         spans[:, 0] = np.cumsum(room) - room
         ends = np.empty(int(room.sum()), np.uint32)
-        _over(task, count, runs.ends.nbytes, threads)
+        over(task, count, runs.ends.nbytes, threads)
         return Masks(Runs(freeze(ends), freeze(spans)))
 
 
@@ -640,7 +492,7 @@ def iou(a: Masks, b: Masks, crowd: ArrayLike | None = None, *, threads: int | No
     if flags.shape != (len(b),):
         raise InputError(f"crowd has shape {flags.shape} where ({len(b)},) was expected", source="iou", field="crowd")
     flags = readonly(flags, np.bool_)
-    both = _joined([(a._runs, list(range(len(a)))), (b._runs, list(range(len(a), len(a) + len(b))))], len(a) + len(b))
+    both = joined([(a._runs, list(range(len(a)))), (b._runs, list(range(len(a), len(a) + len(b))))], len(a) + len(b))
     of_a, of_b = a._measures(), b._measures()
     areas = readonly(np.concatenate([of_a[0], of_b[0]]), np.uint32)
     boxes = readonly(np.concatenate([of_a[1], of_b[1]]), np.float64)
@@ -650,5 +502,5 @@ def iou(a: Masks, b: Masks, crowd: ArrayLike | None = None, *, threads: int | No
     def task(begin: int, end: int) -> None:
         kernels.mask_ious(both.ends, both.spans, areas, boxes, regular, flags, begin, out[begin:end])
 
-    _over(task, len(b), len(a) * both.ends.nbytes, threads)
+    over(task, len(b), len(a) * both.ends.nbytes, threads)
     return np.ascontiguousarray(out.T)

@@ -82,6 +82,7 @@ def foreseen() -> list[str]:
     if sys.platform == "win32":
         reasons += ["the system has no", "signals as POSIX has them", "no fork", "sends the signal of a terminal"]
     reasons += ["this processor cannot run that code", "numpy has no optional CPU features here"]
+    reasons += ["numpy's exp is the same here with and without AVX-512"]
     for word in os.environ.get("DETMAP_ABSENT", "").split():
         reasons += ABSENT[word]
     return reasons

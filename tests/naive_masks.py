@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 
+import numpy as np
+
 
 def runs_of(mask):
     """The run lengths of a bitmap (rows of 0 and 1), column by column, background first."""
@@ -104,3 +106,54 @@ def boundary(pixels, height, width, dilation):
     distance = max(round(dilation * math.sqrt(height * height + width * width)), 1)
     near = range(-distance, distance + 1)
     return {(r, c) for r, c in pixels if any((r + i, c + j) not in pixels for i in near for j in near)}
+
+
+def regions(pixels):
+    """The parts of a set of pixels that are connected by sides."""
+    left, found = set(pixels), []
+    while left:
+        part, ahead = set(), [left.pop()]
+        while ahead:
+            r, c = ahead.pop()
+            part.add((r, c))
+            near = {(r + 1, c), (r - 1, c), (r, c + 1), (r, c - 1)} & left
+            left -= near
+            ahead += near
+        found.append(part)
+    return found
+
+
+def united(polygons, height, width):
+    """The pixels of a mask of several polygons."""
+    pixels = set()
+    for outline in polygons:
+        pixels |= polygon(list(zip(outline[::2], outline[1::2], strict=False)), height, width)
+    return pixels
+
+
+def segmentation(value, height, width):
+    """The pixels of a record's segmentation, its area and its box; height and width are those of its image."""
+    if isinstance(value, list):
+        pixels = united(value, height, width)
+        lengths = runs_of([[(r, c) in pixels for c in range(width)] for r in range(height)])
+    else:
+        height = value["size"][0]
+        counts = value["counts"]
+        lengths = lengths_of(counts) if isinstance(counts, str) else counts
+        pixels = pixels_of(lengths, height)
+    return pixels, len(pixels), coded_box(lengths, height)
+
+
+def likeness(found, truth, box, area, sigmas):
+    """OKS of two poses x, y, v."""
+    x, y = np.array(found[0::3], float), np.array(found[1::3], float)
+    to_x, to_y, v = (np.array(truth[k::3], float) for k in range(3))
+    if (v > 0).any():
+        dx, dy = x - to_x, y - to_y
+    else:
+        left, top, width, height = box
+        dx = np.maximum(0, left - width - x) + np.maximum(0, x - (left + width * 2))
+        dy = np.maximum(0, top - height - y) + np.maximum(0, y - (top + height * 2))
+    e = (dx**2 + dy**2) / (np.array(sigmas) * 2) ** 2 / (area + np.spacing(1)) / 2
+    kept = e[v > 0] if (v > 0).any() else e
+    return np.sum(np.exp(-kept)) / len(kept)

@@ -93,7 +93,7 @@ def _shapes() -> None:
 def _drop_in() -> None:
     import numpy as np
 
-    from detmap.masks import Masks
+    from detmap.masks import Masks, iou
     from detmap.pycocotools import cocoeval, mask
 
     box = [0.0, 0.0, 5.0, 5.0]
@@ -106,7 +106,12 @@ def _drop_in() -> None:
     mask.iou([square], [other], [0])
     mask.merge([square, other])
     mask.area(mask.encode(mask.decode([square])))
-    Masks.from_rle([square, other]).boundary()
+    mask.toBbox([square])
+    mask.frPyObjects({"size": [6, 7], "counts": [8, 4, 30]}, 6, 7)
+    masks = Masks.from_rle([square, other])
+    iou(masks, masks)
+    Masks.from_polygons(masks.boundary().to_polygons(), (6, 7)).merge()
+    Masks.from_bitmaps(masks.to_bitmaps())
 
 
 def _hits_and_samples() -> None:

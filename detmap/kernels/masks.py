@@ -20,9 +20,7 @@ from detmap.kernels import helper, innermost, kernel
 Array = NDArray[Any]
 
 _WORD = 0xFFFFFFFF  # lengths and sums are 32 bits, as in C
-_LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
-_HIGH = np.uint64(0x8080808080808080)
-_ONES = np.uint64(0x0101010101010101)  # times a byte: eight of it
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 # ------------------------------------------------------------------------------------------------------------- strings
@@ -31,25 +29,53 @@ _ONES = np.uint64(0x0101010101010101)  # times a byte: eight of it
 
 
 @innermost
-def _more(text: Array, at: int) -> int:
-    """Return how many characters the number at `at` has, or 0 where the text ends within it."""
-    size = 1
-    while (np.int64(text[at + size - 1]) - 48) & 32:
-        if text[at + size] == 0:
-            return 0
-        size += 1
-    return size
+def _number(text: Any, p: int) -> Any:
+    """Return the number at `p`, and where it ends; -1 there: the text ends within it.
+
+    Shifts wrap around at 32 bits, as those of the original do.
+    """
+    c = np.int64(text[np.uint64(p)]) - 48
+    p += 1
+    value = ((c & 31) ^ 16) - 16
+    if c & 32:
+        value, shift = c & 31, np.int64(5)
+        while c & 32:
+            c = np.int64(text[np.uint64(p)]) - 48
+            p += 1
+            value |= (c & 31) << shift
+            shift = (shift + 5) & 31
+        if c == -48:
+            return np.int64(0), np.int64(-1)
+        value |= -((c >> 4) & 1) << shift
+    return value, p
 
 
-@innermost
-def _number(text: Array, at: int, size: int) -> int:
-    """Return the number that has `size` characters; shifts wrap around at 32 bits, as those of the original do."""
-    value = 0
-    for k in range(size):
-        value |= (((np.int64(text[at + k]) - 48) & 31) << ((5 * k) & 31)) & _WORD
-    if (np.int64(text[at + size - 1]) - 48) & 16:
-        value |= -(1 << ((5 * size) & 31))
-    return value
+@helper
+def _read_string(text: Any, p: int, out: Array, at: int) -> Any:
+    """Write the ends of the runs of the string at `p`, behind which is a NUL, from ``out[at]``.
+
+    Returns where the NUL is, -1 where the text ends within a number, and where the ends stop. Numbers are read in pairs:
+    what one is added to lies two before it.
+    """
+    m, total, outside, inside = at, np.int64(0), np.int64(0), np.int64(0)
+    while text[np.uint64(p)]:
+        value, p = _number(text, p)
+        if p < 0:
+            break
+        outside = (value + (outside if m > at + 2 else 0)) & _WORD
+        total += outside
+        out[np.uint64(m)] = total & _WORD
+        m += 1
+        if not text[np.uint64(p)]:
+            break
+        value, p = _number(text, p)
+        if p < 0:
+            break
+        inside = (value + inside) & _WORD
+        total += inside
+        out[np.uint64(m)] = total & _WORD
+        m += 1
+    return p, m
 
 
 @kernel
@@ -61,52 +87,31 @@ def decode_strings(text: Array, at: int, begin: int, end: int, out_ends: Array, 
     """
     p = at
     for i in range(begin, end):
-        first = m = p
-        total, last, before = 0, 0, 0
-        while text[p]:
-            size = 1
-            c = np.int64(text[p]) - 48
-            value = ((c & 31) ^ 16) - 16
-            if c & 32:
-                size = _more(text, p)
-                if size == 0:
-                    return i
-                value = _number(text, p, size)
-            p += size
-            value = (value + before) & _WORD
-            before = last if m > first + 1 else 0
-            last = value
-            total += value
-            out_ends[m] = total & _WORD
-            m += 1
-        out_spans[i, 0], out_spans[i, 1] = first, m
+        first = p
+        p, stop = _read_string(text, p, out_ends, first)
+        if p < 0:
+            return i
+        out_spans[i, 0], out_spans[i, 1] = first, stop
         p += 1
     return -1
 
 
-@kernel
-def areas_of_strings(text: Array, at: int, begin: int, end: int, out: Array) -> int:
-    """Write the areas of the masks ``[begin, end)`` and return as `decode_strings`; no run is stored."""
-    p = at
-    for i in range(begin, end):
-        area, length, m = 0, 0, 0
-        while text[p]:
-            size = 1
-            c = np.int64(text[p]) - 48
-            value = ((c & 31) ^ 16) - 16
-            if c & 32:
-                size = _more(text, p)
-                if size == 0:
-                    return i
-                value = _number(text, p, size)
-            p += size
-            if m & 1:
-                length += value
-                area += length & _WORD
-            m += 1
-        out[i] = area & _WORD
+@helper
+def _write_string(ends: Array, first: int, stop: int, out: Array, p: int) -> int:
+    """Write the string of a mask from ``out[p]``, at most 7 characters a run; where it ends."""
+    before, last, behind = 0, 0, 0
+    for m in range(first, stop):
+        length = (np.int64(ends[m]) - behind) & _WORD
+        behind = np.int64(ends[m])
+        value = length - (before if m > first + 2 else 0)
+        before, last = last, length
+        while value > 15 or value < -16:
+            out[p] = ((value & 31) | 32) + 48
+            value >>= 5
+            p += 1
+        out[p] = (value & 31) + 48
         p += 1
-    return -1
+    return p
 
 
 @kernel
@@ -114,94 +119,11 @@ def encode_strings(ends: Array, spans: Array, begin: int, end: int, at: int, out
     """Write the strings of the masks ``[begin, end)`` one after the other from ``out[at]``; at most 7 characters a run."""
     p = at
     for i in range(begin, end):
-        before, last, behind = 0, 0, 0
-        first = spans[i, 0]
-        for m in range(first, spans[i, 1]):
-            length = (np.int64(ends[m]) - behind) & _WORD
-            behind = np.int64(ends[m])
-            value = length - (before if m > first + 2 else 0)
-            before, last = last, length
-            while value > 15 or value < -16:
-                out[p] = ((value & 31) | 32) + 48
-                value >>= 5
-                p += 1
-            out[p] = (value & 31) + 48
-            p += 1
+        p = _write_string(ends, spans[i, 0], spans[i, 1], out, p)
         out_stops[i] = p
 
 
 # ------------------------------------------------------------------------------------------------------------- bitmaps
-
-
-@innermost
-def _changed(word: Any, before: Any) -> Any:
-    """Return the bytes of `word` that differ from the byte in front of them, as the highest bit of each."""
-    differ = word ^ ((word << np.uint64(8)) | before)
-    return (((differ & _LOW) + _LOW) | differ) & _HIGH
-
-
-@kernel
-def count_runs(pixels: Array, words: Array, size: int, begin: int, end: int, out: Array) -> None:
-    """Write the number of runs of the bitmaps ``[begin, end)``, each of `size` bytes of `pixels`, column by column.
-
-    `words` are the same bytes eight at a time. A run ends wherever the byte changes, as in pycocotools.
-    """
-    for i in range(begin, end):
-        p, stop = i * size, (i + 1) * size
-        before, runs = np.uint8(0), 1
-        while p < stop:
-            if p & 7 or p + 8 > stop:
-                runs += pixels[p] != before
-                before = pixels[p]
-                p += 1
-                continue
-            last = np.uint64(before)
-            alike = last * _ONES
-            for k in range(p >> 3, stop >> 3):
-                if words[k] == alike:
-                    continue
-                changed = _changed(words[k], last)
-                while changed:  # as many times as bytes differ
-                    changed &= changed - np.uint64(1)
-                    runs += 1
-                last = words[k] >> np.uint64(56)
-                alike = last * _ONES
-            before = np.uint8(last)
-            p = stop & ~7
-        out[i] = runs
-
-
-@kernel
-def find_runs(pixels: Array, words: Array, spans: Array, begin: int, end: int, out: Array) -> None:
-    """Write the ends of the runs of the bitmaps ``[begin, end)``, whose number `count_runs` has put into `spans`."""
-    for i in range(begin, end):
-        size = spans[i, 2] * spans[i, 3]
-        first, stop = i * size, (i + 1) * size
-        p, before, m = first, np.uint8(0), spans[i, 0]
-        while p < stop:
-            if p & 7 or p + 8 > stop:
-                if pixels[p] != before:
-                    out[m] = p - first
-                    m += 1
-                before = pixels[p]
-                p += 1
-                continue
-            last = np.uint64(before)
-            alike = last * _ONES
-            for k in range(p >> 3, stop >> 3):
-                if words[k] == alike:
-                    continue
-                changed = _changed(words[k], last)
-                if changed:
-                    for byte in range(8):
-                        if (changed >> np.uint64(8 * byte + 7)) & np.uint64(1):
-                            out[m] = 8 * k + byte - first
-                            m += 1
-                last = words[k] >> np.uint64(56)
-                alike = last * _ONES
-            before = np.uint8(last)
-            p = stop & ~7
-        out[m] = size
 
 
 @helper
@@ -243,6 +165,83 @@ def first_unfilled(ends: Array, spans: Array, begin: int, end: int) -> int:
 # ---------------------------------------------------------------------------------------------------------------- size
 
 
+@helper
+def _measure_regular(ends: Array, span: Array, out_box: Array) -> Any:
+    """Write the box of a regular mask of two runs or more, and return its area; -1 where it is not regular.
+
+    Runs come in pairs, foreground and then background.
+    """
+    first, stop, height = span[0], span[1], span[2]
+    start = np.int64(ends[first])
+    left, right, row = start // height, np.int64(0), start % height
+    top, bottom, area, least = height, np.int64(0), np.int64(0), np.int64(1)
+    for m in range(first + 1, stop, 2):
+        right = np.int64(ends[m])
+        behind = np.int64(ends[m + 1]) if m + 1 < stop else right + 1
+        length, gap = right - start, behind - right
+        least = min(least, min(length, gap))
+        area += length
+        top, row = min(top, row), row + length
+        bottom, row = max(bottom, row), row + gap
+        row -= height * (row >= height)  # a product: where columns end is hard to foresee
+        if row >= height:
+            row %= height
+        start = behind
+    if least <= 0:
+        return np.int64(-1)
+    if bottom > height:  # a run goes on in the next column
+        top, bottom = np.int64(0), height
+    left = min(left, span[3])
+    out_box[0], out_box[2] = left, ((right - 1) // height - left + 1) & _WORD
+    out_box[1], out_box[3] = top, bottom - top
+    return area
+
+
+@helper
+def _measure_slowly(ends: Array, span: Array, out_box: Array) -> Any:
+    """Write the box of any mask; its area, and whether it is regular. An odd last run, background, is not looked at."""
+    first, stop, height = span[0], span[1], max(span[2], 1)
+    area, regular, behind = 0, True, 0
+    left, right, top, bottom = span[3] & _WORD, 0, span[2] & _WORD, 0
+    column, row = 0, 0  # of the pixel at `behind`
+    for m in range(first, stop):
+        here = np.int64(ends[m])
+        regular = regular and (here > behind or m == first)
+        length = (here - behind) & _WORD
+        start_column, start_row = column, row
+        row += length
+        if row >= 2 * height or here < behind:  # below: a sum has wrapped around
+            column, row = here // height, here % height
+        elif row >= height:
+            column, row = column + 1, row - height
+        behind = here
+        if (m - first) & 1 and length:
+            area += length
+            last_column, last_row = (column, row - 1) if row else (column - 1, height - 1)
+            if here == 0:
+                last_column, last_row = _WORD // height, _WORD % height
+            left, right = min(left, start_column), max(right, last_column)
+            if start_column < last_column:
+                top, bottom = 0, height - 1
+            else:
+                top, bottom = min(top, start_row), max(bottom, last_row)
+    paired = stop - first >= 2
+    out_box[0], out_box[2] = left * paired, ((right - left + 1) & _WORD) * paired
+    out_box[1], out_box[3] = top * paired, ((bottom - top + 1) & _WORD) * paired
+    return area & _WORD, regular
+
+
+@helper
+def _measure(ends: Array, span: Array, out_box: Array) -> Any:
+    """Write the box of a mask; its area, and whether it is regular."""
+    if span[1] - span[0] >= 2 and 0 < span[2] <= _WORD and span[3] <= _WORD:
+        area = _measure_regular(ends, span, out_box)
+        if area >= 0:
+            return area, True
+    area, regular = _measure_slowly(ends, span, out_box)
+    return area, regular
+
+
 @kernel
 def measure_runs(
     ends: Array, spans: Array, begin: int, end: int, out_areas: Array, out_boxes: Array, out_regular: Array
@@ -250,39 +249,10 @@ def measure_runs(
     """Write areas, boxes (x, y, width, height) and which masks are regular, for the masks ``[begin, end)``.
 
     Without two runs a box is 0; with empty foreground alone it begins behind the image and has 1 - width and 1 - height
-    modulo 2**32, as in pycocotools. An odd last run, background, is not looked at.
+    modulo 2**32, as in pycocotools.
     """
     for i in range(begin, end):
-        first, stop, height = spans[i, 0], spans[i, 1], max(spans[i, 2], 1)
-        area, regular, behind = 0, True, 0
-        left, right, top, bottom = spans[i, 3] & _WORD, 0, spans[i, 2] & _WORD, 0
-        column, row = 0, 0  # of the pixel at `behind`
-        for m in range(first, stop):
-            here = np.int64(ends[m])
-            regular = regular and (here > behind or m == first)
-            length = (here - behind) & _WORD
-            start_column, start_row = column, row
-            row += length
-            if row >= 2 * height or here < behind:  # below: a sum has wrapped around
-                column, row = here // height, here % height
-            elif row >= height:
-                column, row = column + 1, row - height
-            behind = here
-            if (m - first) & 1 and length:
-                area += length
-                last_column, last_row = (column, row - 1) if row else (column - 1, height - 1)
-                if here == 0:
-                    last_column, last_row = _WORD // height, _WORD % height
-                left, right = min(left, start_column), max(right, last_column)
-                if start_column < last_column:
-                    top, bottom = 0, height - 1
-                else:
-                    top, bottom = min(top, start_row), max(bottom, last_row)
-        out_areas[i] = area & _WORD
-        out_regular[i] = regular
-        paired = stop - first >= 2
-        out_boxes[i, 0], out_boxes[i, 2] = left * paired, ((right - left + 1) & _WORD) * paired
-        out_boxes[i, 1], out_boxes[i, 3] = top * paired, ((bottom - top + 1) & _WORD) * paired
+        out_areas[i], out_regular[i] = _measure(ends, spans[i], out_boxes[i])
 
 
 # ------------------------------------------------------------------------------------------------------------- overlap
@@ -354,15 +324,11 @@ def _iou_by_runs(ends: Array, one: Array, other: Array, area: int) -> Any:
     return shared / (union if area < 0 else area)
 
 
-@kernel
-def mask_ious(
+@helper
+def _mask_ious(
     ends: Array, spans: Array, areas: Array, boxes: Array, regular: Array, crowd: Array, begin: int, out: Array
 ) -> None:
-    """Write the overlap of masks of two sides, shape (g, d): of the ground truth ``[begin, begin + g)``, numbered from 0.
-
-    The detections are the first d masks and the ground truth follows. Over a crowd the detection's area counts. 0: boxes
-    do not touch; -1: sizes differ; NaN: the runs of the two do not add up to the same.
-    """
+    """Do what `mask_ious` says."""
     detections = out.shape[1]
     for row in range(out.shape[0]):
         g = detections + begin + row
@@ -381,6 +347,18 @@ def mask_ious(
                     out[row, d] = shared / whole
             else:
                 out[row, d] = _iou_by_runs(ends, spans[d], spans[g], np.int64(areas[d]) if crowd[begin + row] else -1)
+
+
+@kernel
+def mask_ious(
+    ends: Array, spans: Array, areas: Array, boxes: Array, regular: Array, crowd: Array, begin: int, out: Array
+) -> None:
+    """Write the overlap of masks of two sides, shape (g, d): of the ground truth ``[begin, begin + g)``, numbered from 0.
+
+    The detections are the first d masks and the ground truth follows. Over a crowd the detection's area counts. 0: boxes
+    do not touch; -1: sizes differ; NaN: the runs of the two do not add up to the same.
+    """
+    _mask_ious(ends, spans, areas, boxes, regular, crowd, begin, out)
 
 
 # --------------------------------------------------------------------------------------------------------------- merge
@@ -459,11 +437,71 @@ def _is_regular(ends: Array, span: Array) -> bool:
 
 
 @helper
-def _merge_all(ends: Array, spans: Array, both: bool, scratch: Array) -> Any:
-    """Write what `merge_groups` says of one group to the first row of `scratch`, and return its number of runs or -1."""
-    regular = True
+def _words(ends: Array, spans: Array) -> Any:
+    """Return how many words of 64 pixels masks are best painted to be merged; 0 where they have fewer runs than words."""
+    last = spans[len(spans) - 1]
+    runs = np.int64(0)
+    for i in range(len(spans)):
+        runs += spans[i, 1] - spans[i, 0]
+    words = (np.int64(ends[last[1] - 1]) + 63) // 64 if last[1] > last[0] else np.int64(0)
+    return words if words <= runs else np.int64(0)
+
+
+@helper
+def _paint(ends: Array, span: Array, first: int, out: Array) -> None:
+    """Set the pixels of every second run of a regular mask in `out`, 64 to a word, beginning with run `first`."""
+    for m in range(span[0] + first, span[1], 2):
+        start, last = np.int64(ends[m - 1]) if m > span[0] else np.int64(0), np.int64(ends[m]) - 1
+        if start > last:  # a first run that is empty
+            continue
+        low, high = start >> 6, last >> 6
+        from_low, to_high = _ALL << np.uint64(start & 63), _ALL >> np.uint64(63 - (last & 63))
+        if low == high:
+            out[low] |= from_low & to_high
+            continue
+        out[low] |= from_low
+        for k in range(low + 1, high):
+            out[k] = _ALL
+        out[high] |= to_high
+
+
+@helper
+def _painted(words: Array, flipped: Any, total: int, out: Array) -> int:
+    """Write the ends of the mask of these words, each exclusive-or'ed with `flipped`; how many there are."""
+    before, m = np.uint64(0), 0
+    for k in range(len(words)):
+        word = words[k] ^ flipped
+        turns = word ^ ((word << np.uint64(1)) | before)
+        before = word >> np.uint64(63)
+        while turns:
+            lowest = (turns & (~turns + np.uint64(1))) - np.uint64(1)
+            turns &= turns - np.uint64(1)
+            position = np.int64(64 * k)
+            while lowest:  # LLVM knows this loop as one instruction
+                lowest &= lowest - np.uint64(1)
+                position += 1
+            if position < total:
+                out[m] = position
+                m += 1
+    out[m] = total
+    return m + 1
+
+
+@helper
+def _merge_all(ends: Array, spans: Array, both: bool, words: Array, scratch: Array) -> Any:
+    """Write what `merge_groups` says of one group to the first row of `scratch`, and return its number of runs or -1.
+
+    `words` has room for as many as `_words` says.
+    """
+    regular, alike = True, True
     for i in range(spans.shape[0]):
         regular = regular and _is_regular(ends, spans[i])
+        alike = alike and ends[spans[i, 1] - 1] == ends[spans[0, 1] - 1]
+    if regular and alike and len(words):
+        words[:] = 0
+        for i in range(spans.shape[0]):
+            _paint(ends, spans[i], 0 if both else 1, words)  # what all share is what none leaves out
+        return _painted(words, _ALL if both else np.uint64(0), np.int64(ends[spans[0, 1] - 1]), scratch[0])
     count = spans[0, 1] - spans[0, 0]
     now = (spans.shape[0] - 1) % 2
     for m in range(count):
@@ -493,8 +531,9 @@ def merge_groups(
         room = 1
         for i in range(groups[g], groups[g + 1]):
             room += spans[i, 1] - spans[i, 0]
-        scratch = np.empty((2, room), np.uint32)
-        count = _merge_all(ends, spans[groups[g] : groups[g + 1]], both, scratch)
+        group = spans[groups[g] : groups[g + 1]]
+        words, scratch = np.empty(_words(ends, group), np.uint64), np.empty((2, room), np.uint32)
+        count = _merge_all(ends, group, both, words, scratch)
         for m in range(count):
             out_ends[out_spans[g, 0] + m] = scratch[0, m]
         out_spans[g, 1] = out_spans[g, 0] + count if count >= 0 else -1

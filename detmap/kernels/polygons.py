@@ -37,6 +37,22 @@ def _last_column(high: int, width: int) -> int:
     return min((high - 3) // 5, width - 1)
 
 
+@helper
+def _most_crossings(points: Array, span: Array) -> Any:
+    """Return how many crossings a polygon has at most; -1: a vertex is no number or too far."""
+    count = np.int64(0)
+    for p in range(span[0], span[1]):
+        q = p + 1 if p + 1 < span[1] else span[0]
+        if not (abs(points[p, 0]) < FIFTHS_LIMIT // 5 and abs(points[p, 1]) < FIFTHS_LIMIT // 5):
+            return np.int64(-1)
+        if not abs(points[q, 0]) < FIFTHS_LIMIT // 5:
+            continue
+        x, next_x = _fifths(points[p, 0]), _fifths(points[q, 0])
+        across = _last_column(max(x, next_x), span[3]) - _first_column(min(x, next_x)) + 1
+        count += max(across, 0)
+    return count
+
+
 @kernel
 def count_crossings(points: Array, spans: Array, begin: int, end: int, out: Array) -> None:
     """Write how many crossings polygons ``[begin, end)`` have at most; -1: a vertex is no number or too far.
@@ -45,25 +61,13 @@ def count_crossings(points: Array, spans: Array, begin: int, end: int, out: Arra
     ``spans[i, 3]``.
     """
     for i in range(begin, end):
-        first, stop = spans[i, 0], spans[i, 1]
-        count = 0
-        for p in range(first, stop):
-            q = p + 1 if p + 1 < stop else first
-            if not (abs(points[p, 0]) < FIFTHS_LIMIT // 5 and abs(points[p, 1]) < FIFTHS_LIMIT // 5):
-                count = -1
-                break
-            if not abs(points[q, 0]) < FIFTHS_LIMIT // 5:
-                continue
-            x, next_x = _fifths(points[p, 0]), _fifths(points[q, 0])
-            across = _last_column(max(x, next_x), spans[i, 3]) - _first_column(min(x, next_x)) + 1
-            count += max(across, 0)
-        out[i] = count
+        out[i] = _most_crossings(points, spans[i])
 
 
 @helper
-def _row(fifth: int, height: int) -> int:
-    """Return the first row whose centre lies at or below a fifth, from 0 to `height`."""
-    return min(max((fifth + 2) // 5, 0), height)
+def _row(fifth: int, height: int) -> Any:
+    """Return the first row whose centre lies at or below a fifth, which is -1 or more, from 0 to `height`."""
+    return min(np.int64(np.uint64(fifth + 2) // np.uint64(5)), height)
 
 
 @helper
@@ -96,7 +100,7 @@ def _cross_down(edge: Any, low: int, high: int, height: int, left: int, starts: 
     inverse, rising = 1.0 / slope, slope > 0
     for c in range(low, high + 1):
         centre = 5 * c + 2
-        t = min(max(int((centre + 0.5 - x) * inverse), 1), down)  # about; the walk from here is exact
+        t = min(max(int((centre + 0.5 - x) * inverse) + 1, 1), down)  # nearly always; the walk from here is exact
         old, new = int(x + slope * (t - 1) + 0.5), int(x + slope * t + 0.5)
         while t > 1 and (old > centre) == rising:
             t -= 1
@@ -132,15 +136,19 @@ def _crossings(points: Array, span: Array, starts: Array, rows: Array, left: int
     starts[:] = 0
     for step in range(2):  # count, then place
         if step:
-            for c in range(1, columns + 2):
-                starts[c] += starts[c - 1]
+            change = np.int64(0)  # from one column's number of crossings to the next one's
+            for c in range(2, columns + 2):
+                change += starts[c]
+                starts[c] = starts[c - 1] + change
         for p in range(span[0], span[1]):
             q = p + 1 if p + 1 < span[1] else span[0]
             x, next_x = _fifths(points[p, 0]), _fifths(points[q, 0])
             low, high = _first_column(min(x, next_x)), _last_column(max(x, next_x), span[3])
             if not step:
-                for c in range(low, high + 1):
-                    starts[c - left + 2] += 1
+                if low <= high:
+                    starts[low - left + 2] += 1
+                    if high - left + 3 < columns + 2:
+                        starts[high - left + 3] -= 1
                 continue
             if low > high:
                 continue
@@ -154,6 +162,42 @@ def _crossings(points: Array, span: Array, starts: Array, rows: Array, left: int
         _sort_down(rows, starts[c], starts[c + 1])
 
 
+@helper
+def _columns(points: Array, span: Array) -> Any:
+    """Return the first column whose centre a polygon may cross, and how many columns there are from it."""
+    left, right = span[3], np.int64(-1)
+    for p in range(span[0], span[1]):
+        x = _fifths(points[p, 0])
+        left, right = min(left, _first_column(x)), max(right, _last_column(x, span[3]))
+    return left, max(right - left + 1, np.int64(0))
+
+
+@helper
+def _draw(points: Array, span: Array, left: int, starts: Array, rows: Array, out_ends: Array, at: int) -> Any:
+    """Write the ends of a polygon's mask from ``out_ends[at]``, and return where they stop.
+
+    `left` and the number of columns are those of `_columns`; `starts` has room for two more, `rows` for all crossings.
+    """
+    height, width = span[2], span[3]
+    columns = len(starts) - 2
+    _crossings(points, span, starts, rows, left)
+    m = at
+    behind, widen = np.int64(-1), False
+    for c in range(columns + 1):
+        last = c == columns
+        for k in range(0 if last else starts[c], 1 if last else starts[c + 1]):
+            position = height * width if last else (left + c) * height + rows[k]
+            if widen:  # the run in front of an empty one goes on to where the run behind it ends
+                out_ends[m - 1], widen = position, False
+            elif position == behind:
+                widen = True
+            else:
+                out_ends[m] = position
+                m += 1
+            behind = position
+    return m
+
+
 @kernel
 def draw_polygons(points: Array, spans: Array, begin: int, end: int, out_ends: Array, out_spans: Array) -> None:
     """Write the masks of polygons ``[begin, end)`` (as for `count_crossings`) into ``out_ends``, from ``out_spans[i, 0]``.
@@ -161,27 +205,7 @@ def draw_polygons(points: Array, spans: Array, begin: int, end: int, out_ends: A
     There must be room for one run more than there are crossings; where the last one ends goes to ``out_spans[i, 1]``.
     """
     for i in range(begin, end):
-        first, stop, height, width = spans[i, 0], spans[i, 1], spans[i, 2], spans[i, 3]
-        left, right = width, -1
-        for p in range(first, stop):
-            x = _fifths(points[p, 0])
-            left, right = min(left, _first_column(x)), max(right, _last_column(x, width))
-        columns = max(right - left + 1, 0)
+        left, columns = _columns(points, spans[i])
         starts = np.empty(columns + 2, np.int64)
         rows = np.empty(out_spans[i, 1] - out_spans[i, 0], np.int64)
-        _crossings(points, spans[i], starts, rows, left)
-        m = at = out_spans[i, 0]
-        behind, widen = -1, False
-        for c in range(columns + 1):
-            last = c == columns
-            for k in range(0 if last else starts[c], 1 if last else starts[c + 1]):
-                position = height * width if last else (left + c) * height + rows[k]
-                if widen:  # the run in front of an empty one goes on to where the run behind it ends
-                    out_ends[m - 1], widen = position, False
-                elif position == behind:
-                    widen = True
-                else:
-                    out_ends[m] = position
-                    m += 1
-                behind = position
-        out_spans[i, 0], out_spans[i, 1] = at, m
+        out_spans[i, 1] = _draw(points, spans[i], left, starts, rows, out_ends, out_spans[i, 0])

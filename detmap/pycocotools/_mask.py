@@ -9,29 +9,33 @@ input's, this raises a `detmap.InputError`, which is a ValueError.
 from __future__ import annotations
 
 import operator
+import struct
+from array import array
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError
+from detmap.kernels import coded, readonly
 from detmap.kernels import masks as kernels
-from detmap.kernels import readonly
 from detmap.kernels.assignment import box_ious
-from detmap.masks import (
-    Runs,
-    freeze,
-    lengths_of_runs,
-    measure,
-    runs_of_bitmaps,
-    runs_of_polygons,
-    runs_of_text,
-    strings_of_runs,
-)
+from detmap.run_lengths import WORD, Runs, freeze, lengths_of_runs, runs_of_polygons, runs_of_text, strings_of_runs
+
+#: So much room is made at first for the strings of masks, and for each of them.
+_ROOM, _ROOM_EACH = 1 << 12, 1 << 10
+
+#: Room for the strings of several masks of which one takes much is no more than this, if it is enough for that one.
+_MOST_ROOM = 1 << 26
 
 
 def _siz(value: Any) -> int:
     """Return a height, width or count as C's size_t takes it: fractions are cut off."""
+    if type(value) is int and 0 <= value < 2**63:
+        return value
     if isinstance(value, str | bytes) or value is None:
         raise TypeError("an integer is required")
     number = int(value) if isinstance(value, float | np.floating) else operator.index(value)
@@ -44,11 +48,14 @@ def _siz(value: Any) -> int:
 
 def _sizes(objects: list[Any]) -> Any:
     """Return the heights and widths of masks: a pair where all are alike, else shape (n, 2)."""
+    if len(objects) == 1:
+        size = objects[0]["size"]
+        return _siz(size[0]), _siz(size[1])
     sizes = [item["size"] for item in objects]
     if not sizes:
         return np.empty((0, 2), np.int64)
     first = sizes[0]
-    if type(first) is list and sizes.count(first) == len(sizes):
+    if set(map(type, sizes)) == {list} and sizes.count(first) == len(sizes):
         return _siz(first[0]), _siz(first[1])
     return np.array([(_siz(size[0]), _siz(size[1])) for size in sizes], np.int64)
 
@@ -69,17 +76,15 @@ def _listed(objects: Any) -> list[Any]:
 
 def _text(objects: list[Any]) -> bytes:
     """Return the strings of masks, each with a NUL behind it."""
+    if len(objects) == 1:
+        return _bytes(objects[0]["counts"]) + b"\0"
     counts = [item["counts"] for item in objects]
     kinds = set(map(type, counts))
-    if kinds == {bytes}:
-        text = b"\0".join(counts)
-    elif kinds == {str}:
-        text = "\0".join(counts).encode()
-    else:
-        text = b"\0".join(map(_bytes, counts))
-    if text.count(b"\0") != len(counts) - 1 and counts:
-        text = b"\0".join(map(_bytes, counts))
-    return text + b"\0"
+    if kinds == {str}:
+        counts = [item.encode() for item in counts]
+    if (kinds != {bytes} and kinds != {str}) or [item for item in counts if 0 in item]:
+        counts = list(map(_bytes, counts))
+    return b"\0".join([*counts, b""])
 
 
 def _truncated(record: int) -> InputError:
@@ -95,10 +100,41 @@ def _runs(objects: list[Any]) -> Runs:
     return runs
 
 
+def _spans(objects: list[Any]) -> NDArray[np.int64]:
+    """Return room for what kernels know of masks, with heights and widths in columns 2 and 3."""
+    spans = np.empty((len(objects), 4), np.int64)
+    spans[:, 2:] = _sizes(objects)
+    return spans
+
+
 def _records(runs: Runs) -> list[dict[str, Any]]:
     """Return masks as dicts of size and string."""
     sizes = runs.spans[:, 2:].tolist()
     return [{"size": size, "counts": counts} for size, counts in zip(sizes, strings_of_runs(runs), strict=True)]
+
+
+def _written(count: int, write: Callable[[int, NDArray[np.uint8], NDArray[np.int64]], int]) -> list[bytes] | None:
+    """Return `count` strings that a kernel of `coded` writes, in as many calls as it takes; None where one cannot be."""
+    strings: list[bytes] = []
+    stops = np.empty(count, np.int64)
+    begin, room = 0, _ROOM + _ROOM_EACH * count
+    while True:
+        out = np.empty(room, np.uint8)
+        end = write(begin, out, stops)
+        if end < 0:
+            return None
+        cuts = [0, *stops[begin:end].tolist()]
+        text = out[: cuts[-1]].tobytes()
+        strings += [text[first:stop] for first, stop in pairwise(cuts)]
+        if end == count:
+            return strings
+        most = int(stops[end])
+        begin, room = end, max(room, most, min(most * (count - end), _MOST_ROOM))
+
+
+def _of_size(strings: list[bytes], height: int, width: int) -> list[dict[str, Any]]:
+    """Return masks of one size as dicts of size and string."""
+    return [{"size": [height, width], "counts": counts} for counts in strings]
 
 
 class RLEs:
@@ -174,9 +210,9 @@ def iou(dt: Any, gt: Any, pyiscrowd: Any) -> Any:
         raise ValueError(f"iscrowd has {crowd.ndim} dimensions where 1 was expected")
     found, truth = _regions(dt), _regions(gt)
     boxes = type(found) is np.ndarray, type(truth) is np.ndarray
-    runs = None
-    if len(found) and len(truth) and not any(boxes):
-        runs = _runs(found + truth)
+    masks = len(found) > 0 and len(truth) > 0 and not any(boxes)
+    if masks:
+        text, spans = _text(found + truth), _spans(found + truth)
     else:
         for side in (found, truth):
             if type(side) is list and side:
@@ -187,29 +223,30 @@ def iou(dt: Any, gt: Any, pyiscrowd: Any) -> Any:
         raise Exception("detections and ground truth must be of one kind, boxes or run-length masks")
     if crowd.size != len(truth):
         raise AssertionError("iscrowd must have the length of gt")
-    if runs is not None:
-        return _mask_ious(runs, len(found), crowd)
+    if masks:
+        return _mask_ious(text, spans, len(found), crowd)
     out = np.empty((len(found), len(truth)))
     box_ious(readonly(found, np.float64), readonly(truth, np.float64), readonly(crowd, np.bool_), out)
     return np.asfortranarray(out)
 
 
-def _mask_ious(runs: Runs, detections: int, crowd: NDArray[Any]) -> NDArray[np.float64]:
+def _mask_ious(text: bytes, spans: NDArray[Any], detections: int, crowd: NDArray[Any]) -> NDArray[np.float64]:
     """Return the overlap of the first `detections` masks with each of the others, shape (d, g), in Fortran's order."""
-    areas, boxes, regular = measure(runs)
-    _check_heights(runs, areas)
-    out: NDArray[np.float64] = np.empty((len(runs.spans) - detections, detections))
-    kernels.mask_ious(runs.ends, runs.spans, areas, boxes, regular, freeze(crowd != 0), 0, out)
-    if np.isnan(out).any():
+    out: NDArray[np.float64] = np.empty((len(spans) - detections, detections))
+    status = coded.ious_of_strings(text, spans, freeze(crowd != 0), out)
+    if status == coded.UNEQUAL:
         g, d = np.argwhere(np.isnan(out))[0].tolist()
         raise InputError(f"the runs of detection {d} and ground truth {g} do not add up to the same", field="counts")
+    _check(status)
     return np.transpose(out)
 
 
-def _check_heights(runs: Runs, areas: NDArray[Any]) -> None:
-    """Refuse foreground in masks of height 0, which have no columns to lie in."""
-    if not runs.spans[:, 2].all() and areas[runs.spans[:, 2] == 0].any():
+def _check(status: int) -> None:
+    """Raise what a kernel of `coded` says."""
+    if status == coded.FLAT:
         raise InputError("a mask of height 0 has foreground", field="size", remedy="give the image's height and width")
+    if status >= 0:
+        raise _truncated(status)
 
 
 # ----------------------------------------------------------------------------------------------------- masks to masks
@@ -231,41 +268,39 @@ def merge(rleObjs: Any, intersect: Any = 0) -> Any:
         Size and compressed counts, bytes.
     """
     objects = _listed(rleObjs)
-    if isinstance(intersect, str | bytes) or intersect is None:
+    if type(intersect) is not int and (isinstance(intersect, str | bytes) or intersect is None):
         raise TypeError("an integer is required")
     both = int(intersect) != 0
-    runs = _runs(objects)
-    spans = runs.spans
-    if len(spans) == 0 or (len(spans) > 1 and (spans[1:, 2:] != spans[0, 2:]).any()):
+    text, sizes, count = _text(objects), _sizes(objects), len(objects)
+    if count == 0 or (type(sizes) is not tuple and (sizes != sizes[0]).any()):
+        _runs(objects)  # its errors come first
         return {"size": [0, 0], "counts": b""}
-    if len(spans) > 1:
-        if (spans[:, 1] == spans[:, 0]).any():
-            record = int(np.flatnonzero(spans[:, 1] == spans[:, 0])[0])
-            raise InputError("a mask without runs cannot be merged", record=record, field="counts")
-        runs = runs.merged(freeze(np.array([0, len(spans)])), both)
-        if runs.spans[0, 1] < 0:
-            raise InputError("the runs of the masks do not add up to the same", field="counts")
-    return _records(runs)[0]
+    height, width = sizes if type(sizes) is tuple else sizes[0].tolist()
+    out = np.empty(7 * len(text), np.uint8)
+    used = coded.merge_strings(text, count, both, out)
+    if used < 0:
+        spans = _runs(objects).spans
+        empty = np.flatnonzero(spans[:, 1] == spans[:, 0])
+        if empty.size:
+            raise InputError("a mask without runs cannot be merged", record=int(empty[0]), field="counts")
+        raise InputError("the runs of the masks do not add up to the same", field="counts")
+    return {"size": [height, width], "counts": out[:used].tobytes()}
 
 
 def area(rleObjs: Any) -> NDArray[np.uint32]:
     """Return the area of each mask, shape (n,)."""
-    text = np.frombuffer(_text(rleObjs), np.uint8)
+    text = _text(rleObjs)
     _sizes(rleObjs)
     out = np.empty(len(rleObjs), np.uint32)
-    bad = kernels.areas_of_strings(text, 0, 0, len(rleObjs), out)
-    if bad >= 0:
-        raise _truncated(bad)
+    _check(coded.areas_of_strings(text, out))
     return out
 
 
 def toBbox(rleObjs: Any) -> NDArray[np.float64]:
     """Return the box x, y, width, height around each mask, shape (n, 4)."""
-    runs = _runs(rleObjs)
-    areas, boxes, _ = measure(runs)
-    _check_heights(runs, areas)
-    boxes.flags.writeable = True
-    return boxes
+    out = np.empty((len(rleObjs), 4))
+    _check(coded.boxes_of_strings(_text(rleObjs), _spans(rleObjs), out))
+    return out
 
 
 # ------------------------------------------------------------------------------------------------------------- bitmaps
@@ -282,7 +317,15 @@ def encode(mask: Any) -> list[dict[str, Any]]:
     if not mask.flags.f_contiguous:
         raise ValueError("mask is not Fortran contiguous; numpy.asfortranarray makes it so")
     height, width, count = mask.shape
-    return _records(runs_of_bitmaps(mask.reshape(-1, order="F"), height, width, count))
+    pixels = mask.reshape(-1, order="F").view(np.uint8)
+    if pixels.__array_interface__["data"][0] % 8:
+        pixels = pixels.copy()
+    pixels = readonly(pixels, np.uint8)
+    words, size = readonly(pixels[: pixels.size & ~7].view(np.uint64), np.uint64), height * width
+    strings = _written(
+        count, lambda begin, out, stops: coded.strings_of_bitmaps(pixels, words, size, begin, out, stops)
+    )
+    return _of_size(strings or [], height, width)
 
 
 def decode(rleObjs: Any) -> NDArray[np.uint8]:
@@ -327,27 +370,56 @@ def frBbox(bb: Any, h: Any, w: Any) -> list[dict[str, Any]]:
     left, top = bb[:, 0], bb[:, 1]
     right, bottom = left + bb[:, 2], top + bb[:, 3]
     corners = np.stack([left, top, left, bottom, right, bottom, right, top], axis=1).reshape(-1, 2)
-    return _drawn(corners, [4] * len(bb), height, width)
+    return _drawn(corners, np.full(len(bb), 4), height, width)
 
 
-def _drawn(points: NDArray[Any], sizes: list[int], height: int, width: int) -> list[dict[str, Any]]:
-    runs, bad, problem = runs_of_polygons(points, sizes, (height, width))
+def _drawn(points: NDArray[Any], vertices: NDArray[Any], height: int, width: int) -> list[dict[str, Any]]:
+    """Return masks of polygons, of which each has so many of the points x, y."""
+    if max(height, width, height * width) <= WORD:
+        points, ends = readonly(points, np.float64), readonly(np.cumsum(vertices), np.int64)
+        strings = _written(
+            len(ends),
+            lambda begin, out, stops: coded.strings_of_polygons(points, ends, height, width, begin, out, stops),
+        )
+        if strings is not None:
+            return _of_size(strings, height, width)
+    runs, bad, problem = runs_of_polygons(points, vertices, (height, width))
     if problem:
         raise InputError(problem, record=bad, field="segmentation")
     return _records(runs)
 
 
+def _numbers(polygons: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the coordinates of polygons, an even number of each, one behind the other; and how many each has."""
+    if type(polygons) is list and set(map(type, polygons)) == {list}:
+        counts, flat = list(map(len, polygons)), list(chain.from_iterable(polygons))
+        if flat and not [count for count in counts if count & 1] and set(map(type, flat)) <= {float, int}:
+            with suppress(struct.error):  # an integer beyond all floats
+                return np.frombuffer(struct.pack(f"{len(flat)}d", *flat)), np.array(counts)
+    arrays = []
+    for polygon in polygons:
+        numbers = np.array(polygon, dtype=np.float64)
+        if numbers.ndim != 1:
+            raise ValueError(f"a polygon has {numbers.ndim} dimensions where 1 was expected")
+        arrays.append(numbers[: numbers.size & ~1])
+    return np.concatenate([*arrays, np.empty(0)]), np.array([numbers.size for numbers in arrays], np.int64)
+
+
 def frPoly(poly: Any, h: Any, w: Any) -> list[dict[str, Any]]:
     """Return the run-length mask of each polygon, x and y in turn; an odd last number is left out."""
     height, width = _siz(h), _siz(w)
-    arrays = []
-    for outline in poly:
-        array = np.array(outline, dtype=np.float64)
-        if array.ndim != 1:
-            raise ValueError(f"a polygon has {array.ndim} dimensions where 1 was expected")
-        arrays.append(array[: array.size & ~1])
-    points = np.concatenate([*arrays, np.empty(0)]).reshape(-1, 2)
-    return _drawn(points, [array.size // 2 for array in arrays], height, width)
+    numbers, counts = _numbers(poly)
+    return _drawn(numbers.reshape(-1, 2), counts // 2, height, width)
+
+
+def _lengths(counts: Any) -> NDArray[np.uint32]:
+    """Return run lengths as C takes them: fractions are cut off."""
+    if type(counts) is list and set(map(type, counts)) == {int}:
+        return np.frombuffer(array("I", counts), np.uint32)
+    lengths = np.array(counts, dtype=np.uint32)
+    if lengths.ndim != 1:
+        raise ValueError(f"counts has {lengths.ndim} dimensions where 1 was expected")
+    return lengths
 
 
 def frUncompressedRLE(ucRles: Any, h: Any, w: Any) -> list[dict[str, Any]]:
@@ -355,12 +427,14 @@ def frUncompressedRLE(ucRles: Any, h: Any, w: Any) -> list[dict[str, Any]]:
     _siz(h), _siz(w)
     lengths, sizes = [], []
     for i in range(len(ucRles)):
-        counts = np.array(ucRles[i]["counts"], dtype=np.uint32)
-        if counts.ndim != 1:
-            raise ValueError(f"counts has {counts.ndim} dimensions where 1 was expected")
-        lengths.append(counts)
-        sizes.append((_siz(ucRles[i]["size"][0]), _siz(ucRles[i]["size"][1])))
-    return _records(Runs.of_lengths(lengths, sizes))
+        lengths.append(_lengths(ucRles[i]["counts"]))
+        sizes.append([_siz(ucRles[i]["size"][0]), _siz(ucRles[i]["size"][1])])
+    stops = readonly(np.cumsum([one.size for one in lengths]), np.int64)
+    joined = readonly(
+        lengths[0] if len(lengths) == 1 else np.concatenate([*lengths, np.empty(0, np.uint32)]), np.uint32
+    )
+    strings = _written(len(sizes), lambda begin, out, into: coded.strings_of_lengths(joined, stops, begin, out, into))
+    return [{"size": size, "counts": counts} for size, counts in zip(sizes, strings or [], strict=True)]
 
 
 def frPyObjects(pyobj: Any, h: Any, w: Any) -> Any:

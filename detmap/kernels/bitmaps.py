@@ -1,0 +1,93 @@
+"""Bitmaps row by row as masks, which are read column by column, without turning a bitmap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.kernels import helper, kernel
+from detmap.kernels.scanning import _before
+
+Array = NDArray[Any]
+
+
+_BLOCK = 8  # so many words are looked at at once
+
+
+@helper
+def _changes(above: Array, row: Array, out: Array) -> None:
+    """Write 1 where one of two rows has foreground and the other has not, else 0."""
+    for c in range(len(row)):
+        out[np.uint64(c)] = min(above[np.uint64(c)], np.uint8(1)) ^ min(row[np.uint64(c)], np.uint8(1))
+
+
+@helper
+def _find_turns(pixels: Array, edges: Array, words: Array, counts: Array, out: Array) -> int:
+    """Write the rows and columns at which a bitmap changes down a column, row by row; how many there are.
+
+    Where `out` is full, -1. The row above the first is the last one, moved to the right by a column: reading goes on there.
+    ``counts[c + 1]`` grows by the changes in column c. `edges` and `words` are the same bytes, in which 0 stands behind the
+    last column.
+    """
+    height, width = pixels.shape
+    used = 0
+    for r in range(height):
+        if r:
+            _changes(pixels[r - 1], pixels[r], edges)
+        else:
+            edges[0] = pixels[0, 0] != 0
+            _changes(pixels[height - 1, : width - 1], pixels[0, 1:], edges[1:])
+        k = 0
+        while k < len(words):
+            if k + _BLOCK <= len(words):
+                some = np.uint64(0)
+                for j in range(_BLOCK):
+                    some |= words[np.uint64(k + j)]
+                if some == 0:
+                    k += _BLOCK
+                    continue
+            word = words[np.uint64(k)]
+            if word and used + 8 > len(out):
+                return -1
+            while word:
+                c = 8 * k + _before(word << np.uint64(7))
+                word &= word - np.uint64(1)
+                out[used, 0], out[used, 1] = r, c
+                counts[c + 1] += 1
+                used += 1
+            k += 1
+    return used
+
+
+@kernel
+def runs_of_bitmaps(pixels: Array, begin: int, end: int, out_counts: Array) -> Array:
+    """Return the ends of the masks ``[begin, end)`` of `pixels`, uint8, shape (n, height, width), and how many each has."""
+    height, width = pixels.shape[1:]
+    words = np.zeros((width + 7) // 8, np.uint64)
+    edges = words.view(np.uint8)
+    turns, ends, used = np.empty((4 * width + 8, 2), np.uint32), np.empty(4 * width * (end - begin), np.uint32), 0
+    starts = np.empty(width + 1, np.int64)
+    for i in range(begin, end):
+        count = -1
+        while count < 0:
+            starts[:] = 0
+            count = _find_turns(pixels[i], edges, words, starts, turns)
+            if count < 0:
+                turns = np.empty((4 * len(turns), 2), np.uint32)
+        if used + count + 1 > len(ends):
+            longer = np.empty(2 * (used + count + 1), np.uint32)
+            longer[:used] = ends[:used]
+            ends = longer
+        for c in range(1, width):
+            starts[c] += starts[c - 1]
+        for k in range(count):
+            c = np.int64(turns[k, 1])
+            ends[used + starts[c]] = c * height + np.int64(turns[k, 0])
+            starts[c] += 1
+        ends[used + count] = height * width
+        out_counts[i] = count + 1
+        used += count + 1
+    found: Array = ends[:used].copy()
+    return found

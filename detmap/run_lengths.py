@@ -1,0 +1,191 @@
+"""Masks as runs, good or not: made from strings, bitmaps and polygons, measured, merged, and written as strings.
+
+`detmap.masks` gives them to users, after checks; the drop-in for pycocotools takes them as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap import parallel
+from detmap.kernels import bitmaps, polygons, readonly
+from detmap.kernels import masks as kernels
+
+A = TypeVar("A", bound=NDArray[Any])
+
+#: Lengths and sums are 32 bits.
+WORD = 2**32 - 1
+
+#: Polygons that cross the columns' centres more often than this in all are refused: 8 bytes each are needed for it. Each
+#: polygon may add so many more.
+_MAX_CROSSINGS, _MORE_CROSSINGS = 2**26, 2**10
+
+#: Below this many bytes of runs a second thread is not worth starting.
+_SMALL = 1 << 16
+
+
+def freeze(array: A) -> A:
+    """Return a new array read-only, so that kernels take it as what they were compiled for."""
+    array.flags.writeable = False
+    return array
+
+
+class Runs(NamedTuple):
+    """Masks as in `detmap.kernels.masks`: ends, uint32; spans, int64, shape (n, 4). Read-only."""
+
+    ends: NDArray[np.uint32]
+    spans: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, count: int) -> Runs:
+        """Return `count` masks of size [0, 0] without runs."""
+        return cls(freeze(np.empty(0, np.uint32)), freeze(np.zeros((count, 4), np.int64)))
+
+    @classmethod
+    def of_lengths(cls, lengths: Sequence[NDArray[Any]], sizes: Any) -> Runs:
+        """Return the masks whose run lengths are given, one array of unsigned integers each; sums wrap at 32 bits."""
+        spans = np.empty((len(lengths), 4), np.int64)
+        counts = np.array([array.size for array in lengths], np.int64)
+        spans[:, 1] = np.cumsum(counts)
+        spans[:, 0] = spans[:, 1] - counts
+        spans[:, 2:] = np.reshape(sizes, (-1, 2)) if len(lengths) else 0
+        total = np.cumsum(np.concatenate([*lengths, np.empty(0, np.uint32)]).astype(np.uint64))
+        before = np.concatenate([np.zeros(1, np.uint64), total])[spans[:, 0]]
+        ends = (total - np.repeat(before, counts)) & np.uint64(WORD)
+        return cls(freeze(ends.astype(np.uint32)), freeze(spans))
+
+    def merged(self, groups: NDArray[np.int64], both: bool, threads: int | None = 1) -> Runs:
+        """Return the union (or intersection: `both`) of each group of masks, ``groups[g]:groups[g + 1]``, none empty.
+
+        A merged mask whose second span is -1 could not be made: runs do not add up to the same.
+        """
+        counts = self.spans[:, 1] - self.spans[:, 0]
+        room = np.add.reduceat(counts, groups[:-1]) + 1
+        spans = self.spans[groups[:-1]]
+        spans[:, 0] = np.cumsum(room) - room
+        ends = np.empty(int(room.sum()), np.uint32)
+
+        def task(begin: int, end: int) -> None:
+            kernels.merge_groups(self.ends, self.spans, groups, both, begin, end, ends, spans)
+
+        over(task, len(spans), self.ends.nbytes, threads)
+        return Runs(freeze(ends), freeze(spans))
+
+
+T = TypeVar("T")
+
+
+def over(task: Callable[[int, int], T], count: int, cost: int, threads: int | None) -> list[T]:
+    """Call ``task(begin, end)`` over ``[0, count)``: in blocks on threads where there is enough to do."""
+    if threads == 1 or cost < _SMALL:
+        return [task(0, count)]
+    return parallel.run(task, parallel.even(count, threads), threads)
+
+
+def runs_of_text(
+    text: bytes, sizes: Any, count: int, starts: NDArray[np.int64] | None = None, threads: int | None = 1
+) -> tuple[Runs, int]:
+    """Return the masks whose strings, each with a NUL behind it, are `text`; and the first that is cut off, or -1.
+
+    With `starts`, where each string begins, they are read on several threads.
+    """
+    characters = np.frombuffer(text, np.uint8)
+    ends = np.empty(characters.size, np.uint32)
+    spans = np.empty((count, 4), np.int64)
+    spans[:, 2:] = sizes
+
+    def task(begin: int, end: int) -> int:
+        at = int(starts[begin]) if begin and starts is not None else 0
+        return kernels.decode_strings(characters, at, begin, end, ends, spans)
+
+    bad = over(task, count, ends.nbytes, 1 if starts is None else threads)
+    return Runs(freeze(ends), freeze(spans)), next((record for record in bad if record >= 0), -1)
+
+
+def strings_of_runs(runs: Runs) -> list[bytes]:
+    """Return the compressed string of each mask."""
+    spans = runs.spans
+    out = np.empty(7 * int((spans[:, 1] - spans[:, 0]).sum()), np.uint8)
+    stops = np.empty(len(spans), np.int64)
+    kernels.encode_strings(runs.ends, spans, 0, len(spans), 0, out, stops)
+    cuts = [0, *stops.tolist()]
+    text = out[: cuts[-1]].tobytes()
+    return [text[cuts[i] : cuts[i + 1]] for i in range(len(spans))]
+
+
+def measure(runs: Runs, threads: int | None = 1) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return areas, boxes (x, y, width, height) and which masks are regular."""
+    count = len(runs.spans)
+    areas, boxes, regular = np.empty(count, np.uint32), np.empty((count, 4)), np.empty(count, np.bool_)
+
+    def task(begin: int, end: int) -> None:
+        kernels.measure_runs(runs.ends, runs.spans, begin, end, areas, boxes, regular)
+
+    over(task, count, runs.ends.nbytes, threads)
+    return freeze(areas), freeze(boxes), freeze(regular)
+
+
+def runs_of_bitmaps(pixels: NDArray[np.uint8], threads: int | None = 1) -> Runs:
+    """Return the masks of bitmaps, read-only, shape (n, height, width), none of them without pixels; not 0 is foreground."""
+    count, height, width = pixels.shape
+    counts = np.empty(count, np.int64)
+    ends = over(lambda begin, end: bitmaps.runs_of_bitmaps(pixels, begin, end, counts), count, pixels.size, threads)
+    spans = np.empty((count, 4), np.int64)
+    spans[:, 1] = np.cumsum(counts)
+    spans[:, 0] = spans[:, 1] - counts
+    spans[:, 2], spans[:, 3] = height, width
+    return Runs(freeze(np.concatenate(ends)), freeze(spans))
+
+
+def runs_of_polygons(
+    points: NDArray[np.float64], vertices: Any, sizes: Any, threads: int | None = 1
+) -> tuple[Runs, int, str]:
+    """Return the mask of each polygon; or the first that cannot be drawn, and why.
+
+    `points` (x, y) has the vertices of all polygons, `vertices` how many each has, `sizes` their images' heights and widths.
+    """
+    number = np.asarray(vertices, np.int64)
+    count = len(number)
+    given = np.empty((count, 4), np.int64)
+    given[:, 1] = np.cumsum(number)
+    given[:, 0] = given[:, 1] - number
+    given[:, 2:] = sizes
+    points, given, crossings = readonly(points, np.float64), freeze(given), np.empty(count, np.int64)
+    large = (given[:, 2:] > WORD).any(axis=1) | (given[:, 2].astype(float) * given[:, 3] > WORD)
+    if large.any():
+        return Runs.empty(0), int(np.flatnonzero(large)[0]), "the image has 2**32 pixels or more"
+    task = lambda begin, end: polygons.count_crossings(points, given, begin, end, crossings)  # noqa: E731
+    over(task, count, points.nbytes, threads)
+    if count and crossings.min() < 0:
+        problem = "a coordinate of the polygon is no number, or too far away to be drawn"
+        return Runs.empty(0), int(np.flatnonzero(crossings < 0)[0]), problem
+    beyond = np.flatnonzero(np.cumsum(crossings) > _MAX_CROSSINGS + _MORE_CROSSINGS * np.arange(1, count + 1))
+    if beyond.size:
+        return Runs.empty(0), int(beyond[0]), "the polygons' outlines cross too many columns"
+    spans = given.copy()
+    spans[:, 1] = np.cumsum(crossings + 1)
+    spans[:, 0] = spans[:, 1] - crossings - 1
+    ends = np.empty(int(crossings.sum()) + count, np.uint32)
+    over(lambda begin, end: polygons.draw_polygons(points, given, begin, end, ends, spans), count, ends.nbytes, threads)
+    return Runs(freeze(ends), freeze(spans)), -1, ""
+
+
+def lengths_of_runs(runs: Runs, first: int, stop: int) -> NDArray[np.int64]:
+    """Return the lengths of the runs from `first` to `stop`, those of one mask."""
+    ends = runs.ends[first:stop].astype(np.int64)
+    lengths: NDArray[np.int64] = np.diff(ends, prepend=np.int64(0))
+    return lengths & WORD
+
+
+def joined(parts: Iterable[tuple[Runs, list[int]]], count: int) -> Runs:
+    """Return masks in order, from parts that say which rows they are."""
+    ends, spans, used = [np.empty(0, np.uint32)], np.empty((count, 4), np.int64), 0
+    for runs, rows in parts:
+        spans[rows] = runs.spans + np.array([used, used, 0, 0])
+        ends.append(runs.ends)
+        used += runs.ends.size
+    return Runs(freeze(np.concatenate(ends)), freeze(spans))

@@ -1,0 +1,290 @@
+"""The kernels of masks, polygons, outlines and poses against naive twins that share no code with them."""
+
+from __future__ import annotations
+
+import json
+
+import naive_masks as naive
+import numpy as np
+import pycocotools.mask as theirs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import examples
+
+import detmap
+import detmap.pycocotools.mask as ours
+from detmap.errors import InputError
+from detmap.kernels import keypoints, mask_pairs, readonly
+from detmap.masks import Masks
+from detmap.shapes.masks import MaskColumn
+
+sides = st.integers(1, 12)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def bitmap(seed, height, width):
+    """Noise of any density: regions within holes within regions, and what touches at corners alone."""
+    rng = np.random.default_rng(seed)
+    return rng.random((height, width)) < rng.choice([0.05, 0.3, 0.5, 0.7, 0.95])
+
+
+def pixels(mask):
+    """A bitmap as a set of (row, column)."""
+    return set(map(tuple, np.argwhere(mask).tolist()))
+
+
+# --------------------------------------------------------------------------------------------------------------- bitmaps
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(seeds, sides, st.integers(1, 21), st.integers(1, 4), st.booleans())
+def test_bitmaps_of_any_width_become_runs(seed, height, width, count, turned):
+    """As the twin that looks at one pixel after the other; any number but 0 is foreground, in any order of memory."""
+    rng = np.random.default_rng(seed)
+    bitmaps = np.stack([bitmap(seed + k, height, width) for k in range(count)])
+    bitmaps = bitmaps * rng.integers(1, 256, bitmaps.shape, np.uint8) if seed % 2 else bitmaps
+    expected = [naive.string_of(naive.runs_of(one.tolist())) for one in bitmaps]
+    given_ = np.asfortranarray(bitmaps) if turned else bitmaps
+    assert [record["counts"] for record in Masks.from_bitmaps(given_).to_rle()] == expected
+
+
+@pytest.mark.parametrize("density", [0.5, 0.001])
+def test_room_is_made_for_runs_and_strings(density):
+    """Of masks with far more runs than are expected, between such that have few."""
+    rng = np.random.default_rng(1)
+    side = 20 if detmap.kernels._numba._config.DISABLE_JIT else 120
+    bitmaps = rng.random((5, side, side + 1)) < np.array([0, density, 0.001, density, 1])[:, None, None]
+    stack = np.asfortranarray(np.moveaxis(bitmaps, 0, -1).astype(np.uint8))
+    expected = theirs.encode(stack)
+    assert ours.encode(stack) == expected
+    assert [one["counts"].encode() for one in Masks.from_bitmaps(bitmaps, threads=1).to_rle()] == [
+        one["counts"] for one in expected
+    ]
+    lengths = [{"size": [side, side + 1], "counts": naive.lengths_of(one["counts"].decode())} for one in expected]
+    assert ours.frPyObjects(lengths, side, side + 1) == expected
+
+
+def test_bitmaps_anywhere_in_memory_are_encoded():
+    """Also where they do not begin at a multiple of eight bytes."""
+    memory = np.zeros(400, np.uint8)
+    memory[150:260] = 1
+    for start in range(9):
+        stack = memory[start : start + 360].reshape((15, 24, 1), order="F")
+        assert ours.encode(stack) == theirs.encode(stack)
+
+
+def test_a_zigzag_needs_more_room_than_is_made_at_first():
+    zigzag = [value for k in range(400) for value in (60 * (k % 2), k / 4)]
+    for outlines in ([zigzag], [[0, 0, 5, 5, 0, 5], zigzag, [3, 3, 9, 9, 3, 9]]):
+        assert ours.frPyObjects(outlines, 100, 60) == theirs.frPyObjects(outlines, 100, 60)
+
+
+# --------------------------------------------------------------------------------------------------------------- strings
+
+
+@settings(max_examples=examples(1000), deadline=None)
+@given(st.binary(min_size=1, max_size=12), sides, sides)
+def test_any_string_is_read_as_pycocotools_reads_it(counts, height, width):
+    """Foreign characters, numbers of more than 32 bits, sums that wrap around, a NUL within."""
+    read = counts.partition(b"\0")[0]
+    if read and (read[-1] - 48) & 32:
+        with pytest.raises(InputError, match="within a number"):  # the original reads on behind the string
+            ours.area({"size": [height, width], "counts": counts})
+        return
+    record = {"size": [height, width], "counts": counts}
+    for name in ("area", "toBbox"):
+        assert np.array_equal(getattr(ours, name)([record] * 2), getattr(theirs, name)([record] * 2)), name
+    assert ours.merge([record]) == theirs.merge([record])
+
+
+def test_masks_without_pixels_may_have_no_height():
+    """And run lengths may wrap around at 32 bits."""
+    for size in ([0, 5], [5, 0], [0, 0]):
+        for counts in (b"", b"0", b"00"):
+            assert np.array_equal(
+                ours.toBbox([{"size": size, "counts": counts}]), theirs.toBbox([{"size": size, "counts": counts}])
+            )
+    lengths = [{"size": [5, 5], "counts": [2**32 - 3, 7, 2**32 - 1, 2**32 - 2, 9]}]
+    assert ours.frPyObjects(lengths, 5, 5) == theirs.frPyObjects(lengths, 5, 5)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(seeds, sides, sides, st.integers(2, 5))
+def test_merged_strings_are_sets_of_pixels(seed, height, width, count):
+    masks = [bitmap(seed + k, height, width) for k in range(count)]
+    records = [
+        {"size": [height, width], "counts": naive.string_of(naive.runs_of(mask.tolist())).encode()} for mask in masks
+    ]
+    for intersect, expected in ((0, set.union(*map(pixels, masks))), (1, set.intersection(*map(pixels, masks)))):
+        merged = ours.merge(records, intersect)["counts"].decode()
+        assert naive.pixels_of(naive.lengths_of(merged), height) == expected
+        text = [{**record, "counts": record["counts"].decode()} for record in records]
+        assert ours.merge(text, intersect)["counts"].decode() == merged
+
+
+# -------------------------------------------------------------------------------------------------------------- outlines
+
+
+@settings(max_examples=examples(400), deadline=None)
+@given(seeds, sides, sides)
+def test_outlines_draw_their_mask_again(seed, height, width):
+    """By us, by pycocotools and by the twin; each polygon is one region, with its holes."""
+    mask = bitmap(seed, height, width)
+    masks = Masks.from_bitmaps(mask[None])
+    (polygons,) = masks.to_polygons()
+    assert sorted(map(len, naive.regions(pixels(mask)))) == sorted(
+        len(naive.united([one], height, width)) for one in polygons
+    )
+    if not polygons:
+        assert not mask.any()
+        return
+    assert Masks.from_polygons([polygons], (height, width)).to_rle() == masks.to_rle()
+    merged = theirs.merge(theirs.frPyObjects(polygons, height, width))
+    assert merged["counts"].decode() == masks.to_rle()[0]["counts"]
+    assert naive.united(polygons, height, width) == pixels(mask)
+    assert all(len(one) >= 8 and type(value) is int for one in polygons for value in one)
+
+
+def test_outlines_by_hand():
+    """Clockwise along the edges of pixels; corners alone do not connect; a line leads to a hole and back."""
+    bitmaps = np.zeros((4, 4, 5), bool)
+    bitmaps[0, 1:3, 1:4] = True
+    bitmaps[1, 0, 0] = bitmaps[1, 1, 1] = True
+    bitmaps[2, :3, :3] = True
+    bitmaps[2, 1, 1] = False
+    assert Masks.from_bitmaps(bitmaps).to_polygons() == [
+        [[4, 1, 4, 3, 1, 3, 1, 1]],
+        [[1, 0, 1, 1, 0, 1, 0, 0], [2, 1, 2, 2, 1, 2, 1, 1]],
+        [[1, 0, 1, 2, 2, 2, 2, 1, 1, 1, 1, 0, 3, 0, 3, 3, 0, 3, 0, 0]],
+        [],
+    ]
+    empty_runs = Masks.from_rle([{"size": [4, 5], "counts": [5, 1, 0, 1, 13, 0, 0]}])
+    assert empty_runs.to_polygons() == [[[2, 1, 2, 3, 1, 3, 1, 1]]]
+    assert Masks.from_rle([]).to_polygons() == []
+
+
+# ----------------------------------------------------------------------------------------------------------------- pairs
+
+
+def packed(bitmaps):
+    """A column of masks that are still strings."""
+    column = MaskColumn.of(Masks.from_bitmaps(bitmaps)).held
+    texts = [naive.string_of(naive.runs_of(one.tolist())).encode() for one in bitmaps]
+    starts = np.cumsum([0, *(len(text) + 1 for text in texts)])
+    spans = column.spans.copy()
+    spans[:, 0], spans[:, 1] = starts[:-1], ~(starts[1:] - 1)
+    text = readonly(np.frombuffer(b"".join(text + b"\0" for text in texts), np.uint8), np.uint8)
+    return column._replace(text=text, ends=readonly([], np.uint32), spans=readonly(spans, np.int64))
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(seeds, sides, sides, st.sampled_from([0.0, 0.3, 0.5, 0.9]), st.booleans())
+def test_overlaps_of_pairs_are_those_of_sets_of_pixels(seed, height, width, lowest, strings):
+    """From strings and from runs; exact from the lowest threshold on, below it wherever the twin's is below."""
+    rng = np.random.default_rng(seed)
+    bitmaps = np.stack([bitmap(seed + k, height, width) for k in range(6)])
+    bitmaps[5] = bitmaps[0]
+    truth = MaskColumn.of(Masks.from_bitmaps(bitmaps[3:])).held
+    found = packed(bitmaps[:3]) if strings else MaskColumn.of(Masks.from_bitmaps(bitmaps[:3])).held
+    left, right = (readonly(one, np.int64) for one in (np.repeat(np.arange(3), 3), np.tile(np.arange(3), 3)))
+    crowd, out = readonly(rng.random(9) < 0.3, np.bool_), np.empty(9)
+    mask_pairs.mask_overlaps(found, truth, left, right, crowd, lowest, readonly([0], np.uint8), out)
+    sets = list(map(pixels, bitmaps))
+    for k, overlap in enumerate(out.tolist()):
+        expected = naive.iou(sets[k // 3], sets[3 + k % 3], bool(crowd[k]))
+        assert overlap == expected or (overlap < lowest and expected < lowest)
+    ends, spans = np.empty(3 * height * width + 9, np.uint32), np.zeros((3, 4), np.int64)
+    spans[:, 0] = np.arange(3) * (height * width + 3)
+    mask_pairs.unpack(found, readonly(np.arange(3), np.int64), 0, 3, ends, spans)
+    for one, (first, stop) in zip(bitmaps[:3], spans[:, :2].tolist(), strict=True):
+        assert np.diff(ends[first:stop].astype(int), prepend=0).tolist() == naive.runs_of(one.tolist())
+
+
+# ----------------------------------------------------------------------------------------------------------------- files
+
+
+def spelled(rng, mask):
+    """A segmentation in one of COCO's spellings, as text, with white space and escapes here and there, and as an object."""
+    height, width = mask.shape
+    lengths, blank = naive.runs_of(mask.tolist()), rng.choice(["", " ", "\n\t"])
+    kind = rng.integers(0, 3)
+    if kind == 0:
+        outlines = []
+        for _ in range(rng.integers(1, 4)):
+            outlines.append(np.round(rng.uniform(-3, 14, 2 * rng.integers(3, 7)), int(rng.integers(0, 4))).tolist())
+        outlines[-1] += [1.5] * int(rng.integers(0, 2))
+        return json.dumps(outlines, separators=("," + blank, ": ")), outlines
+    size = f'"size"{blank}:[{height},{blank}{width}]'
+    if kind == 1:
+        value = {"size": [height, width], "counts": lengths}
+        return f'{{{blank}"counts":{json.dumps(lengths)},{blank}{size}}}', value
+    counts = naive.string_of(lengths)
+    escaped = "".join(f"\\u{ord(c):04x}" if rng.random() < 0.1 else json.dumps(c)[1:-1] for c in counts)
+    return f'{{{size},{blank}"other":[1,{{}}],"counts":"{escaped}"{blank}}}', {
+        "size": [height, width],
+        "counts": counts,
+    }
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(seeds, sides, sides, st.integers(1, 5))
+def test_segmentations_of_a_file_are_those_of_the_twin(tmp_path_factory, seed, height, width, count):
+    """Compressed, lists of runs, polygons: area, box and every pixel."""
+    rng = np.random.default_rng(seed)
+    both = [spelled(rng, bitmap(seed + k, height, width)) for k in range(count)]
+    records = ",\n".join(f'{{"image_id":1,"category_id":1,"score":0.5,"segmentation":{text}}}' for text, _ in both)
+    path = tmp_path_factory.mktemp("file") / "file.json"
+    path.write_text(f"[{records}]")
+    image = {"id": 1, "height": height, "width": width}
+    truth = {"images": [image], "categories": [{"id": 1, "name": "a"}], "annotations": []}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("detmap.formats.coco._WORTH_SCANNING", 0)
+        table = detmap.read_coco_results(path, detmap.read_coco(truth, iou_type="segm"), iou_type="segm")
+    column = table.shapes["segm"]
+    expected = [naive.segmentation(value, height, width) for _, value in both]
+    assert column.areas().tolist() == [area for _, area, _ in expected]
+    assert column.held.boxes.tolist() == [box for _, _, box in expected]
+    assert [pixels(mask) for mask in column.masks().to_bitmaps()] == [region for region, _, _ in expected]
+
+
+# ----------------------------------------------------------------------------------------------------------------- poses
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(seeds, st.sampled_from([1, 2, 7, 8, 9, 15, 16, 17, 40, 128, 129]))
+def test_likeness_of_poses_is_that_of_the_twin(seed, points):
+    """To the bit: visible points or all, areas of 0, one kernel on each side of numpy's exponential."""
+    rng = np.random.default_rng(seed)
+    found, truth = (rng.uniform(0, 30, (2, 3 * points)).round(int(rng.integers(0, 3))) for _ in range(2))
+    truth[:, 2::3] = rng.integers(0, 3, (2, points)) * (rng.random((2, 1)) < 0.7)
+    boxes, areas = rng.uniform(1, 20, (2, 4)), rng.choice([0.0, 9.5, 400.0], 2)
+    sigmas = rng.uniform(0.03, 0.2, points)
+    starts = readonly(np.arange(3) * 3 * points, np.int64)
+    poses = [keypoints.Poses(readonly(one.ravel(), np.float64), starts) for one in (found, truth)]
+    objects = keypoints.Objects(
+        *(readonly(one, np.float64) for one in (boxes, areas, (sigmas * 2) ** 2)), readonly([0, 0], np.int64)
+    )
+    left, right = readonly([0, 0, 1, 1], np.int64), readonly([0, 1, 0, 1], np.int64)
+    terms, stops, out = np.empty(4 * points), np.empty(4, np.int64), np.empty(4)
+    keypoints.exponents(*poses, objects, left, right, 0, 4, stops, terms)
+    keypoints.means(np.exp(terms[: stops[-1]]), stops, out)
+    for k in range(4):
+        d, g = int(left[k]), int(right[k])
+        expected = naive.likeness(found[d].tolist(), truth[g].tolist(), boxes[g].tolist(), areas[g], sigmas)
+        kept = int(stops[k] - (stops[k - 1] if k else 0))
+        assert out[k] == expected if kept <= 128 else np.isnan(out[k])
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(seeds, st.integers(1, 9))
+def test_extents_of_poses(seed, points):
+    rng = np.random.default_rng(seed)
+    values = rng.uniform(-9, 9, (3, points, 3)).round(1)
+    values[..., 2] = rng.integers(-1, 3, (3, points))
+    poses = keypoints.Poses(readonly(values.ravel(), np.float64), readonly(np.arange(4) * 3 * points, np.int64))
+    boxes, labelled = np.empty((3, 4)), np.empty(3, np.int64)
+    keypoints.extents(poses, 0, 3, boxes, labelled)
+    low, high = values[..., :2].min(axis=1), values[..., :2].max(axis=1)
+    assert np.array_equal(boxes, np.concatenate([low, high - low], axis=1))
+    assert labelled.tolist() == (values[..., 2] > 0).sum(axis=1).tolist()

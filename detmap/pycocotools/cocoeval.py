@@ -47,10 +47,10 @@ class COCOeval:
 
     Notes
     -----
-    Evaluations of boxes run whole on detmap's kernels. ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are then made when
-    one of them is first read, from the records as they are at that time. Where a method is overridden, ``evalImgs`` was read
-    or assigned, or ids and params are unusual, every image is evaluated by itself as pycocotools does it. The numbers
-    are the same.
+    Evaluations run whole on detmap's kernels. ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are then made when one of them
+    is first read, from the records as they are at that time. Where a method is overridden, ``evalImgs`` was read or
+    assigned, or ids, shapes and params are unusual, every image is evaluated by itself as pycocotools does it. The
+    numbers are the same.
     """
 
     evalImgs: Any
@@ -90,9 +90,14 @@ class COCOeval:
         """Make what a fast evaluation left out; what was assigned in the meantime stays."""
         snapshot: fast.Snapshot = self.__dict__["_snapshot"]
         p = snapshot.params
-        gts, dts = _by_cell(snapshot.gts), _by_cell(snapshot.dts())
+        found = snapshot.dts()
+        if p.iouType == BOUNDARY:
+            self._add_boundaries(snapshot.gts)
+            self._add_boundaries(found)
+        gts, dts = _by_cell(snapshot.gts), _by_cell(found)
         cells = [(image, category) for image in p.imgIds for category in (p.catIds if p.useCats else [-1])]
-        ious = {cell: _cell_ious(p, gts, dts, *cell) for cell in cells}
+        overlap = _cell_oks if p.iouType == _KEYPOINTS else _cell_ious
+        ious = {cell: overlap(p, gts, dts, *cell) for cell in cells}
         made = (gts, dts, ious, _evaluate_cells(p, gts, dts, ious))
         del self.__dict__["_snapshot"]
         for name, value in zip(_INSIDE, made, strict=True):
@@ -154,11 +159,12 @@ class COCOeval:
         self._say(f"DONE (t={time.time() - tic:0.2f}s).")
 
     def _evaluate_whole(self) -> bool:
-        if self.params.iouType != _BOX or not self._whole():
+        if self.params.iouType not in fast.KINDS or not self._whole():
             return False
         frozen = copy.deepcopy(self.params, {id(identity): identity for identity in self.params.imgIds})
+        dilation = getattr(self, "boundary_dilation_ratio", None)
         try:
-            snapshot = fast.take(self.params, self.cocoGt, self.cocoDt, frozen)
+            snapshot = fast.take(self.params, self.cocoGt, self.cocoDt, frozen, dilation)
         except fast.UNUSUAL:
             return False  # the faithful path has the answer, or raises what pycocotools does
         for name in _INSIDE:
@@ -395,7 +401,8 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
     for j, g in enumerate(gt):
         own = np.array(g["keypoints"])
         visible = own[2::3] > 0
-        left, top, width, height = g["bbox"]
+        box = g["bbox"]
+        left, top, width, height = box[0], box[1], box[2], box[3]
         for i, found in enumerate(points):
             x, y = found[0::3], found[1::3]
             if visible.any():
@@ -421,7 +428,7 @@ def _quick_oks(variances: Any, points: list[Any], gt: list[Any]) -> Any:
     plain = all(one.shape == (size,) and one.dtype in (np.float64, np.int64) for one in listed)
     given = [[*g["bbox"], g["area"]] for g in gt]
     numbers = all(len(row) == 5 and all(type(value) in (int, float) for value in row) for row in given)
-    if not (plain and numbers and 0 < variances.size <= 128 and variances.dtype == np.float64):
+    if not (plain and numbers and variances.ndim == 1 and 0 < variances.size <= 128 and variances.dtype == np.float64):
         return None
     columns = np.array(given, np.float64)
     if (np.abs(columns) >= 2**52).any() or any((np.abs(one) >= 2**25).any() for one in listed):

@@ -82,20 +82,11 @@ def apis_of(kind):
 APIS = {kind: apis_of(kind) for kind in ("segm", "keypoints")}
 
 
-def full(make):
-    """The first workload with enough of everything."""
-    for seed in range(200):
-        dataset, results = make(seed)
-        if len(dataset["annotations"]) > 8 and len(results) > 20 and len(dataset["images"]) > 3:
-            return dataset, results
-    raise AssertionError
-
-
 DATA = {
-    "masks": ("segm", full(made.mask_workload)),
-    "masks with boxes": ("segm", full(lambda seed: made.mask_workload(seed, "all"))),
-    "poses": ("keypoints", full(made.pose_workload)),
-    "poses with boxes": ("keypoints", full(lambda seed: made.pose_workload(seed, boxes=True))),
+    "masks": ("segm", made.ample(made.mask_workload)),
+    "masks with boxes": ("segm", made.ample(lambda seed: made.mask_workload(seed, "all"))),
+    "poses": ("keypoints", made.ample(made.pose_workload)),
+    "poses with boxes": ("keypoints", made.ample(lambda seed: made.pose_workload(seed, boxes=True))),
 }
 
 
@@ -283,7 +274,15 @@ def test_odd_records(name):
 
 
 @pytest.mark.parametrize(
-    "sigmas", [[0.1] * 17, np.full(16, 0.1), np.full(17, 0.1, np.float32), np.zeros(17), np.full((1, 17), 0.1), None]
+    "sigmas",
+    [
+        [0.1] * 17,
+        np.full(16, 0.1),
+        np.full(17, 0.1, np.float32),
+        np.zeros(17),
+        np.full((1, 17), 0.1),
+        None,
+    ],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_odd_sigmas(sigmas):

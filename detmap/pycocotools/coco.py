@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.errors import shorten
 from detmap.pycocotools import mask as maskUtils
 from detmap.tables import Ids, index_ids
 
@@ -237,7 +238,13 @@ class COCO:
         image_ids = [ann["image_id"] for ann in anns]
         images = _index_of(image_ids)
         named = set(image_ids if images is None else images.values.tolist())
-        assert named <= set(self.getImgIds()), "a result is on an image that the data set does not have"
+        known = set(self.getImgIds())
+        if not named <= known:
+            record = next(i for i, image in enumerate(image_ids) if image not in known)
+            raise AssertionError(
+                f"results: record {record} is on image {shorten(image_ids[record])}, which the data set does not have"
+                f" (as {len(named - known)} of the results' {len(named)} images)"
+            )
         first, held = anns[0], None
         if "caption" in first:
             dataset["images"] = [img for img in dataset["images"] if img["id"] in named]
@@ -325,7 +332,7 @@ class COCO:
             for ann in anns:
                 self._say(ann["caption"])
         else:
-            raise Exception("annotations have neither masks, keypoints nor captions")
+            raise Exception("datasetType not supported: annotations have neither masks, keypoints nor captions")
         return None
 
     def _draw(self, anns: Any, draw_bbox: bool) -> None:

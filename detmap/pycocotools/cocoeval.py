@@ -6,6 +6,7 @@ import copy
 import datetime
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,8 @@ class COCOeval:
     ious: Any
     _gts: Any
     _dts: Any
+    _poses: tuple[str, ...] = (_KEYPOINTS,)
+    _refusal: type[Exception] = Exception  # of an unknown iouType
 
     def __init__(self, cocoGt: Any = None, cocoDt: Any = None, iouType: str = _MASK) -> None:
         if not iouType:
@@ -109,6 +112,15 @@ class COCOeval:
     def _new_params(self, kind: str) -> Params:
         return Params(iouType=kind)
 
+    def _records(self, data: Any, filters: Mapping[str, Any]) -> list[Any]:
+        """Return the annotations of a data set that are evaluated."""
+        records: list[Any] = data.loadAnns(data.getAnnIds(**filters))
+        return records
+
+    def _compared(self, image: Any, category: Any) -> bool:
+        """Return whether the overlaps of a cell are asked for; others are an empty list."""
+        return True
+
     def _whole(self) -> bool:
         """Return whether the steps of `evaluate` are detmap's own, so that they may be taken all at once."""
         return all(
@@ -119,8 +131,7 @@ class COCOeval:
         """Collect the annotations that the params select by image and category, and set ``ignore`` on the ground truth."""
         p = self.params
         filters = {"imgIds": p.imgIds, "catIds": p.catIds} if p.useCats else {"imgIds": p.imgIds}
-        gts = self.cocoGt.loadAnns(self.cocoGt.getAnnIds(**filters))
-        dts = self.cocoDt.loadAnns(self.cocoDt.getAnnIds(**filters))
+        gts, dts = self._records(self.cocoGt, filters), self._records(self.cocoDt, filters)
         if p.iouType in (_MASK, BOUNDARY):
             for anns, coco in ((gts, self.cocoGt), (dts, self.cocoDt)):
                 for ann in anns:
@@ -129,7 +140,7 @@ class COCOeval:
                     self._add_boundaries(anns)
         for gt in gts:
             gt["ignore"] = gt.get("iscrowd", False)
-            if p.iouType == _KEYPOINTS:
+            if p.iouType in self._poses:
                 gt["ignore"] = gt["num_keypoints"] == 0 or gt["ignore"]
         if "_snapshot" in self.__dict__:
             self._open()
@@ -145,7 +156,7 @@ class COCOeval:
         tic = time.time()
         self._say("Running per image evaluation...")
         p = self.params
-        if p.useSegm is not None:
+        if vars(p).get("useSegm") is not None:
             p.iouType = _MASK if p.useSegm == 1 else _BOX
             self._say(f"useSegm (deprecated) is not None. Running {p.iouType} evaluation")
         self._say(f"Evaluate annotation type *{p.iouType}*")
@@ -164,7 +175,7 @@ class COCOeval:
         frozen = copy.deepcopy(self.params, {id(identity): identity for identity in self.params.imgIds})
         dilation = getattr(self, "boundary_dilation_ratio", None)
         try:
-            snapshot = fast.take(self.params, self.cocoGt, self.cocoDt, frozen, dilation)
+            snapshot = fast.take(self.params, (self.cocoGt, self.cocoDt), self._records, frozen, dilation)
         except fast.UNUSUAL:
             return False  # the faithful path has the answer, or raises what pycocotools does
         for name in _INSIDE:
@@ -182,9 +193,13 @@ class COCOeval:
         categories = p.catIds if p.useCats else [-1]
         if p.iouType in (_MASK, _BOX, BOUNDARY):
             overlap = self.computeIoU
-        elif p.iouType == _KEYPOINTS:
+        elif p.iouType in self._poses:
             overlap = self.computeOks
-        self.ious = {(image, category): overlap(image, category) for image in p.imgIds for category in categories}
+        self.ious = {
+            (image, category): overlap(image, category) if self._compared(image, category) else []
+            for image in p.imgIds
+            for category in categories
+        }
         if self._whole():
             self.evalImgs = _evaluate_cells(p, self._gts, self._dts, self.ious)
         else:
@@ -198,11 +213,11 @@ class COCOeval:
 
     def computeIoU(self, imgId: Any, catId: Any) -> Any:
         """Return the overlaps of an image's detections, best score first, with its ground truth, shape (d, g)."""
-        return _cell_ious(self.params, self._gts, self._dts, imgId, catId)
+        return _cell_ious(self.params, self._gts, self._dts, imgId, catId, self._refusal)
 
     def computeOks(self, imgId: Any, catId: Any) -> Any:
         """Return the keypoint similarities of an image's detections, best score first, with its ground truth."""
-        return _cell_oks(self.params, self._gts, self._dts, imgId, catId)
+        return _cell_oks(self.params, self._gts, self._dts, imgId, catId, getattr(self, "use_area", True))
 
     def evaluateImg(self, imgId: Any, catId: Any, aRng: Any, maxDet: Any) -> Any:
         """Return what matched what in one image, for one category and area range; None where there is nothing."""
@@ -368,14 +383,14 @@ def _best_first(dts: list[Any], cap: Any) -> list[Any]:
     return [dts[i] for i in np.array(scores).argsort(kind="stable")[0:cap].tolist()]
 
 
-def _cell_ious(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
+def _cell_ious(p: Any, gts: Any, dts: Any, image: Any, category: Any, refusal: type[Exception] = Exception) -> Any:
     gt, dt = _cell(p, gts, image, category), _cell(p, dts, image, category)
     if not gt and not dt:
         return []
     cap = p.maxDets[-1]
     dt = _best_first(dt, cap if len(dt) > cap else None)
     if p.iouType not in (_MASK, _BOX, BOUNDARY):
-        raise Exception("unknown iouType for iou computation")
+        raise refusal("unknown iouType for iou computation")
     shape = "bbox" if p.iouType == _BOX else "segmentation"
     crowd = [int(g["iscrowd"]) for g in gt]
     ious = maskUtils.iou([d[shape] for d in dt], [g[shape] for g in gt], crowd)
@@ -385,7 +400,12 @@ def _cell_ious(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
     return ious
 
 
-def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
+def _oks_area(gt: Any, own: Any) -> Any:
+    """Return an object's own area, or CrowdPose's share of its box."""
+    return gt["area"] if own else gt["bbox"][3] * gt["bbox"][2] * 0.53
+
+
+def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any, own_area: Any = True) -> Any:
     gt, cap = gts[image, category], p.maxDets[-1]
     dt = dts[image, category]
     dt = _best_first(dt, cap if len(dt) > cap else None)
@@ -394,7 +414,7 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
     sigmas = p.kpt_oks_sigmas
     variances = (sigmas * 2) ** 2
     points = [np.array(d["keypoints"]) for d in dt]
-    quick = _quick_oks(variances, points, gt)
+    quick = _quick_oks(variances, points, gt, own_area)
     if quick is not None:
         return quick
     out = np.zeros((len(dt), len(gt)))
@@ -411,14 +431,14 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
                 none = np.zeros(len(sigmas))
                 dx = np.maximum(none, (left - width) - x) + np.maximum(none, x - (left + width * 2))
                 dy = np.maximum(none, (top - height) - y) + np.maximum(none, y - (top + height * 2))
-            e = (dx**2 + dy**2) / variances / (g["area"] + np.spacing(1)) / 2
+            e = (dx**2 + dy**2) / variances / (_oks_area(g, own_area) + np.spacing(1)) / 2
             if visible.any():
                 e = e[visible]
             out[i, j] = np.sum(np.exp(-e)) / e.shape[0]
     return out
 
 
-def _quick_oks(variances: Any, points: list[Any], gt: list[Any]) -> Any:
+def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) -> Any:
     """Return the similarities of a cell, where all are plain numbers, as many as there are sigmas; else None.
 
     What is refused in another way than here, and what is not of float64 or int64, is left to `_cell_oks`.
@@ -426,7 +446,7 @@ def _quick_oks(variances: Any, points: list[Any], gt: list[Any]) -> Any:
     size = 3 * variances.size
     listed = points + [np.array(g["keypoints"]) for g in gt]
     plain = all(one.shape == (size,) and one.dtype in (np.float64, np.int64) for one in listed)
-    given = [[*g["bbox"], g["area"]] for g in gt]
+    given = [[*g["bbox"], _oks_area(g, own_area)] for g in gt]
     numbers = all(len(row) == 5 and all(type(value) in (int, float) for value in row) for row in given)
     if not (plain and numbers and variances.ndim == 1 and 0 < variances.size <= 128 and variances.dtype == np.float64):
         return None

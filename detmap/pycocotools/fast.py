@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,25 +76,30 @@ class Snapshot:
         return made
 
 
-def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any, dilation: float | None = None) -> Snapshot:
-    """Match what the params `p`, of which `frozen` is a copy, select; `dilation` is that of boundaries.
+def take(
+    p: Any,
+    data: tuple[Any, Any],
+    select: Callable[[Any, Mapping[str, Any]], list[Any]],
+    frozen: Any,
+    dilation: float | None = None,
+) -> Snapshot:
+    """Match what the params `p`, of which `frozen` is a copy, select of ground truth and results.
+
+    `select` returns the annotations of one that pass filters; `dilation` is that of boundaries.
 
     Raises
     ------
     One of `UNUSUAL`
         Where only the faithful path has the answer. No record was changed then.
     """
+    coco_gt, coco_dt = data
     protocol = _protocol(p, dilation)
     images, categories = reading.ids_of(list(p.imgIds)), reading.ids_of(list(p.catIds))
     if not images.size or not categories.size or np.unique(categories).size < categories.size:
         raise UnusualError
     filters = {"imgIds": p.imgIds, "catIds": p.catIds} if p.useCats else {"imgIds": p.imgIds}
 
-    def dts() -> list[Any]:
-        records: list[Any] = coco_dt.loadAnns(coco_dt.getAnnIds(**filters))
-        return records
-
-    gts = coco_gt.loadAnns(coco_gt.getAnnIds(**filters))
+    gts = select(coco_gt, filters)
     truth = _Side.read(p, coco_gt, gts, None, images, categories, scored=False)
     sought = truth.records
     crowd, areas = np.array([g["iscrowd"] for g in sought] or [0]), reading.areas_of(sought)
@@ -105,7 +110,11 @@ def take(p: Any, coco_gt: Any, coco_dt: Any, frozen: Any, dilation: float | None
         raise UnusualError
     points = [g["num_keypoints"] for g in gts] if p.iouType == "keypoints" else []
     results = _waiting(coco_dt, p.iouType)
-    records = dts() if results is None else results.records
+    records = select(coco_dt, filters) if results is None else results.records
+
+    def dts() -> list[Any]:
+        return select(coco_dt, filters) if results is not None else records
+
     found = _Side.read(p, coco_dt, records, results, images, categories)
     tally = match(
         GroundTruth(

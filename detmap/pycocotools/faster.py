@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from detmap.errors import InputError, OptionError
 from detmap.masks import Masks
 from detmap.pycocotools import cocoeval, faster_metrics
+from detmap.pycocotools._names import PARAMS, also_snake_case
 from detmap.pycocotools.faster_coco import COCO, signed
 
 __all__ = ["COCO", "COCOeval", "COCOeval_faster", "Params"]
@@ -73,23 +73,7 @@ class Params(cocoeval.Params):
         self.iouType = "segm" if value == 1 else "bbox"
 
 
-def _other_name(name: str) -> property:
-    return property(lambda self: getattr(self, name), doc=f"`{name}` by its other name.")
-
-
-for _name in (
-    "iouType",
-    "imgIds",
-    "catIds",
-    "iouThrs",
-    "recThrs",
-    "maxDets",
-    "areaRng",
-    "areaRngLbl",
-    "useCats",
-    "imgCountLbl",
-):
-    setattr(Params, re.sub("([A-Z])", r"_\1", _name).lower(), _other_name(_name))
+also_snake_case(Params, [*PARAMS, "imgCountLbl"])
 
 
 class COCOeval_faster(cocoeval.COCOeval):

@@ -71,6 +71,10 @@ ABSENT = {
 def foreseen() -> list[str]:
     """How the reasons of skips begin that are to be expected in this leg and on this system; see ``--require``."""
     reasons = ["could not import 'ranx'"]  # not a dependency of the tests: its releases need older versions of others
+    reasons += [
+        "could not import 'hotcoco'",
+        "could not import 'ultrafast_pycocotools'",
+    ]  # only benchmarks depend on them
     if LEG == "interpreted":
         reasons += ["kernels are interpreted", "kernels are not compiled", "a large file takes too long", "takes long"]
     else:

@@ -157,6 +157,15 @@ def pose_workload(seed, points=17, boxes=False):
     return {"images": images, "categories": [{"id": 1, "name": "person"}], "annotations": annotations}, results
 
 
+def ample(make):
+    """Return the first workload that has enough of everything."""
+    for seed in range(200):
+        dataset, results = make(seed)
+        if len(dataset["annotations"]) > 8 and len(results) > 20 and len(dataset["images"]) > 3:
+            return dataset, results
+    raise AssertionError
+
+
 def seeds():
     """Seeds for hypothesis."""
     return st.integers(0, 2**32 - 1)

@@ -9,6 +9,7 @@ import types
 
 import numpy as np
 import pytest
+import shape_workloads as made
 from dropin import BOTH, OURS, REAL, assert_same, compare, load, shown
 from support import assert_same_result, evaluate
 from workloads import detector_like, make_coco, to_coco
@@ -54,15 +55,14 @@ class BatchedEvaluation:
     `by_hand` takes the steps of `evaluate` from outside, as DETR does.
     """
 
-    def __init__(self, api, truth, by_hand):
+    def __init__(self, api, truth, by_hand, kind="bbox"):
         self.api, self.truth, self.by_hand = api, copy.deepcopy(truth), by_hand
-        self.evaluation = api.COCOeval(self.truth, iouType="bbox")
+        self.evaluation = api.COCOeval(self.truth, iouType=kind)
         self.image_ids, self.cells = [], []
 
-    def update(self, predictions):
-        ids = list(np.unique(list(predictions)))
+    def update(self, images, records):
+        ids = list(np.unique(images))
         self.image_ids.extend(ids)
-        records = records_of(predictions)
         self.evaluation.cocoDt = self.api.COCO.loadRes(self.truth, records) if records else self.api.COCO()
         self.evaluation.params.imgIds = list(ids)
         p = self.evaluation.params
@@ -70,7 +70,8 @@ class BatchedEvaluation:
             p.imgIds, p.catIds = list(np.unique(p.imgIds)), list(np.unique(p.catIds))
             p.maxDets = sorted(p.maxDets)
             self.evaluation._prepare()
-            self.evaluation.ious = {(i, c): self.evaluation.computeIoU(i, c) for i in p.imgIds for c in p.catIds}
+            overlap = self.evaluation.computeOks if p.iouType == "keypoints" else self.evaluation.computeIoU
+            self.evaluation.ious = {(i, c): overlap(i, c) for i in p.imgIds for c in p.catIds}
             cells = [
                 self.evaluation.evaluateImg(i, c, area, p.maxDets[-1])
                 for c in p.catIds
@@ -96,23 +97,19 @@ class BatchedEvaluation:
         return self.image_ids, np.concatenate(self.cells, 2)
 
 
-@pytest.mark.parametrize("by_hand", [False, True], ids=["torchvision", "DETR"])
-@pytest.mark.parametrize("data", [DATA, BIGGER], ids=["peculiar", "detector-like"])
-def test_batches_merged_over_processes(data, by_hand):
-    dataset, results = data
-    predictions = predictions_of(results)
+def assert_batches_equal_the_whole(dataset, records, by_hand, kind="bbox"):
+    """Evaluate batch by batch in two processes, merged, and at once; demand equality of all."""
     images = [item["id"] for item in dataset["images"]]
-    records = records_of(predictions)
 
     def batched(api):
         truth = load(api, dataset)
-        processes = [BatchedEvaluation(api, truth, by_hand) for _ in range(2)]
+        processes = [BatchedEvaluation(api, truth, by_hand, kind) for _ in range(2)]
         for rank, process in enumerate(processes):
             own = images[rank::2]
             own += images[: -(-len(images) // 2) - len(own)]  # the last batch is padded
             for at in range(0, len(own), 4):
-                none = {"boxes": np.empty((0, 4)), "scores": np.empty(0), "labels": np.empty(0, int)}
-                process.update({i: predictions.get(i, none) for i in own[at : at + 4]})
+                batch = own[at : at + 4]
+                process.update(batch, copy.deepcopy([r for i in batch for r in records if r["image_id"] == i]))
         gathered = [process.held() for process in processes]
         out = []
         for process in processes:
@@ -123,7 +120,7 @@ def test_batches_merged_over_processes(data, by_hand):
         return out
 
     def at_once(api):
-        evaluation = api.COCOeval(*load(api, dataset, records), "bbox")
+        evaluation = api.COCOeval(*load(api, dataset, records), kind)
         evaluation.evaluate()
         evaluation.accumulate()
         evaluation.summarize()
@@ -135,6 +132,22 @@ def test_batches_merged_over_processes(data, by_hand):
         for name in ("precision", "recall", "scores", "counts"):
             assert_same(arrays[name], expected.eval[name])
         assert_same(stats, expected.stats)
+
+
+@pytest.mark.parametrize("by_hand", [False, True], ids=["torchvision", "DETR"])
+@pytest.mark.parametrize("data", [DATA, BIGGER], ids=["peculiar", "detector-like"])
+def test_batches_merged_over_processes(data, by_hand):
+    dataset, results = data
+    assert_batches_equal_the_whole(dataset, records_of(predictions_of(results)), by_hand)
+
+
+@pytest.mark.parametrize("by_hand", [False, True], ids=["torchvision", "DETR"])
+@pytest.mark.parametrize(("kind", "make"), [("segm", made.mask_workload), ("keypoints", made.pose_workload)])
+def test_batches_of_masks_and_poses_merged_over_processes(kind, make, by_hand):
+    for seed in range(4):
+        dataset, results = make(seed)
+        dataset["images"].sort(key=lambda image: image["id"])
+        assert_batches_equal_the_whole(dataset, results, by_hand, kind)
 
 
 # --------------------------------------------------------------------------------------------------------- Detectron2

@@ -56,7 +56,7 @@ def test_a_score_that_is_no_number_is_refused_as_in_the_original(case):
     theirs = pytest.importorskip("faster_coco_eval")
     with pytest.raises(ValueError, match="must not be NaN"):
         evaluated(theirs, **NOT_NUMBERS[case])
-    with pytest.raises(InputError, match=r"id \d on image \d, field 'score': detection scores must not be NaN"):
+    with pytest.raises(InputError, match=r"id \d on image \d, field 'score': Detection scores must not be NaN"):
         evaluated(faster, **NOT_NUMBERS[case])
 
 

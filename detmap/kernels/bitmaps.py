@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
-from detmap.kernels.scanning import _before
+from detmap.kernels.words import _before
 
 Array = NDArray[Any]
 

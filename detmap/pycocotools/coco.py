@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.errors import shorten
 from detmap.ids import Ids, index_ids
 from detmap.pycocotools import mask as maskUtils
 
@@ -49,11 +50,15 @@ def _load_json(path: Any) -> Any:
 
 @dataclass(frozen=True)
 class Results:
-    """Boxes given to `loadRes` whose derived fields and indices nobody has asked for yet."""
+    """Records given to `loadRes` whose derived fields and indices nobody has asked for yet.
+
+    ``held`` is what the first of them holds, and thus what all are taken for: "bbox", "segm" or "keypoints".
+    """
 
     dataset: dict[str, Any]
     records: list[Any]
     images: Ids
+    held: str
 
 
 _DERIVED = ("dataset", "anns", "imgToAnns", "catToImgs")
@@ -80,9 +85,9 @@ class COCO:
 
     Notes
     -----
-    `loadRes` adds ``id``, ``area``, ``iscrowd`` and ``segmentation`` to the records it is given, as pycocotools does. For
-    boxes that happens when an attribute or method of the returned object first looks at its annotations, which an
-    evaluation of boxes never does; a record that lacks a field, or whose box is none, is then refused too.
+    `loadRes` adds ``id``, ``area``, ``iscrowd``, ``bbox`` and ``segmentation`` to the records it is given, as pycocotools
+    does. That happens when an attribute or method of the returned object first looks at its annotations, which an
+    evaluation mostly does not; a record that lacks a field, or whose box is none, is then refused too.
     """
 
     dataset: dict[str, Any]
@@ -113,8 +118,7 @@ class COCO:
     def _derive(self) -> None:
         """Extend the records of `loadRes` and index them."""
         results: Results = self.__dict__["_results"]
-        for number, ann in enumerate(results.records, 1):
-            _extend_box(number, ann)
+        _extend(results.held, results.records)
         del self.__dict__["_results"]
         dataset = {**results.dataset, "annotations": results.records}
         # What was assigned in the meantime stays.
@@ -234,35 +238,38 @@ class COCO:
         image_ids = [ann["image_id"] for ann in anns]
         images = _index_of(image_ids)
         named = set(image_ids if images is None else images.ids.tolist())
-        assert named <= set(self.getImgIds()), "a result is on an image that the data set does not have"
-        first, waiting = anns[0], False
+        known = set(self.getImgIds())
+        if not named <= known:
+            record = next(i for i, image in enumerate(image_ids) if image not in known)
+            raise AssertionError(
+                f"results: record {record} is on image {shorten(image_ids[record])}, which the data set does not have"
+                f" (as {len(named - known)} of the results' {len(named)} images)"
+            )
+        first, held = anns[0], None
         if "caption" in first:
             dataset["images"] = [img for img in dataset["images"] if img["id"] in named]
             for number, ann in enumerate(anns, 1):
                 ann["id"] = number
         else:
-            extend: Any = None
             if "bbox" in first and first["bbox"] != []:
-                extend = _extend_box
+                held = "bbox"
             elif "segmentation" in first:
-                extend = _extend_mask
+                held = "segm"
             elif "keypoints" in first:
-                extend = _extend_keypoints
-            if extend is not None:
+                held = "keypoints"
+            if held is not None:
                 dataset["categories"] = copy.deepcopy(self.dataset["categories"])
-            waiting = extend is _extend_box and images is not None
-            if extend is not None and not waiting:
-                for number, ann in enumerate(anns, 1):
-                    extend(number, ann)
+                if images is None:
+                    _extend(held, anns)
         self._say(f"DONE (t={time.time() - tic:0.2f}s)")
         res = self._empty()
-        if waiting and images is not None:
+        if held is not None and images is not None:
             self._say("creating index...")
             index = dict(zip(_INDICES, _index(dataset), strict=True))
             res.imgs, res.cats = index["imgs"], index["cats"]
             for name in _DERIVED:
                 del res.__dict__[name]
-            res.__dict__["_results"] = Results(dataset, anns, images)
+            res.__dict__["_results"] = Results(dataset, anns, images, held)
             self._say("index created!")
         else:
             res.dataset = {**dataset, "annotations": anns}
@@ -325,7 +332,7 @@ class COCO:
             for ann in anns:
                 self._say(ann["caption"])
         else:
-            raise Exception("annotations have neither masks, keypoints nor captions")
+            raise Exception("datasetType not supported: annotations have neither masks, keypoints nor captions")
         return None
 
     def _draw(self, anns: Any, draw_bbox: bool) -> None:
@@ -409,6 +416,31 @@ def _index_of(ids: list[Any]) -> Ids | None:
         return index_ids(integers(ids), source="results", field="image_id")
     except struct.error:
         return index_ids(ids, source="results", field="image_id") if set(map(type, ids)) == {str} else None
+
+
+def _extend(held: str, records: list[Any]) -> None:
+    """Write into the records of results what pycocotools' `loadRes` does."""
+    extend = {"bbox": _extend_box, "segm": _extend_mask, "keypoints": _extend_keypoints}[held]
+    if held == "segm" and _extend_masks(records):
+        return
+    for number, ann in enumerate(records, 1):
+        extend(number, ann)
+
+
+def _extend_masks(records: list[Any]) -> bool:
+    """Do as `_extend_mask` with all records at once; return whether that is possible."""
+    try:
+        masks = [ann["segmentation"] for ann in records]
+        areas, boxes = maskUtils.area(masks), maskUtils.toBbox(masks)
+    except (LookupError, TypeError, ValueError, OverflowError, AttributeError):
+        return False  # one of them is no such mask
+    for number, (ann, area, box) in enumerate(zip(records, areas, boxes, strict=True), 1):
+        ann["area"] = area
+        if "bbox" not in ann:
+            ann["bbox"] = box.copy()
+        ann["id"] = number
+        ann["iscrowd"] = 0
+    return True
 
 
 def _extend_box(number: int, ann: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import copy
 import datetime
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from detmap.kernels import readonly
 from detmap.kernels.assignment import assign
 from detmap.pycocotools import fast
 from detmap.pycocotools import mask as maskUtils
-from detmap.shapes.keypoints import poses_of
+from detmap.shapes.keypoints import rows_of
 
 _INSIDE = ("_gts", "_dts", "ious", "evalImgs")
 _BOX, _MASK, _KEYPOINTS = "bbox", "segm", "keypoints"
@@ -48,16 +49,18 @@ class COCOeval:
 
     Notes
     -----
-    Evaluations of boxes run whole on detmap's kernels. ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are then made when
-    one of them is first read, from the records as they are at that time. Where a method is overridden, ``evalImgs`` was read
-    or assigned, or ids and params are unusual, every image is evaluated by itself as pycocotools does it. The numbers
-    are the same.
+    Evaluations run whole on detmap's kernels. ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are then made when one of them
+    is first read, from the records as they are at that time. Where a method is overridden, ``evalImgs`` was read or
+    assigned, or ids, shapes and params are unusual, every image is evaluated by itself as pycocotools does it. The
+    numbers are the same.
     """
 
     evalImgs: Any
     ious: Any
     _gts: Any
     _dts: Any
+    _poses: tuple[str, ...] = (_KEYPOINTS,)
+    _refusal: type[Exception] = Exception  # of an unknown iouType
 
     def __init__(self, cocoGt: Any = None, cocoDt: Any = None, iouType: str = _MASK) -> None:
         if not iouType:
@@ -91,9 +94,14 @@ class COCOeval:
         """Make what a fast evaluation left out; what was assigned in the meantime stays."""
         snapshot: fast.Snapshot = self.__dict__["_snapshot"]
         p = snapshot.params
-        gts, dts = _by_cell(snapshot.gts), _by_cell(snapshot.dts())
+        found = snapshot.dts()
+        if p.iouType == BOUNDARY:
+            self._add_boundaries(snapshot.gts)
+            self._add_boundaries(found)
+        gts, dts = _by_cell(snapshot.gts), _by_cell(found)
         cells = [(image, category) for image in p.imgIds for category in (p.catIds if p.useCats else [-1])]
-        ious = {cell: _cell_ious(p, gts, dts, *cell) for cell in cells}
+        overlap = _cell_oks if p.iouType == _KEYPOINTS else _cell_ious
+        ious = {cell: overlap(p, gts, dts, *cell) for cell in cells}
         made = (gts, dts, ious, _evaluate_cells(p, gts, dts, ious))
         del self.__dict__["_snapshot"]
         for name, value in zip(_INSIDE, made, strict=True):
@@ -105,6 +113,15 @@ class COCOeval:
     def _new_params(self, kind: str) -> Params:
         return Params(iouType=kind)
 
+    def _records(self, data: Any, filters: Mapping[str, Any]) -> list[Any]:
+        """Return the annotations of a data set that are evaluated."""
+        records: list[Any] = data.loadAnns(data.getAnnIds(**filters))
+        return records
+
+    def _compared(self, image: Any, category: Any) -> bool:
+        """Return whether the overlaps of a cell are asked for; others are an empty list."""
+        return True
+
     def _whole(self) -> bool:
         """Return whether the steps of `evaluate` are detmap's own, so that they may be taken all at once."""
         return all(
@@ -115,8 +132,7 @@ class COCOeval:
         """Collect the annotations that the params select by image and category, and set ``ignore`` on the ground truth."""
         p = self.params
         filters = {"imgIds": p.imgIds, "catIds": p.catIds} if p.useCats else {"imgIds": p.imgIds}
-        gts = self.cocoGt.loadAnns(self.cocoGt.getAnnIds(**filters))
-        dts = self.cocoDt.loadAnns(self.cocoDt.getAnnIds(**filters))
+        gts, dts = self._records(self.cocoGt, filters), self._records(self.cocoDt, filters)
         if p.iouType in (_MASK, BOUNDARY):
             for anns, coco in ((gts, self.cocoGt), (dts, self.cocoDt)):
                 for ann in anns:
@@ -125,7 +141,7 @@ class COCOeval:
                     self._add_boundaries(anns)
         for gt in gts:
             gt["ignore"] = gt.get("iscrowd", False)
-            if p.iouType == _KEYPOINTS:
+            if p.iouType in self._poses:
                 gt["ignore"] = gt["num_keypoints"] == 0 or gt["ignore"]
         if "_snapshot" in self.__dict__:
             self._open()
@@ -141,7 +157,7 @@ class COCOeval:
         tic = time.time()
         self._say("Running per image evaluation...")
         p = self.params
-        if p.useSegm is not None:
+        if vars(p).get("useSegm") is not None:
             p.iouType = _MASK if p.useSegm == 1 else _BOX
             self._say(f"useSegm (deprecated) is not None. Running {p.iouType} evaluation")
         self._say(f"Evaluate annotation type *{p.iouType}*")
@@ -155,11 +171,12 @@ class COCOeval:
         self._say(f"DONE (t={time.time() - tic:0.2f}s).")
 
     def _evaluate_whole(self) -> bool:
-        if self.params.iouType != _BOX or not self._whole():
+        if self.params.iouType not in fast.KINDS or not self._whole():
             return False
         frozen = copy.deepcopy(self.params, {id(identity): identity for identity in self.params.imgIds})
+        dilation = getattr(self, "boundary_dilation_ratio", None)
         try:
-            snapshot = fast.take(self.params, self.cocoGt, self.cocoDt, frozen)
+            snapshot = fast.take(self.params, (self.cocoGt, self.cocoDt), self._records, frozen, dilation)
         except fast.UNUSUAL:
             return False  # the faithful path has the answer, or raises what pycocotools does
         for name in _INSIDE:
@@ -177,9 +194,13 @@ class COCOeval:
         categories = p.catIds if p.useCats else [-1]
         if p.iouType in (_MASK, _BOX, BOUNDARY):
             overlap = self.computeIoU
-        elif p.iouType == _KEYPOINTS:
+        elif p.iouType in self._poses:
             overlap = self.computeOks
-        self.ious = {(image, category): overlap(image, category) for image in p.imgIds for category in categories}
+        self.ious = {
+            (image, category): overlap(image, category) if self._compared(image, category) else []
+            for image in p.imgIds
+            for category in categories
+        }
         if self._whole():
             self.evalImgs = _evaluate_cells(p, self._gts, self._dts, self.ious)
         else:
@@ -193,11 +214,11 @@ class COCOeval:
 
     def computeIoU(self, imgId: Any, catId: Any) -> Any:
         """Return the overlaps of an image's detections, best score first, with its ground truth, shape (d, g)."""
-        return _cell_ious(self.params, self._gts, self._dts, imgId, catId)
+        return _cell_ious(self.params, self._gts, self._dts, imgId, catId, self._refusal)
 
     def computeOks(self, imgId: Any, catId: Any) -> Any:
         """Return the keypoint similarities of an image's detections, best score first, with its ground truth."""
-        return _cell_oks(self.params, self._gts, self._dts, imgId, catId)
+        return _cell_oks(self.params, self._gts, self._dts, imgId, catId, getattr(self, "use_area", True))
 
     def evaluateImg(self, imgId: Any, catId: Any, aRng: Any, maxDet: Any) -> Any:
         """Return what matched what in one image, for one category and area range; None where there is nothing."""
@@ -363,14 +384,14 @@ def _best_first(dts: list[Any], cap: Any) -> list[Any]:
     return [dts[i] for i in np.array(scores).argsort(kind="stable")[0:cap].tolist()]
 
 
-def _cell_ious(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
+def _cell_ious(p: Any, gts: Any, dts: Any, image: Any, category: Any, refusal: type[Exception] = Exception) -> Any:
     gt, dt = _cell(p, gts, image, category), _cell(p, dts, image, category)
     if not gt and not dt:
         return []
     cap = p.maxDets[-1]
     dt = _best_first(dt, cap if len(dt) > cap else None)
     if p.iouType not in (_MASK, _BOX, BOUNDARY):
-        raise Exception("unknown iouType for iou computation")
+        raise refusal("unknown iouType for iou computation")
     shape = "bbox" if p.iouType == _BOX else "segmentation"
     crowd = [int(g["iscrowd"]) for g in gt]
     ious = maskUtils.iou([d[shape] for d in dt], [g[shape] for g in gt], crowd)
@@ -380,7 +401,12 @@ def _cell_ious(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
     return ious
 
 
-def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
+def _oks_area(gt: Any, own: Any) -> Any:
+    """Return an object's own area, or CrowdPose's share of its box."""
+    return gt["area"] if own else gt["bbox"][3] * gt["bbox"][2] * 0.53
+
+
+def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any, own_area: Any = True) -> Any:
     gt, cap = gts[image, category], p.maxDets[-1]
     dt = dts[image, category]
     dt = _best_first(dt, cap if len(dt) > cap else None)
@@ -389,14 +415,15 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
     sigmas = p.kpt_oks_sigmas
     variances = (sigmas * 2) ** 2
     points = [np.array(d["keypoints"]) for d in dt]
-    quick = _quick_oks(variances, points, gt)
+    quick = _quick_oks(variances, points, gt, own_area)
     if quick is not None:
         return quick
     out = np.zeros((len(dt), len(gt)))
     for j, g in enumerate(gt):
         own = np.array(g["keypoints"])
         visible = own[2::3] > 0
-        left, top, width, height = g["bbox"]
+        box = g["bbox"]
+        left, top, width, height = box[0], box[1], box[2], box[3]
         for i, found in enumerate(points):
             x, y = found[0::3], found[1::3]
             if visible.any():
@@ -405,14 +432,14 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any) -> Any:
                 none = np.zeros(len(sigmas))
                 dx = np.maximum(none, (left - width) - x) + np.maximum(none, x - (left + width * 2))
                 dy = np.maximum(none, (top - height) - y) + np.maximum(none, y - (top + height * 2))
-            e = (dx**2 + dy**2) / variances / (g["area"] + np.spacing(1)) / 2
+            e = (dx**2 + dy**2) / variances / (_oks_area(g, own_area) + np.spacing(1)) / 2
             if visible.any():
                 e = e[visible]
             out[i, j] = np.sum(np.exp(-e)) / e.shape[0]
     return out
 
 
-def _quick_oks(variances: Any, points: list[Any], gt: list[Any]) -> Any:
+def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) -> Any:
     """Return the similarities of a cell, where all are plain numbers, as many as there are sigmas; else None.
 
     What is refused in another way than here, and what is not of float64 or int64, is left to `_cell_oks`.
@@ -420,17 +447,14 @@ def _quick_oks(variances: Any, points: list[Any], gt: list[Any]) -> Any:
     size = 3 * variances.size
     listed = points + [np.array(g["keypoints"]) for g in gt]
     plain = all(one.shape == (size,) and one.dtype in (np.float64, np.int64) for one in listed)
-    given = [[*g["bbox"], g["area"]] for g in gt]
+    given = [[*g["bbox"], _oks_area(g, own_area)] for g in gt]
     numbers = all(len(row) == 5 and all(type(value) in (int, float) for value in row) for row in given)
-    if not (plain and numbers and 0 < variances.size <= 128 and variances.dtype == np.float64):
+    if not (plain and numbers and variances.ndim == 1 and 0 < variances.size <= 128 and variances.dtype == np.float64):
         return None
     columns = np.array(given, np.float64)
     if (np.abs(columns) >= 2**52).any() or any((np.abs(one) >= 2**25).any() for one in listed):
         return None  # integers may be more exact
-    found, truth = (
-        poses_of(np.concatenate(rows), np.arange(len(rows)) * size, np.arange(1, len(rows) + 1) * size)
-        for rows in (points, listed[len(points) :])
-    )
+    found, truth = (rows_of(np.stack(rows).astype(np.float64)) for rows in (points, listed[len(points) :]))
     objects = oks.Objects(
         readonly(columns[:, :4], np.float64),
         readonly(columns[:, 4], np.float64),

@@ -1,149 +1,79 @@
-"""faster_coco_eval's two classes on the drop-in: what they have beyond pycocotools and frameworks use (Ultralytics)."""
+"""faster_coco_eval's classes on the drop-in: what they have beyond pycocotools."""
 
 from __future__ import annotations
 
-import copy
 import logging
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from detmap.errors import InputError, OptionError, shorten
+from detmap.errors import InputError, OptionError
 from detmap.masks import Masks
-from detmap.pycocotools import coco, cocoeval
+from detmap.pycocotools import cocoeval, faster_metrics
+from detmap.pycocotools._names import PARAMS, also_snake_case
+from detmap.pycocotools.faster_coco import COCO, signed
+
+__all__ = ["COCO", "COCOeval", "COCOeval_faster", "Params"]
 
 _log = logging.getLogger(__name__)
 #: Precision (1) or recall (0), IoU threshold, area range, cap.
 _Row = tuple[int, float | None, str, int]
 #: The names of recall at COCO's caps; at others it is named by the cap.
 _CAPS = {1: "all", 10: "second", 100: "third"}
+_CROWD = "keypoints_crowd"
+_KINDS = ("segm", "bbox", cocoeval.BOUNDARY, "keypoints", _CROWD)
+#: What a record may lack.
+_DEFAULTS = {"iscrowd": 0, "area": 0, "num_keypoints": 0}
 
 
-class COCO(coco.COCO):
-    """A data set, or results on one; says what it does to a function.
+class Params(cocoeval.Params):
+    """What is evaluated, and how; see `detmap.pycocotools.cocoeval.Params`.
 
     Parameters
     ----------
-    annotation_file : path, dict, optional
-        A JSON file in COCO's format, or what one holds.
-    use_deepcopy : bool
-        Leave the records of a dict, and those given to `loadRes`, as they are.
-    print_function : callable of str
-        Told what goes on; by default a logger.
-
-    Notes
-    -----
-    As in the original, image ids become integers, an annotation without ``iscrowd`` is no crowd, one without
-    ``num_keypoints`` has none, and one without ``area`` has an area of 0: it is small.
+    iouType : {"segm", "bbox", "boundary", "keypoints", "keypoints_crowd"}
+        What overlap is measured on.
+    kpt_sigmas : sequence of float, optional
+        How far annotators disagree on each keypoint, instead of COCO's.
+    ranges : mapping of str to [float, float], optional
+        Least and largest area by name, instead of COCO's three.
     """
 
     def __init__(
         self,
-        annotation_file: Any = None,
-        use_deepcopy: bool = False,
-        print_function: Callable[[str], object] = _log.debug,
+        iouType: str = "segm",
+        kpt_sigmas: Sequence[float] | None = None,
+        ranges: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
-        self.print_function, self.use_deepcopy = print_function, use_deepcopy
-        self.annotation_file = annotation_file
-        held = isinstance(annotation_file, dict)
-        super().__init__(None if held else annotation_file)
-        if held:
-            self.dataset = copy.deepcopy(annotation_file) if use_deepcopy else dict(annotation_file)
-            self.createIndex()
-
-    def _say(self, text: Any) -> None:
-        self.print_function(str(text))
-
-    def _empty(self) -> COCO:
-        return COCO(use_deepcopy=self.use_deepcopy, print_function=self.print_function)
-
-    def createIndex(self) -> None:
-        """Make the indices of ``dataset`` anew."""
-        _make_integers(self.dataset.get("images", ()), "id")
-        annotations = self.dataset.get("annotations", ())
-        _make_integers(annotations, "image_id")
-        for annotation in annotations:
-            for name in ("iscrowd", "area", *(("num_keypoints",) if "keypoints" in annotation else ())):
-                annotation.setdefault(name, 0)
-        super().createIndex()
-
-    def loadRes(self, resFile: Any, min_score: float = 0.0) -> coco.COCO:
-        """Return results on this data set: a JSON file, its records, or rows; there may be none.
-
-        Parameters
-        ----------
-        resFile : path, list of dict, or ndarray of shape (n, 7)
-            As for `detmap.pycocotools.coco.COCO.loadRes`.
-        min_score : float
-            The lowest score to take.
-        """
-        anns = coco._load_json(resFile) if isinstance(resFile, str | os.PathLike) else resFile
-        if isinstance(anns, np.ndarray):
-            anns = self.loadNumpyAnnotations(anns)
-        elif anns is resFile and self.use_deepcopy:
-            anns = copy.deepcopy(anns)
-        if min_score and isinstance(anns, list):
-            anns = [ann for ann in anns if ann.get("score", 1) >= min_score]
-        if anns != []:
-            return super().loadRes(anns)
-        results = self._empty()
-        results.dataset = {
-            "info": copy.deepcopy(self.dataset.get("info", {})),
-            "images": list(self.dataset["images"]),
-            "categories": copy.deepcopy(self.dataset.get("categories", [])),
-            "annotations": [],
-        }
-        results.createIndex()
-        return results
-
-    def getAnnIds(self, imgIds: Any = None, catIds: Any = None, areaRng: Any = None, iscrowd: Any = None) -> list[Any]:
-        """Return the ids of the annotations that pass all filters; None and an empty one let all pass."""
-        return super().getAnnIds(_listed(imgIds), _listed(catIds), _listed(areaRng), iscrowd)
-
-    def getCatIds(self, catNms: Any = None, supNms: Any = None, catIds: Any = None) -> list[Any]:
-        """Return the ids of the categories that pass all filters; None and an empty one let all pass."""
-        return super().getCatIds(_listed(catNms), _listed(supNms), _listed(catIds))
-
-    def getImgIds(self, imgIds: Any = None, catIds: Any = None) -> list[Any]:
-        """Return the ids of the images that pass both filters; None and an empty one let all pass."""
-        return super().getImgIds(_listed(imgIds), _listed(catIds))
-
-    def loadAnns(self, ids: Any = None) -> list[Any]:
-        """Return the annotations of an id, or of some."""
-        return list(super().loadAnns(_listed(ids)))
-
-    def loadCats(self, ids: Any = None) -> list[Any]:
-        """Return the categories of an id, or of some."""
-        return list(super().loadCats(_listed(ids)))
-
-    def loadImgs(self, ids: Any = None) -> list[Any]:
-        """Return the images of an id, or of some."""
-        return list(super().loadImgs(_listed(ids)))
-
-    get_ann_ids, get_cat_ids, get_img_ids = getAnnIds, getCatIds, getImgIds
-    load_anns, load_cats, load_imgs = loadAnns, loadCats, loadImgs
+        if iouType not in _KINDS:
+            raise TypeError(f"iouType must be one of {', '.join(_KINDS)}")
+        self.iouType = iouType
+        if "keypoints" in iouType:
+            self.setKpParams()
+            if kpt_sigmas is not None:
+                self.kpt_oks_sigmas = np.array(kpt_sigmas)
+        else:
+            self.setDetParams()
+            if ranges is not None:
+                self.areaRngLbl = ["all", *ranges]
+                self.areaRng = [self.areaRng[0], *map(list, ranges.values())]
+        self.compute_rle = iouType in ("segm", cocoeval.BOUNDARY)
+        self.compute_boundary = iouType == cocoeval.BOUNDARY
+        self.imgCountLbl = ["r", "c", "f"]
 
     @property
-    def img_ann_map(self) -> Any:
-        """`imgToAnns` by its other name."""
-        return self.imgToAnns
+    def useSegm(self) -> Any:
+        """1 where masks are evaluated; by its old name."""
+        return int(self.iouType == "segm")
 
-    @property
-    def cat_img_map(self) -> Any:
-        """`catToImgs` by its other name."""
-        return self.catToImgs
-
-
-def _listed(ids: Any) -> Any:
-    return [] if ids is None else ids if hasattr(ids, "__iter__") else [ids]
+    @useSegm.setter
+    def useSegm(self, value: Any) -> None:
+        _log.warning("useSegm is deprecated: set iouType")
+        self.iouType = "segm" if value == 1 else "bbox"
 
 
-def _make_integers(records: Any, name: str) -> None:
-    for record in records:
-        if type(record[name]) is not int:
-            record[name] = int(record[name])
+also_snake_case(Params, [*PARAMS, "imgCountLbl"])
 
 
 class COCOeval_faster(cocoeval.COCOeval):
@@ -151,29 +81,45 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     Parameters
     ----------
-    cocoGt, cocoDt, iouType
+    cocoGt, cocoDt
         As for `detmap.pycocotools.cocoeval.COCOeval`.
+    iouType : {"segm", "bbox", "keypoints", "keypoints_crowd", "boundary"}
+        What overlap is measured on.
     ranges : dict of str to [float, float], optional
         Least and largest area by name, instead of COCO's three.
     print_function : callable of str
         Told what goes on, and the summary's lines; by default a logger.
+    extra_calc : bool
+        Let `accumulate` mark each annotation as found or not, see `math_matches`.
     kpt_oks_sigmas : sequence of float, optional
         How far annotators disagree on each keypoint, instead of COCO's.
-    **options
-        What else the original takes may be given as it is there by default.
+    use_area : bool
+        False: keypoints are compared by 0.53 of the area of an object's box instead of its ``area``, as CrowdPose has it.
+    lvis_style : bool
+        Must be False: federated annotations are not evaluated here.
+    boundary_dilation_ratio : float
+        How far from the contour a boundary reaches, as a share of the image's diagonal.
+    separate_eval, boundary_cpu_count, rle_iou_max_workers
+        As in the original; they change no number.
 
     Attributes
     ----------
     all_stats : ndarray of float64
-        What `summarize` prints: the numbers in ``stats``, and for boxes and masks recall at overlaps of 0.5 and 0.75.
+        What `summarize` prints: the numbers in ``stats``, and for boxes and masks recall at overlaps of 0.5 and 0.75; after
+        `extra_calc` two more.
+    matched : bool
+        Whether annotations are marked.
 
     Raises
     ------
     OptionError
-        For one of `options` that asks for more: federated annotations (``lvis_style``), for one.
+        For ``lvis_style=True``.
     InputError
         From `evaluate`, for a score that is NaN, as the original's ValueError; pycocotools ranks it last.
     """
+
+    _poses = ("keypoints", _CROWD)
+    _refusal = ValueError
 
     def __init__(
         self,
@@ -184,34 +130,58 @@ class COCOeval_faster(cocoeval.COCOeval):
         print_function: Callable[[str], object] = _log.info,
         extra_calc: bool = False,
         kpt_oks_sigmas: Sequence[float] | None = None,
-        **options: Any,
+        use_area: bool | None = True,
+        lvis_style: bool = False,
+        separate_eval: bool = False,
+        boundary_dilation_ratio: float = 0.02,
+        boundary_cpu_count: int = 1,
+        rle_iou_max_workers: int = 8,
     ) -> None:
-        for name, value in {"iouType": iouType, "extra_calc": extra_calc, **options}.items():
-            if name not in _KNOWN:
-                raise TypeError(f"COCOeval_faster() got an unexpected keyword argument {name!r}")
-            known = _KNOWN[name]
-            if known is not None and value not in known:
-                raise OptionError(
-                    f"detmap's stand-in for faster_coco_eval has no {name}={shorten(value)}: "
-                    "evaluate this one outside of detmap.patch_pycocotools()"
-                )
+        if type(rle_iou_max_workers) is not int or rle_iou_max_workers < 1:
+            raise ValueError("rle_iou_max_workers must be a positive integer")
+        if lvis_style and "keypoints" not in iouType:
+            raise OptionError(
+                "detmap's stand-in for faster_coco_eval has no lvis_style=True: "
+                "evaluate this one outside of detmap.patch_pycocotools()"
+            )
         self.print_function = print_function
-        self.boundary_dilation_ratio = options.get("boundary_dilation_ratio", 0.02)
+        self.extra_calc, self.matched, self.lvis_style = extra_calc, False, False
+        self.use_area, self.separate_eval = use_area, separate_eval
+        self.boundary_dilation_ratio, self.boundary_cpu_count = boundary_dilation_ratio, boundary_cpu_count
+        self.rle_iou_max_workers = rle_iou_max_workers
+        self._made_with = (kpt_oks_sigmas, ranges)
         super().__init__(cocoGt, cocoDt, iouType)
-        if iouType == "keypoints":
-            if kpt_oks_sigmas is not None:
-                self.params.kpt_oks_sigmas = np.array(kpt_oks_sigmas)
-        elif ranges is not None:
-            self.params.areaRngLbl = ["all", *ranges]
-            self.params.areaRng = [self.params.areaRng[0], *map(list, ranges.values())]
+        if cocoGt is not None and iouType == "keypoints":
+            self.params.catIds = sorted(cocoGt.catToImgs)
+        for data in (cocoGt, cocoDt):
+            if data is not None and self.print_function == print:
+                data.print_function = print
 
     def _say(self, text: str) -> None:
         self.print_function(text)
 
     def _new_params(self, kind: str) -> cocoeval.Params:
-        params = super()._new_params("segm" if kind == cocoeval.BOUNDARY else kind)
-        params.iouType = kind
-        return params
+        return Params(kind, *self._made_with)
+
+    def _records(self, data: Any, filters: Mapping[str, Any]) -> list[Any]:
+        """Return copies, which have what records may lack."""
+        return [{**_DEFAULTS, **record} for record in super()._records(data, filters)]
+
+    def _evaluate_whole(self) -> bool:
+        return bool(self.use_area) and super()._evaluate_whole()
+
+    def _compared(self, image: Any, category: Any) -> bool:
+        """Return whether there are detections and ground truth in a cell."""
+        return all(cocoeval._cell(self.params, side, image, category) for side in (self._gts, self._dts))
+
+    def _check_kind(self) -> None:
+        if self.params.iouType not in _KINDS:
+            raise ValueError(f"p.iouType must be one of {', '.join(_KINDS)}, not {self.params.iouType}")
+
+    def evaluate(self) -> None:
+        """Match the detections of every image with its ground truth."""
+        self._check_kind()
+        super().evaluate()
 
     def _add_boundaries(self, anns: list[Any]) -> None:
         """Write the boundary of each mask beside it, as ``boundary``."""
@@ -229,7 +199,7 @@ class COCOeval_faster(cocoeval.COCOeval):
                 if score != score and image in self.params.imgIds and category in self.params.catIds:
                     self.evalImgs, self._paramsEval = [], {}  # so that nothing can be made of it
                     raise InputError(
-                        "detection scores must not be NaN",
+                        "Detection scores must not be NaN",
                         source="results",
                         record=f"id {d['id']} on image {image}",
                         field="score",
@@ -246,16 +216,84 @@ class COCOeval_faster(cocoeval.COCOeval):
     def _evalImgs_cpp(self, evaluated: Any) -> None:
         self.evalImgs = evaluated
 
+    def accumulate(self, p: Any = None) -> None:
+        """Turn the matches into precision and recall, put them into ``eval``, and mark annotations where asked for."""
+        super().accumulate(p)
+        self.eval = faster_metrics.Accumulated(self.eval, self)
+        self.matched = False
+        if self.extra_calc:
+            self.math_matches()
+            self.matched = True
+
+    def math_matches(self) -> None:
+        """Write into the annotations who found whom.
+
+        A detection that found an object at any of the thresholds gets ``tp``, ``gt_id`` and ``iou``, another ``fp``; an
+        object that was found gets ``dt_id``, another ``fn``.
+        """
+        faster_metrics.mark(self.cocoGt.anns, self.cocoDt.anns, self.eval["matched"])
+
+    def compute_mIoU(self) -> float:
+        """Return the mean overlap of all matches.
+
+        Raises
+        ------
+        RuntimeError
+            Before `accumulate`.
+        """
+        matched = self.eval.get("matched")
+        if matched is None:
+            raise RuntimeError("Matching comes first: call evaluate() and accumulate()")
+        return sum(matched.values()) / len(matched) if matched else 0.0
+
+    def compute_mAUC(self) -> float:
+        """Return the mean area under the curves of all categories and area ranges, at the first IoU threshold.
+
+        Raises
+        ------
+        RuntimeError
+            Before `accumulate`.
+        """
+        if "counts" not in self.eval or "precision" not in self.eval:
+            raise RuntimeError("Accumulation comes first: call evaluate() and accumulate()")
+        _, _, categories, areas, _ = self.eval["counts"]
+        curves = [self.eval["precision"][0, :, k, a, :].ravel() for k in range(categories) for a in range(areas)]
+        found = [self.calc_auc(self.params.recThrs, curve) for curve in curves]
+        defined = [value for value in found if value != -1]
+        return sum(defined) / len(defined) if defined else 0.0
+
+    @staticmethod
+    def calc_auc(recall_list: Any, precision_list: Any, method: str = "c++") -> float:
+        """Return the area under a curve of precision over recall, which is made to fall first.
+
+        Parameters
+        ----------
+        recall_list, precision_list : array_like of float
+            The curve.
+        method : {"c++", "py"}
+            Whether to sum in extended precision and round to 15 decimals.
+        """
+        return faster_metrics.area_under(recall_list, precision_list, extended=method == "c++")
+
+    @property
+    def extended_metrics(self) -> dict[str, Any]:
+        """The numbers of each class, and precision and recall at the score of the best mean F1.
+
+        ``class_map`` is a list of ``class``, ``map@50:95``, ``map@50``, ``precision`` and ``recall``, "all" last; classes
+        without one of these are left out. ``map`` is AP50; ``precision`` and ``recall`` are means over classes.
+        """
+        return faster_metrics.extended(self)
+
     def _rows(self) -> list[tuple[str, _Row]]:
         """Return the names of what `summarize` prints, and what it is."""
         p = self.params
-        most, areas = p.maxDets[-1], p.areaRngLbl[1:]
+        most, areas = p.maxDets[-1], [] if p.iouType == _CROWD else p.areaRngLbl[1:]
         rows: list[tuple[str, _Row]] = []
         for ap, kind in ((1, "AP"), (0, "AR")):
             whole: list[tuple[str, _Row]] = [(f"{kind}_all", (ap, None, "all", most))]
             by_overlap: list[tuple[str, _Row]] = [(f"{kind}_{t * 100:.0f}", (ap, t, "all", most)) for t in (0.5, 0.75)]
             by_area: list[tuple[str, _Row]] = [(f"{kind}_{area}", (ap, None, area, most)) for area in areas]
-            if ap or p.iouType == "keypoints":
+            if ap or p.iouType in self._poses:
                 rows += whole + by_overlap + by_area
             else:
                 names = _CAPS if list(p.maxDets) == list(_CAPS) else {cap: str(cap) for cap in p.maxDets}
@@ -269,8 +307,59 @@ class COCOeval_faster(cocoeval.COCOeval):
             self.accumulate()
         if not self.eval:
             raise Exception("Please run accumulate() first")
-        self.all_stats = np.array([self._summarize(*row) for _, row in self._rows()])
-        self.stats = self.all_stats if self.params.iouType == "keypoints" else self.all_stats[:-2]
+        self._check_kind()
+        values = [self._summarize(*row) for _, row in self._rows()]
+        if self.params.iouType == _CROWD:
+            values += self._summarize_crowds()
+        self.all_stats = np.array(values)
+        self.stats = self.all_stats if self.params.iouType in self._poses else self.all_stats[:-2]
+        if self.matched:
+            self.all_stats = np.append(self.all_stats, [self.compute_mIoU(), self.compute_mAUC()])
+
+    def _summarize_crowds(self) -> list[float]:
+        """Print AP by how crowded images are, and return it."""
+        p = self.params
+        thresholds, cap = f"{p.iouThrs[0]:0.2f}:{p.iouThrs[-1]:0.2f}", p.maxDets[-1]
+        values = self.get_type_result(0.2, 0.8)
+        for name, value in zip(("easy", "medium", "hard"), values, strict=True):
+            self._say(
+                f" {'Average Precision':<18} (AP) @[ IoU={thresholds:<9} | type={name:>6s} | maxDets={cap:>3d} ]"
+                f" = {value:0.3f}"
+            )
+        return values
+
+    def get_type_result(self, first: float = 0.01, second: float = 0.85) -> list[float]:
+        """Evaluate easy, medium and hard images, and return the AP of each.
+
+        Parameters
+        ----------
+        first, second : float
+            The images' ``crowdIndex`` from which on they are no longer easy, or medium.
+
+        Notes
+        -----
+        The mean is over all of ``precision``, -1 where there is nothing to be found, and rounded to four decimals.
+        Afterwards ``params`` and ``eval`` are those of the hard images, as in the original.
+        """
+        said, self.print_function = self.print_function, lambda text: None
+        try:
+            out = []
+            for images in self.split(self.cocoGt.annotation_file, first, second):
+                self.params.imgIds = images
+                self.evaluate()
+                self.accumulate()
+                out.append(round(float(np.mean(self.eval["precision"][:, :, :, 0, :])), 4))
+        finally:
+            self.print_function = said
+        return out
+
+    def split(self, gt_file: Any, first: float = 0.01, second: float = 0.85) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return the ids of easy, medium and hard images of a data set's file, by their ``crowdIndex``."""
+        split: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
+        for image in COCO.load_json(gt_file, use_deepcopy=True)["images"]:
+            index = image["crowdIndex"]
+            split[0 if index < first else 1 if index < second else 2].append(image["id"])
+        return split
 
     def run(self) -> None:
         """Evaluate, accumulate and summarize."""
@@ -281,21 +370,32 @@ class COCOeval_faster(cocoeval.COCOeval):
     @property
     def stats_as_dict(self) -> dict[str, float]:
         """The numbers of `summarize` by name: AP_all, AP_50, AP_75, AP_small and so on."""
+        self._check_kind()
         if "all_stats" not in self.__dict__:
             raise Exception("Please run summarize() first")
-        return dict(zip((name for name, _ in self._rows()), map(float, self.all_stats), strict=True))
+        names = [name for name, _ in self._rows()]
+        if self.params.iouType == _CROWD:
+            names += ["AP_easy", "AP_medium", "AP_hard"]
+        if self.matched:
+            names += ["mIoU", f"mAUC_{int(self.params.iouThrs[0] * 100)}"]
+        return dict(zip(names, map(float, self.all_stats), strict=True))
 
     def __str__(self) -> str:
         self.summarize()
         return repr(self)
 
+    def __repr__(self) -> str:
+        return signed(self, "")
 
-#: Options of the original: the values that mean the same here, or None for what changes no number.
-_KNOWN: dict[str, tuple[Any, ...] | None] = {
-    "iouType": ("bbox", "segm", "keypoints", "boundary"),
-    "extra_calc": (False,),
-    "use_area": (True,),
-    "lvis_style": (False,),
-    "separate_eval": None,
-    **dict.fromkeys(("boundary_dilation_ratio", "boundary_cpu_count", "rle_iou_max_workers")),
-}
+
+class COCOeval(COCOeval_faster):
+    """`COCOeval_faster` that prints what it says, as pycocotools does."""
+
+    @property
+    def print_function(self) -> Any:
+        """``print``, or what was assigned last."""
+        return self.__dict__.get("_prints", print)
+
+    @print_function.setter
+    def print_function(self, value: Any) -> None:
+        self.__dict__["_prints"] = value

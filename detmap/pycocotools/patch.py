@@ -17,6 +17,8 @@ _NAMES = {
     ("pycocotools.cocoeval", "Params"): cocoeval.Params,
     ("faster_coco_eval", "COCO"): faster.COCO,
     ("faster_coco_eval", "COCOeval_faster"): faster.COCOeval_faster,
+    ("faster_coco_eval.core.faster_eval_api", "COCOeval"): faster.COCOeval,
+    ("faster_coco_eval.core.cocoeval", "Params"): faster.Params,
 }
 _MODULES = {"coco": coco, "cocoeval": cocoeval, "mask": mask, "_mask": _mask}
 
@@ -36,7 +38,7 @@ class Patch:
 
     def __init__(self) -> None:
         self._old: list[tuple[ModuleType, str, Any]] = []
-        self._added: list[str] = []
+        self._added: dict[str, ModuleType] = {}
         replaced: list[str] = []
         if not _there("pycocotools"):
             replaced += self._stand_in()
@@ -63,17 +65,19 @@ class Patch:
         for name, module in _MODULES.items():
             setattr(package, name, module)
         made = {"pycocotools": package, **{f"pycocotools.{name}": module for name, module in _MODULES.items()}}
-        self._added = list(made)
+        self._added = made
         sys.modules.update(made)
-        return self._added
+        return list(made)
 
     def undo(self) -> None:
         """Put everything back."""
         while self._old:
             module, name, value = self._old.pop()
             setattr(module, name, value)
-        while self._added:
-            sys.modules.pop(self._added.pop(), None)
+        for name, module in self._added.items():
+            if sys.modules.get(name) is module:  # else somebody has put another one there since
+                del sys.modules[name]
+        self._added = {}
 
     def __enter__(self) -> Patch:
         return self

@@ -89,6 +89,12 @@ def poses_of(values: Any, starts: Any, stops: Any) -> kernels.Poses:
     return kernels.Poses(readonly(values, np.float64), readonly(starts, np.int64), readonly(stops, np.int64))
 
 
+def rows_of(table: NDArray[Any]) -> kernels.Poses:
+    """Return the rows of a table as poses."""
+    ends = np.arange(len(table) + 1) * table.shape[1]
+    return poses_of(table.reshape(-1), ends[:-1], ends[1:])
+
+
 def join(given_columns: Sequence[Keypoints]) -> Keypoints:
     """Return one column of the poses of several."""
     held = [column.poses for column in given_columns]
@@ -125,8 +131,7 @@ def given(values: Any, source: str) -> Keypoints:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError("a keypoint must be finite numbers", source=source, record=row, field="keypoints")
-    starts = np.arange(count) * size
-    return Keypoints.of(poses_of(flat.reshape(-1).copy(), starts, starts + size))
+    return Keypoints.of(rows_of(flat.copy()))
 
 
 # --------------------------------------------------------------------------------------------------------- COCO's records

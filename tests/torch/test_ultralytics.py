@@ -11,6 +11,7 @@ import os
 from types import SimpleNamespace
 
 import pytest
+import shape_workloads as made
 
 from detmap import patch_pycocotools
 
@@ -20,6 +21,8 @@ pytest.importorskip("faster_coco_eval")
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 from ultralytics.models.yolo.detect import DetectionValidator
+from ultralytics.models.yolo.pose import PoseValidator
+from ultralytics.models.yolo.segment import SegmentationValidator
 from ultralytics.utils import LOGGER
 from workloads import make_coco
 
@@ -68,3 +71,53 @@ def test_detmap_in_the_validator(tmp_path, held):
     names = ("50-95", "50", None, "_small", "_medium", "_large")
     for name, value in zip(names, evaluation.stats[:6].tolist(), strict=True):
         assert name is None or found[f"metrics/mAP{name}(B)"] == value
+
+
+def evaluated(validator_class, folder, truth, results):
+    """What a validator adds to its statistics for the files of COCO's val2017, and what it says."""
+    validator = validator_class(save_dir=folder, args={"save_json": True})
+    validator.data, validator.gdict, validator.training = {"path": folder}, None, False
+    validator.is_coco, validator.is_lvis = True, False
+    validator.jdict = results
+    files = [f"images/{image['id']:012d}.jpg" for image in truth["images"]]
+    validator.dataloader = SimpleNamespace(dataset=SimpleNamespace(im_files=files))
+    lines = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    LOGGER.addHandler(handler)
+    try:
+        return validator.eval_json({}), lines
+    finally:
+        LOGGER.removeHandler(handler)
+
+
+@pytest.mark.parametrize(
+    ("validator", "name", "kind", "make"),
+    [
+        (SegmentationValidator, "instances", "segm", lambda seed: made.mask_workload(seed, "all")),
+        (PoseValidator, "person_keypoints", "keypoints", lambda seed: made.pose_workload(seed, boxes=True)),
+    ],
+    ids=["masks", "poses"],
+)
+def test_detmap_in_the_validators_of_masks_and_poses(tmp_path, validator, name, kind, make):
+    """Boxes and shapes, one after the other from one object of results: pycocotools' numbers."""
+    truth, results = made.ample(make)
+    results = [result for result in results if kind in ("keypoints",) or "segmentation" in result]
+    path = tmp_path / "annotations" / f"{name}_val2017.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(truth))
+    (tmp_path / "predictions.json").write_text(json.dumps(results))
+    expected, original = evaluated(validator, tmp_path, truth, results)
+    with patch_pycocotools():
+        found, lines = evaluated(validator, tmp_path, truth, results)
+    assert not [line for line in lines if "unable to run" in line]
+    assert [line for line in lines if "@[" in line] == [line for line in original if "@[" in line]
+    assert found == pytest.approx(expected, rel=1e-12)
+    reference = COCO(str(path))
+    for letter, kind_of_shape in (("B", "bbox"), ("M" if kind == "segm" else "P", kind)):
+        evaluation = COCOeval(reference, reference.loadRes(json.loads(json.dumps(results))), kind_of_shape)
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+        assert found[f"metrics/mAP50-95({letter})"] == evaluation.stats[0]
+        assert found[f"metrics/mAP50({letter})"] == evaluation.stats[1]

@@ -1,0 +1,255 @@
+"""faster_coco_eval's `COCO` on the drop-in: what it has beyond pycocotools'."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import detmap
+from detmap.pycocotools import coco
+
+_log = logging.getLogger(__name__)
+
+
+def signed(thing: object, arguments: str) -> str:
+    """Return what the original's objects are shown as."""
+    return (
+        f"{type(thing).__name__}({arguments}) # __author__='The detmap developers'; __version__='{detmap.__version__}';"
+    )
+
+
+class COCO(coco.COCO):
+    """A data set, or results on one; says what it does to a function.
+
+    Parameters
+    ----------
+    annotation_file : path, dict, optional
+        A JSON file in COCO's format, or what one holds.
+    use_deepcopy : bool
+        Leave the records of a dict, and those given to `loadRes`, as they are.
+    print_function : callable of str
+        Told what goes on; by default a logger.
+
+    Notes
+    -----
+    As in the original, image ids become integers. An annotation without ``iscrowd`` is evaluated as no crowd, one without
+    ``num_keypoints`` as one that has none, and one without ``area`` as one of 0: it is small. Its record stays as it is.
+    """
+
+    def __init__(
+        self,
+        annotation_file: Any = None,
+        use_deepcopy: bool = False,
+        print_function: Callable[[str], object] = _log.debug,
+    ) -> None:
+        self.print_function, self.use_deepcopy = print_function, use_deepcopy
+        self.annotation_file = annotation_file
+        super().__init__()
+        if annotation_file is not None:
+            self._say("loading annotations into memory...")
+            if not isinstance(annotation_file, str | os.PathLike | dict | list):
+                raise TypeError(f"type {type(annotation_file)} is not supported")
+            dataset = self.load_json(annotation_file, use_deepcopy)
+            assert type(dataset) is dict, f"annotations must be a JSON object, not a {type(dataset).__name__}"
+            self.dataset = dataset
+            self.createIndex()
+
+    def _say(self, text: Any) -> None:
+        self.print_function(str(text))
+
+    def _empty(self) -> COCO:
+        return COCO(use_deepcopy=self.use_deepcopy, print_function=self.print_function)
+
+    @staticmethod
+    def load_json(json_file: Any, use_deepcopy: bool | None = False) -> Any:
+        """Return what a JSON file holds, or a copy of what is no path: a deep one with `use_deepcopy`."""
+        if isinstance(json_file, str | os.PathLike):
+            return coco._load_json(json_file)
+        return copy.deepcopy(json_file) if use_deepcopy else json_file.copy()
+
+    def createIndex(self) -> None:
+        """Make the indices of ``dataset`` anew."""
+        _make_integers(self.dataset.get("images", ()), "id")
+        _make_integers(self.dataset.get("annotations", ()), "image_id")
+        super().createIndex()
+        if 0 in self.anns:
+            warnings.warn(
+                "an annotation has the id 0: whoever matches it counts as unmatched; number annotations from 1",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def loadRes(self, resFile: Any, min_score: float = 0.0) -> coco.COCO:
+        """Return results on this data set: a JSON file, its records, or rows; there may be none.
+
+        Parameters
+        ----------
+        resFile : path, list of dict, or ndarray of shape (n, 7)
+            As for `detmap.pycocotools.coco.COCO.loadRes`.
+        min_score : float
+            The lowest score to take.
+        """
+        if isinstance(resFile, np.ndarray):
+            anns: Any = self.loadNumpyAnnotations(resFile)
+        elif isinstance(resFile, str | os.PathLike | dict | list):
+            anns = self.load_json(resFile, self.use_deepcopy)
+        else:
+            raise TypeError(f"type {type(resFile)} is not supported")
+        if min_score and isinstance(anns, list):
+            anns = [ann for ann in anns if ann.get("score", 1) >= min_score]
+        if anns != []:
+            return super().loadRes(anns)
+        results = self._empty()
+        results.dataset = {
+            "info": copy.deepcopy(self.dataset.get("info", {})),
+            "images": list(self.dataset["images"]),
+            "categories": copy.deepcopy(self.dataset.get("categories", [])),
+            "annotations": [],
+        }
+        results.createIndex()
+        return results
+
+    def getAnnIds(self, imgIds: Any = None, catIds: Any = None, areaRng: Any = None, iscrowd: Any = None) -> list[Any]:
+        """Return the ids of the annotations that pass all filters; None and an empty one let all pass."""
+        ids = super().getAnnIds(_listed(imgIds), _listed(catIds), _listed(areaRng))
+        if iscrowd is None:
+            return ids
+        return [i for i in ids if int(self.anns[i].get("iscrowd", 0)) == int(iscrowd)]
+
+    def getCatIds(self, catNms: Any = None, supNms: Any = None, catIds: Any = None) -> list[Any]:
+        """Return the ids of the categories that pass all filters; None and an empty one let all pass."""
+        filters = {"name": _listed(catNms), "supercategory": _listed(supNms), "id": _listed(catIds)}
+        if isinstance(catNms, str):
+            filters["name"] = [catNms]
+        if isinstance(supNms, str):
+            filters["supercategory"] = [supNms]
+        used = {field: wanted for field, wanted in filters.items() if len(wanted)}
+        cats = self.dataset["categories"]
+        return [cat["id"] for cat in cats if all(cat.get(field) in wanted for field, wanted in used.items())]
+
+    def getImgIds(self, imgIds: Any = None, catIds: Any = None) -> list[Any]:
+        """Return the ids of the images that pass both filters; None and an empty one let all pass."""
+        return super().getImgIds(_listed(imgIds), _listed(catIds))
+
+    def loadAnns(self, ids: Any = None) -> list[Any]:
+        """Return the annotations of an id, or of some."""
+        return [self.anns[i] for i in _integers(ids)]
+
+    def loadCats(self, ids: Any = None) -> list[Any]:
+        """Return the categories of an id, or of some."""
+        return [self.cats[i] for i in _integers(ids)]
+
+    def loadImgs(self, ids: Any = None) -> list[Any]:
+        """Return the images of an id, or of some."""
+        return [self.imgs[i] for i in _integers(ids)]
+
+    def get_ann_ids(
+        self, img_ids: Any = None, cat_ids: Any = None, area_rng: Any = None, iscrowd: Any = None
+    ) -> list[Any]:
+        """`getAnnIds` by its other name."""
+        return self.getAnnIds(img_ids, cat_ids, area_rng, iscrowd)
+
+    def get_cat_ids(self, cat_names: Any = None, sup_names: Any = None, cat_ids: Any = None) -> list[Any]:
+        """`getCatIds` by its other name."""
+        return self.getCatIds(cat_names, sup_names, cat_ids)
+
+    def get_img_ids(self, img_ids: Any = None, cat_ids: Any = None) -> list[Any]:
+        """`getImgIds` by its other name."""
+        return self.getImgIds(img_ids, cat_ids)
+
+    def load_anns(self, ids: Any) -> list[Any]:
+        """`loadAnns` by its other name."""
+        return self.loadAnns(ids)
+
+    def load_cats(self, ids: Any) -> list[Any]:
+        """`loadCats` by its other name."""
+        return self.loadCats(ids)
+
+    def load_imgs(self, ids: Any) -> list[Any]:
+        """`loadImgs` by its other name."""
+        return self.loadImgs(ids)
+
+    @property
+    def img_ann_map(self) -> Any:
+        """`imgToAnns` by its other name."""
+        return self.imgToAnns
+
+    @img_ann_map.setter
+    def img_ann_map(self, value: Any) -> None:
+        self.imgToAnns = value
+
+    @property
+    def cat_img_map(self) -> Any:
+        """`catToImgs` by its other name."""
+        return self.catToImgs
+
+    @cat_img_map.setter
+    def cat_img_map(self, value: Any) -> None:
+        self.catToImgs = value
+
+    def to_dict(self, separate_fn: bool = False) -> dict[str, Any]:
+        """Return the data set as one dict.
+
+        Parameters
+        ----------
+        separate_fn : bool
+            Give annotations that nobody found, marked ``fn``, categories of their own, named ``…_fn``.
+        """
+        cats = [dict(cat) for cat in self.cats.values()]
+        anns = [dict(ann) for ann in self.anns.values()]
+        if separate_fn:
+            highest = max(cat["id"] for cat in cats)
+            cats += [{**cat, "id": cat["id"] + highest, "name": f"{cat['name']}_fn"} for cat in cats]
+            for ann in anns:
+                if ann.get("fn"):
+                    ann["category_id"] += highest
+        return {
+            "info": {"description": "Created from detmap"},
+            "images": list(self.imgs.values()),
+            "annotations": anns,
+            "categories": cats,
+        }
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """Go over the items of `to_dict`."""
+        yield from self.to_dict().items()
+
+    def dump(self, output_file: Any) -> None:
+        """Write the data set to a JSON file."""
+        with open(output_file, "w") as file:
+            json.dump(self.to_dict(), file, ensure_ascii=False, indent=4)
+
+    def __repr__(self) -> str:
+        return signed(self, "annotation_file")
+
+
+def _listed(ids: Any) -> Any:
+    return [] if ids is None else ids if hasattr(ids, "__iter__") else [ids]
+
+
+def _integers(ids: Any) -> list[Any]:
+    """Return an id, or some, as a list.
+
+    Raises
+    ------
+    TypeError
+        Where one is no integer.
+    """
+    listed = [] if ids is None else [ids] if isinstance(ids, str | bytes) or not coco._isArrayLike(ids) else list(ids)
+    for kind in set(map(type, listed)):
+        if kind is bool or not issubclass(kind, int | np.integer):
+            raise TypeError("ids must be an int or an iterable of ints")
+    return listed
+
+
+def _make_integers(records: Any, name: str) -> None:
+    for record in records:
+        if type(record[name]) is not int:
+            record[name] = int(record[name])

@@ -1,0 +1,260 @@
+"""The drop-in by the names that hotcoco and ultrafast-pycocotools have beside pycocotools'.
+
+A user of theirs changes one line: ``from detmap.pycocotools.peers import COCO, COCOeval, Params, mask``. The numbers, and
+what is printed, are pycocotools'. Covered, beside all of pycocotools' names:
+
+* ``COCO``: a dict or any path; ``verbose=False``; ``get_ann_ids``, ``get_cat_ids``, ``get_img_ids``, ``load_anns``,
+  ``load_cats``, ``load_imgs``, ``load_res``, ``ann_to_rle``, ``ann_to_mask``, ``create_index``; ``derive_segmentation``
+  of ``loadRes``.
+* ``COCOeval``: ``coco_gt``, ``coco_dt``, ``iou_type`` (also "boundary"), ``kpt_oks_sigmas``, ``use_area``,
+  ``boundary_dilation_ratio``, ``print_function``, ``store_eval_imgs``; ``run``, ``eval_imgs``, ``get_results``,
+  ``metric_keys``, ``stats_as_dict``, ``per_category_stats``.
+* ``Params``: ``iou_type``, ``img_ids``, ``cat_ids``, ``iou_thrs``, ``rec_thrs``, ``max_dets``, ``area_rng``,
+  ``area_rng_lbl``, ``use_cats``.
+* ``init_as_pycocotools()``, which is `detmap.patch_pycocotools`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from detmap.pycocotools import coco, cocoeval, faster, mask
+from detmap.pycocotools._names import PARAMS, also_snake_case
+from detmap.pycocotools.patch import patch_pycocotools as init_as_pycocotools
+
+__all__ = ["COCO", "COCOeval", "Params", "init_as_pycocotools", "mask"]
+
+
+class COCO(coco.COCO):
+    """A data set, or results on one.
+
+    Parameters
+    ----------
+    annotation_file : path or dict, optional
+        A JSON file in COCO's format, or what one holds.
+    verbose : bool
+        Whether to print what pycocotools prints.
+    """
+
+    def __init__(self, annotation_file: Any = None, *, verbose: bool = True) -> None:
+        self.verbose = verbose
+        held = isinstance(annotation_file, dict)
+        path = os.fspath(annotation_file) if isinstance(annotation_file, os.PathLike) else annotation_file
+        super().__init__(None if held else path)
+        if held:
+            self.dataset = annotation_file
+            self.createIndex()
+
+    def _say(self, text: Any) -> None:
+        if self.verbose:
+            print(text)
+
+    def _empty(self) -> COCO:
+        return COCO(verbose=self.verbose)
+
+    def loadRes(self, resFile: Any, *, derive_segmentation: bool = False) -> coco.COCO:
+        """Return results on this data set, see `detmap.pycocotools.coco.COCO.loadRes`.
+
+        Polygons of boxes are made when the records are first looked at, whatever `derive_segmentation` says.
+        """
+        return super().loadRes(os.fspath(resFile) if isinstance(resFile, os.PathLike) else resFile)
+
+    def get_ann_ids(self, img_ids: Any = (), cat_ids: Any = (), area_rng: Any = None, iscrowd: Any = None) -> list[Any]:
+        """`getAnnIds` by its other name."""
+        return self.getAnnIds(img_ids, cat_ids, () if area_rng is None else area_rng, iscrowd)
+
+    def get_cat_ids(self, cat_nms: Any = (), sup_nms: Any = (), cat_ids: Any = ()) -> list[Any]:
+        """`getCatIds` by its other name."""
+        return self.getCatIds(cat_nms, sup_nms, cat_ids)
+
+    def get_img_ids(self, img_ids: Any = (), cat_ids: Any = ()) -> list[Any]:
+        """`getImgIds` by its other name."""
+        return self.getImgIds(img_ids, cat_ids)
+
+    def load_anns(self, ids: Any = ()) -> Any:
+        """`loadAnns` by its other name."""
+        return self.loadAnns(ids)
+
+    def load_cats(self, ids: Any = ()) -> Any:
+        """`loadCats` by its other name."""
+        return self.loadCats(ids)
+
+    def load_imgs(self, ids: Any = ()) -> Any:
+        """`loadImgs` by its other name."""
+        return self.loadImgs(ids)
+
+    def load_res(self, res: Any) -> coco.COCO:
+        """`loadRes` by its other name."""
+        return self.loadRes(res)
+
+    def ann_to_rle(self, ann: dict[str, Any]) -> Any:
+        """`annToRLE` by its other name."""
+        return self.annToRLE(ann)
+
+    def ann_to_mask(self, ann: dict[str, Any]) -> Any:
+        """`annToMask` by its other name."""
+        return self.annToMask(ann)
+
+    def create_index(self) -> None:
+        """`createIndex` by its other name."""
+        self.createIndex()
+
+
+class Params(cocoeval.Params):
+    """What is evaluated, and how; see `detmap.pycocotools.cocoeval.Params`.
+
+    Parameters
+    ----------
+    iouType : {"segm", "bbox", "boundary", "keypoints"}
+        What overlap is measured on.
+    iou_type : str, optional
+        The same.
+    """
+
+    def __init__(self, iouType: str = "segm", *, iou_type: str | None = None) -> None:
+        kind = iouType if iou_type is None else iou_type
+        super().__init__("segm" if kind == cocoeval.BOUNDARY else kind)
+        self.iouType = kind
+
+
+also_snake_case(Params, PARAMS)
+
+_RANGES = {"small": "s", "medium": "m", "large": "l"}
+
+
+class COCOeval(cocoeval.COCOeval):
+    """The evaluation of results against a data set; see `detmap.pycocotools.cocoeval.COCOeval`.
+
+    Parameters
+    ----------
+    cocoGt, cocoDt, iouType
+        As there; also ``coco_gt``, ``coco_dt`` and ``iou_type``.
+    kpt_oks_sigmas : sequence of float, optional
+        How far annotators disagree on each keypoint, instead of COCO's.
+    use_area : bool
+        False: keypoints are compared by 0.53 of the area of an object's box instead of its ``area``.
+    boundary_dilation_ratio : float
+        How far from the contour a boundary reaches, as a share of the image's diagonal.
+    print_function : callable of str
+        Told what pycocotools prints.
+    store_eval_imgs : bool
+        Changes nothing: ``evalImgs`` is made when it is read.
+    """
+
+    _add_boundaries = faster.COCOeval_faster._add_boundaries
+
+    def __init__(
+        self,
+        cocoGt: Any = None,
+        cocoDt: Any = None,
+        iouType: str = "segm",
+        *,
+        coco_gt: Any = None,
+        coco_dt: Any = None,
+        iou_type: str | None = None,
+        kpt_oks_sigmas: Sequence[float] | None = None,
+        use_area: bool = True,
+        boundary_dilation_ratio: float = 0.02,
+        print_function: Callable[[str], object] = print,
+        store_eval_imgs: bool = False,
+    ) -> None:
+        self.print_function, self.store_eval_imgs = print_function, store_eval_imgs
+        self.use_area, self.boundary_dilation_ratio = use_area, boundary_dilation_ratio
+        super().__init__(
+            cocoGt if coco_gt is None else coco_gt,
+            cocoDt if coco_dt is None else coco_dt,
+            iouType if iou_type is None else iou_type,
+        )
+        if kpt_oks_sigmas is not None:
+            self.params.kpt_oks_sigmas = np.asarray(kpt_oks_sigmas, np.float64)
+
+    def _say(self, text: str) -> None:
+        self.print_function(text)
+
+    def _new_params(self, kind: str) -> cocoeval.Params:
+        return Params(kind)
+
+    def _evaluate_whole(self) -> bool:
+        return self.use_area and super()._evaluate_whole()
+
+    def run(self) -> None:
+        """Evaluate, accumulate and summarize."""
+        self.evaluate()
+        self.accumulate()
+        self.summarize()
+
+    def metric_keys(self) -> list[str]:
+        """Return hotcoco's names of ``stats``: AP, AP50, AP75, APs and so on."""
+        if self.params.iouType == "keypoints":
+            return [f"{kind}{rest}" for kind in ("AP", "AR") for rest in ("", "50", "75", "m", "l")]
+        areas = [f"{kind}{letter}" for kind in ("AP", "AR") for letter in _RANGES.values()]
+        return ["AP", "AP50", "AP75", *areas[:3], "AR1", "AR10", "AR100", *areas[3:]]
+
+    def get_results(self, prefix: str | None = None, per_class: bool = False) -> dict[str, float]:
+        """Return the numbers of `summarize` by `metric_keys`, empty before it.
+
+        Parameters
+        ----------
+        prefix : str, optional
+            Goes ahead of each name, with a slash.
+        per_class : bool
+            Whether to add the AP of each class that has ground truth, as ``AP/{name}``.
+        """
+        out = dict(zip(self.metric_keys(), map(float, self.stats), strict=False))
+        if per_class and out:
+            found = self.per_category_stats()
+            out |= {f"AP/{row['name']}": row["AP"] for row in found.values() if row["AP"] == row["AP"]}
+        return {f"{prefix}/{name}" if prefix else name: out[name] for name in sorted(out)}
+
+    @property
+    def stats_as_dict(self) -> dict[str, float]:
+        """The numbers of `summarize` by ultrafast-pycocotools' names, AP_50 and AP50 alike."""
+        out: dict[str, float] = {}
+        poses, caps = self.params.iouType == "keypoints", list(self.params.maxDets)
+        at = iter([*caps, *caps[-1:] * 3])
+        for key, value in zip(self.metric_keys(), map(float, self.stats), strict=False):
+            kind, rest = key[:2], key[2:]
+            area = next((name for name, letter in _RANGES.items() if letter == rest), "")
+            if kind == "AR" and rest.isdigit():
+                rest = rest if poses else str(next(at))
+                out |= {f"AR_{rest}": value, f"AR@{rest}": value}
+            else:
+                out["_".join(filter(None, (kind, area or rest)))] = value
+                if kind == "AP":
+                    out[key if rest else "AP_all"] = value
+        return out
+
+    def per_category_stats(self, area: str = "all", max_dets: int | None = None) -> dict[int, dict[str, Any]]:
+        """Return ``name``, ``AP``, ``AP_50``, ``AP_75`` and ``AR`` of each category, NaN where there is no ground truth.
+
+        Parameters
+        ----------
+        area : str
+            One of ``params.areaRngLbl``.
+        max_dets : int, optional
+            One of ``params.maxDets``; the last by default.
+        """
+        if not self.eval:
+            raise Exception("Please run accumulate() first")
+        p = self.params
+        a, m = p.areaRngLbl.index(area), p.maxDets.index(p.maxDets[-1] if max_dets is None else max_dets)
+        names = {cat["id"]: cat.get("name", str(cat["id"])) for cat in self.cocoGt.cats.values()} if p.useCats else {}
+        out = {}
+        for k, category in enumerate(p.catIds if p.useCats else [-1]):
+            precision, recall = self.eval["precision"][:, :, k, a, m], self.eval["recall"][:, k, a, m]
+            row: dict[str, Any] = {"name": names.get(category, str(category)), "AP": _mean(precision)}
+            row |= {f"AP_{t * 100:.0f}": _mean(precision[np.isclose(p.iouThrs, t)]) for t in (0.5, 0.75)}
+            out[int(category)] = {**row, "AR": _mean(recall)}
+        return out
+
+
+def _mean(values: Any) -> float:
+    defined = values[values > -1]
+    return float(np.mean(defined)) if defined.size else float("nan")
+
+
+also_snake_case(COCOeval, ["cocoGt", "cocoDt", "evalImgs"])

@@ -64,7 +64,10 @@ def _compared(presets: Mapping[str, Protocol]) -> str:
     columns = {name: {row["decision"]: row["value"] for row in rows(one)} for name, one in presets.items()}
     first = next(iter(columns.values()))
     return to_markdown(
-        [{"decision": f"`{key}`", **{name: made[key].replace("/", " / ") for name, made in columns.items()}} for key in first]
+        [
+            {"decision": f"`{key}`", **{name: made[key].replace("/", " / ") for name, made in columns.items()}}
+            for key in first
+        ]
     )
 
 

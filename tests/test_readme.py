@@ -1,20 +1,50 @@
 """What the README and the pages of docs/ show is what the program prints."""
 
+import importlib
 import shutil
 
 import executed
 import pytest
 from executed import ROOT
 
+import detmap
+from detmap import cli, retrieval
+from detmap.decisions import decisions_of
+from detmap.tables import NOTICES
+
 README = ROOT / "README.md"
-PAGES = [path for path in sorted((ROOT / "docs").glob("*.md")) if executed.blocks_of(path.read_text(encoding="utf-8"))]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+SHOWING = [path for path in (README, *PAGES) if executed.blocks_of(path.read_text(encoding="utf-8"))]
 
 
-@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", SHOWING, ids=lambda page: page.name)
 def test_what_a_page_shows_is_what_is_printed(page, monkeypatch, tmp_path):
     shutil.copytree(ROOT / "fixtures", tmp_path / "fixtures")
     monkeypatch.chdir(tmp_path)
     assert executed.run(page)
+
+
+def test_every_command_is_named():
+    text = "".join(page.read_text(encoding="utf-8") for page in (README, *PAGES))
+    assert "`detmap warm`" in README.read_text(encoding="utf-8")
+    assert [name for name in cli._COMMANDS if f"detmap {name}" not in text] == []
+
+
+def test_pages_made_from_declarations_hold_all_of_them(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    decided = importlib.import_module("decided")
+    decided.write(tmp_path)
+    text = "".join(path.read_text(encoding="utf-8") for path in PAGES)
+    made = {path.stem: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    for names, page in (
+        ([*detmap.PRESETS, *decisions_of(detmap.Protocol)], "protocols"),
+        ([*retrieval.CONVENTIONS, *decisions_of(retrieval.Convention)], "conventions"),
+        ([metric.name for metric in retrieval.METRICS], "metrics"),
+        (NOTICES, "notices"),
+    ):
+        affecting = [name for name in names if name not in ("name", "formula", "users")]  # these decide nothing
+        assert [name for name in affecting if f"`{name}`" not in made[page]] == []
+        assert f"_made/{page}.md" in text
 
 
 def test_the_readme_shows_boxes_masks_and_poses_first():

@@ -150,7 +150,7 @@ def cluster(address: str) -> Iterator[Executor]:
     Parameters
     ----------
     address : str
-        The scheduler's: ``tcp://host:8786``.
+        The address of the scheduler, as ``tcp://host:8786``.
     """
     try:
         import dask

@@ -1,4 +1,4 @@
-"""What metrics of rankings are computed from, and what a metric is."""
+"""The rankings that metrics are computed from, and the definition of a metric."""
 
 from __future__ import annotations
 

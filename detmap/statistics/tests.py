@@ -15,7 +15,7 @@ from detmap.statistics.draws import QUERIES, check_integer, check_seed, stream
 
 
 class Test(NamedTuple):
-    """A paired test: its ``statistic``, the two-sided ``p`` and the number ``n`` of pairs that it is about."""
+    """The outcome of a paired test: its ``statistic``, the two-sided ``p`` and the number ``n`` of pairs."""
 
     statistic: float
     p: float
@@ -92,16 +92,16 @@ def wilcoxon(first: ArrayLike, second: ArrayLike) -> Test:
 
 
 def randomisation(first: ArrayLike, second: ArrayLike, permutations: int = 100_000, seed: int = 0) -> Test:
-    """Return Fisher's randomisation test of the mean difference: which system is which is drawn anew for every query.
+    """Return Fisher's randomisation test of the mean difference: for every query the two systems change places at random.
 
     Parameters
     ----------
     first, second : array_like of float, shape (q,)
         A metric of both systems, query by query; queries with NaN are left out.
     permutations : int
-        How many assignments are drawn; all 2**q of them are looked at where that is no more.
+        How many assignments are drawn. Where there are no more than that, all 2**q of them are looked at.
     seed : int
-        What the draws follow from.
+        The seed of the draws.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     p_values : array_like of float, shape (n,)
-        NaN is no test, stays NaN, and is not counted.
+        NaN stands for a hypothesis that was not tested; it stays NaN and is not counted.
 
     Notes
     -----
@@ -172,7 +172,7 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     p_values : array_like of float, shape (n,)
-        NaN is no test, stays NaN, and is not counted.
+        NaN stands for a hypothesis that was not tested; it stays NaN and is not counted.
 
     Notes
     -----

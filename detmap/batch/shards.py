@@ -149,7 +149,7 @@ class _Tree:
         self._there: dict[tuple[int, int], tuple[int, Tally]] = {}
 
     def add(self, i: int, records: int, tally: Tally) -> None:
-        """Take the tally of shard `i`, of so many detections, and merge it as far as its neighbours are there."""
+        """Add the tally of shard `i`, which has `records` detections, and merge it with the neighbours that have arrived."""
         level, place, width = 0, i, self._leaves
         while width > 1:
             neighbour = place ^ 1

@@ -35,7 +35,7 @@ def powers() -> NDArray[np.uint64]:
 
 
 def decimal(text: bytes) -> float:
-    """Return the number that a text spells, infinite where it spells none."""
+    """Return the number that a text spells; infinity where it is not a number."""
     return float(text) if _DECIMAL.fullmatch(text) else math.inf
 
 

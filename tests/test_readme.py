@@ -17,6 +17,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 SHOWING = [path for path in (README, *PAGES) if executed.blocks_of(path.read_text(encoding="utf-8"))]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("page", SHOWING, ids=lambda page: page.name)
 def test_what_a_page_shows_is_what_is_printed(page, monkeypatch, tmp_path):
     shutil.copytree(ROOT / "fixtures", tmp_path / "fixtures")

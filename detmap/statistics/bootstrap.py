@@ -90,7 +90,7 @@ class Bootstrap:
 
         Notes
         -----
-        B. Efron and R. Tibshirani, An Introduction to the Bootstrap (1993), chapters 11 to 14.
+        Efron, B., and R. Tibshirani, An Introduction to the Bootstrap (1993), chapters 11 to 14.
         """
         check_level(level)
         out = np.full((self.estimate.size, 2), np.nan)

@@ -122,7 +122,7 @@ def permute(
 
     Notes
     -----
-    E. Pitman, Significance tests which may be applied to samples from any populations (1937); B. Phipson and G. Smyth,
+    Pitman, E., Significance tests which may be applied to samples from any populations (1937); B. Phipson and G. Smyth,
     Permutation p-values should never be zero (2010).
     """
     check_integer("permutations", permutations, 1)

@@ -111,7 +111,7 @@ def randomisation(first: ArrayLike, second: ArrayLike, permutations: int = 100_0
 
     Notes
     -----
-    M. Smucker, J. Allan and B. Carterette, A comparison of statistical significance tests for information retrieval
+    Smucker, M., J. Allan and B. Carterette, A comparison of statistical significance tests for information retrieval
     evaluation (2007).
     """
     check_integer("permutations", permutations, 1)
@@ -152,7 +152,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 
     Notes
     -----
-    S. Holm, A simple sequentially rejective multiple test procedure (1979).
+    Holm, S., A simple sequentially rejective multiple test procedure (1979).
     """
     p = np.asarray(p_values, np.float64)
     out = np.full(p.shape, np.nan)
@@ -176,7 +176,7 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
 
     Notes
     -----
-    Y. Benjamini and Y. Hochberg, Controlling the false discovery rate (1995).
+    Benjamini, Y., and Y. Hochberg, Controlling the false discovery rate (1995).
     """
     p = np.asarray(p_values, np.float64)
     out = np.full(p.shape, np.nan)

@@ -1,4 +1,4 @@
-"""Columns of poses, and the similarity of two poses: COCO's object keypoint similarity (OKS)."""
+"""Columns of poses, and how alike two of them are: COCO's object keypoint similarity (OKS)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Keypoints(Frozen):
         return Boxes(self.boxes, sizes=True)
 
     def areas(self) -> NDArray[np.float64]:
-        """Return the areas of these boxes, which pycocotools takes for results without a box of their own."""
+        """Return the areas of these boxes, as pycocotools takes them of results without a box."""
         return self.boxes[:, 2] * self.boxes[:, 3]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -87,7 +87,7 @@ class Keypoints(Frozen):
 
 
 def join(given_columns: Sequence[Keypoints]) -> Keypoints:
-    """Join several columns of poses into one."""
+    """Return one column of the poses of several."""
     values = np.concatenate([*(column.poses.values for column in given_columns), np.empty(0)])
     sizes = np.concatenate([*(np.diff(column.poses.starts) for column in given_columns), np.empty(0, np.int64)])
     labelled = np.concatenate([*(column.labelled for column in given_columns), np.empty(0, np.int64)])
@@ -95,7 +95,7 @@ def join(given_columns: Sequence[Keypoints]) -> Keypoints:
 
 
 def given(values: Any, source: str) -> Keypoints:
-    """Make a column from user input: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility of each point.
+    """Return a column of what a user gives: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility.
 
     Raises
     ------
@@ -147,7 +147,7 @@ class KeypointReader:
         return _Part(starts, values[: starts[-1]].view(np.float64).copy(), spans[:, 0] >= 0)
 
     def column(self, parts: Sequence[_Part], place: Place) -> tuple[Keypoints, dict[str, int]]:
-        """Join the parts into a column."""
+        """Put the parts together."""
         used = np.cumsum([0, *(part.values.size for part in parts)])
         begins = [np.where(part.starts < 0, ~part.starts, part.starts)[:-1] for part in parts]
         starts = np.concatenate([*(one + u for one, u in zip(begins, used, strict=False)), used[-1:]])

@@ -1,4 +1,4 @@
-"""Columns of masks, and the overlap of two masks: as regions ("segm"), and along their contours ("boundary")."""
+"""Columns of masks, and how two of them overlap: as regions ("segm"), or along their contours too ("boundary")."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class MaskColumn(Frozen):
 
     @classmethod
     def made(cls, text: Any, ends: Any, spans: Any, areas: Any, boxes: Any, regular: Any) -> MaskColumn:
-        """Make a column from the arrays of `detmap.kernels.mask_pairs.Masks`."""
+        """Make a column of the arrays of `detmap.kernels.mask_pairs.Masks`."""
         return cls(
             mask_pairs.Masks(
                 readonly(text, np.uint8),
@@ -89,7 +89,7 @@ class MaskColumn(Frozen):
         return self.held.spans[:, 2:]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the column by name: the runs of all masks one after the other, and where each begins."""
+        """Return everything that the column holds, by name: the runs of one mask after the other, and where they begin."""
         held = self.unpacked().held
         counts = held.spans[:, 1] - held.spans[:, 0]
         stops = np.cumsum(counts)
@@ -97,7 +97,7 @@ class MaskColumn(Frozen):
         return {"ends": held.ends[places], "stops": stops, "sizes": held.spans[:, 2:]}
 
     def masks(self) -> library.Masks:
-        """Return the masks as a `detmap.masks.Masks`."""
+        """Return the masks as users work with them."""
         held = self.unpacked().held
         return library.Masks(library.Runs(held.ends, held.spans))
 
@@ -124,7 +124,7 @@ class MaskColumn(Frozen):
 
 
 def join(columns: Sequence[MaskColumn]) -> MaskColumn:
-    """Join several columns of masks into one."""
+    """Return one column of the masks of several."""
     held = [column.unpacked().held for column in columns]
     before = np.cumsum([0, *(one.ends.size for one in held)])
     spans = [one.spans + np.array([start, start, 0, 0]) for one, start in zip(held, before, strict=False)]
@@ -144,7 +144,7 @@ def join(columns: Sequence[MaskColumn]) -> MaskColumn:
 
 
 def given(values: Any, source: str) -> MaskColumn:
-    """Make a column from user input: `Masks`, bitmaps (n, height, width), or run-length codes.
+    """Return a column of what a user gives: `Masks`, bitmaps (n, height, width), or run-length codes.
 
     Raises
     ------
@@ -237,7 +237,7 @@ class MaskReader:
         return _Part(out._replace(text=self._text, **trimmed), int(state[kernels.ODD]))
 
     def column(self, parts: Sequence[_Part], place: Place) -> tuple[MaskColumn, dict[str, int]]:
-        """Join the parts into a column."""
+        """Put the parts together."""
         segments = [part.segments for part in parts]
         odd = sum(part.odd for part in parts)
         sizes_of = [(len(one.kinds), one.ends.size, one.vertices.size) for one in segments]

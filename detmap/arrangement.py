@@ -55,7 +55,7 @@ class Side:
     ) -> Side:
         """Arrange rows; those with a category or image of -1 are left out.
 
-        `merged` makes one category of all. With `scores` a cell's rows stand by descending score, cut at the `cap`.
+        `merged` treats all categories as one. With `scores` a cell's rows stand by descending score, cut at the `cap`.
         """
         kept = (category >= 0) & (image >= 0)
         count = int(np.count_nonzero(kept))
@@ -108,7 +108,7 @@ class Arrangement:
     Attributes
     ----------
     protocol : Protocol
-        Whose decisions it follows.
+        The protocol whose decisions it follows.
     kind : Kind
         The kind of shape whose overlap counts.
     image_ids : ndarray, shape (i,)
@@ -120,7 +120,7 @@ class Arrangement:
     cells : Cells
         The cells that hold both; most hold detections alone.
     objects : Objects
-        What matching asks of the ground truth, by position.
+        What matching needs to know of the ground truth, by position.
     notices : dict of str to int
         What was unusual, counted.
     """

@@ -1,7 +1,7 @@
-"""From what users give to a column of numbers, flags or ids: the one place that decides what is taken.
+"""From user input to columns of numbers, flags or ids: the one place that decides what is accepted.
 
-Taken are lists, arrays, pandas and pyarrow columns, tensors on any device, and whatever else numpy can read. A masked
-array is taken where no element is masked. numpy would also cast a string, a date, a complex number, a missing value or a
+Accepted are lists, arrays, pandas and pyarrow columns, tensors on any device, and whatever else numpy can read. A masked
+array is accepted where no element is masked. numpy would also cast a string, a date, a complex number, a missing value or a
 hidden element to something that looks like a number: here each of them is an error that names its record.
 """
 
@@ -81,7 +81,7 @@ def regular(values: Any, source: str) -> NDArray[Any]:
     Raises
     ------
     InputError
-        Where it is none, as rows of different lengths are none, or where an element is masked.
+        Where it cannot be an array, as with rows of different lengths, or where an element is masked.
     """
     return _numpy(values, _Place(source, None, None), "is no array: are its rows of one length?")
 
@@ -98,9 +98,10 @@ def _handed(values: Any) -> NDArray[Any]:
 
 
 def plain(values: Any, dtype: type[np.float64 | np.int64 | np.bool_]) -> NDArray[Any] | None:
-    """Return a new array of a list of Python's own values, or of an array, that has this very `dtype`; None of all else.
+    """Return a new array of exactly this `dtype` from a list of Python's own values or from an array; None from
+    anything else.
 
-    What comes of it needs no further check; where None does, `numbers`, `flags` and `identifiers` say why. It is for small
+    The result needs no further check; for None, `numbers`, `flags` and `identifiers` give the reason. It is meant for small
     columns, where the checks would take longer than the copy.
     """
     if type(values) is np.ndarray:
@@ -183,7 +184,7 @@ def flags(
     Raises
     ------
     InputError
-        For any other number, NaN and missing values included, and for whatever is no number; names the record.
+        For any other number, NaN, missing values, and anything that is not a number; names the record.
     """
     place = _Place(source, field, record)
     given = _numpy(values, place, "expected flags in a regular array")
@@ -214,7 +215,7 @@ def identifiers(
     ----------
     values : array_like of int, str, bytes or float, of one dimension
         All of one type. Floats must be integers below 2**53, as pandas makes them where a value is missing elsewhere;
-        bytes are UTF-8. Columns of dtype object, categories, and pandas' own types are taken for what they hold.
+        bytes are UTF-8. Columns of dtype object, categories, and pandas' own types are read by their values.
     source, field, record
         As in `numbers`.
 

@@ -55,23 +55,23 @@ def evaluate(
     iou_thresholds, recall_thresholds : str or float or iterable of float, optional
         Numbers, ``"a,b,c"`` or ``"start:stop:step"`` with its stop.
     area_ranges : mapping of str to (float, float), optional
-        Name to least and largest area, both included; the first is the whole, whose metrics bear no name.
+        Name to least and largest area, both included. The first one must hold all objects; its metrics carry no suffix.
     max_dets : int or iterable of int or None, optional
         Caps on the detections of one category in one image; AP is taken at the largest. None is no cap.
     use_categories : bool
-        False: one class of all.
+        False treats all categories as one.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}, optional
-        What overlaps: boxes, masks, poses (by object keypoint similarity), masks and their contours. Both tables must hold
+        What is compared: boxes, masks, poses (by object keypoint similarity), or contours of masks. Both tables must hold
         such shapes. By default the protocol's, "bbox".
     result_areas : {"own", "shape"}, optional
-        Which area of a detected mask or pose the area ranges look at: its own box's where it has one (default), or its
-        shape's.
+        The area of a detected mask or pose that area ranges look at: that of its own box where it has one (default), or
+        that of its shape.
     dilation : float, optional
-        Of "boundary": how far from the contour it reaches, as a share of the image's diagonal; 0.02 by default.
+        For "boundary": how far the boundary reaches from the contour, as a share of the image's diagonal; 0.02 by default.
     sigmas : sequence of float, or mapping of category id or name to such, optional
-        Of "keypoints": how far annotators disagree on each point; COCO's 17 by default.
+        For "keypoints": how far annotators disagree on each point; COCO's 17 numbers by default.
     oks_area : {"area", "bbox*0.53"}, optional
-        Of "keypoints": the objects' areas are those of the annotations (default), or this share of their boxes.
+        For "keypoints": the areas of objects are those of the annotations (default), or 0.53 times those of their boxes.
     image_ids, category_ids : sequence, optional
         Score these only; by default all that the ground truth has.
     threads : int, optional
@@ -87,7 +87,7 @@ def evaluate(
     InputError
         For swapped arguments, detections on unknown images, or selected ids that are not there.
     OptionError
-        For decisions that cannot be carried out.
+        For decisions that contradict each other or cannot have such a value.
 
     Notes
     -----
@@ -126,8 +126,8 @@ def match(
 ) -> Tally:
     """Match detections with ground truth and return the tally, which merges with those of other images.
 
-    Parameters are those of `evaluate`, whose other decisions come as a `Protocol` here; ``DetectionResult(tally)`` makes the
-    metrics.
+    The parameters are those of `evaluate`; its other decisions are given as a `Protocol` here. ``DetectionResult(tally)``
+    makes the metrics.
     """
     check_pair(ground_truth, detections)
     decided = resolve(protocol, iou_type=iou_type)
@@ -444,15 +444,15 @@ class DetectionResult(Result):
         return plots.precision_recall(lines, path=path, title=f"Precision and recall at IoU {iou:g}")
 
     def counts(self, iou: float = 0.5, score: float = -np.inf) -> Counts:
-        """Return TP, FP and FN per category, of the detections with at least that score.
+        """Return TP, FP and FN of every category, counting only detections of at least that score.
 
         Parameters
         ----------
         iou : float
             One of the thresholds.
         score : float
-            Lower ones are left out. In VOC's and COCO's rules a detection's match depends on higher scores only, so that
-            nothing needs to be matched anew.
+            Detections of lower scores are left out. Under the rules of VOC and COCO a match depends on higher scores only,
+            so nothing has to be matched again.
 
         Raises
         ------

@@ -43,7 +43,7 @@ class InputError(DetmapError, ValueError):
     Parameters
     ----------
     problem : str
-        What is wrong, without the place.
+        What is wrong, without saying where.
     source : str, optional
         The file, or the argument, that holds the data.
     record : int or str, optional
@@ -105,12 +105,12 @@ class StateError(DetmapError, ValueError):
 
 
 class MissingDependencyError(DetmapError, ImportError):
-    """An optional package that is needed here and not installed.
+    """An optional package that is needed here is not installed.
 
     Parameters
     ----------
     package : str
-        The package's name on the registry.
+        The name of the package on PyPI.
     extra : str
         The extra of detmap that installs it.
     purpose : str

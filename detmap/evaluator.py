@@ -43,9 +43,10 @@ class Evaluator:
     categories : sequence of int or str, or mapping of id to name, optional
         The categories to score; by default those that the targets turn out to have.
     box_format : {"xyxy", "xywh", "cxcywh"}
-        Of predictions and targets: two corners, near corner and size, or centre and size.
+        The format of predictions and targets: two corners, near corner and size, or centre and size.
     duplicates : {"error", "first"}
-        What to do with an image that is seen twice. Samplers that pad the last batch need ``"first"``.
+        Whether an image that is seen twice is an error, or only its first update counts. Samplers that pad the last batch
+        need ``"first"``.
     invalid_boxes : {"error", "miss", "drop"}
         What becomes of boxes of negative width or height, see `Detections.from_arrays` and `GroundTruth.from_arrays`.
     iou_thresholds, recall_thresholds, area_ranges, max_dets, use_categories
@@ -58,9 +59,9 @@ class Evaluator:
     Notes
     -----
     With image ids neither the order nor the number of updates and merges matters: every bit of the result is that of one
-    `detmap.evaluate` of everything. Without them images are numbered as they come, and a merge puts the other's images
-    behind the own. Equal scores rank by image id, then as given within the image; protocols that go by file order take
-    the images in that order too.
+    `detmap.evaluate` of everything. Without them images are numbered as they come, and a merge numbers the images of the
+    other evaluator after those of this one. Equal scores rank by image id, then as given within the image; protocols
+    that go by file order take the images in that order too.
 
     Threads may share an evaluator: one of them at a time reads or changes what it has seen, and `compute` scores what was
     there when it was called.
@@ -167,15 +168,16 @@ class Evaluator:
         Parameters
         ----------
         predictions : mapping or sequence of mappings
-            Of each image ``boxes`` (n, 4), ``scores`` (n,) and ``labels`` (n,): lists, arrays, or tensors on any device.
-            Where masks are scored ``masks`` (n, height, width) of bool or uint8, a `detmap.masks.Masks` or a list of
-            run-length codes; where poses are, ``keypoints`` (n, k, 3): x, y and visibility. ``boxes`` may be left out then.
+            For each image ``boxes`` (n, 4), ``scores`` (n,) and ``labels`` (n,): lists, arrays, or tensors on any device.
+            Where masks are scored, also ``masks``: bool or uint8 of shape (n, height, width), a `detmap.masks.Masks`, or a
+            list of run-length codes. Where poses are scored, also ``keypoints`` (n, k, 3): x, y and visibility. With either
+            of them ``boxes`` may be left out.
         targets : mapping or sequence of mappings
-            Of each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks`` or ``keypoints`` likewise; if there,
-            ``iscrowd`` and ``difficult`` (m,), False by default, and ``area`` (m,), that of the box by default (of the
-            shape where there are no boxes).
+            For each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks`` or ``keypoints`` likewise. Optional are
+            ``iscrowd`` and ``difficult`` (m,), False by default, and ``area`` (m,), by default the area of the box, or of
+            the shape where there are no boxes.
         image_ids : int, str, or sequence or tensor of them, optional
-            Who is who. Give them always or never.
+            The id of each image. Give them with every update, or with none.
 
         Raises
         ------
@@ -209,7 +211,9 @@ class Evaluator:
             if len(ids) != len(predictions):
                 raise InputError(f"{len(ids)} image ids for {len(predictions)} images", source="update")
         if self._numbered not in (None, numbered):
-            raise InputError("image ids must be given always or never", source="update", field="image_ids")
+            raise InputError(
+                "image ids must be given with every update, or with none", source="update", field="image_ids"
+            )
         batch: dict[Any, Image] = {}
         for i, (identity, prediction, target) in enumerate(zip(ids, predictions, targets, strict=True)):
             if identity in self._seen or identity in batch:
@@ -220,7 +224,7 @@ class Evaluator:
                         record=f"image {i}",
                         field="image_ids",
                         value=identity,
-                        remedy="a sampler that pads? Then duplicates='first'",
+                        remedy="if a sampler pads the last batch, say duplicates='first'",
                     )
                 continue
             kind = find(self.protocol.iou_type)
@@ -335,7 +339,7 @@ class Evaluator:
     def compute(self) -> DetectionResult:
         """Return the result of everything seen so far; more may follow.
 
-        Without ``categories`` those are scored that targets had; predictions of others are counted in its notices.
+        Without ``categories`` the categories of all targets are scored; predictions of others are counted in the notices.
         """
         with self._lock:
             whole = tally = self._merged()
@@ -402,7 +406,9 @@ class Evaluator:
         ids = theirs.image_ids.tolist()
         known = np.array([identity in self._seen for identity in ids])
         if known.any() and self.duplicates == "error":
-            raise StateError(f"image {ids[int(np.argmax(known))]!r} was seen by both; is duplicates='first' meant?")
+            raise StateError(
+                f"image {ids[int(np.argmax(known))]!r} was seen by both; duplicates='first' takes such an image once"
+            )
         if self._seen and type(ids[0]) is not type(next(iter(self._seen))):
             raise StateError("image ids are integers in one evaluator and strings in the other")
         if self._label_kind and label_kind and self._label_kind != label_kind:

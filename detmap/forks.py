@@ -1,6 +1,6 @@
-"""A forked process finds every lock as it was, those that other threads held too: none of ours is held across a fork.
+"""A forked process inherits every lock in its state, held ones included: none of detmap's is held across a fork.
 
-Whoever forks waits until no other thread compiles or loads a kernel, or imports one of the modules that this takes.
+A fork waits until no other thread compiles or loads a kernel, or imports one of the modules that this needs.
 """
 
 from __future__ import annotations

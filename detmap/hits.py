@@ -252,7 +252,7 @@ class Hits(Frozen):
         Returns
         -------
         ndarray of float64, shape (q,)
-            NaN for a ranking without positives; 0 where none was found.
+            NaN for a ranking without positives; 0 for one without hits.
         """
         if interpolation in RULES:
             out = np.empty(len(self))
@@ -295,7 +295,7 @@ class Hits(Frozen):
         """
         recalls = readonly(grid, np.float64)
         if np.isnan(recalls).any():
-            raise OptionError("NaN is no recall")
+            raise OptionError("a recall is NaN")
         precision = np.empty((len(self), recalls.size))
         scores = np.empty((len(self) if self.first_scores.size else 0, recalls.size))
         self.interpolate_into(recalls, epsilon, precision, scores, threads)
@@ -342,7 +342,7 @@ def _order(relevance: Any, scores: Any, positives: int | None) -> tuple[NDArray[
     if relevant.ndim != 1 or (relevant.size and relevant.dtype.kind not in "biuf"):
         raise InputError("expected a flat sequence of relevances", source="ranking", field="relevance")
     if relevant.dtype.kind == "f" and np.isnan(relevant).any():
-        raise InputError("NaN is no relevance", source="ranking", field="relevance")
+        raise InputError("a relevance is NaN", source="ranking", field="relevance")
     flags = relevant > 0
     ordered = _NONE
     if scores is not None:
@@ -350,7 +350,7 @@ def _order(relevance: Any, scores: Any, positives: int | None) -> tuple[NDArray[
         if ordered.shape != flags.shape:
             raise InputError(f"{ordered.size} scores for {flags.size} items", source="ranking", field="scores")
         if np.isnan(ordered).any():
-            raise InputError("NaN is no score", source="ranking", field="scores")
+            raise InputError("a score is NaN", source="ranking", field="scores")
         order = np.argsort(-ordered, kind="stable")
         flags, ordered = flags[order], ordered[order]
     found = int(flags.sum())

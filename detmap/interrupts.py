@@ -1,8 +1,8 @@
-"""What Ctrl-C does to a command: it ends at once, whatever is being computed, and leaves nothing half done.
+"""Ctrl-C ends a command at once, whatever is being computed, and leaves no half-written file.
 
 Python runs signal handlers in the main thread, between two steps of Python: not while a kernel runs. Here the system's
-handler writes to a pipe, on which a thread waits that does nothing else. This is for a process of our own only: a
-program that uses the library keeps its handlers, and gets a KeyboardInterrupt as ever.
+handler writes to a pipe, and a thread that does nothing else waits on it. Only the command line does this: a program that
+uses the library keeps its handlers, and gets a KeyboardInterrupt as usual.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ending: list[bool] = []
 def watch() -> None:
     """End this process on SIGINT from now on, with exit code 130 and one line on stderr.
 
-    Where the process was started with SIGINT ignored (in the background), or somebody else handles it, nothing is done.
+    Nothing is done where the process was started with SIGINT ignored (in the background), or has another handler for it.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
@@ -39,7 +39,7 @@ def watch() -> None:
 
 
 def unwatch() -> None:
-    """Leave SIGINT to Python again: a KeyboardInterrupt in the main thread, which has processes to end."""
+    """Give SIGINT back to Python: the main thread gets a KeyboardInterrupt and can end its child processes."""
     if threading.current_thread() is threading.main_thread() and signal.set_wakeup_fd(-1) >= 0:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -85,7 +85,7 @@ def before_end(task: Callable[[], object]) -> Iterator[None]:
 
 
 def leave() -> None:
-    """Ignore SIGINT: all is done. Where one has come already wait for the end that it brings."""
+    """Ignore SIGINT from now on, since all is done. If one has arrived already, wait for the end of the process."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     if _ending:

@@ -24,11 +24,11 @@ __all__ = ["HIT", "IGNORED", "MISS", "Matches", "match_pairs"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Matches(Frozen):
-    """What every detection found at one IoU threshold and in one area range: one row per detection.
+    """The outcome of every detection at one IoU threshold and in one area range: one row per detection.
 
     Rows stand by image, within it by category, and there by descending score. Detections that are not evaluated have none:
     those beyond the largest cap, and those of images and categories that are not selected or that the ground truth does
-    not have. Where nothing is to be named an index is -1 and an overlap NaN.
+    not have. Where there is no such object, an index is -1 and an overlap NaN.
 
     Laws: `outcome` equals the bits of the `detmap.Tally` of the same protocol at that threshold and area range; in each
     category there are as many objects in `missed` as false negatives.
@@ -122,17 +122,17 @@ def match_pairs(
     detections : Detections
         What was found.
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
-        Every decision but the IoU threshold.
+        Decides everything except the IoU threshold.
     iou : float
-        The threshold; need not be one of the protocol's.
+        The threshold; it need not be one of the protocol's.
     area : str
         The name of one of the protocol's area ranges.
     across_categories : bool
         Also find the object that each detection overlaps most, in its own category and in all others.
     floor : float
-        The least overlap that these are looked for with, above 0 and at most 1.
+        The least overlap at which such an object is found, above 0 and at most 1.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}, optional
-        What overlaps, as for `detmap.evaluate`.
+        What is compared, as for `detmap.evaluate`.
     image_ids, category_ids : sequence, optional
         Match these only; by default all that the ground truth has.
     threads : int, optional

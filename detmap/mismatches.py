@@ -43,8 +43,13 @@ def classes_without_results(
     if missing and detections.missing_classes == "error":
         names = ", ".join(shorten(name)[1:-1] for name in list(missing.values())[:10])
         more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+        which = (
+            "1 class of the ground truth has"
+            if len(missing) == 1
+            else f"{len(missing)} classes of the ground truth have"
+        )
         raise InputError(
-            f"{len(missing)} classes of the ground truth have no result file: {names}{more}",
+            f"{which} no result file: {names}{more}",
             source=detections.source,
             remedy="write one for each, empty if nothing was found; missing_classes='zero' (--missing-classes zero) "
             "scores them as 0, 'skip' leaves them out",

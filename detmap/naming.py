@@ -1,4 +1,4 @@
-"""Which metrics a protocol has, and what they are called."""
+"""The metrics of a protocol and their names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Row = tuple[str, float | None, int, int, int | None]
 
 
 def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> list[tuple[str, Row]]:
-    """Return the metrics of a protocol, each under a name of its own, and what each is the mean over."""
+    """Return the metrics of a protocol, each with a distinct name and with what it is the mean over."""
     last = len(protocol.max_dets) - 1
     areas = [(f"_{name}" if a else "", a) for a, (name, _, _) in enumerate(protocol.area_ranges)]
     if protocol.per_class_metrics:

@@ -1,7 +1,7 @@
-"""Runs a task over blocks on a thread pool: the only file that starts threads, and it knows when it is inside one.
+"""Runs a task over blocks on a thread pool. This is the only file that starts threads; nested calls start none.
 
-Whoever waits here can be interrupted (Ctrl-C, a signal handler that raises): what has not begun is cancelled, and a flag
-tells what runs to stop. Long kernels look at the flag, and blocks of other kernels are short.
+A caller that waits can be interrupted (Ctrl-C, a signal handler that raises): blocks that have not begun are cancelled, and
+a flag tells running ones to stop. Long kernels check the flag; blocks of other kernels are short.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def cores() -> int:
 
 
 def thread_count(threads: int | None) -> int:
-    """Return how many threads to work with: `threads`, or one per processor; inside a worker at most its share."""
+    """Return the number of threads to use: `threads`, or one per processor; inside a worker at most its share."""
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1):
         raise OptionError(f"threads must be a positive integer or None, not {threads!r}")
     limit: int | None = getattr(_inside, "limit", None)
@@ -44,7 +44,7 @@ def thread_count(threads: int | None) -> int:
 
 
 class Stopped(BaseException):
-    """What this thread works on was called off: nobody waits for the result."""
+    """The work of this thread was cancelled: nobody waits for the result."""
 
 
 class _Flag:
@@ -59,7 +59,7 @@ class _Flag:
 
 
 def stop_flag() -> NDArray[np.uint8]:
-    """Return what a long kernel looks at now and then, in this thread: not 0 once it is to stop; uint8, shape (1,)."""
+    """Return the flag that long kernels of this thread check now and then: not 0 once they must stop; uint8, shape (1,)."""
     flag: _Flag | None = getattr(_inside, "flag", None)
     return NEVER if flag is None else flag.seen
 
@@ -71,7 +71,7 @@ def _check() -> None:
 
 
 def steps(begin: int, end: int, cost: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Cut a block, each of whose items has a `cost`, into parts of about `limit`, between which it can be called off."""
+    """Cut a block into parts of a total `cost` of about `limit`, between which it can be cancelled."""
     step = max(1, limit // max(1, cost))
     for low in range(begin, end, step):
         _check()
@@ -85,7 +85,7 @@ def _enter_worker(limit: int = 1, flag: _Flag | None = None) -> None:
 
 @contextmanager
 def limited(threads: int) -> Iterator[None]:
-    """Let what runs in this thread meanwhile use so many threads at most: its process shares the machine with others."""
+    """Within this context, use at most `threads` threads: the process shares the machine with others."""
     before = getattr(_inside, "limit", None)
     _inside.limit = threads
     try:
@@ -106,13 +106,13 @@ def run(
     Parameters
     ----------
     task : callable
-        Releases the GIL (a kernel, or numpy on large arrays) and writes only what belongs to its block.
+        Must release the GIL (a kernel, or numpy on large arrays) and write only the output of its block.
     blocks : sequence of (int, int)
         The half-open ranges.
     threads : int, optional
         At most this many at a time; one per processor by default. A call from within a task runs in its caller's thread.
     apart : bool
-        A block may take long (and looks at `stop_flag`): none runs in the main thread, which alone handles signals.
+        Blocks may take long (and check `stop_flag`): none runs in the main thread, which alone handles signals.
     """
     workers = min(thread_count(threads), len(blocks))
     if workers <= 1 and not (apart and blocks and threading.current_thread() is threading.main_thread()):
@@ -168,7 +168,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Workers(ThreadPoolExecutor):
-    """A pool for large tasks that can be called off while they run."""
+    """A pool for large tasks that can be cancelled while they run."""
 
     def __init__(self, workers: int, threads: int) -> None:
         self._flag = _Flag()
@@ -191,9 +191,9 @@ class Workers(ThreadPoolExecutor):
 
 @contextmanager
 def executor(tasks: int, threads: int | None = None) -> Iterator[Workers]:
-    """Give a pool for a number of large tasks, which use `threads` in all, each its share.
+    """Give a pool for a number of large tasks, which share `threads` threads.
 
-    Whoever leaves early leaves nothing behind; only an interrupt does not wait long for what takes long to stop.
+    Leaving early cancels all tasks and waits for them; after an interrupt it waits only briefly.
     """
     total = thread_count(threads)
     workers = max(1, min(total, tasks))

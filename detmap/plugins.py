@@ -1,4 +1,4 @@
-"""What detmap can be extended by: registries of named things, and the modules from outside that add to them.
+"""Extending detmap: registries of named things, and the modules from outside that add to them.
 
 A plug-in is a module that calls `register` while it is imported. It is imported by whoever uses the library, by
 ``--plugin MODULE`` on the command line, or, where it is installed and names itself in the entry-point group
@@ -47,9 +47,9 @@ class Registry(dict[str, T]):
     Parameters
     ----------
     of : type
-        What it holds. Each thing has a ``name``.
+        The type of the things. Each of them has a ``name``.
     what : str
-        What messages call such a name.
+        What messages call such a thing.
     """
 
     def __init__(self, of: type[T], what: str) -> None:
@@ -59,12 +59,12 @@ class Registry(dict[str, T]):
         _REGISTRIES.append(self)
 
     def add(self, thing: T, module: str) -> T:
-        """Make a thing known that `module` brings, and return it. A module that is loaded again replaces its own.
+        """Register a thing on behalf of `module`, and return it. A module that is loaded again replaces its own things.
 
         Raises
         ------
         OptionError
-            Where another module has a thing of that name, or the name is none.
+            Where another module has registered a thing of that name, or the name is not a string.
         """
         name: Any = getattr(thing, "name", None)
         if not isinstance(name, str) or not name:
@@ -77,7 +77,7 @@ class Registry(dict[str, T]):
         return thing
 
     def is_shipped(self, name: str) -> bool:
-        """Return whether detmap itself brings the thing of that name."""
+        """Return whether the thing of that name ships with detmap."""
         return self._modules[name].partition(".")[0] == _OWN
 
     def find(self, name: str) -> T:
@@ -86,7 +86,7 @@ class Registry(dict[str, T]):
         Raises
         ------
         OptionError
-            Lists those there are.
+            Lists the known names.
         """
         if isinstance(name, str) and name not in self:
             load_installed()
@@ -96,7 +96,7 @@ class Registry(dict[str, T]):
 
 
 def register(thing: T) -> T:
-    """Make something known to detmap, and return it.
+    """Register a kind of shape, a format, a protocol or a convention, and return it.
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ def register(thing: T) -> T:
 
     Notes
     -----
-    The module that calls this is imported by the workers of an executor too, before they take on a task. It must be
-    importable there under the same name.
+    Workers of an executor import the module that calls this before their first task, so it must be importable there under
+    the same name.
     """
     module = str(sys._getframe(1).f_globals.get("__name__", "__main__"))
     for registry in _REGISTRIES:
@@ -137,7 +137,7 @@ def load(modules: Iterable[str]) -> None:
     Raises
     ------
     OptionError
-        Where one cannot be imported; says why.
+        Where one cannot be imported, with the reason.
     """
     for given in modules:
         path = os.path.abspath(given) if given.endswith(".py") else None
@@ -153,7 +153,7 @@ def load(modules: Iterable[str]) -> None:
 
 
 def loaded() -> tuple[str, ...]:
-    """Return what `load` takes to load in another process what has been loaded or has registered something here."""
+    """Return the modules that were loaded or registered something here, as `load` takes them in another process."""
     return tuple(name if path is None else path for name, path in _MODULES.items())
 
 

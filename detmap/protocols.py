@@ -99,7 +99,7 @@ def _wrong_thresholds(name: str, values: tuple[float, ...]) -> str | None:
 
 def _wrong_area_ranges(ranges: tuple[tuple[str, float, float], ...]) -> str | None:
     if not ranges:
-        return "at least one area range is needed; the first is the whole"
+        return "at least one area range is needed; the first one must hold all objects"
     for name, low, high in ranges:
         if not low <= high:
             return f"area range {name!r} must be low:high with low <= high, not {low}:{high}"
@@ -187,7 +187,7 @@ _INTERPOLATIONS = ("grid", *INTERPOLATIONS)
 class Protocol:
     """Every decision of a detection benchmark. Frozen; `dataclasses.replace` makes a variant."""
 
-    name: str = field(metadata=decision("For tables and files."))
+    name: str = field(metadata=decision("The name that tables and files show."))
     iou_thresholds: tuple[float, ...] = field(
         metadata=decision(
             "A detection may match where its overlap is at least the threshold.",
@@ -198,7 +198,10 @@ class Protocol:
             phrase=lambda protocol: f"IoU {_say_thresholds(protocol.iou_thresholds)}",
             always=True,
             flag=Flag(
-                name="--iou-thresholds", metavar="LIST", help="0.5:0.95:0.05, or 0.5,0.75", read=parse_thresholds
+                name="--iou-thresholds",
+                metavar="LIST",
+                help="IoU thresholds: a range start:stop:step, as 0.5:0.95:0.05, or a list, as 0.5,0.75",
+                read=parse_thresholds,
             ),
         )
     )
@@ -214,7 +217,7 @@ class Protocol:
             flag=Flag(
                 name="--recall-thresholds",
                 metavar="LIST",
-                help="where precision is read: 0:1:0.01, or 0,0.5,1",
+                help="recalls at which precision is read: a range, as 0:1:0.01, or a list, as 0,0.5,1",
                 read=parse_thresholds,
             ),
         ),
@@ -232,7 +235,7 @@ class Protocol:
             flag=Flag(
                 name="--area-range",
                 metavar="NAME:LO:HI",
-                help="an area range in square pixels, reported as AP_NAME; may be repeated, "
+                help="an area range in square pixels, reported as AP_NAME; may be repeated; "
                 "replaces small, medium and large",
                 read=_parse_area_ranges,
                 repeated=True,
@@ -252,7 +255,7 @@ class Protocol:
             flag=Flag(
                 name="--max-dets",
                 metavar="LIST",
-                help="caps per image and category: 1,10,100; AP is at the largest",
+                help="caps on the detections of a category in an image, as 1,10,100; AP is taken at the largest",
                 read=_parse_caps,
             ),
         ),
@@ -266,7 +269,9 @@ class Protocol:
             phrase=lambda protocol: f"matching {protocol.matching}",
             always=True,
             flag=Flag(
-                name="--matching", help="a detection takes the best object still free, or looks at the best one only"
+                name="--matching",
+                help="best-free: a detection takes the best object that is still free (COCO); "
+                "best: it looks at the best object only (VOC)",
             ),
         ),
     )
@@ -283,14 +288,14 @@ class Protocol:
     inclusive_pixels: bool = field(
         default=False,
         metadata=decision(
-            "Whether corners name the last pixel inside: then a box from 3 to 5 is 3 pixels wide.",
+            "Whether corners are the last pixels inside a box: then a box from 3 to 5 is 3 pixels wide.",
             "matching",
             allowed=YES_OR_NO,
             phrase=lambda protocol: "inclusive pixels",
             flag=Flag(
                 name="--inclusive-pixels",
                 value=True,
-                help="corners name the last pixel inside: 3 to 5 is 3 pixels wide",
+                help="corners are the last pixels inside a box, so that 3 to 5 is 3 pixels wide",
             ),
         ),
     )
@@ -304,7 +309,7 @@ class Protocol:
             allowed=_INTERPOLATIONS,
             phrase=lambda protocol: f"{protocol.interpolation} AP",
             always=True,
-            flag=Flag(name="--interpolation", metavar="RULE", help=f"of AP: {', '.join(_INTERPOLATIONS)}"),
+            flag=Flag(name="--interpolation", metavar="RULE", help=f"rule of AP: {', '.join(_INTERPOLATIONS)}"),
         ),
     )
     ignore: tuple[str, ...] = field(
@@ -319,7 +324,7 @@ class Protocol:
             flag=Flag(
                 name="--ignore-flags",
                 metavar="LIST",
-                help="flags of ground truth that need not be found: crowd,difficult, or none",
+                help="ground truth with these flags need not be found: crowd,difficult, or none",
                 read=_parse_names,
             ),
         ),
@@ -332,7 +337,9 @@ class Protocol:
             "matching",
             allowed=YES_OR_NO,
             phrase=lambda protocol: "crowds overlap as objects do",
-            flag=Flag(name="--no-crowd-overlap", value=False, help="crowds overlap as single objects do"),
+            flag=Flag(
+                name="--no-crowd-overlap", value=False, help="measure the overlap with a crowd as with a single object"
+            ),
         ),
     )
     ties: Literal["image", "file"] = field(
@@ -343,7 +350,9 @@ class Protocol:
             allowed=("image", "file"),
             phrase=lambda protocol: f"ties by {protocol.ties}",
             always=True,
-            flag=Flag(name="--ties", help="equal scores: by image and then input order, or by input order alone"),
+            flag=Flag(
+                name="--ties", help="order of equal scores: by image and then input order, or by input order alone"
+            ),
         ),
     )
     epsilon: float = field(
@@ -358,13 +367,15 @@ class Protocol:
     use_categories: bool = field(
         default=True,
         metadata=decision(
-            "Whether a detection is compared with ground truth of its own category only; otherwise there is one class for "
-            "all.",
+            "Whether a detection is compared with ground truth of its own category only; otherwise all categories are "
+            "treated as one.",
             "matching",
             "ranking",
             allowed=YES_OR_NO,
             phrase=lambda protocol: "one class of all",
-            flag=Flag(name="--ignore-categories", value=False, help="one class of all: boxes are all that counts"),
+            flag=Flag(
+                name="--ignore-categories", value=False, help="treat all categories as one: only the overlap decides"
+            ),
         ),
     )
     per_class_metrics: bool = field(
@@ -379,8 +390,8 @@ class Protocol:
     iou_type: str = field(
         default="bbox",
         metadata=decision(
-            'The kind of shape whose overlap counts: "bbox", "segm" (masks), "keypoints", "boundary" (masks and their '
-            "contours), or one given to `detmap.register`.",
+            'The kind of shape whose overlap counts: "bbox", "segm" (masks), "keypoints", "boundary" (contours of masks), '
+            "or one given to `detmap.register`.",
             "matching",
             allowed=KINDS,
             plain=lambda name: KINDS.find(name).name,
@@ -388,7 +399,7 @@ class Protocol:
             flag=Flag(
                 name="--iou-type",
                 metavar="KIND",
-                help="what overlaps: bbox (default), segm (masks), keypoints, boundary (masks and their contours)",
+                help="what is compared: bbox (default), segm (masks), keypoints, or boundary (contours of masks)",
             ),
             since="0.2",
         ),
@@ -396,14 +407,14 @@ class Protocol:
     result_areas: Literal["own", "shape"] = field(
         default="own",
         metadata=decision(
-            "What area ranges look at of a mask or pose that was detected: the area of its own box where it has one, as "
-            "pycocotools does, or always that of its shape.",
+            "The area of a detected mask or pose that area ranges look at: that of its own box where it has one, as in "
+            "pycocotools, or always that of its shape.",
             "matching",
             allowed=("own", "shape"),
             phrase=lambda protocol: "areas of detections those of their shapes",
             flag=Flag(
                 name="--result-areas",
-                help="the area of a detected mask or pose: its own box's where it has one (default), or its shape's",
+                help="area of a detected mask or pose: that of its own box if it has one (default), or of its shape",
             ),
             since="0.2",
         ),
@@ -411,7 +422,7 @@ class Protocol:
     dilation: float = field(
         default=0.02,
         metadata=decision(
-            'Of "boundary": how far from the contour a boundary reaches, as a share of the image\'s diagonal.',
+            'For "boundary": how far the boundary reaches from the contour, as a share of the image\'s diagonal.',
             "matching",
             plain=lambda value: float(value) if isinstance(value, int | float | np.number) else value,
             wrong=_wrong_dilation,
@@ -419,7 +430,7 @@ class Protocol:
             flag=Flag(
                 name="--dilation",
                 metavar="SHARE",
-                help="boundary: how far it reaches, of the diagonal; default: 0.02",
+                help="boundary: its width as a share of the image's diagonal; default: 0.02",
                 read=_parse_number,
             ),
             since="0.2",
@@ -428,15 +439,15 @@ class Protocol:
     sigmas: tuple[Any, ...] | None = field(
         default=None,
         metadata=decision(
-            'Of "keypoints": how far annotators disagree on each point, for all categories or for each by its id or name. '
-            "None: COCO's 17.",
+            'For "keypoints": how far annotators disagree on each point, a list for all categories or one for each by its '
+            "id or name. None: COCO's 17 numbers.",
             "matching",
             plain=_plain_sigmas,
             phrase=lambda protocol: "sigmas of its own",
             flag=Flag(
                 name="--sigmas",
                 metavar="FILE",
-                help="keypoints: JSON with a sigma per point, or an object of them by category",
+                help="keypoints: a JSON list with a sigma per point, or an object of such lists by category",
                 read=_parse_sigmas,
                 is_file=True,
             ),
@@ -446,13 +457,13 @@ class Protocol:
     oks_area: Literal["area", "bbox*0.53"] = field(
         default="area",
         metadata=decision(
-            "Of \"keypoints\": the area of an object is the annotation's, or this share of its box's.",
+            'For "keypoints": the area of an object is the annotation\'s, or 0.53 times that of its box.',
             "matching",
             allowed=("area", "bbox*0.53"),
             phrase=lambda protocol: f"area of objects {protocol.oks_area}",
             flag=Flag(
                 name="--oks-area",
-                help="keypoints: the area of an object is the annotation's (default), or this share of its box's",
+                help="keypoints: area of an object: the annotation's (default), or 0.53 times that of its box",
             ),
             since="0.2",
         ),
@@ -466,13 +477,13 @@ class Protocol:
         return decisions.describe(self)
 
     def find_threshold(self, iou: float) -> int | None:
-        """Return which threshold is `iou`, but for the rounding of one that was computed; None if there is none."""
+        """Return the index of the threshold that equals `iou`, up to rounding; None if there is none."""
         distance = np.abs(np.array(self.iou_thresholds) - iou)
         nearest = int(np.argmin(distance))
         return nearest if distance[nearest] < 1e-9 else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every decision as plain lists, numbers and strings; no cap is None."""
+        """Return every decision as plain lists, numbers and strings; None stands for no cap."""
         out = self.decisions()
         for name, value in out.items():
             if isinstance(value, tuple):
@@ -481,7 +492,7 @@ class Protocol:
         return out
 
     def decisions(self) -> dict[str, Any]:
-        """Return every decision by name, but for later ones that are as by default."""
+        """Return every decision by name; those added by later versions only where they are not the default."""
         return decisions.written(self)
 
 
@@ -534,11 +545,11 @@ def resolve(
     protocol : str or Protocol
         A name of `PRESETS`, or the protocol itself.
     area_ranges : mapping of str to (float, float), optional
-        Name to least and largest area; the first is the whole.
+        Name to least and largest area; the first one must hold all objects.
     max_dets : int or iterable of int or None, optional
         Caps in any order; None among them is no cap.
     use_categories : bool
-        False makes one class of all.
+        False treats all categories as one.
     iou_type : str, optional
         The kind of shape. Of a preset it also replaces what COCO decides otherwise for that kind: poses have no area range
         "small", and a cap of 20.
@@ -562,7 +573,7 @@ def resolve(
     changes.update((name, value) for name, value in others.items() if value is not None)
     unknown = changes.keys() - decisions.decisions_of(Protocol).keys()
     if unknown:
-        raise OptionError(f"a protocol decides nothing that is called {shorten(min(unknown))}")
+        raise OptionError(f"a protocol has no decision called {shorten(min(unknown))}")
     try:
         for name in ("iou_thresholds", "recall_thresholds"):
             if name in changes:

@@ -1,4 +1,4 @@
-"""The leaderboard as a page and as Markdown: made of rows, whatever they say is text."""
+"""The leaderboard as a page and as Markdown, made of rows; nothing in a row becomes markup."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def markdown(
     rank_by: str,
     notices: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """Return the leaderboard as Markdown: tables of the models, of what was unusual, and of those not scored."""
+    """Return the leaderboard as Markdown: tables of the models, of notices, and of files that were not scored."""
     sections = (("Notices", notices), ("Not scored", errors))
     text = "".join(f"\n## {title}\n\n{to_markdown(found)}\n" for title, found in sections if found)
     return f"# Leaderboard by {printable(rank_by)}\n\n{to_markdown(rows)}\n{text}"
@@ -33,7 +33,7 @@ def html(
     values: Sequence[Sequence[float | None]],
     notices: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """Return the leaderboard as one page that asks for nothing else (extra ``report``).
+    """Return the leaderboard as one self-contained HTML page (extra ``report``).
 
     Its columns sort, and the AP per category of any two models can be set beside each other.
 
@@ -46,7 +46,7 @@ def html(
     rank_by : str
         The column that the rows are sorted by.
     models, categories : sequence of str
-        What `values` is of.
+        The rows and columns of `values`.
     values : sequence of sequence of float or None
         ``values[i][k]`` is the AP of model *i* on category *k*.
     notices : sequence of mapping

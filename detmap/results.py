@@ -18,7 +18,7 @@ from detmap.notices import describe
 class Result(Mapping[str, float]):
     """A read-only mapping from metric name to value; an undefined value is NaN.
 
-    Subclasses hand over the metrics and give `rows`, what there is to say of each category or query.
+    Subclasses pass the metrics, and define `rows`: one record per category or query.
     """
 
     def __init__(self, metrics: Mapping[str, float], notices: Mapping[str, int] | None = None) -> None:
@@ -64,7 +64,7 @@ class Result(Mapping[str, float]):
 
 
 def in_brief(notices: Mapping[str, int]) -> str:
-    """Return notices as a cell of a table: codes and counts, of a code that comes with names (``code:name``) how many."""
+    """Return notices as a cell of a table: codes and counts; for a code with names (``code:name``) their number."""
     counts: dict[str, int] = {}
     for key, count in notices.items():
         code, _, name = key.partition(":")
@@ -73,7 +73,7 @@ def in_brief(notices: Mapping[str, int]) -> str:
 
 
 def sentences(notices: Mapping[str, Mapping[str, int]]) -> list[dict[str, str]]:
-    """Return a row per notice of several models or runs: ``model`` and ``notice``; one that all share is said once."""
+    """Return a row per notice of several models or runs: ``model`` and ``notice``; one that all share stands there once."""
     said = {name: describe(found) for name, found in notices.items()}
     every = dict.fromkeys(text for found in said.values() for text in found)
     shared = {text for text in every if len(said) > 1 and all(text in found for found in said.values())}

@@ -25,7 +25,8 @@ _BLOCKS = 16
 
 
 class Column(NamedTuple):
-    """What a column of a tally is. All that is done with every column goes by this: a new one is one row of `COLUMNS`.
+    """The specification of a column of a tally. Whatever is done with every column follows it: a new one is a row of
+    `COLUMNS`.
 
     Attributes
     ----------
@@ -36,9 +37,9 @@ class Column(NamedTuple):
     per : {"detection", "pair"}
         Whether it has a row per detection, or per pair of category and image that holds ground truth.
     index_of : {"", "categories", "image_ids"}
-        What its values are indices of.
+        The list that its values are indices of.
     width : {"", "words", "areas"}
-        What its second axis counts: words of bits, or area ranges.
+        The meaning of its second axis: words of bits, or area ranges.
     where : callable, or None
         ``where(protocol)`` returns whether the column is there; elsewhere it is empty. None: always.
     """
@@ -186,7 +187,7 @@ class Tally(Frozen):
         return replace(parts[0].beside(parts[1:], place), image_ids=readonly(images, images.dtype), notices=notices)
 
     def beside(self, others: Sequence[Tally], images: Sequence[NDArray[np.integer]]) -> Tally:
-        """Return the rows of this tally and of others, one after the other.
+        """Return the rows of this tally followed by those of others.
 
         Parameters
         ----------
@@ -227,7 +228,7 @@ class Tally(Frozen):
         return some._with_indices("image_ids", np.cumsum(wanted, dtype=np.int32) - 1, kept)
 
     def among(self, categories: tuple[tuple[Any, str], ...]) -> Tally:
-        """Return the tally as one of more categories, its own among them."""
+        """Return the tally over a larger list of categories, which holds its own."""
         if self.categories == categories:
             return self
         place = {pair: k for k, pair in enumerate(categories)}
@@ -235,7 +236,7 @@ class Tally(Frozen):
         return self._with_indices("categories", to, categories)
 
     def by_image_and_order(self) -> Tally:
-        """Return the tally with the image ahead of the position within it in what breaks ties, where the file does."""
+        """Return the tally with ties broken by image before position, where the protocol goes by position."""
         if not self.order.size:
             return self
         order = (self.image.astype(np.int64) << 32) | (self.order & (2**32 - 1))
@@ -253,7 +254,7 @@ class Tally(Frozen):
     def in_ranking_order(self, threads: int | None = None, *, grouped: bool = False) -> Tally:
         """Return the same tally with its detections in ranking order.
 
-        `grouped` says that a category's rows stand by image and rank already.
+        `grouped`: the rows of a category are in the order of image and rank already.
         """
         if self.ranked:
             return self
@@ -314,7 +315,7 @@ class Tally(Frozen):
         return self._count(self.hit)
 
     def every_notice(self) -> dict[str, int]:
-        """Return `notices` and what the tally says itself: no detections, categories without ground truth."""
+        """Return `notices` and those that follow from the tally: no detections, categories without ground truth."""
         own = {"no_detections": int(not len(self)), "empty_categories": int((self.positives[:, 0] == 0).sum())}
         return {**self.notices, **{code: count for code, count in own.items() if count}}
 
@@ -364,14 +365,14 @@ class Tally(Frozen):
         Parameters
         ----------
         data : bytes
-            May come from anywhere: every value is checked, and no more memory is taken than it has itself.
+            May come from an untrusted source: every value is checked, and no more memory is used than it takes up itself.
         protocol : Protocol, optional
             The only one that is accepted.
 
         Raises
         ------
         StateError
-            Where it is damaged, cut short, of another version, of another protocol, or says what no tally says.
+            Where it is damaged, cut short, of another version or protocol, or holds values that no tally has.
         """
         content, payload = unseal("tally", data)
         try:

@@ -1,4 +1,4 @@
-"""What an update of the evaluator holds: ids, and images one by one, checked and copied."""
+"""The content of an update of the evaluator: ids, and images one by one, checked and copied."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult")
 
 
 class Image(NamedTuple):
-    """One image that waits to be matched."""
+    """An image that is waiting to be matched."""
 
     boxes: NDArray[np.float64]
     scores: NDArray[np.float64]
@@ -45,9 +45,9 @@ def read_image(
     invalid_boxes: InvalidBoxes,
     names: Mapping[Any, str] | None,
 ) -> Image:
-    """Return what an update says of its image `i`, checked; `names` are the categories, if they are given.
+    """Return image `i` of an update, checked; `names` are the categories, if they are given.
 
-    Of a kind of shape that users can give, boxes may be left out: they are those around the shapes then.
+    Where other shapes are given, boxes may be left out: then they are the boxes around the shapes.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def _read_boxes(
 
 
 def read_ids(image_ids: Any, alone: bool) -> list[Any]:
-    """Return image ids as Python's own integers or strings; the one of an image `alone` need not be in a list."""
+    """Return image ids as Python's own integers or strings; the id of a single image (`alone`) need not be in a list."""
     if type(image_ids) is list and set(map(type, image_ids)) == {int} and max(map(abs, image_ids)) < 1 << 63:
         return list(image_ids)
     quick = plain(image_ids, np.int64)

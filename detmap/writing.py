@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, also where the process is interrupted meanwhile."""
+"""Files are written whole or not at all, even if the process is interrupted meanwhile."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that whoever looks finds the old one or the new one, never a part.
+    """Write a file so that readers find either the old one or the new one, never a part.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def write(path: str, data: bytes) -> None:
-    """Write a file that an option names: whole or not at all, but for a device or a pipe.
+    """Write a file that an option names: whole or not at all, except for a device or a pipe.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def write(path: str, data: bytes) -> None:
 
 
 def abandon() -> None:
-    """Let no file be written any more, and remove what is half written: the process is about to end."""
+    """Stop writing files and remove half-written ones: the process is about to end."""
     _over.append(True)
     if not _lock.acquire(timeout=0.05):
         for path in list(_unfinished):

@@ -2,9 +2,9 @@
 
     python scripts/make_fixtures.py [DIRECTORY]
 
-Only sums and products of `random.Random.random()` go into them, so that neither a platform's libm nor a version of
-Python or numpy shows. `coco/expected.json` holds pycocotools' twelve numbers; it is left as it is where pycocotools is
-not installed.
+`coco` holds boxes, `people` masks and poses, `voc` the folders of PASCAL VOC. Only sums and products of
+`random.Random.random()` go into them, so that neither a platform's libm nor a version of Python or numpy shows. The files
+`expected*.json` hold pycocotools' numbers; they are left as they are where pycocotools is not installed.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ DIRECTORY = Path(__file__).resolve().parent.parent / "fixtures"
 METRICS = [
     *("AP", "AP50", "AP75", "AP_small", "AP_medium", "AP_large"),
     *("AR_1", "AR_10", "AR_100", "AR_small", "AR_medium", "AR_large"),
+]
+METRICS_OF_POSES = [
+    *("AP", "AP50", "AP75", "AP_medium", "AP_large"),
+    *("AR_20", "AR50", "AR75", "AR_medium", "AR_large"),
 ]
 
 # id, name, supercategory, how often, shortest and longest usual side in pixels, height over width
@@ -208,8 +212,166 @@ def make_coco():
     return ground_truth, detections
 
 
-def expected(ground_truth, detections):
-    """pycocotools' twelve numbers by name, or None where it is not installed."""
+# ------------------------------------------------------------------------------------------------ people: masks and poses
+
+# Where COCO's 17 points lie on somebody who stands: shares of the box's width and height.
+POINTS = [
+    ("nose", 0.5, 0.09),
+    ("left_eye", 0.54, 0.07),
+    ("right_eye", 0.46, 0.07),
+    ("left_ear", 0.59, 0.08),
+    ("right_ear", 0.41, 0.08),
+    ("left_shoulder", 0.72, 0.24),
+    ("right_shoulder", 0.28, 0.24),
+    ("left_elbow", 0.84, 0.4),
+    ("right_elbow", 0.16, 0.4),
+    ("left_wrist", 0.88, 0.54),
+    ("right_wrist", 0.12, 0.54),
+    ("left_hip", 0.62, 0.54),
+    ("right_hip", 0.38, 0.54),
+    ("left_knee", 0.65, 0.76),
+    ("right_knee", 0.35, 0.76),
+    ("left_ankle", 0.66, 0.96),
+    ("right_ankle", 0.34, 0.96),
+]
+BONES = [
+    *([16, 14], [14, 12], [17, 15], [15, 13], [12, 13], [6, 12], [7, 13], [6, 7], [6, 8], [7, 9], [8, 10], [9, 11]),
+    *([2, 3], [1, 2], [1, 3], [2, 4], [3, 5], [4, 6], [5, 7]),
+]
+# id, name, shortest and longest usual width in pixels
+PEOPLE = [(1, "adult", 14, 120), (2, "child", 10, 60)]
+
+
+def parts(box):
+    """The boxes of head and body of somebody in a box; a polygon each, see `outline`."""
+    x, y, w, h = box
+    return [(x + 0.3 * w, y, 0.4 * w, 0.2 * h), (x, y + 0.2 * h, w, 0.8 * h)]
+
+
+def drawn(box, width, height):
+    """The pixels of both outlines as a compressed mask: COCO's string of run lengths."""
+    columns = [[] for _ in range(width)]
+    for x, y, w, h in parts(box):
+        for column in range(max(int(x), 0), min(int(x + w) + 1, width)):
+            u = column + 0.5 - x
+            inside = min(u, w - u)
+            if inside < 0:
+                continue
+            inset = max(h / 6 * (1 - inside / (w / 6)), 0.0)
+            top, bottom = max(int(y + inset + 0.5), 0), min(int(y + h - inset + 0.5), height)
+            if top < bottom:
+                columns[column].append((top, bottom))
+    counts, end = [], 0  # of zeros and ones by turns, column by column
+    for column, spans in enumerate(columns):
+        for top, bottom in spans:
+            start, stop = column * height + top, column * height + bottom
+            if counts and start == end:
+                counts[-1] += stop - start
+            else:
+                counts += [start - end, stop - start]
+            end = stop
+    return {"size": [height, width], "counts": compressed([*counts, width * height - end])}
+
+
+def compressed(counts):
+    """COCO's string: from the third on each count less the one two before, in groups of five bits, the lowest first."""
+    text = ""
+    for position, count in enumerate(counts):
+        rest = count - counts[position - 2] if position > 2 else count
+        more = True
+        while more:
+            bits, rest = rest & 31, rest >> 5
+            more = rest != (-1 if bits & 16 else 0)
+            text += chr(48 + bits + 32 * more)
+    return text
+
+
+def stand(dice, box, spread):
+    """Points (x, y) of somebody in a box, each off by about `spread` of the box."""
+    x, y, w, h = box
+    return [(x + w * (u + dice.bell(spread)), y + h * (v + dice.bell(spread / 2))) for _, u, v in POINTS]
+
+
+def posed(points):
+    """Points as a result has them; the third number is not read."""
+    return [number for x, y in points for number in (round(x, 1), round(y, 1), 1)]
+
+
+def make_people():
+    """Ground truth with masks and poses, masks that were detected, and poses that were."""
+    dice = Dice(17)
+    images, annotations, masks, poses = [], [], [], []
+    for position in range(20):
+        image_id = 700 + position * 367 % 1009
+        width, height = [(320, 240), (240, 320)][dice.whole(0, 1)]
+        images.append({"file_name": f"{image_id:012d}.jpg", "height": height, "width": width, "id": image_id})
+        for _ in range(0 if position == 7 else dice.whole(1, 5)):
+            category, _, narrow, wide = PEOPLE[int(dice.chance(0.3))]
+            box = tuple(round(v, 2) for v in place(dice, narrow, wide, 2.4, width, height))
+            crowd = dice.chance(0.05)
+            if crowd:
+                box = tuple(int(v) for v in clip((box[0], box[1], box[2] * 2 + 40, box[3] + 20), width, height))
+                segmentation, area = run_lengths(box, width, height), box[2] * box[3]
+            else:
+                outlines = [outline(part) for part in parts(box)]
+                segmentation, area = [polygon for (polygon,), _ in outlines], round(sum(a for _, a in outlines), 4)
+            hidden = crowd or dice.chance(0.08)  # then no point is labelled, and nobody need find the pose
+            points, labelled = stand(dice, box, 0.03), []
+            for x, y in points:
+                seen = 0 if hidden or dice.chance(0.1) else 1 + dice.chance(0.8)
+                labelled += [int(x + 0.5), int(y + 0.5), seen] if seen else [0, 0, 0]
+            annotations.append(
+                {
+                    "segmentation": segmentation,
+                    "num_keypoints": sum(seen > 0 for seen in labelled[2::3]),
+                    "area": area,
+                    "iscrowd": int(crowd),
+                    "keypoints": labelled,
+                    "image_id": image_id,
+                    "bbox": list(box),
+                    "category_id": category,
+                    "id": 9000 + len(annotations) * 17 % 101,
+                }
+            )
+            size = min(area / 9000, 1.0)
+            found = {"image_id": image_id, "category_id": 3 - category if dice.chance(0.06) else category}
+            for where, score in detect(dice, box, size)[:2]:
+                masks.append({**found, "segmentation": drawn(where, width, height), "score": round(score, 3)})
+            for where, score in detect(dice, box, size)[:2]:
+                near = [(x + dice.bell(0.04) * where[2], y + dice.bell(0.02) * where[3]) for x, y in points]
+                guess = near if dice.chance(0.85) else stand(dice, where, 0.05)
+                poses.append({**found, "keypoints": posed(guess), "score": round(score, 3)})
+        for _ in range(dice.whole(0, 2)):  # background
+            category, _, narrow, wide = PEOPLE[dice.whole(0, 1)]
+            box = place(dice, narrow, wide, 2.4, width, height)
+            found = {"image_id": image_id, "category_id": category}
+            score = round(0.02 + 0.5 * dice.random() * dice.random(), 3)
+            masks.append({**found, "segmentation": drawn(box, width, height), "score": score})
+            poses.append({**found, "keypoints": posed(stand(dice, box, 0.05)), "score": score})
+    names = [name for name, _, _ in POINTS]
+    ground_truth = {
+        "info": {
+            "description": "Made-up people with masks and poses for detmap's tests and demo",
+            "version": "1.0",
+            "year": 2024,
+            "contributor": "scripts/make_fixtures.py",
+            "date_created": "2024/02/29",
+        },
+        "images": images,
+        "annotations": annotations,
+        "categories": [
+            {"supercategory": "person", "id": row[0], "name": row[1], "keypoints": names, "skeleton": BONES}
+            for row in PEOPLE
+        ],
+    }
+    return ground_truth, masks, poses
+
+
+# ---------------------------------------------------------------------------------------------------------- as files
+
+
+def expected(ground_truth, detections, iou_type="bbox"):
+    """pycocotools' numbers by name, or None where it is not installed."""
     try:
         from pycocotools.coco import COCO
         from pycocotools.cocoeval import COCOeval
@@ -219,11 +381,16 @@ def expected(ground_truth, detections):
         truth = COCO()
         truth.dataset = json.loads(json.dumps(ground_truth))
         truth.createIndex()
-        evaluation = COCOeval(truth, truth.loadRes(json.loads(json.dumps(detections))), "bbox")
+        evaluation = COCOeval(truth, truth.loadRes(json.loads(json.dumps(detections))), iou_type)
         evaluation.evaluate()
         evaluation.accumulate()
         evaluation.summarize()
-    return {"protocol": "coco", "metrics": dict(zip(METRICS, evaluation.stats.tolist(), strict=True))}
+    names = METRICS_OF_POSES if iou_type == "keypoints" else METRICS
+    return {
+        "protocol": "coco",
+        **({} if iou_type == "bbox" else {"iou_type": iou_type}),
+        "metrics": dict(zip(names, evaluation.stats.tolist(), strict=True)),
+    }
 
 
 def lines(records):
@@ -324,10 +491,17 @@ def make_voc():
 def make():
     """Every fixture: its path below the fixtures' directory -> its bytes."""
     ground_truth, detections = make_coco()
-    texts = {"coco/ground_truth.json": as_text(ground_truth), "coco/detections.json": lines(detections) + "\n"}
-    numbers = expected(ground_truth, detections)
-    if numbers is not None:
-        texts["coco/expected.json"] = json.dumps(numbers, indent=1) + "\n"
+    people, masks, poses = make_people()
+    texts = {"coco/ground_truth.json": as_text(ground_truth), "people/ground_truth.json": as_text(people)}
+    for truth, found, iou_type, results, numbers in (
+        (ground_truth, detections, "bbox", "coco/detections.json", "coco/expected.json"),
+        (people, masks, "segm", "people/masks.json", "people/expected_masks.json"),
+        (people, poses, "keypoints", "people/poses.json", "people/expected_poses.json"),
+    ):
+        texts[results] = lines(found) + "\n"
+        reference = expected(truth, found, iou_type)
+        if reference is not None:
+            texts[numbers] = json.dumps(reference, indent=1) + "\n"
     texts.update({f"voc/{path}": text for path, text in make_voc().items()})
     return {path: text.encode("ascii") for path, text in texts.items()}
 
@@ -342,7 +516,7 @@ def main(directory=DIRECTORY):
         target.write_bytes(content)
     print(f"{len(files)} files, {sum(map(len, files.values())):,} bytes, in {directory}")
     if "coco/expected.json" not in files:
-        print("coco/expected.json was left as it was: pycocotools is not installed")
+        print("the files expected*.json were left as they were: pycocotools is not installed")
 
 
 if __name__ == "__main__":

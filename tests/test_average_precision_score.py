@@ -192,7 +192,7 @@ def test_global_average_precision_compares_ids_as_text():
             {1: 7},
             "record 1, field 'scores': is masked",
         ),
-        (([1, 2], [7, 8], [0.5, np.nan]), {1: 7}, "predictions: record 1: NaN is no score"),
+        (([1, 2], [7, 8], [0.5, np.nan]), {1: 7}, "predictions: record 1: a score is NaN"),
         (([1, 2], [7, 8]), {1: 7}, "expected three columns"),
         (([1, 2], [7], [0.5, 0.4]), {1: 7}, "three columns of one length"),
     ],

@@ -303,7 +303,7 @@ def test_options_come_before_files(truth):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--resume",), "--resume goes with --out"),
+        (("--resume",), "--resume needs --out DIR"),
         (("--bootstrap", "199"), "199 replicates are too few for an interval; draw at least 200"),
         (("--bootstrap", "-1"), "replicates must be an integer of at least 1"),
         (("--permutations", "0"), "permutations must be an integer of at least 1"),

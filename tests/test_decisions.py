@@ -90,7 +90,7 @@ def test_a_choice_that_is_no_name():
 def test_resolve_takes_every_decision():
     changed = resolve("coco", matching="best", ties="file", strict=True, epsilon=None)
     assert (changed.matching, changed.ties, changed.strict, changed.epsilon) == ("best", "file", True, COCO.epsilon)
-    with pytest.raises(OptionError, match="a protocol decides nothing that is called 'tie'"):
+    with pytest.raises(OptionError, match="a protocol has no decision called 'tie'"):
         resolve("coco", tie="file")
 
 

@@ -201,8 +201,8 @@ def test_ranks_that_cannot_be(ranks, more, says):
     ("arguments", "more", "says"),
     [
         (([1, 0], [0.5]), {}, "1 scores for 2 items"),
-        (([1, 0], [0.5, math.nan]), {}, "NaN is no score"),
-        (([1.0, math.nan],), {}, "NaN is no relevance"),
+        (([1, 0], [0.5, math.nan]), {}, "a score is NaN"),
+        (([1.0, math.nan],), {}, "a relevance is NaN"),
         (([[1, 0]],), {}, "expected a flat sequence of relevances"),
         ((["yes"],), {}, "expected a flat sequence of relevances"),
         (([1, 1],), {"positives": 1}, "at least 2, the number of relevant items in the ranking (got 1)"),

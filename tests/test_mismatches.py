@@ -76,6 +76,8 @@ def test_classes_without_a_file_as_an_error(truth):
     found = detmap.read_voc_results({file_of("cat"): LINE}, missing_classes="error")
     with pytest.raises(InputError, match=says):
         detmap.evaluate(truth, found)
+    with pytest.raises(InputError, match="results: 1 class of the ground truth has no result file: eel; "):
+        detmap.read_voc_results({file_of("cat"): LINE, file_of("dog"): ""}, truth, missing_classes="error")
     with pytest.raises(InputError, match="missing_classes must be 'zero', 'error' or 'skip' \\(got 'no'\\)"):
         detmap.read_voc_results({file_of("cat"): LINE}, missing_classes="no")
 
@@ -202,7 +204,7 @@ def test_shards_are_of_the_same_classes(folder):
     assert evaluate_shards(*shards, "voc2012").notices == {"missing_classes:dog": 1, "missing_classes:eel": 1}
     with pytest.raises(InputError, match="no result file: dog, eel"):
         evaluate_shards(*shards, "voc2012", missing_classes="error")
-    with pytest.raises(OptionError, match="does not go with shards"):
+    with pytest.raises(OptionError, match="cannot be combined with shards"):
         evaluate_shards(*shards, "voc2012", missing_classes="skip")
 
 

@@ -539,7 +539,9 @@ def made():
 
 def test_committed_fixtures_are_what_the_script_makes(made):
     committed = {
-        p.relative_to(FIXTURES).as_posix() for folder in ("coco", "voc") for p in (FIXTURES / folder).rglob("*.*")
+        p.relative_to(FIXTURES).as_posix()
+        for folder in ("coco", "people", "voc")
+        for p in (FIXTURES / folder).rglob("*.*")
     }
     assert committed == set(made)
     different = [path for path, content in made.items() if (FIXTURES / path).read_bytes() != content]

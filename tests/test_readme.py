@@ -1,57 +1,81 @@
-"""Every output that the README shows is what the program prints."""
+"""What the README and the pages of docs/ show is what the program prints."""
 
-import ast
-import re
-from pathlib import Path
+import importlib
+import shutil
 
+import executed
 import pytest
+from executed import ROOT
 
 import detmap
-from detmap import cli
+from detmap import cli, retrieval
+from detmap.decisions import decisions_of
+from detmap.tables import NOTICES
 
-ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-@pytest.fixture(autouse=True)
-def _in_the_checkout(monkeypatch):
-    monkeypatch.chdir(ROOT)
+README = ROOT / "README.md"
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+SHOWING = [path for path in (README, *PAGES) if executed.blocks_of(path.read_text(encoding="utf-8"))]
 
 
-def test_the_demo_prints_what_it_shows(capsys):
-    command, shown = re.search(r"<!-- demo -->\n```console\n\$ detmap (.*?)\n(.*?)```", README, re.S).groups()
-    assert cli.main(command.split()) == 0
-    assert capsys.readouterr().out == shown
+@pytest.mark.compiled
+@pytest.mark.parametrize("page", SHOWING, ids=lambda page: page.name)
+def test_what_a_page_shows_is_what_is_printed(page, monkeypatch, tmp_path):
+    shutil.copytree(ROOT / "fixtures", tmp_path / "fixtures")
+    monkeypatch.chdir(tmp_path)
+    assert executed.run(page)
 
 
-def test_the_python_example_runs_and_its_numbers_are_right():
-    code = re.search(r"In Python:\n\n```python\n(.*?)```", README, re.S).group(1)
-    names = {}
-    exec(code, names)
-    result = names["result"]
-    assert f"{result['AP']!r}, {result.AP50!r}" in code
-    assert f"# {result.per_category[0]['best_f1']['score']!r}: where" in code
-    assert f"# {detmap.average_precision([1, 0, 1, 0, 0, 1, 0], interpolation='11-point')!r} (8/11)\n" in code
+def test_every_command_is_named():
+    text = "".join(page.read_text(encoding="utf-8") for page in (README, *PAGES))
+    assert "`detmap warm`" in README.read_text(encoding="utf-8")
+    assert [name for name in cli._COMMANDS if f"detmap {name}" not in text] == []
 
 
-def test_the_example_of_rankings():
-    code = re.search(r"## Rankings.*?```python\n(.*?)```", README, re.S).group(1)
-    names, lines = {"detmap": detmap}, code.splitlines()
-    shown = 0
-    for node in ast.parse(code).body:
-        part = ast.unparse(node)
-        if not isinstance(node, ast.Expr):
-            exec(part, names)
-            continue
-        value, said = eval(part, names), lines[node.end_lineno - 1].partition("# ")[2]
-        assert said.startswith(repr(value)[1:-1] if isinstance(value, tuple) else repr(value)), part
-        shown += 1
-    assert shown == 3
+def test_pages_made_from_declarations_hold_all_of_them(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    decided = importlib.import_module("decided")
+    decided.write(tmp_path)
+    text = "".join(path.read_text(encoding="utf-8") for path in PAGES)
+    made = {path.stem: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    for names, page in (
+        ([*detmap.PRESETS, *decisions_of(detmap.Protocol)], "protocols"),
+        ([*retrieval.CONVENTIONS, *decisions_of(retrieval.Convention)], "conventions"),
+        ([metric.name for metric in retrieval.METRICS], "metrics"),
+        (NOTICES, "notices"),
+    ):
+        affecting = [name for name in names if name not in ("name", "formula", "users")]  # these decide nothing
+        assert [name for name in affecting if f"`{name}`" not in made[page]] == []
+        assert f"_made/{page}.md" in text
 
 
-def test_commands_are_commands():
-    commands = re.findall(r"^\$ detmap (\S+)", README, re.M)
-    parser = cli._parser()
-    known = next(action.choices for action in parser._actions if action.choices)
-    assert commands
-    assert set(commands) <= set(known)
+def test_the_readme_shows_boxes_masks_and_poses_first():
+    shown = README.read_text(encoding="utf-8").partition("## ")[0]
+    commands = [line for block in executed.blocks_of(shown) if block.run for line in block.text.splitlines()]
+    kinds = [line.partition("--iou-type ")[2] for line in commands if line.startswith("$ detmap eval")]
+    assert kinds == ["", "segm", "keypoints"]
+
+
+@pytest.mark.parametrize(
+    ("page", "what"),
+    [
+        ("```console\n$ detmap protocols\nnothing like this\n```", "shown:"),
+        ("```python\n1 + 1  # 3\n```", "is 2, not 3"),
+        ("```python\n0.5  # 0.51\n```", "is 0.5, not 0.51"),
+        ("```python\nprint(1)\n```", "printed, and not shown"),
+        ("```python\nprint(1)\n```\n```text\n2\n```", "shown:"),
+        ("<!-- not run: no files -->\n```console\n$ detmap eval gt.json dt.json --iou-kind segm\n```", "no command"),
+        ("<!-- not run: no files -->\n```console\n$ detmap evaluate gt.json dt.json\n```", "no command"),
+    ],
+)
+def test_a_page_that_shows_something_else_fails(page, what, tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text(page + "\n")
+    with pytest.raises(AssertionError, match=what):
+        executed.run(path)
+
+
+def test_a_line_of_an_ellipsis_stands_for_any_lines():
+    for printed in ("a\nz\n", "a\nb\nc\nz\n"):
+        executed.assert_shown("a\n…\nz\n", printed, "")
+    with pytest.raises(AssertionError):
+        executed.assert_shown("a\n…\nz\n", "a\nz\nb\n", "")

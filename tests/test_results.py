@@ -208,5 +208,5 @@ def test_hits_are_checked():
         detmap.Hits(np.array([0, 10**7]), np.array([1]), np.array([10**7]), np.array([1]))
     with pytest.raises(InputError, match="'items': 2 values where 1 belong"):
         detmap.Hits(np.array([0, 1]), np.array([1]), np.array([1]), np.array([1, 2]))
-    with pytest.raises(OptionError, match="NaN is no recall"):
+    with pytest.raises(OptionError, match="a recall is NaN"):
         detmap.Hits.from_ranks([[1]]).interpolate([math.nan])

@@ -97,7 +97,7 @@ def test_conventions_are_all_listed(capsys):
         (["trec", "qrels", "run", "--metrics", "mapp"], "unknown metric 'mapp'"),
         (["trec", "qrels", "run", "--convention", "x"], "unknown convention"),
         (["reid", "pickled.npz"], "pickled objects"),
-        (["reid", "run"], "no .npz file"),
+        (["reid", "run"], "not an .npz file"),
         (["reid", "few.npz"], "has no array query_ids"),
         (["reid", "reid.npz", "--plot", "x.pdf"], "as .svg or .png"),
         (["hashing", "reid.npz"], "has no array query_codes"),
@@ -113,7 +113,7 @@ def test_bad_input_is_one_line_and_code_2(capsys, files, arguments, message, mon
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["trec", "qrels", "run", "--metrics", ","], "no metric is named"),
+        (["trec", "qrels", "run", "--metrics", ","], "metrics holds no name"),
         (["trec", "qrels", "run", "--metrics", "map@9223372036854775807"], "at most 2"),
         (["trec", "qrels", "run", "--metrics", "RBP(p=1..2)"], "holds no number"),
         (["trec", "qrels", "run", "--level", "9" * 30], "level must be"),
@@ -121,7 +121,7 @@ def test_bad_input_is_one_line_and_code_2(capsys, files, arguments, message, mon
         (["hashing", "codes.npz", "--k", "9" * 30], "depth must be"),
         (["reid", "encrypted.npz"], "is damaged"),
         (["reid", "unknown.npz"], "is damaged"),
-        (["reid", "bomb.npz"], "inflates beyond all measure"),
+        (["reid", "bomb.npz"], "decompresses to far more than its size"),
     ],
 )
 def test_hostile_input_is_one_line_and_code_2(capsys, files, arguments, message, monkeypatch):

@@ -372,7 +372,7 @@ def test_same_bits_for_any_number_of_threads_and_blocks(monkeypatch):
     ("change", "message"),
     [
         ({"distances": np.zeros(3)}, "expected a matrix"),
-        ({"distances": np.array([[0, np.nan, 1]])}, "NaN is no distance"),
+        ({"distances": np.array([[0, np.nan, 1]])}, "a distance is NaN"),
         ({"query_ids": [1, 2]}, "2 values for 1 rows"),
         ({"gallery_ids": [1, 2]}, "2 values for 3 rows"),
         ({"gallery_ids": [1.5, 2, 3]}, "is not an integer"),

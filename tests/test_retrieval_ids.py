@@ -179,8 +179,8 @@ def test_what_is_no_id_or_grade_is_refused_with_its_place(table, message):
     [
         ("0.5", "not strings"),
         (None, "is missing"),
-        (float("nan"), "NaN is no score"),
-        (Decimal("nan"), "NaN is no score"),
+        (float("nan"), "a score is NaN"),
+        (Decimal("nan"), "a score is NaN"),
         (1j, "not complex numbers"),
         (10**400, "is not a number"),
         (2**53 + 1, r"beyond 2\*\*53"),

@@ -177,7 +177,7 @@ def test_a_query_is_predicted_once():
 def test_samples_refuse_what_has_no_value():
     with pytest.raises(InputError, match="finite"):
         average_precision_score([0, 1], [0.1, 0.2], thresholds=[-np.inf])
-    with pytest.raises(InputError, match="all are 0"):
+    with pytest.raises(InputError, match="all weights are 0"):
         average_precision_score([0, 1], [0.1, 0.2], sample_weight=[0, 0])
     with pytest.raises(InputError, match="expected numbers"):
         average_precision_score([0, 1], [0.1, 0.2], sample_weight=["a", "b"])
@@ -211,7 +211,7 @@ def test_codes_have_at_most_so_many_bits():
     ("change", "message"),
     [
         ({"metrics": 5}, "must be names"),
-        ({"metrics": []}, "no metric"),
+        ({"metrics": []}, "holds no name"),
         ({"ignore": 5}, "a list of item numbers"),
         ({"ignore": [[[0], [0, 1]]]}, "rows of one length"),
         ({"distances": [[0, 1], [1]]}, "rows of one length"),

@@ -216,7 +216,7 @@ def test_names_are_found_in_any_spelling():
 @pytest.mark.parametrize(
     ("qrels", "run", "message"),
     [
-        ({"a": {"x": 1}}, {"a": {"x": float("nan")}}, "NaN is no score"),
+        ({"a": {"x": 1}}, {"a": {"x": float("nan")}}, "a score is NaN"),
         ({"a": {"x": 1}}, {"b": {"x": 1.0}}, "no query of the run is judged"),
         ({"a": {"x": 0}}, {"a": {"x": 1.0}}, "no document is judged relevant"),
         ({"a": {"x": 1.5}}, {"a": {"x": 1.0}}, "grades must be integers"),

@@ -124,7 +124,12 @@ def test_many_samples_use_both_sides():
         (([0, 1], [0.1, 0.2]), {"pos_label": 5}, OptionError, "is not a label"),
         (([0, 1], [0.1, 0.2]), {"average": "mean"}, OptionError, "average must be"),
         (([0, 1], [0.1, 0.2]), {"sample_weight": [1, -1]}, InputError, "none negative"),
-        (([0, 1], [0.1, 0.2]), {"sample_weight": [1, 1], "interpolation": "11-point"}, OptionError, "goes with"),
+        (
+            ([0, 1], [0.1, 0.2]),
+            {"sample_weight": [1, 1], "interpolation": "11-point"},
+            OptionError,
+            "can be combined with",
+        ),
         (([0, 1], [0.1, 0.2]), {"interpolation": "13-point"}, OptionError, "unknown interpolation"),
         (([[0, 1]], [[0.1, 0.2, 0.3]]), {}, InputError, "of shape"),
         (([[0, 2]], [[0.1, 0.2]]), {}, InputError, "0 and 1"),

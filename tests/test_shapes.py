@@ -17,6 +17,7 @@ from workloads import REAL_DATA, needs_real_data
 import detmap
 from detmap.masks import Masks
 
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 SEGM = {
     "segm_val2014_100": ("coco/instances_val2014_100.json", "coco/instances_val2014_fakesegm100_results.json"),
     "segm_mini": ("coco/instances_val2017_COCO-MINI.json", "segm_mini/synthetic_segm_results.json"),
@@ -114,6 +115,16 @@ def assert_equal(dataset, results, iou_type, **params):
     assert_equal_arrays(result, reference)
     assert same_bits(list(dict(result).values()), np.where(reference["stats"] == -1, np.nan, reference["stats"]))
     return result, both, reference
+
+
+@pytest.mark.parametrize(("iou_type", "results"), [("segm", "masks"), ("keypoints", "poses")])
+def test_the_fixture_of_people_equals_pycocotools(iou_type, results):
+    truth, found = (FIXTURES / "people" / f"{name}.json" for name in ("ground_truth", results))
+    result, _, _ = assert_equal(json.loads(truth.read_text()), json.loads(found.read_text()), iou_type)
+    expected = json.loads((FIXTURES / "people" / f"expected_{results}.json").read_text())
+    assert expected["iou_type"] == iou_type
+    assert dict(result) == expected["metrics"]
+    assert dict(detmap.evaluate(*tables(truth, found, iou_type), iou_type=iou_type)) == expected["metrics"]
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -353,7 +353,7 @@ def test_what_can_be_read_once_is_given_once(tmp_path, capsys):
     with pytest.raises(OptionError, match="pipe is given twice, and can be read only once"):
         files.once([gt, gt, None, tmp_path / "none", tmp_path / "pipe", str(tmp_path / "pipe")])
     assert main(["batch", gt, "-", "--scheduler", "tcp://127.0.0.1:1"]) == 2
-    assert "is not there for the workers" in capsys.readouterr().err
+    assert "workers of --scheduler cannot read standard input" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="the system has no /dev/zero")

@@ -90,15 +90,15 @@ def compare_files(
     ground_truth, protocol, unknown_images, invalid_boxes, missing_classes, executor, threads
         As in `score`.
     results : iterable of FileResult
-        Those with errors, without the metric, or from a stream, which cannot be read again, are left out.
+        Left out are those with errors, those without the metric, and those from a stream, which cannot be read again.
     metric : str, optional
-        The first by default.
+        The metric to test; the first one by default.
     permutations, seed, level, correction
         See `detmap.compare`.
     out : path, optional
         The folder of `score`, for ``tests.json``.
     resume : bool
-        Take the tests of files that have not changed from there.
+        Reuse the tests in `out` of files that have not changed.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Which files are meant by paths, patterns, folders and manifests, and what they are called."""
+"""The files that paths, patterns, folders and manifests stand for, and their names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Entry:
-    """A file of predictions (or a folder of VOC's), its name on the leaderboard, and what a manifest says besides."""
+    """A file of predictions (or a folder of VOC results), its name on the leaderboard, and its tags from a manifest."""
 
     name: str
     path: str
@@ -34,18 +34,18 @@ def find(predictions: Iterable[PathLike | Entry]) -> list[Entry]:
         A file; a pattern (``runs/*/dt.json``, ``**`` for any depth); a folder, for what lies directly in it (JSON,
         JSON Lines, archives, and folders of VOC's ``comp4_det_*.txt``; or the folder itself, if it is one); or a manifest
         ``.csv`` with a column ``path``, relative to the manifest, optionally ``name``, and any others as tags. A path
-        that is not there is left to fail where it is read.
+        that does not exist fails only when it is read.
 
     Returns
     -------
     list of Entry
-        In the order given, those of a pattern or folder by path. The name is the file's without its ending, with as many
-        folders before it as it takes to tell it from others.
+        In the order given; those of a pattern or folder in the order of their paths. The name is that of the file
+        without its suffix, preceded by as many folders as tell it from the others.
 
     Raises
     ------
     OptionError
-        Where a pattern or folder holds nothing, or a pipe or device, or a manifest gives one name twice.
+        Where a pattern or folder holds no file, or holds a pipe or device, or where a manifest gives a name twice.
     InputError
         For a manifest that cannot be read.
     """

@@ -40,7 +40,7 @@ class Leaderboard:
     rank_by : str, optional
         A metric; by default the first, ``AP`` or ``mAP``.
     tests : PairTests, optional
-        What `compare_files` found; without it there are no groups.
+        The outcome of `compare_files`; without it there are no groups.
 
     Raises
     ------
@@ -126,7 +126,7 @@ class Leaderboard:
         }
 
     def table(self) -> list[dict[str, Any]]:
-        """Return `rows` for a person: without empty columns, errors (see `errors`) and more classes than a screen takes."""
+        """Return `rows` for a person to read: without empty columns, errors (see `errors`) and too many classes."""
         rows = self.rows()
         shown = [name for name in rows[0] if name != "error" and any(row[name] != "" for row in rows)] if rows else []
         classes = [name for name in shown if name.startswith("AP_") and name != self.rank_by]

@@ -33,7 +33,7 @@ Unknown = Literal["error", "ignore"]
 
 
 class FileResult(Result):
-    """What came of one file: metrics by name, or why there are none.
+    """The outcome of one file: metrics by name, or why there are none.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class FileResult(Result):
     error : str or None
         One line that says why the file has no metrics.
     document : dict
-        All that is known, as in ``results/NAME.json``; undefined values are None.
+        Everything about the file, as in ``results/NAME.json``; undefined values are None.
     """
 
     def __init__(self, entry: Entry, document: dict[str, Any]) -> None:
@@ -162,11 +162,11 @@ def score(
     missing_classes : {"zero", "error", "skip"}
         As in `detmap.read_voc_results`.
     replicates, seed, method, level
-        Of the intervals, see `detmap.statistics.bootstrap`; none by default.
+        How intervals are made, see `detmap.statistics.bootstrap`; none by default.
     out : path, optional
         A folder for ``results/NAME.json``, each written whole or not at all.
     resume : bool
-        Leave files alone whose content, ground truth, options and scoring code are those of a result in `out`.
+        Do not score a file again whose content, ground truth, options and scoring code are those of a result in `out`.
     executor : concurrent.futures.Executor, optional
         Where files are read and scored: a process pool, ``dask.distributed``'s ``Client.get_executor()``, MPI's; by
         default a pool of threads. Paths are opened where the task runs. It is not shut down.

@@ -79,7 +79,8 @@ def evaluate_shards(
     shards : iterable of path
         Files, patterns and folders, see `find`. All detections of an image are in one of them.
     missing_classes : {"zero", "error"}
-        As in `detmap.read_voc_results`, of every shard. Classes cannot be skipped: shards are of the same classes.
+        As in `detmap.read_voc_results`, for every shard. Classes cannot be skipped: all shards are scored on the same
+        classes.
     ground_truth, protocol, unknown_images, invalid_boxes, executor, threads
         See `score`.
 
@@ -91,7 +92,9 @@ def evaluate_shards(
         Where a shard cannot be read, is given twice, or shares an image with another: names both.
     """
     if missing_classes == "skip":
-        raise OptionError("missing_classes='skip' does not go with shards, which are of the same classes")
+        raise OptionError(
+            "missing_classes='skip' cannot be combined with shards: all of them are scored on the same classes"
+        )
     paths = [entry.path for entry in find(shards)]
     decided = resolve(protocol)
     truth = read_truth(ground_truth, invalid_boxes, decided)
@@ -123,7 +126,7 @@ def evaluate_shards(
                         source=paths[second],
                         field="image_id",
                         value=outcome.tally.image_ids[at].item(),
-                        remedy="all detections of an image belong into one shard",
+                        remedy="put all detections of an image into one shard",
                     )
                 owner[place] = i
             tree.add(i, outcome.records, outcome.tally)
@@ -148,7 +151,7 @@ class _Tree:
         self._there: dict[tuple[int, int], tuple[int, Tally]] = {}
 
     def add(self, i: int, records: int, tally: Tally) -> None:
-        """Take the tally of shard `i`, of so many detections, and merge it as far as its neighbours are there."""
+        """Add the tally of shard `i`, which has `records` detections, and merge it with the neighbours that have arrived."""
         level, place, width = 0, i, self._leaves
         while width > 1:
             neighbour = place ^ 1

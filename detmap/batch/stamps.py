@@ -26,7 +26,7 @@ def code(*, confidence: bool) -> str:
     Parameters
     ----------
     confidence : bool
-        Whether it is about intervals and tests too.
+        Whether to include the sources of intervals and tests.
     """
     return _digest(_own(confidence), _of(tuple(plugins.sources())))
 

@@ -150,7 +150,7 @@ def cluster(address: str) -> Iterator[Executor]:
     Parameters
     ----------
     address : str
-        The scheduler's: ``tcp://host:8786``.
+        The address of the scheduler, as ``tcp://host:8786``.
     """
     try:
         import dask
@@ -167,7 +167,7 @@ def cluster(address: str) -> Iterator[Executor]:
 
 
 def fingerprint(ground_truth: GroundTruth) -> str:
-    """Return a hash of all that scoring reads of it."""
+    """Return a hash of everything in it that scoring reads."""
     whole = hashlib.sha256()
     for table in (ground_truth.images, ground_truth.categories):
         whole.update(json.dumps(table.ids.tolist()).encode())

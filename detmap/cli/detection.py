@@ -51,7 +51,7 @@ examples:
   detmap batch gt.json runs/ --rank-by AP50 --bootstrap 1000 --out board --resume
   detmap batch gt.json models.csv --scheduler tcp://head:8786
 
-exit code: 0; 3 where a file could not be scored; 2 where nothing can
+exit code: 0 if all files were scored, 3 if some could not be, 2 if nothing can be scored
 """
 
 
@@ -63,7 +63,9 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
     add_ground_truth(parser)
     add_detections(parser)
     parser.add_argument(
-        "--sharded", action="store_true", help="DETECTIONS is a folder or pattern of files with some of the images each"
+        "--sharded",
+        action="store_true",
+        help="DETECTIONS is a folder or pattern of files, each with the detections on some of the images",
     )
     add_detection_options(parser)
     add_bootstrap_options(parser)
@@ -75,7 +77,7 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
 def _eval(options: argparse.Namespace) -> None:
     protocol = protocol_of(options)
     if options.scheduler and not options.sharded:
-        raise OptionError("--scheduler goes with --sharded")
+        raise OptionError("--scheduler needs --sharded: a single file is scored here")
     with stages(options) as stage, _executor(options) as executor:
         stage("reading the ground truth")
         from detmap.formats.files import once, read_detections, read_ground_truth
@@ -137,7 +139,8 @@ def _write_arrays(path: str, result: DetectionResult) -> None:
 
 def _fill_batch(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Score many files against one ground truth and rank them. A file that cannot be scored gets its row."
+        "Score many files against one ground truth and rank them. A file that cannot be scored gets a row that says "
+        "why."
     )
     parser.epilog = _BATCH_EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -149,7 +152,7 @@ def _fill_batch(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="files, patterns, folders, or a manifest .csv with the columns path, name, and any tags",
     )
-    parser.add_argument("--rank-by", metavar="METRIC", help="sort by this metric; default: AP, or mAP")
+    parser.add_argument("--rank-by", metavar="METRIC", help="rank by this metric; default: AP, or mAP")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first file that cannot be scored")
     parser.add_argument("--resume", action="store_true", help="score only what has changed since the results in --out")
     add_detection_options(parser)
@@ -162,7 +165,7 @@ def _fill_batch(parser: argparse.ArgumentParser) -> None:
 def _batch(options: argparse.Namespace) -> int:
     protocol = protocol_of(options)
     if options.resume and not options.out:
-        raise OptionError("--resume goes with --out DIR")
+        raise OptionError("--resume needs --out DIR, which holds the earlier results")
     from detmap import batch
     from detmap.formats.files import once, read_ground_truth
     from detmap.results import printable
@@ -171,7 +174,7 @@ def _batch(options: argparse.Namespace) -> int:
     paths = [entry.path for entry in entries]
     once([options.ground_truth, options.image_set, *paths])
     if options.scheduler and "-" in paths:
-        raise OptionError("standard input (-) is not there for the workers of --scheduler: write it to a file")
+        raise OptionError("the workers of --scheduler cannot read standard input (-): write it to a file")
     ground_truth = read_ground_truth(options.ground_truth, options.image_set, **_truth(options, protocol))
     _warn_of_compiling(options)
     known = batch.metric_names(ground_truth, protocol)
@@ -210,7 +213,9 @@ def _batch(options: argparse.Namespace) -> int:
                             break
             many = len(done) > _MOST_TESTED and options.permutations is None
             if options.bootstrap and many and not options.quiet:
-                say(f"note: no groups: testing every pair of more than {_MOST_TESTED} files takes --permutations N")
+                say(
+                    f"note: no groups: the pairs of more than {_MOST_TESTED} files are tested only with --permutations N"
+                )
             if options.bootstrap and not many:
                 tests = batch.compare_files(
                     ground_truth,
@@ -242,13 +247,15 @@ def _batch(options: argparse.Namespace) -> int:
 
 def _fill_compare(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Compare models on the same images. Whether they differ is tested by permutations: would they differ as "
-        "much if it were chance which of two models made the detections of an image? By how much is estimated from images "
-        "drawn anew. Which categories are tested is decided by how many images hold them."
+        "Compare models on the same images. Paired permutation tests say whether two models differ: would they differ "
+        "as much if it were chance which of them made the detections of an image? Resampled images give an interval for "
+        "the difference. A category is tested if enough images hold it."
     )
     parser.set_defaults(run=_compare)
     add_ground_truth(parser)
-    parser.add_argument("predictions", metavar="PREDICTIONS", nargs="+", help="two or more, as in detmap batch")
+    parser.add_argument(
+        "predictions", metavar="PREDICTIONS", nargs="+", help="two or more files, given as for detmap batch"
+    )
     parser.add_argument("--metric", metavar="NAME", help="compare by this metric of the table; default: AP, or mAP")
     add_detection_options(parser)
     add_bootstrap_options(parser, 1000, tests=True)
@@ -361,6 +368,6 @@ def _fill_protocols(parser: argparse.ArgumentParser) -> None:
 COMMANDS = {
     "eval": Command("score detections against ground truth", _fill_eval),
     "batch": Command("score many files against one ground truth: a leaderboard", _fill_batch),
-    "compare": Command("say which of some models differ by more than chance", _fill_compare),
+    "compare": Command("test which models differ by more than chance", _fill_compare),
     "protocols": Command("list the protocols of detections and what they decide", _fill_protocols),
 }

@@ -30,7 +30,7 @@ def add_plugins(parser: argparse.ArgumentParser) -> None:
         metavar="MODULE",
         action="append",
         default=[],
-        help="load a plug-in first, a module or a .py file, also in the workers of a cluster; may be repeated",
+        help="first load a plug-in (a module or a .py file), also in the workers of a cluster; may be repeated",
     )
 
 
@@ -54,7 +54,7 @@ def add_detection_options(parser: argparse.ArgumentParser) -> None:
     from detmap.protocols import PRESETS, Protocol
 
     rules = parser.add_argument_group("rules")
-    rules.add_argument("--protocol", choices=tuple(PRESETS), default="coco", help="default: coco")
+    rules.add_argument("--protocol", choices=tuple(PRESETS), default="coco", help="rules of a benchmark; default: coco")
     add_decisions(rules, Protocol, _COMMON)
     rules.add_argument(
         "--unknown-images",
@@ -66,15 +66,17 @@ def add_detection_options(parser: argparse.ArgumentParser) -> None:
         "--invalid-boxes",
         choices=("error", "miss", "drop"),
         default="error",
-        help="boxes of negative width or height: refuse (default), keep as what overlaps nothing, or leave out; counted",
+        help="boxes of negative width or height: refuse (default), keep as boxes that overlap nothing, or drop; counted",
     )
     rules.add_argument(
         "--missing-classes",
         choices=("zero", "error", "skip"),
         default="zero",
-        help="classes that VOC's results have no file for: AP 0 (default), refuse, or leave out; named",
+        help="classes without a file among VOC's results: AP 0 (default), refuse, or leave out; a notice names them",
     )
-    rules.add_argument("--threads", type=int, metavar="N", help="default: one per processor; changes no result")
+    rules.add_argument(
+        "--threads", type=int, metavar="N", help="number of threads; default: one per processor; the result is the same"
+    )
     others = parser.add_argument_group("further decisions of the protocol")
     add_decisions(others, Protocol, _COMMON, others=True)
 
@@ -101,7 +103,7 @@ def add_decisions(group: Any, of: type, names: tuple[str, ...], *, others: bool 
 
 
 def decided(options: argparse.Namespace, of: type) -> dict[str, Any]:
-    """Return what the flags of `add_decisions` decide, by name.
+    """Return the decisions that the flags of `add_decisions` ask for, by name.
 
     Raises
     ------
@@ -144,7 +146,7 @@ def _dest(name: str) -> str:
 
 
 def protocol_of(options: argparse.Namespace) -> Protocol:
-    """Return what the options decide, before any file is read: a typo should not wait for a large one."""
+    """Return the protocol that the options ask for. No file has been read yet, so that a typo shows at once."""
     from detmap.protocols import Protocol, resolve
 
     if options.threads is not None and options.threads < 1:
@@ -165,51 +167,58 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
 
 
 def add_bootstrap_options(parser: argparse.ArgumentParser, replicates: int = 0, *, tests: bool = False) -> None:
-    """Add the options that ask for confidence intervals, and those of `tests` of models against each other.
+    """Add the options of confidence intervals, and with `tests` those of paired tests of models.
 
-    `replicates` is how many draws there are unless they say.
+    `replicates` is the default number of resamplings.
     """
     group = parser.add_argument_group("confidence")
     parser.set_defaults(bootstrap_needed=bool(replicates))
-    default = f"default: {replicates}" if replicates else "200 or more, 1000 are plenty; none by default"
+    default = f"default: {replicates}" if replicates else "at least 200, usually 1000; none by default"
     group.add_argument(
         "--bootstrap",
         type=int,
         metavar="N",
         default=replicates,
-        help=f"give intervals and the estimated bias; draws the images anew N times: {default}",
+        help=f"show confidence intervals and the estimated bias, from N resamplings of the images: {default}",
     )
     group.add_argument(
         "--interval",
         choices=("t", "bca", "percentile"),
         default="t",
-        help="Student's t with the jackknife's standard error (default), or quantiles of the draws",
+        help="Student's t with the larger of the jackknife's and the bootstrap's standard error (default), "
+        "or quantiles of the resampled values, with (bca) or without (percentile) correction",
     )
     group.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="what chance follows from, 0 to 2**64 - 1; default: 0"
+        "--seed", type=int, default=0, metavar="N", help="seed of the random draws, 0 to 2**64 - 1; default: 0"
     )
     group.add_argument(
-        "--confidence", type=float, default=0.95, metavar="LEVEL", help="of intervals and tests; default: 0.95"
+        "--confidence",
+        type=float,
+        default=0.95,
+        metavar="LEVEL",
+        help="confidence level of intervals and tests; default: 0.95",
     )
     if tests:
         group.add_argument(
             "--permutations",
             type=int,
             metavar="N",
-            help="of each pair of models; default: 5000, or more where the number of hypotheses asks for it",
+            help="number of permutations per pair of models; default: 5000, or more if there are many hypotheses",
         )
         group.add_argument(
             "--correction",
             choices=("holm", "bh"),
             default="holm",
-            help="for many hypotheses: Holm's (default) limits the chance of any false claim, "
+            help="correction for many hypotheses: Holm's (default) limits the chance of any false claim, "
             "Benjamini and Hochberg's the share of false ones among the claims",
         )
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     """Add the option that runs a command elsewhere."""
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="run on a Dask cluster: tcp://host:8786 (extra dask)")
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help="run on a Dask cluster, as tcp://host:8786 (extra: dask)"
+    )
 
 
 def add_format(parser: argparse.ArgumentParser) -> Any:
@@ -224,7 +233,9 @@ def add_format(parser: argparse.ArgumentParser) -> Any:
 
 def add_list_format(parser: argparse.ArgumentParser) -> None:
     """Add the option of commands that list what there is."""
-    parser.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
+    parser.add_argument(
+        "--format", choices=("table", "json", "csv", "markdown"), default="table", help="default: table"
+    )
 
 
 def add_output_options(parser: argparse.ArgumentParser, *, rows: str, what: str) -> None:

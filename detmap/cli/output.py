@@ -40,7 +40,7 @@ _BIAS = "bias: by how much the value is expected to exceed that of a data set wi
 
 
 def print_notes(sentences: Sequence[str], options: argparse.Namespace) -> None:
-    """Print what the reader of a table should know, below it; other formats hold tables alone."""
+    """Print sentences below a table; formats other than text and Markdown hold tables alone."""
     if options.format in ("table", "markdown") and sentences:
         print("\n" + "\n".join(sentences))
 
@@ -63,7 +63,7 @@ def in_words(notices: Mapping[str, int]) -> list[dict[str, str]]:
 
 
 def note(options: argparse.Namespace, notices: Mapping[str, Mapping[str, int]]) -> None:
-    """Say on stderr, unless it should be quiet, what was unusual in the input of several models or runs (or of one, "")."""
+    """Print the notices of several models or runs (or of one, "") on stderr, unless ``--quiet`` was given."""
     if options.quiet or not any(notices.values()):
         return
     from detmap.results import printable, sentences
@@ -123,7 +123,7 @@ def print_tables(
 
 
 def print_list(rows: list[dict[str, str]], options: argparse.Namespace) -> None:
-    """Print what there is of something: for a person a paragraph each, as columns of prose fit no terminal."""
+    """Print a list, for people with a paragraph per row: columns of prose fit no terminal."""
     from detmap import results
 
     if options.format == "table":
@@ -161,7 +161,7 @@ def _print_rich(tables: list[list[dict[str, Any]]], title: str) -> None:
 
 
 def say(text: str) -> None:
-    """Say something on stderr, after the name of the program."""
+    """Print a line on stderr, after the name of the program."""
     if sys.stderr is None or ending():  # closed by whoever started us; or the last word is another's
         return
     print(f"detmap: {text}", file=sys.stderr, flush=True)
@@ -169,7 +169,7 @@ def say(text: str) -> None:
 
 @contextlib.contextmanager
 def stages(options: argparse.Namespace) -> Iterator[Any]:
-    """Give a function that says on a terminal what is being done, once a second has passed."""
+    """Give a function that tells the current stage; a terminal shows it once a second has passed."""
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     if options.quiet or not on_terminal or not hasattr(signal, "setitimer"):
         yield lambda text: None

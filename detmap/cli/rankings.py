@@ -29,7 +29,7 @@ def _fill_trec(trec: argparse.ArgumentParser) -> None:
     )
     _add_convention(trec, "trec")
     trec.add_argument("--level", type=int, default=1, metavar="N", help="lowest grade that is relevant (default: 1)")
-    trec.add_argument("--depth", type=int, metavar="N", help="ranks that are looked at")
+    trec.add_argument("--depth", type=int, metavar="N", help="score the first N ranks only")
     trec.add_argument("--complete", action="store_true", help="count judged queries that the run lacks as zero")
     trec.add_argument(
         "--judged-only", action="store_true", help="take documents without a judgement out of the ranking"
@@ -39,43 +39,52 @@ def _fill_trec(trec: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="METRIC",
-        help="test every pair of runs query by query, by AP or this metric: would they differ as much if it were chance "
-        "which run a query's value came from?",
+        help="test every pair of runs by AP, or by this metric: would they differ as much if it were chance which run the "
+        "value of a query came from?",
     )
     trec.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="what the draws of --compare follow from; default: 0"
+        "--seed", type=int, default=0, metavar="N", help="seed of the random draws of --compare; default: 0"
     )
     trec.add_argument(
-        "--tests", metavar="LIST", default="randomisation", help="of --compare: randomisation (default), t, wilcoxon"
+        "--tests",
+        metavar="LIST",
+        default="randomisation",
+        help="tests of --compare: randomisation (default), t, wilcoxon",
     )
     add_output_options(trec, rows="--per-query", what="a row per query")
 
 
 def _fill_reid(reid: argparse.ArgumentParser) -> None:
     reid.description = (
-        "Score the rankings of a gallery. The file holds distances, or query_features and gallery_features; "
-        "query_ids and gallery_ids; and query_cameras and gallery_cameras, if the cameras count."
+        "Score the rankings of a gallery. The file holds the arrays distances, or query_features and gallery_features; "
+        "query_ids and gallery_ids; and, if cameras count, query_cameras and gallery_cameras."
     )
     reid.set_defaults(run=_reid)
-    reid.add_argument("file", metavar="FILE.npz", help="- is standard input")
-    reid.add_argument("--metric", choices=("euclidean", "sqeuclidean", "cosine", "dot"), default="euclidean")
+    reid.add_argument("file", metavar="FILE.npz", help="the arrays, as numpy.savez writes them; - is standard input")
+    reid.add_argument(
+        "--metric",
+        choices=("euclidean", "sqeuclidean", "cosine", "dot"),
+        default="euclidean",
+        help="how features are compared; default: euclidean",
+    )
     _add_convention(reid, "reid")
     add_output_options(reid, rows="--per-query", what="a row per query")
 
 
 def _fill_hashing(hashing: argparse.ArgumentParser) -> None:
     hashing.description = (
-        "Score rankings by Hamming distance. The file holds query_codes, gallery_codes, query_labels and "
+        "Score rankings by Hamming distance. The file holds the arrays query_codes, gallery_codes, query_labels and "
         "gallery_labels."
     )
     hashing.set_defaults(run=_hashing)
-    hashing.add_argument("file", metavar="FILE.npz", help="- is standard input")
-    hashing.add_argument("--k", type=int, metavar="N", help="depth of the metrics")
+    hashing.add_argument("file", metavar="FILE.npz", help="the arrays, as numpy.savez writes them; - is standard input")
+    hashing.add_argument("--k", type=int, metavar="N", help="depth of the metrics; default: all ranks")
     _add_convention(hashing, "hits_topk")
     add_output_options(hashing, rows="--per-query", what="a row per query")
 
 
 def _fill_conventions(listing: argparse.ArgumentParser) -> None:
+    listing.description = "List the conventions of rankings: what each decides, its formula of AP, and who uses it."
     listing.set_defaults(run=_conventions)
     add_list_format(listing)
 
@@ -84,9 +93,14 @@ def _add_convention(parser: argparse.ArgumentParser, default: str) -> None:
     from detmap.retrieval.conventions import Convention
 
     rules = parser.add_argument_group("rules")
-    rules.add_argument("--metrics", metavar="LIST", help="map,ndcg@10,recall@100: detmap's or trec_eval's names")
     rules.add_argument(
-        "--convention", default=default, metavar="NAME", help=f"see detmap conventions; default: {default}"
+        "--metrics", metavar="LIST", help="metrics by detmap's or trec_eval's names, as map,ndcg@10,recall@100"
+    )
+    rules.add_argument(
+        "--convention",
+        default=default,
+        metavar="NAME",
+        help=f"rules of a project, as `detmap conventions` lists them; default: {default}",
     )
     add_decisions(rules, Convention, (), others=True)
 
@@ -126,7 +140,7 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
     first = next(iter(results.values())).per_query
     metric = options.compare or ("AP" if "AP" in first else next(iter(first)))
     if any(metric not in result.per_query for result in results.values()):
-        raise OptionError(f"--compare {shorten(metric)}: no value per query; ask for it with --metrics")
+        raise OptionError(f"--compare {shorten(metric)}: was not evaluated query by query; ask for it with --metrics")
     queries = np.unique(np.concatenate([result.query_ids for result in results.values()]))
     columns = {}
     for path, result in results.items():
@@ -257,11 +271,13 @@ def _arrays(path: str, *names: tuple[str, ...]) -> dict[str, Any]:
         source = files.held(path)
         with files.Unchanged(source), io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb") as raw:
             if raw.read(2) != b"PK":
-                raise InputError("is no .npz file", source=path, remedy="save with numpy.savez")
+                raise InputError("is not an .npz file", source=path, remedy="save with numpy.savez")
             size = raw.seek(0, os.SEEK_END)
             with zipfile.ZipFile(raw) as archive:
                 if sum(member.file_size for member in archive.infolist()) > size + _INFLATED:
-                    raise InputError("inflates beyond all measure", source=path, remedy="save it with numpy.savez")
+                    raise InputError(
+                        "decompresses to far more than its size", source=path, remedy="save it with numpy.savez"
+                    )
                 if len({name.removesuffix(".npy") for name in archive.namelist()}) < len(archive.namelist()):
                     raise InputError("holds two arrays of one name", source=path, remedy="save it with numpy.savez")
             raw.seek(0)

@@ -9,8 +9,8 @@ from detmap.cli.options import Command
 
 def _fill(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Compile every kernel in parallel processes and keep them on disk, so that no later run compiles: "
-        "for images of containers and shared folders of clusters. NUMBA_CACHE_DIR names another folder."
+        "Compile every kernel in parallel processes and keep them on disk, so that no later run has to compile: useful in "
+        "images of containers and in the shared folder of a cluster. NUMBA_CACHE_DIR=FOLDER chooses the folder."
     )
     parser.set_defaults(run=_warm)
     parser.add_argument(

@@ -122,20 +122,20 @@ def evaluate_codes(
     Parameters
     ----------
     query_codes, gallery_codes : array_like, shapes (q, bits), (g, bits)
-        All of -1 and 1, all of 0 and 1, or bool; of dtype uint64 they are packed, 64 bits to a word.
+        All of -1 and 1, all of 0 and 1, or bool; those of dtype uint64 are packed, 64 bits to a word.
     query_labels, gallery_labels : array_like, shapes (q,), (g,) or (q, l), (g, l)
         A label each, or rows of 0 and 1: items are relevant to each other when they share a label.
     k : int, optional
-        The depth of the metrics that are evaluated where none are named.
+        The depth of the default metrics.
     metrics : sequence of str, optional
-        By default mAP, P and R at `k`, or without one mAP and mINP; and P and R within radius 2 unless ties="expected".
+        By default mAP, P and R at `k`, or mAP and mINP without `k`; and P and R within radius 2 unless ties="expected".
     convention : str or Convention
         By default ``hits_topk``: AP at k over the hits up to k. See ``detmap conventions``.
 
     Returns
     -------
     RankingResult
-        `radius_precision` and `radius_recall` have the means within every Hamming radius.
+        `radius_precision` and `radius_recall` hold the means within every Hamming radius.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Conventions: what the projects that report rankings decide, by name, each reproduced from the same hits."""
+"""Conventions: what projects that score rankings decide, by name; each number is reproduced from the same hits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Convention:
         default="sum over hits of j / rank_j, divided by the number of relevant items",
         metadata=decision("Its AP in one line."),
     )
-    users: str = field(default="", metadata=decision("Who computes it."))
+    users: str = field(default="", metadata=decision("The projects that compute it."))
     interpolation: Interpolation = field(
         default="step",
         metadata=decision(
@@ -43,7 +43,7 @@ class Convention:
             allowed=INTERPOLATIONS,
             phrase=lambda convention: f"{convention.interpolation} AP / {_DIVISORS[convention.normalizer]}",
             always=True,
-            flag=Flag(name="--interpolation", metavar="RULE", help=f"of AP: {', '.join(INTERPOLATIONS)}"),
+            flag=Flag(name="--interpolation", metavar="RULE", help=f"rule of AP: {', '.join(INTERPOLATIONS)}"),
         ),
     )
     normalizer: Normalizer = field(
@@ -56,14 +56,15 @@ class Convention:
             flag=Flag(
                 name="--normalizer",
                 metavar="RULE",
-                help="what the sum of AP is divided by: positives, hits up to the depth, or the smaller of these",
+                help="what the sum of AP is divided by: positives (the relevant items), hits (those up to the depth), or "
+                "smaller (of the relevant items and the depth)",
             ),
         ),
     )
     depth: Literal["positives"] | None = field(
         default=None,
         metadata=decision(
-            "Where AP stops unless its name has a depth: at the end, or at as many items as are relevant.",
+            "Where AP stops unless its name has a depth: at the end, or at rank R, the number of relevant items.",
             "curve",
             allowed=(None, "positives"),
             phrase=lambda convention: "down to rank R",
@@ -81,14 +82,14 @@ class Convention:
             flag=Flag(
                 name="--ties",
                 metavar="RULE",
-                help="index, reversed, docid, collapsed, expected, best or worst",
+                help="order of equal scores: index, reversed, docid, collapsed, expected, best or worst",
             ),
         ),
     )
     empty: Empty = field(
         default="skip",
         metadata=decision(
-            "What becomes of a query without relevant items: left out of the mean, or counted as that value.",
+            "What becomes of a query without relevant items: left out of the mean, counted as 0, 1 or NaN, or an error.",
             "mean",
             allowed=get_args(Empty),
             phrase=lambda convention: f"empty queries {convention.empty}",
@@ -110,7 +111,7 @@ class Convention:
     order: Literal["score", "given"] = field(
         default="score",
         metadata=decision(
-            "Whether a run is ordered by its scores or taken in the order given.",
+            "Whether a run is ordered by its scores or kept in the order given.",
             "ranking",
             allowed=("score", "given"),
             phrase=lambda convention: "order as given",
@@ -344,9 +345,9 @@ _OF_RUNS = ("missing", "order", "single", "positive_scores", "drop_same_id")
 
 
 def convention_of(convention: str | Convention, choices: dict[str, Any], *, run: bool = False) -> Convention:
-    """Return the convention of that name, or as given, with the decisions in `choices` that are not None replaced.
+    """Return a convention, given by name or itself, with those decisions replaced that are not None in `choices`.
 
-    What is decided about the lines of a run is left out of it for entries that take none, and refused among their choices.
+    Decisions about the lines of a run are for runs only: other entries take their defaults, and refuse them in `choices`.
 
     Raises
     ------
@@ -365,7 +366,7 @@ def convention_of(convention: str | Convention, choices: dict[str, Any], *, run:
     for name in changed:
         if name not in known:
             if name in _OF_RUNS:
-                raise OptionError(f"{name} is for runs: evaluate_run")
+                raise OptionError(f"{name} is for runs only, which evaluate_run scores")
             raise OptionError(f"unknown option {name!r}; a convention decides: {', '.join(sorted(known))}")
     changed = {name: value for name, value in changed.items() if getattr(convention, name) != value}
     if not changed:

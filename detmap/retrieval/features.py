@@ -56,7 +56,7 @@ def evaluate_features(
     Parameters
     ----------
     query, gallery : array_like of float, shapes (q, d), (g, d)
-        Features, of any float type (float16 is multiplied in single precision); may be `numpy.memmap`.
+        Features of any float type (float16 is multiplied in single precision); may be `numpy.memmap`.
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         ``euclidean`` ranks by the squared distance, as ``sqeuclidean`` does; ``dot`` ranks larger products first.
     query_ids, gallery_ids, query_cameras, gallery_cameras, metrics, convention, junk_id, ignore, self_match, seed, choices

@@ -262,7 +262,7 @@ def _rank(
                 items,
             )
             if bad >= 0:
-                raise InputError("NaN is no distance", source="distances", record=f"query {begin + bad}")
+                raise InputError("a distance is NaN", source="distances", record=f"query {begin + bad}")
             if shots is not None:
                 ranking.shots(
                     block, low, starts, relevant, junk_starts, junk, people, own, sizes, variant, DRAWS, seed, begin,
@@ -417,19 +417,20 @@ def evaluate_distances(
     query_cameras, gallery_cameras : array_like of int or str, shapes (q,), (g,), optional
         An item with the query's identity and camera is junk: it is taken out of the ranking.
     metrics : sequence of str, optional
-        Names of the metric table, and ``TPR@FPR=0.001`` (fast-reid's, over all pairs); mAP (step and trapezoid), mINP and
-        CMC by default.
+        Names of the metric table, and ``TPR@FPR=0.001`` (fast-reid's, over all pairs); by default mAP (step and trapezoid),
+        mINP and CMC.
     convention : str or Convention
-        See ``detmap conventions``. The single decisions (``ties=``, ``empty=``, ``normalizer=``, ``interpolation=``,
-        ``cmc=`` ...) can be given besides.
+        See ``detmap conventions``. Single decisions (``ties=``, ``empty=``, ``normalizer=``, ``interpolation=``, ``cmc=`` …)
+        can be given as well.
     junk_id : int, str or None
         Items of this identity are junk to every query.
     ignore : sequence of array_like of int, optional
-        Per query the items that are junk to it.
+        For each query the items that are junk to it.
     self_match : True or array_like of int, shape (q,), optional
-        The item that is the query itself (negative: none), which is junk to it; True: item *i* is query *i*.
+        For each query the item that is the query itself, which is junk to it; negative for none. True: item *i* is
+        query *i*.
     seed : int
-        Of the draws of ``cmc="cuhk03"``.
+        The seed of the draws of ``cmc="cuhk03"``.
 
     Returns
     -------
@@ -466,14 +467,14 @@ def evaluate_landmarks(
     ranks : array_like of int, shape (items, queries)
         Column *q* is the ranking of query *q*: item numbers, best first (revisitop's layout).
     ground_truth : sequence of dict
-        Per query the item numbers ``easy``, ``hard`` and ``junk``.
+        For each query the item numbers ``easy``, ``hard`` and ``junk``.
 
     Returns
     -------
     dict of str to RankingResult
         ``easy``: the easy items are relevant and the hard ones junk; ``medium``: both are relevant; ``hard``: the hard
-        ones are relevant and the easy ones junk. Items marked junk always are. A set-up in which no query has a relevant
-        item is left out.
+        ones are relevant and the easy ones junk. Items marked as junk are junk in all of them. A set-up in which no
+        query has a relevant item is left out.
 
     Raises
     ------

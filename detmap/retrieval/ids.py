@@ -54,7 +54,7 @@ def column(values: Any, source: str, field: str) -> NDArray[Any]:
     Raises
     ------
     InputError
-        For what is no flat column of ids of one type, with the first row that is none.
+        For anything but a flat column of ids of one type; names the first row that is wrong.
     """
     if isinstance(values, list | tuple):
         if set(map(type, values)) == {str}:  # numpy would drop zero bytes at the end
@@ -109,7 +109,7 @@ def decoded(name: bytes) -> str | bytes:
 
 
 def printable(name: Any) -> Any:
-    """Return an id as a result shows it, also where it is not UTF-8."""
+    """Return an id as results show it, even if it is not UTF-8."""
     return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
 
 
@@ -187,7 +187,7 @@ def _too_long(name: bytes, source: str, field: str) -> InputError:
 
 
 class Keys:
-    """The keys of mappings, one after the other; they are looked at where they are, a few mappings at a time.
+    """The keys of mappings, one after the other; they are read in place, a few mappings at a time.
 
     All of them as strings in a buffer would take as much memory as everything else that a large run needs.
 
@@ -219,7 +219,7 @@ class Keys:
             return texts(self.whole())[np.arange(self.starts[begin], self.starts[end])]
 
     def whole(self) -> Located:
-        """Return all keys. Where one is no id, or not of the others' type, say in which mapping, if it is in one."""
+        """Return all keys. Where one is not an id, or not of the type of the others, the error names its mapping."""
         try:
             return keys(list(chain.from_iterable(self._mappings)), self._source, self._field)
         except InputError:
@@ -238,7 +238,7 @@ class Keys:
         return f"{self._names[which]}, document {shorten(key)}"
 
     def take(self, which: list[int]) -> Keys:
-        """Return the keys of some of the mappings (-1: of an empty one); nobody looks at the others again but this."""
+        """Return the keys of some of the mappings (-1 stands for an empty one)."""
         left = sorted(set(range(len(self._mappings))) - set(which))
         others = Keys([self._mappings[i] for i in left], [self._names[i] for i in left], self._source, self._field)
         for block in others.blocks():

@@ -230,7 +230,7 @@ def listed(names: Iterable[str] | str) -> list[str]:
         raise OptionError(f"metrics must be names, not {type(names).__name__}")
     found = [names] if isinstance(names, str) else list(names)
     if not found:
-        raise OptionError("no metric is named")
+        raise OptionError("metrics holds no name")
     return found
 
 

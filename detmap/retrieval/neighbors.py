@@ -51,30 +51,30 @@ def evaluate_neighbors(
     Parameters
     ----------
     indices : array_like of int, shape (q, k)
-        Element (i, j) is the item at rank ``j + 1`` of query *i*, as its place in the gallery; -1 is no item, and only
-        fills up the end of a row.
+        Element (i, j) is the item at rank ``j + 1`` of query *i*, as its place in the gallery; -1 stands for no
+        item and may only fill the end of a row.
     query_ids, gallery_ids : array_like of int or str, shapes (q,), (g,)
         Identities: an item is relevant to the queries of its identity.
     distances : array_like of float, shape (q, k), optional
-        The distance of each neighbour, ascending in a row; what belongs to -1 is not read. Items at equal distances are
+        The distance of each neighbour, ascending in a row; those beside -1 are not read. Items at equal distances are
         ranked in the order of their places, as in `evaluate_distances`, and tie rules other than ``index`` need it.
     query_cameras, gallery_cameras, junk_id, ignore, self_match
-        Which items are junk; see `evaluate_distances`. Junk is taken out of the neighbours: search for some more of them.
+        Which items are junk; see `evaluate_distances`. Junk is taken out of the neighbours, so search for some more.
     metrics : sequence of str, optional
         Names of the metric table. A depth beyond *k* is an error unless the rows hold the whole gallery. Without a depth,
         what was not found counts as not ranked. By default mAP and R at *k*, and CMC; those of `evaluate_distances` where
         the rows hold the whole gallery.
     convention : str or Convention
-        See ``detmap conventions``; single decisions (``ties=``, ``empty=`` ...) can be given besides. The CMC variants that
+        See ``detmap conventions``; single decisions (``ties=``, ``empty=`` …) can be given as well. The CMC variants that
         draw or merge identities need rows that hold the whole gallery.
     seed : int
-        Of the draws of ``cmc="cuhk03"``.
+        The seed of the draws of ``cmc="cuhk03"``.
 
     Returns
     -------
     RankingResult
-        Of rows that hold the whole gallery the numbers of `evaluate_distances`. ``junk`` counts the junk among the
-        neighbours.
+        For rows that hold the whole gallery its numbers are those of `evaluate_distances`. ``junk`` counts the junk
+        among the neighbours.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def _items(indices: ArrayLike, count: int) -> NDArray[np.int64]:
     bad = (items < -1) | (items >= count)
     if bad.any():
         row, column, place = _at(bad)
-        problem = f"is no place in a gallery of {count} items, nor -1 for none"
+        problem = f"is not a place in a gallery of {count} items, nor -1 for none"
         raise InputError(problem, source="indices", record=place, value=int(items[row, column]))
     bad = (items[:, :-1] < 0) & (items[:, 1:] >= 0)
     if bad.any():
@@ -183,7 +183,7 @@ def _measured(distances: ArrayLike, items: NDArray[np.int64]) -> NDArray[Any]:
         raise InputError(f"shape {given.shape} where indices have {items.shape}", source="distances")
     bad = np.isnan(given) & (items >= 0)
     if bad.any():
-        raise InputError("NaN is no distance", source="distances", record=_at(bad)[2])
+        raise InputError("a distance is NaN", source="distances", record=_at(bad)[2])
     bad = (given[:, 1:] < given[:, :-1]) & (items[:, 1:] >= 0)
     if bad.any():
         row, column, _ = _at(bad)

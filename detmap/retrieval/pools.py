@@ -1,4 +1,4 @@
-"""Pools: the documents of a query that somebody judged, or was asked to judge, where they were ranked."""
+"""Pools: those ranked documents of a query that were judged, or were selected to be judged."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Pool(Frozen):
         return replace(some, items=np.minimum(self.items, depth))
 
     def hits(self, level: int, positives: ArrayLike | None = None) -> Hits:
-        """Return the documents of grade `level` or higher, out of so many `positives`; by default as many as there are."""
+        """Return the documents of grade `level` or higher as hits, out of `positives`; by default as many as there are."""
         some = self._where(self.grades >= level)
         found = np.diff(some.starts) if positives is None else np.asarray(positives)
         return Hits(some.starts, some.ranks, found, self.items, grades=some.grades, ahead=some.ahead, tied=some.tied)

@@ -1,4 +1,4 @@
-"""What metrics of rankings are computed from, and what a metric is."""
+"""The rankings that metrics are computed from, and the definition of a metric."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Ranked:
-    """A block of rankings: what an entry hands to the metrics.
+    """A block of rankings, as an entry point passes it to the metrics.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Ranked:
         return self.convention.ties == "expected"
 
     def judged(self, metric: str) -> Pool:
-        """Return the pool for a metric that counts judged documents, or say why there is none."""
+        """Return the pool for a metric that counts judged documents, or raise an error that says why there is none."""
         if self.pool is None:
             raise OptionError(f"{metric} needs judgements of documents that are not relevant; this entry has none")
         if self.convention.ties not in ("index", "docid"):
@@ -110,7 +110,7 @@ class Request:
 
     @property
     def cut(self) -> int:
-        """The depth as a rank; beyond every rank without one."""
+        """The depth as a rank; without a depth a number beyond every rank."""
         return int(self.depth) if self.depth is not None else np.iinfo(np.int64).max
 
     def number(self, name: str, default: float) -> float:

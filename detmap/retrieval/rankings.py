@@ -37,12 +37,12 @@ def evaluate_rankings(
     Parameters
     ----------
     rankings : iterable of array_like, or array_like of shape (q, n)
-        Per query the relevance of its items, best first: boolean, or grades (0: judged not relevant; negative: not
-        judged). With `query_ids` or `relevant`, the items' ids instead.
+        For each query the relevance of its items, best first: boolean, or grades (0: judged not relevant; negative: not
+        judged). With `query_ids` or `relevant` the ids of the items instead.
     positives : array_like of int, shape (q,), or int, optional
-        How many relevant items there are for each query, those that were not ranked included (they count as grade 1 in
-        nDCG's best ranking); those in the ranking by default, with a notice, because of rankings that are cut these are too
-        few. Of what an index returned, `evaluate_neighbors` counts them in the gallery.
+        How many relevant items there are for each query, including those that were not ranked (they count as grade 1 in
+        nDCG's best ranking). By default those in the ranking are counted, with a notice, because a ranking that was cut has
+        too few of them. For the neighbours of an index `evaluate_neighbors` counts them in the gallery.
     query_ids : sequence, shape (q,), optional
         An item is relevant where its id is the query's (identities).
     relevant : sequence of collections, shape (q,), optional

@@ -131,7 +131,7 @@ def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | No
         row = int(np.argmax(bad))
         value = float(given[row])
         if kind == "run":
-            raise InputError("NaN is no score", source=kind, record=at(row), field=field)
+            raise InputError("a score is NaN", source=kind, record=at(row), field=field)
         whole = value == np.trunc(value)
         problem = "a grade must be from -2 ** 31 to 2 ** 31" if whole else "grades must be integers"
         raise InputError(problem, source=kind, record=at(row), field=field, value=value)
@@ -246,19 +246,19 @@ def evaluate_run(
         Names of the metric table, trec_eval's too.
     convention : str or Convention
         ``trec`` orders by score in single precision and then by document id, descending (ids that are integers as their
-        decimal strings). The single decisions (``ties=``, ``missing=`` ...) can be given besides.
+        decimal strings). Single decisions (``ties=``, ``missing=`` …) can be given as well.
     level : int
         The lowest grade that counts as relevant (trec_eval's ``-l``).
     depth : int, optional
-        Ranks that are looked at (``-M``).
+        Score the first ranks only (trec_eval's ``-M``).
     judged_only : bool
-        Whether documents that are not judged are taken out of the ranking (``-J``).
+        Whether documents that are not judged are taken out of the ranking (trec_eval's ``-J``).
 
     Returns
     -------
     RankingResult
-        Its queries are those of the judgements that were evaluated, in the order of `qrels`. Its notices say where text
-        in a file was not read, and where no document of the run is judged.
+        Its queries are the judged ones that were evaluated, in the order of `qrels`. Its notices say whether text in a file
+        was not read, and whether no document of the run is judged.
 
     Raises
     ------

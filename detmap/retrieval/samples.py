@@ -48,7 +48,7 @@ def average_precision_score(
         How columns become one number: their mean; all cells together; their mean weighted by positives; the mean over
         rows instead; None returns the values of the columns. Binary labels have one value.
     pos_label : int, float, bool or str
-        The positive label of binary `y_true`; one of its two labels.
+        The positive label of binary `y_true`: one of its two labels.
     sample_weight : array_like of float, shape (n,) or (n, 1), optional
         Not negative.
     interpolation : str
@@ -88,16 +88,16 @@ def average_precision_score(
         raise InputError(f"{len(scores)} rows for {len(truth)} of y_true", source="y_score")
     if not np.isfinite(scores).all():
         row = int(np.argmin(np.isfinite(scores)) // scores[0].size)
-        raise InputError("NaN or infinite", source="y_score", record=row)
+        raise InputError("a score is NaN or infinite", source="y_score", record=row)
     weights = None
     if sample_weight is not None:
         weights = _column(columns.numbers(sample_weight, source="sample_weight", booleans=True))
         if weights.shape != (len(truth),) or not np.isfinite(weights).all() or (weights < 0).any():
             raise InputError(f"expected {len(truth)} numbers, none negative", source="sample_weight")
         if not weights.any():
-            raise InputError("all are 0", source="sample_weight")
+            raise InputError("all weights are 0", source="sample_weight")
         if interpolation != "step":
-            raise OptionError(f"sample_weight goes with interpolation='step', not {interpolation!r}")
+            raise OptionError(f"sample_weight can be combined with interpolation='step' only, not {interpolation!r}")
     if thresholds is not None:
         steps = np.unique(columns.numbers(thresholds, source="thresholds"))
         if not steps.size or not np.isfinite(steps).all():
@@ -260,7 +260,7 @@ def global_average_precision(predictions: tuple[ArrayLike, ArrayLike, ArrayLike]
         Three columns: one prediction per line, and at most one of each query. Queries and classes are integers or
         strings, and are compared as text with those of `truth` (see `evaluate_run`).
     truth : mapping
-        Per query its class, or a collection of classes (empty, None, or absent from the mapping: no class).
+        For each query its class, or a collection of classes. An empty collection, None, or no entry stand for no class.
 
     Returns
     -------
@@ -282,7 +282,7 @@ def global_average_precision(predictions: tuple[ArrayLike, ArrayLike, ArrayLike]
     if not queries.shape == classes.shape == scores.shape:
         raise InputError("expected three columns of one length", source="predictions")
     if np.isnan(scores).any():
-        raise InputError("NaN is no score", source="predictions", record=int(np.argmax(np.isnan(scores))))
+        raise InputError("a score is NaN", source="predictions", record=int(np.argmax(np.isnan(scores))))
     known, lines = np.unique(queries, return_counts=True)
     if known.size < queries.size:
         query = known[np.argmax(lines)]

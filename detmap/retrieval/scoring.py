@@ -1,4 +1,4 @@
-"""Blocks of rankings to a result: the values per query, their means, and how many queries there were of which kind."""
+"""From blocks of rankings to a result: the values per query, their means, and the number of queries of each kind."""
 
 from __future__ import annotations
 
@@ -91,11 +91,11 @@ class RankingResult(Result):
     Attributes
     ----------
     convention : Convention
-        What was decided on the way.
+        The decisions under which the values were computed.
     query_ids : ndarray, shape (q,)
         The queries that were evaluated, in the order of the input.
     per_query : mapping of str to ndarray of float64, shape (q,)
-        The values that the means are of; NaN for a query that is left out.
+        The values whose means the metrics are; NaN for a query that is left out.
     queries : dict of str to int
         How many queries were ``scored``, ``empty`` (without relevant items), ``missing`` (from the run) and ``extra``
         (in the run, not judged); and where AP is divided by hits and leaves queries out (``hashnet``), how many of them
@@ -105,7 +105,7 @@ class RankingResult(Result):
     cmc : ndarray of float64, shape (k,), or None
         Element *i* is CMC at rank ``i + 1``, as the convention has it.
     hits : Hits or None
-        Where the relevant items fell (ties in index order); None for evaluations of more than 2**21 hits.
+        The ranks of the relevant items (ties in index order); None for evaluations of more than 2**21 hits.
     notices : mapping of str to int
         What was unusual, counted; `detmap.notices.NOTICES` has the sentences.
     """
@@ -156,7 +156,7 @@ class RankingResult(Result):
         return "\n".join([*lines, f"[{self.describe()}]", *describe(self.notices)])
 
     def describe(self) -> str:
-        """Return in one line what was decided and how many queries there were."""
+        """Return the decisions and the numbers of queries in one line."""
         counts = ", ".join(f"{count} {kind}" for kind, count in self.queries.items() if count or kind == "scored")
         junk = f"; {self.junk} junk items left out" if self.junk else ""
         return f"{self.convention.describe()}; queries: {counts}{junk}"
@@ -233,7 +233,7 @@ class RankingResult(Result):
         ]
 
     def curve(self, query: int) -> Curve:
-        """Return precision and recall at every rank of the query at that place of `query_ids`."""
+        """Return precision and recall at every rank, for the query at that position of `query_ids`."""
         hits = self._kept().break_ties(self.convention.ties)
         flags = np.zeros(int(hits.items[query]), np.bool_)
         flags[hits.ranks[hits.starts[query] : hits.starts[query + 1]] - 1] = True

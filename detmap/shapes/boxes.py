@@ -1,4 +1,4 @@
-"""Columns of boxes: what is checked of them, and what becomes of those that are none."""
+"""Columns of boxes: how they are checked, and what becomes of invalid ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def over_rows(task: Callable[[int, int], T], count: int) -> list[T]:
 
 
 def extremes(column: NDArray[Any]) -> tuple[Any, Any]:
-    """Return the least and the largest value of a column of one row or more; NaN where it has one."""
+    """Return the least and the largest value of a column that is not empty; NaN if it holds a NaN."""
     ends = over_rows(lambda begin, end: (column[begin:end].min(), column[begin:end].max()), len(column))
     return np.min([low for low, _ in ends]), np.max([high for _, high in ends])
 
@@ -165,7 +165,7 @@ def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: Inva
 
 
 def finite(boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which boxes are four numbers that can be reckoned with."""
+    """Return which boxes are four finite numbers of at most `FARTHEST`."""
     return np.asarray((np.abs(boxes) <= FARTHEST).all(axis=1))
 
 
@@ -177,7 +177,7 @@ def negative(boxes: NDArray[np.float64], box_format: BoxFormat) -> NDArray[np.bo
 
 
 def areas(boxes: NDArray[np.float64], sizes: bool, pixel: float = 0.0) -> NDArray[np.float64]:
-    """Return width times height, 0 where one of them is negative; corners are `pixel` further apart than they say."""
+    """Return width times height, 0 where one of them is negative; `pixel` is added to the distance of corners."""
     width, height = (boxes[:, 2:] if sizes else boxes[:, 2:] - boxes[:, :2] + pixel).T
     return np.asarray(np.maximum(width, 0.0) * np.maximum(height, 0.0))
 
@@ -197,7 +197,7 @@ def inverted(
 ) -> InputError:
     """Return the error about a box of negative size, the first of `count` `among` so many.
 
-    `box_format` is what the caller could have said otherwise; None where the format of the file leaves no choice.
+    `box_format` is what the caller gave; None where the format of the file leaves no choice.
     """
     problem = "the far corner lies before the near one"
     remedy = "is it x, y, width, height? That is box_format='xywh'. Otherwise "

@@ -49,7 +49,7 @@ class Pairs(NamedTuple):
     crowd : ndarray of bool, shape (p,)
         Whether the overlap is to be taken over the detection's own area, as the ground truth is a crowd.
     lowest : float
-        An overlap below it need not be found: any number below it will do.
+        Overlaps below it need not be exact: any number below it will do.
     """
 
     detections: NDArray[np.int64]
@@ -89,7 +89,7 @@ class Place(NamedTuple):
 class Reader(Protocol):
     """How the shapes of COCO's records are read: bytes to parts, on several threads, and parts to a column.
 
-    Nobody else looks inside of a part.
+    Nothing else looks inside a part.
     """
 
     def __init__(self, size: int) -> None:
@@ -125,13 +125,13 @@ class Kind:
     Attributes
     ----------
     name : str
-        What ``iou_type`` calls it: "bbox".
+        Its name as an ``iou_type``, as "bbox".
     column : type
         The class of its columns, a `Column`.
     field : str
         The field of COCO's records that holds it.
     propose : {"threshold", "touch", "all"}
-        Of which pairs in an image and category the overlap is found: those whose boxes overlap by the lowest threshold,
+        The pairs in an image and category whose overlap is found: those whose boxes overlap by the lowest threshold,
         those whose boxes touch, or all. With a threshold of 0 or less it is always all.
     refine : callable, or None
         ``refine(detections, ground_truth, pairs, out)`` writes the overlap of each of the `Pairs` of rows of two columns
@@ -149,7 +149,7 @@ class Kind:
         ``areas(ground_truth, protocol)``, of a table, returns the areas of its objects as area ranges look at them, or None
         for those of the table.
     stored : str
-        The kind under whose name tables keep the column, where two kinds compare the same shapes; its own by default.
+        The name under which tables keep the column, where two kinds compare the same shapes; its own name by default.
     reader : type, or None
         The `Reader` of the field of COCO's records. None: they are the boxes, or cannot be read.
     argument, given : str, callable or None
@@ -158,9 +158,9 @@ class Kind:
     join : callable, or None
         Makes one column of several.
     decisions : mapping
-        What a named protocol decides otherwise for this kind: area ranges, caps.
+        The decisions of a named protocol that are different for this kind: area ranges, caps.
     recalls : tuple of float
-        IoU thresholds at which the recall has a metric of its own, as AR50.
+        IoU thresholds at which recall is a metric of its own, as AR50.
     """
 
     name: str
@@ -196,6 +196,6 @@ def find(name: str) -> Kind:
     Raises
     ------
     OptionError
-        Lists those there are.
+        Lists the known names.
     """
     return KINDS.find(name)

@@ -93,7 +93,7 @@ class Store:
 
 
 def decimal(text: bytes) -> float:
-    """Return the number that a text spells, infinite where it spells none."""
+    """Return the number that a text spells; infinity where it is not a number."""
     return float(text) if _DECIMAL.fullmatch(text) else math.inf
 
 

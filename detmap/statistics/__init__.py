@@ -1,8 +1,8 @@
-"""How sure a score is: intervals, paired tests, corrections, groups; reweights tallies, matches nothing.
+"""How sure a score is: intervals, paired tests, corrections, groups. Tallies are reweighted; nothing is matched again.
 
-* `bootstrap` draws the images anew: how much would a metric vary on other data sets of this size?
+* `bootstrap` resamples the images: how much would a metric vary on other data sets of this size?
 * `permute` exchanges the detections of two models: could chance explain that they differ?
-* `compare` does both for two or more models, and corrects for the number of questions.
+* `compare` does both for two or more models, and corrects for the number of hypotheses.
 * `bootstrap_queries` and `compare_queries` are the same for rankings, query by query.
 """
 

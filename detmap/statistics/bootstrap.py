@@ -1,4 +1,4 @@
-"""How sure a metric is: intervals from data sets drawn with replacement, or with some images left out."""
+"""How sure a metric is: intervals from data sets drawn with replacement, and from data sets without some images."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GROUPS = 200
 
 
 class HasTally(Protocol):
-    """Anything that keeps its tally, as a `detmap.DetectionResult` does."""
+    """Anything with a tally, as a `detmap.DetectionResult` has."""
 
     tally: Tally
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Bootstrap:
-    """Metrics of data sets drawn with replacement from the one that was scored, and of it without some of its images.
+    """Metrics of resampled data sets, and of the data without some of its images.
 
     Attributes
     ----------
@@ -49,9 +49,9 @@ class Bootstrap:
     support : ndarray of int64, shape (m,)
         How many images (queries) say something about each column: those that hold positives of it.
     seed : int
-        What the draws follow from.
+        The seed of the draws.
     method : {"t", "bca", "percentile"}
-        Of the intervals, see `interval`.
+        How intervals are made, see `interval`.
     bounded : bool
         Whether the columns lie between 0 and 1, as metrics do and differences do not.
     unit : str
@@ -79,18 +79,18 @@ class Bootstrap:
     def interval(self, level: float = 0.95) -> NDArray[np.float64]:
         """Return the confidence intervals, shape (m, 2); NaN where the data are too few for one, see `reasons`.
 
-        They are of the expected value on data sets of this size, drawn as this one was. The data's own value is an
-        unbiased estimate of that; replicates, which lie off it by the bias of a data set of this size against one without
-        end, are not.
+        They are intervals of the expected value on data sets of this size, drawn as this one was. The value of the data is
+        an unbiased estimate of that. Replicates are not: they are off by the bias of a data set of this size against an
+        infinitely large one.
 
-        * ``"t"``: the value plus and minus Student's t times the standard error of the jackknife, on a logit scale, so
-          that an interval stays between 0 and 1 and is the longer towards the middle; differences as they are.
+        * ``"t"``: the value plus and minus Student's t times `standard_error`, on a logit scale, so that an interval stays
+          between 0 and 1 and reaches further towards the middle. Differences of metrics are not transformed.
         * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, of replicates shifted to the value.
-        * ``"percentile"``: quantiles of the replicates as they are. They are off by twice the bias.
+        * ``"percentile"``: quantiles of the replicates. These intervals are off by twice the bias.
 
         Notes
         -----
-        B. Efron and R. Tibshirani, An Introduction to the Bootstrap (1993), chapters 11 to 14.
+        Efron, B., and R. Tibshirani, An Introduction to the Bootstrap (1993), chapters 11 to 14.
         """
         check_level(level)
         out = np.full((self.estimate.size, 2), np.nan)
@@ -117,10 +117,10 @@ class Bootstrap:
         return [self._reason(column) for column in range(self.estimate.size)]
 
     def bias(self) -> NDArray[np.float64]:
-        """Return by how much each metric is expected to exceed that of a data set without end, shape (m,).
+        """Return by how much each metric is expected to exceed its value on an infinitely large data set, shape (m,).
 
-        The mean of the replicates minus the estimate: a replicate is to the data what the data are to the world that they
-        come from. AP of few images is too high, because the envelope of a precision that jumps about lies above it.
+        This is the mean of the replicates minus the estimate: a replicate is to the data what the data are to the population
+        that they come from. AP of few images is mostly too high, because the envelope lies above a precision that varies.
         """
         defined = ~np.isnan(self.replicates)
         count = defined.sum(axis=0)
@@ -128,7 +128,7 @@ class Bootstrap:
         return np.where(count > 0, total / np.maximum(count, 1), np.nan) - self.estimate
 
     def standard_error(self) -> NDArray[np.float64]:
-        """Return the standard error of each metric, shape (m,): the larger one of bootstrap and jackknife.
+        """Return the standard error of each metric, shape (m,): the larger of that of the bootstrap and of the jackknife.
 
         NaN with fewer than two images.
         """
@@ -163,14 +163,14 @@ class Bootstrap:
         )
 
     def sentence(self) -> str:
-        """Return in words what the intervals are of, and how they are made."""
+        """Return in words what the intervals estimate, and how they are made."""
         return (
             "low, high: of the value expected on data sets of this size, drawn like this one; "
             f"{intervals.METHODS[self.method]}; none where too few {self.unit} could tell"
         )
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Return the intervals as plain values: ``[low, high]`` by metric, and in the order of categories."""
+        """Return the intervals as plain values: ``[low, high]`` by metric, and for every category in their order."""
         ends, bias, images = self.interval(level).tolist(), self.bias().tolist(), self.support.tolist()
         reasons = self.reasons()
         own = {name: self.category_columns(name).tolist() for name in self.by_category}
@@ -198,7 +198,7 @@ class Bootstrap:
 
 
 def check_level(level: float) -> None:
-    """Refuse what is no confidence level.
+    """Refuse a confidence level that is not between 0 and 1.
 
     Raises
     ------
@@ -217,11 +217,11 @@ def bootstrap(
     method: Method = "t",
     threads: int | None = None,
 ) -> Bootstrap:
-    """Draw the images with replacement and score every draw; an image drawn twice counts twice, its positives too.
+    """Draw the images with replacement and score every draw. An image that is drawn twice counts twice, with its positives.
 
     Every replicate is, bit for bit, what scoring a data set with those copies would give, the copies of an image being
-    neighbours in the order of ties (where ties go by position in the file: the copies of a line). So is every data set that
-    some images are left out of. Nothing is matched again.
+    neighbours in the order of ties (where ties go by position in the file: the copies of a line). The same holds for the
+    data without some images. Nothing is matched again.
 
     Parameters
     ----------
@@ -230,9 +230,9 @@ def bootstrap(
     replicates : int
         How many draws, B: 200 or more.
     seed : int
-        What the draws follow from, 0 to 2**64 - 1. The same seed draws the same images for every model.
+        The seed of the draws, 0 to 2**64 - 1. The same seed draws the same images for every model.
     method : {"t", "bca", "percentile"}
-        Of the intervals, see `Bootstrap.interval`.
+        How intervals are made, see `Bootstrap.interval`.
     threads : int, optional
         One per processor by default. Changes no result.
 
@@ -244,7 +244,7 @@ def bootstrap(
     Raises
     ------
     OptionError
-        For fewer than 200 replicates, an unknown method, or a seed that is none.
+        For fewer than 200 replicates, an unknown method, or a seed out of range.
     """
     check_replicates(replicates)
     return replicated(scored, replicates, seed, method=method, threads=threads)

@@ -46,7 +46,7 @@ class Difference(NamedTuple):
 class Family(NamedTuple):
     """The hypotheses that are tested together: ``size`` of them, each with at least ``fewest`` images.
 
-    ``untested`` names those that too few images hold, whatever the models did there.
+    ``untested`` names the hypotheses for which there are too few images, whatever the models did there.
     """
 
     size: int
@@ -61,15 +61,15 @@ class Comparison:
     Attributes
     ----------
     bootstraps : mapping of str to Bootstrap
-        Each model's own, from the same draws.
+        The bootstrap of each model, all from the same draws.
     permutations : mapping of (str, str) to Permutations
         The tests of each pair, the better model first.
     metric : str
-        What the models are compared by.
+        The metric that the models are compared by.
     level : float
-        Of the intervals; ``1 - level`` is the level of the tests.
+        The level of the intervals; ``1 - level`` is the level of the tests.
     correction : {"holm", "bh"}
-        Over the hypotheses of a family.
+        The correction over the hypotheses of a family.
     notices : mapping of str to mapping of str to int
         What was unusual in each model's input, counted; `detmap.notices.NOTICES` says it in words.
     """
@@ -96,7 +96,7 @@ class Comparison:
 
     @cached_property
     def families(self) -> tuple[Family, Family]:
-        """What is tested together: the pairs of models by the metric, and the pairs of models in every category.
+        """The families of hypotheses: the pairs of models by the metric, and the pairs of models in every category.
 
         Decided by the ground truth alone, see `detmap.statistics.testable`.
         """
@@ -136,23 +136,23 @@ class Comparison:
 
     @cached_property
     def differences(self) -> list[Difference]:
-        """A difference per pair of models, the better one first, corrected over the pairs."""
+        """The difference of each pair of models, the better one first, corrected over the pairs."""
         return self._differences(self.families[0], categories=False)
 
     @cached_property
     def categories(self) -> list[Difference]:
-        """A difference per pair of models and category, corrected over all of them that are tested."""
+        """The difference of each pair of models in each category, corrected over all that are tested."""
         return self._differences(self.families[1], categories=True)
 
     @property
     def changed(self) -> list[Difference]:
-        """Those `categories` whose difference is significant."""
+        """The `categories` whose difference is significant."""
         return [one for one in self.categories if one.adjusted <= self.alpha]
 
     def disagrees(self, one: Difference) -> bool:
-        """Return whether interval and test of a difference say different things: only one of them finds that it is not 0.
+        """Return whether interval and test of a difference disagree: only one of them finds that it is not 0.
 
-        Then the test is to be trusted: it is exact where the interval is an approximation.
+        Then trust the test: it is exact, while the interval is an approximation.
         """
         if math.isnan(one.p) or math.isnan(one.low):
             return False
@@ -232,13 +232,13 @@ class PairTests:
     models : list of str
         The better ones first.
     metric : str
-        What they are compared by.
+        The metric that they are compared by.
     p : dict of (str, str) to float
         The p-value of each pair; NaN where it was not tested.
     permutations : int
         How many were drawn for each.
     fewest, images : int
-        How many images with something to find it takes to tell a pair apart, and how many there are.
+        How many images with something to find are needed to tell two models apart, and how many there are.
     level, correction
         See `compare`.
     """
@@ -309,9 +309,9 @@ def pair_tests(
     level: float,
     correction: Correction,
 ) -> PairTests:
-    """Return the tests of every pair of models, which are still to be made: all p-values are NaN.
+    """Prepare the tests of every pair of models: all p-values are NaN, for the caller to fill in.
 
-    `truth` is any tally of the ground truth; `models` are ordered.
+    `truth` is any tally of the ground truth; `models` are in order, the best first.
     """
     check_level(level)
     check_choice("correction", correction, CORRECTIONS)
@@ -336,11 +336,11 @@ def compare(
     method: Method = "t",
     threads: int | None = None,
 ) -> Comparison:
-    """Say which models differ by more than chance.
+    """Test which models differ by more than chance, and estimate by how much.
 
     Whether two models differ is tested by exchanging their detections of images (see `detmap.statistics.permute`). By how
-    much is estimated by drawing the images anew (see `detmap.statistics.bootstrap`), the same ones for all models, so
-    that what is hard in an image is hard for all of them.
+    much is estimated by resampling the images (see `detmap.statistics.bootstrap`). All models get the same draws, so that
+    an image that is hard is hard for all of them.
 
     Parameters
     ----------
@@ -349,11 +349,11 @@ def compare(
     replicates, seed, method, threads
         See `bootstrap`; the permutations follow from the same seed.
     permutations : int, optional
-        How many; by default 5000, or more where the number of hypotheses asks for it.
+        The number of permutations; by default 5000, or more where there are many hypotheses.
     metric : str, optional
         A metric of the result: ``AP`` (by default; ``mAP`` where the protocol says so), ``AR_100``, ``AP_small`` and so on.
     level : float
-        Of the confidence intervals; tests are at ``1 - level``.
+        The level of the confidence intervals; tests are at ``1 - level``.
     correction : {"holm", "bh"}
         Holm's method keeps the probability of any false claim in a family at ``1 - level``, Benjamini and Hochberg's the
         expected share of false ones among the claims.

@@ -1,4 +1,4 @@
-"""Where chance comes from: a stream of random bits for every seed, replicate and use, none of which overlap."""
+"""Random numbers: a stream for every seed, replicate and use. No two streams overlap."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def exchanged(size: int, seed: int, replicate: int) -> NDArray[np.uint8]:
 
 
 def check_seed(seed: int) -> None:
-    """Refuse what is no seed.
+    """Refuse a seed out of range.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Letters that models share which cannot be told apart."""
+"""Letters for groups of models: models that share one cannot be told apart."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return letters for every model: two that are `apart` share none, any other two share one at least.
+    """Return letters for every model: two that are `apart` share none, any other two share at least one.
 
     A letter is a largest set of models none of which are apart; sets are taken until every pair is in one. (The fewest sets
     take exponential time; of models on a line, which these nearly are, this finds them.)

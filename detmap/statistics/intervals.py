@@ -45,7 +45,7 @@ def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float6
 
 
 def effective(jackknife: NDArray[np.float64]) -> float:
-    """Return to how many equally influential images the data come.
+    """Return the number of equally influential images that the data are worth.
 
     ``sum(u ** 2) ** 2 / sum(u ** 4)`` of the images' influences *u*: their number where all are alike but in sign, and 1
     where one image decides everything. 0 where none does.
@@ -89,9 +89,9 @@ def interval(
     estimate, replicates, jackknife
         The metric of the data, of draws from it, and of it without some images.
     images : int
-        How many hold something to find.
+        The number of images with something to find.
     level : float
-        How often such an interval should hold what it is of.
+        How often such an interval should hold the true value.
     bounded : bool
         Whether the metric lies between 0 and 1.
     """

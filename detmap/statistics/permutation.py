@@ -42,7 +42,7 @@ class Permutations:
     support : ndarray of int64, shape (m,)
         How many images hold something to find.
     seed : int
-        What the draws follow from.
+        The seed of the draws.
     columns : dict of str to int
         The column of every metric that a result names.
     """
@@ -105,9 +105,9 @@ def permute(
     first, second : Tally
         Of the same images, categories and protocol.
     permutations : int
-        How many are drawn, P; all there are for a column where they are no more than that.
+        How many are drawn, P. Where a column has no more than that many permutations, all of them are looked at.
     seed : int
-        What the draws follow from, 0 to 2**64 - 1.
+        The seed of the draws, 0 to 2**64 - 1.
     metric : str, optional
         A metric of the result; the first by default.
     categories : bool
@@ -118,11 +118,11 @@ def permute(
     Raises
     ------
     OptionError
-        For fewer than one permutation, a seed that is none, or tallies of different images, categories or protocols.
+        For fewer than one permutation, a seed out of range, or tallies of different images, categories or protocols.
 
     Notes
     -----
-    E. Pitman, Significance tests which may be applied to samples from any populations (1937); B. Phipson and G. Smyth,
+    Pitman, E., Significance tests which may be applied to samples from any populations (1937); B. Phipson and G. Smyth,
     Permutation p-values should never be zero (2010).
     """
     check_integer("permutations", permutations, 1)
@@ -264,36 +264,36 @@ def _differing(both: Tally) -> NDArray[np.bool_]:
 
 
 def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bool_], int]:
-    """Say which hypotheses are worth testing, from the ground truth alone.
+    """Decide which hypotheses are tested, from the ground truth alone.
 
     With n images there are 2**n permutations, which come in mirrored pairs, so that no two-sided p-value is below 2**(1 -
     n). A hypothesis is tested where its smallest possible p-value would survive Holm's correction over all that are
-    tested; the rest could never be called, and would only make it harder for the others.
+    tested. The others could never be significant, and would only make the correction stricter for the rest.
 
     Parameters
     ----------
     images : array_like of int, shape (n,)
-        How many hold something to find, for each hypothesis.
+        The number of images with something to find, for each hypothesis.
     alpha : float
         The familywise level.
     pairs : int
-        How many pairs of models there are, each of which every hypothesis is tested of.
+        The number of pairs of models; every hypothesis is tested for each pair.
 
     Returns
     -------
     tested : ndarray of bool, shape (n,)
         Whether each is tested.
     fewest : int
-        The number of images that it takes.
+        The smallest number of images with which a hypothesis is tested.
     """
     held = np.asarray(images, np.int64)
     for fewest in range(1, 1076):
         tested = held >= fewest
         if max(int(tested.sum()), 1) * pairs * 2.0 ** (1 - fewest) <= alpha:
             return tested, fewest
-    raise OptionError(f"a level of {alpha!r} is beyond any test")
+    raise OptionError(f"no test can have a level of {alpha!r}")
 
 
 def permutations_needed(hypotheses: int, alpha: float) -> int:
-    """Return how many permutations let the smallest of many p-values survive with room to spare: at half of its bound."""
+    """Return the number of permutations with which the smallest possible p-value is half of what the correction asks for."""
     return max(PERMUTATIONS, math.ceil(2 * hypotheses / alpha))

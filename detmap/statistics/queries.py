@@ -21,12 +21,12 @@ def bootstrap_queries(
 ) -> Bootstrap:
     """Draw the queries with replacement and take the means.
 
-    A mean has no bias, and its interval is of what it would be over all queries that might be asked.
+    A mean has no bias. Its interval is one of the mean over all queries that might be asked.
 
     Parameters
     ----------
     values : mapping of str to array_like of float, shape (q,)
-        Metric to its value at every query; queries with NaN are left out of a mean.
+        Metric to its values, one per query; queries with NaN are left out of the mean.
     replicates, seed, method
         See `bootstrap`. Student's t is on the scale of the metric itself, as is usual for means.
 
@@ -98,11 +98,11 @@ def compare_queries(
     Parameters
     ----------
     systems : mapping of str to array_like of float, shape (q,)
-        System to its metric at every query, in one order of queries.
+        System to the value of its metric at every query, all in the same order of queries.
     tests : iterable of str
-        Names of `TESTS`: which of two systems a query's values came from is drawn anew by default.
+        Names of `TESTS`; the randomisation test by default.
     replicates, seed, method
-        Of the intervals, see `bootstrap_queries`; the randomisation test draws from `seed` too.
+        See `bootstrap_queries`; the randomisation test draws from `seed` too.
     level : float
         Of the intervals.
     correction : {"holm", "bh"}

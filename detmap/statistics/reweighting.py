@@ -1,4 +1,4 @@
-"""A tally scored again under other weights of its images; nothing is matched again."""
+"""A tally is scored again under other weights of its images; nothing is matched again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def category_metrics(protocol: Protocol) -> tuple[str, ...]:
 def column_names(
     metrics: Sequence[str], by_category: Sequence[str], protocol: Protocol, categories: tuple[tuple[Any, str], ...]
 ) -> dict[str, int]:
-    """Return the column of every metric that a result names: those of all categories, and where it names them of one."""
+    """Return the column of every metric that a result names, including metrics named after one category."""
     columns = {name: at for at, name in enumerate(metrics)}
     for name, (kind, _, _, _, k) in metric_table(protocol, categories):
         if k is not None and kind in by_category:
@@ -75,8 +75,8 @@ class Reweighted:
     tally : Tally
         In ranking order.
     metrics, by_category : sequence of str
-        Names out of `metric_names` and `category_metrics`: first come the columns of the one, then, for each of the other, a
-        column per category.
+        Names from `metric_names` and `category_metrics`. The columns of `metrics` come first, then for each name in
+        `by_category` a column per category.
     sides : {1, 2}
         How many rows of output a replicate has, see `detmap.kernels.resampling`.
     """
@@ -125,7 +125,7 @@ class Reweighted:
         Parameters
         ----------
         count : int
-            How many.
+            The number of replicates.
         codes : callable
             Takes the number of a replicate and returns each image's ``2 * copies + side``, shape (i,).
         threads : int, optional

@@ -15,7 +15,7 @@ from detmap.statistics.draws import QUERIES, check_integer, check_seed, stream
 
 
 class Test(NamedTuple):
-    """A paired test: its ``statistic``, the two-sided ``p`` and the number ``n`` of pairs that it is about."""
+    """The outcome of a paired test: its ``statistic``, the two-sided ``p`` and the number ``n`` of pairs."""
 
     statistic: float
     p: float
@@ -92,16 +92,16 @@ def wilcoxon(first: ArrayLike, second: ArrayLike) -> Test:
 
 
 def randomisation(first: ArrayLike, second: ArrayLike, permutations: int = 100_000, seed: int = 0) -> Test:
-    """Return Fisher's randomisation test of the mean difference: which system is which is drawn anew for every query.
+    """Return Fisher's randomisation test of the mean difference: for every query the two systems change places at random.
 
     Parameters
     ----------
     first, second : array_like of float, shape (q,)
         A metric of both systems, query by query; queries with NaN are left out.
     permutations : int
-        How many assignments are drawn; all 2**q of them are looked at where that is no more.
+        How many assignments are drawn. Where there are no more than that, all 2**q of them are looked at.
     seed : int
-        What the draws follow from.
+        The seed of the draws.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def randomisation(first: ArrayLike, second: ArrayLike, permutations: int = 100_0
 
     Notes
     -----
-    M. Smucker, J. Allan and B. Carterette, A comparison of statistical significance tests for information retrieval
+    Smucker, M., J. Allan and B. Carterette, A comparison of statistical significance tests for information retrieval
     evaluation (2007).
     """
     check_integer("permutations", permutations, 1)
@@ -148,11 +148,11 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     p_values : array_like of float, shape (n,)
-        NaN is no test, stays NaN, and is not counted.
+        NaN stands for a hypothesis that was not tested; it stays NaN and is not counted.
 
     Notes
     -----
-    S. Holm, A simple sequentially rejective multiple test procedure (1979).
+    Holm, S., A simple sequentially rejective multiple test procedure (1979).
     """
     return _adjusted(p_values, lambda p: np.maximum.accumulate(p * np.arange(p.size, 0, -1)))
 
@@ -166,11 +166,11 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     p_values : array_like of float, shape (n,)
-        NaN is no test, stays NaN, and is not counted.
+        NaN stands for a hypothesis that was not tested; it stays NaN and is not counted.
 
     Notes
     -----
-    Y. Benjamini and Y. Hochberg, Controlling the false discovery rate (1995).
+    Benjamini, Y., and Y. Hochberg, Controlling the false discovery rate (1995).
     """
     return _adjusted(p_values, lambda p: np.minimum.accumulate((p * (p.size / np.arange(1, p.size + 1)))[::-1])[::-1])
 

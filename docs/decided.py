@@ -11,7 +11,7 @@ from detmap.decisions import YES_OR_NO, Decision, decisions_of, rows
 from detmap.protocols import PRESETS, Protocol
 from detmap.results import to_markdown
 from detmap.retrieval import CONVENTIONS, METRICS, Convention
-from detmap.tables import NOTICES
+from detmap.notices import NOTICES
 
 
 def protocols() -> str:

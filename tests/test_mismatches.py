@@ -104,7 +104,7 @@ def test_classes_that_are_not_selected_are_not_missed(truth, choice):
     assert (dict(alone), alone.notices) == ({"mAP": 1.0, "AP_cat": 1.0}, {})
     assert detmap.match_pairs(truth, found, "voc2012", category_ids=["cat"]).notices == {}
     if choice == "error":
-        with pytest.raises(InputError, match=r"1 classes of the ground truth have no result file: dog;"):
+        with pytest.raises(InputError, match=r"1 class of the ground truth has no result file: dog;"):
             detmap.evaluate(truth, found, "voc2012", category_ids=["cat", "dog"])
         return
     both = detmap.evaluate(truth, found, "voc2012", category_ids=["cat", "dog"])

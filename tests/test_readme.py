@@ -10,7 +10,7 @@ from executed import ROOT
 import detmap
 from detmap import cli, retrieval
 from detmap.decisions import decisions_of
-from detmap.tables import NOTICES
+from detmap.notices import NOTICES
 
 README = ROOT / "README.md"
 PAGES = sorted((ROOT / "docs").glob("*.md"))

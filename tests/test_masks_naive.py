@@ -257,7 +257,7 @@ def test_segmentations_of_a_file_are_those_of_the_twin(tmp_path_factory, seed, h
     seeds, st.sampled_from([1, 2, 7, 8, 9, 15, 16, 17, 40, 128, 129]), st.sampled_from([-1.0, 0.0, 0.04, 0.3, 0.5, 1.0])
 )
 def test_likeness_of_poses_is_that_of_the_twin(seed, points, lowest):
-    """To the bit where it reaches `lowest`: visible points or all, areas of 0, one kernel on each side of the exponential."""
+    """To the bit where it reaches `lowest`: visible points or all, areas of 0, a kernel on each side of the exponential."""
     rng = np.random.default_rng(seed)
     found, truth = (rng.uniform(0, 30, (2, 3 * points)).round(int(rng.integers(0, 3))) for _ in range(2))
     found[0] = np.where(rng.random(3 * points) < 0.6, truth[0] + rng.normal(0, 0.3, 3 * points).round(1), found[0])

@@ -8,7 +8,7 @@ import naive_masks as naive
 import numpy as np
 import pycocotools.mask as theirs
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import examples
 
@@ -79,12 +79,17 @@ def test_a_zigzag_needs_more_room_than_is_made_at_first():
     zigzag = [value for k in range(400) for value in (60 * (k % 2), k / 4)]
     for outlines in ([zigzag], [[0, 0, 5, 5, 0, 5], zigzag, [3, 3, 9, 9, 3, 9]]):
         assert ours.frPyObjects(outlines, 100, 60) == theirs.frPyObjects(outlines, 100, 60)
+    heights = np.random.default_rng(2).integers(0, 900, 1800).tolist()  # few crossings, many characters
+    spikes = [value for x, y in enumerate(heights) for value in (x, y)] + [1800, 1000, 0, 1000]
+    assert ours.frPyObjects([spikes], 1000, 1800) == theirs.frPyObjects([spikes], 1000, 1800)
 
 
 # --------------------------------------------------------------------------------------------------------------- strings
 
 
 @settings(max_examples=examples(1000), deadline=None)
+@example(b"oooooooo3", 5, 5)
+@example(b"1QQQQQQQ41PPPPPPPPP1", 5, 5)
 @given(st.binary(min_size=1, max_size=12), sides, sides)
 def test_any_string_is_read_as_pycocotools_reads_it(counts, height, width):
     """Foreign characters, numbers of more than 32 bits, sums that wrap around, a NUL within."""
@@ -119,9 +124,19 @@ def test_merged_strings_are_sets_of_pixels(seed, height, width, count):
     ]
     for intersect, expected in ((0, set.union(*map(pixels, masks))), (1, set.intersection(*map(pixels, masks)))):
         merged = ours.merge(records, intersect)["counts"].decode()
+        assert merged == theirs.merge(records, intersect)["counts"].decode()
         assert naive.pixels_of(naive.lengths_of(merged), height) == expected
         text = [{**record, "counts": record["counts"].decode()} for record in records]
         assert ours.merge(text, intersect)["counts"].decode() == merged
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.lists(st.lists(st.integers(0, 24), max_size=6, unique=True), min_size=2, max_size=5), st.booleans())
+def test_masks_of_few_runs_are_merged_run_by_run(turns, intersect):
+    """In an image of far more words than there are runs; many runs begin where others end."""
+    lengths = [np.diff([0, *(128 * turn for turn in sorted(one)), 3200]).tolist() for one in turns]
+    records = ours.frPyObjects([{"size": [64, 50], "counts": one} for one in lengths], 64, 50)
+    assert ours.merge(records, intersect) == theirs.merge(records, intersect)
 
 
 # -------------------------------------------------------------------------------------------------------------- outlines
@@ -160,7 +175,13 @@ def test_outlines_by_hand():
         [[1, 0, 1, 2, 2, 2, 2, 1, 1, 1, 1, 0, 3, 0, 3, 3, 0, 3, 0, 0]],
         [],
     ]
+    bent = np.ones((1, 5, 5), bool)  # the segment above the lower part of this hole ends in the hole
+    bent[0, 1, 2:4] = bent[0, 2, 3] = bent[0, 3, 1:4] = False
+    (polygons,) = Masks.from_bitmaps(bent).to_polygons()
+    assert len(polygons) == 1
+    assert naive.united(polygons, 5, 5) == pixels(bent[0])
     empty_runs = Masks.from_rle([{"size": [4, 5], "counts": [5, 1, 0, 1, 13, 0, 0]}])
+    assert empty_runs.boxes().tolist() == [[1, 1, 1, 2]]
     assert empty_runs.to_polygons() == [[[2, 1, 2, 3, 1, 3, 1, 1]]]
     assert Masks.from_rle([]).to_polygons() == []
 
@@ -247,6 +268,18 @@ def test_segmentations_of_a_file_are_those_of_the_twin(tmp_path_factory, seed, h
     assert column.areas().tolist() == [area for _, area, _ in expected]
     assert column.held.boxes.tolist() == [box for _, _, box in expected]
     assert [pixels(mask) for mask in column.masks().to_bitmaps()] == [region for region, _, _ in expected]
+
+
+@pytest.mark.parametrize("spelling", [r"\\1", r"\u005c1", r"\u005C\u0031"])
+def test_a_backslash_is_a_character_of_strings(spelling, tmp_path, monkeypatch):
+    r"""The string ``\1`` is 44 pixels of background; in JSON a backslash is two, or six characters."""
+    assert naive.lengths_of("\\1") == [44]
+    path = tmp_path / "file.json"
+    record = f'{{"image_id":1,"category_id":1,"score":0.5,"segmentation":{{"size":[4,11],"counts":"{spelling}"}}}}'
+    path.write_text(f"[{record}]")
+    monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", 0)
+    column = detmap.read_coco_results(path, iou_type="segm").shapes["segm"]
+    assert column.masks().to_rle() == [{"size": [4, 11], "counts": "\\1"}]
 
 
 # ----------------------------------------------------------------------------------------------------------------- poses

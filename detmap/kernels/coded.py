@@ -41,7 +41,7 @@ def areas_of_strings(text: bytes, out: Array) -> int:
             if p < 0:
                 return i
             inside += value
-            area += inside & _WORD
+            area += inside
         out[i] = area & _WORD
         p += 1
     return FINE

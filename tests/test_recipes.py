@@ -493,9 +493,8 @@ def test_the_stand_in_refuses_what_it_lacks():
     from detmap.pycocotools import faster
 
     annotations = faster.COCO(copy.deepcopy(DATA[0]))
-    for option, value in {"lvis_style": True, "extra_calc": True, "iouType": "keypoints_crowd"}.items():
-        with pytest.raises(detmap.errors.OptionError, match=rf"no {option}=.?{value}.?: evaluate this one outside of"):
-            faster.COCOeval_faster(annotations, **{"iouType": "bbox", option: value})
+    with pytest.raises(detmap.errors.OptionError, match="no lvis_style=True: evaluate this one outside of"):
+        faster.COCOeval_faster(annotations, iouType="bbox", lvis_style=True)
     with pytest.raises(TypeError, match="unexpected keyword argument 'lvis'"):
         faster.COCOeval_faster(annotations, iouType="bbox", lvis=True)
     evaluation = faster.COCOeval_faster(annotations, annotations.loadRes([]), "bbox", rle_iou_max_workers=2)

@@ -358,8 +358,11 @@ def test_an_annotation_of_id_0_is_warned_of():
 
 def test_accumulate_what_was_not_evaluated():
     """Caps and categories that nobody evaluated: -1 everywhere, as in pycocotools."""
+    known = [category["id"] for category in DATA[0]["categories"]]
     for change in (
         {"maxDets": [7]},
+        {"maxDets": [], "catIds": known * 2},
+        {"maxDets": [7], "catIds": [999] * 9 + known},
         {"catIds": [999]},
         {"maxDets": [7, 8], "catIds": [999, 1000], "areaRng": [[1, 2]]},
     ):

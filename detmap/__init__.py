@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
     from detmap.evaluator import Evaluator
     from detmap.formats.coco import read_coco, read_coco_results
+    from detmap.formats.files import read, write
     from detmap.formats.voc import read_voc, read_voc_results
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
     from detmap.matches import HIT, IGNORED, MISS, Matches, match_pairs
@@ -31,6 +32,7 @@ _HOMES = {
     "errors": ("DetmapError", "InputError", "MissingDependencyError", "OptionError", "StateError"),
     "evaluator": ("Evaluator",),
     "formats.coco": ("read_coco", "read_coco_results"),
+    "formats.files": ("read", "write"),
     "formats.voc": ("read_voc", "read_voc_results"),
     "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
     "matches": ("HIT", "IGNORED", "MISS", "Matches", "match_pairs"),
@@ -63,6 +65,8 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "Evaluator",
     "patch_pycocotools",
     "Patch",
+    "read",
+    "write",
     "read_coco",
     "read_coco_results",
     "read_voc",

@@ -34,6 +34,10 @@ NOTICES = {
     "missing_classes": "{n} classes without a result file, so that their AP is 0: {names}",
     "skipped_classes": "{n} classes without a result file, left out: {names}",
     "unread_files": "{n} files whose names do not say a class, as comp4_det_test_dog.txt does: not read",
+    "stray_labels": "{n} files of labels without an image in the folder of images: not read",
+    "outside_paths": "{n} folders that data.yaml names lie outside of its own, and are read from there: {names}",
+    "classes_by_order": "{n} classes have numbers alone: taken for places among the ground truth's categories, from 0 "
+    "(names are surer: --classes)",
     "normalised_detections": "all {n} detections lie within 0 to 1, and the ground truth is in pixels: scale them",
     "normalised_ground_truth": "the ground truth lies within 0 to 1, and the {n} detections are in pixels: scale it",
     "missing_area": "{n} annotations without area: that of their box",
@@ -290,6 +294,8 @@ class GroundTruth(_Shaped, Frozen):
         Where it came from, for messages.
     image_sizes : ndarray of int64, shape (i, 2), or None
         Height and width of each image in the order of ``images.values``, 0 where they are not known.
+    image_names : tuple of str, or None
+        The name of each image's file in the same order, "" where it is not known.
     """
 
     images: Ids
@@ -303,6 +309,7 @@ class GroundTruth(_Shaped, Frozen):
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "ground truth"
     image_sizes: NDArray[np.int64] | None = None
+    image_names: tuple[str, ...] | None = None
 
     @classmethod
     def from_arrays(

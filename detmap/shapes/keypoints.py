@@ -94,6 +94,13 @@ def join(given_columns: Sequence[Keypoints]) -> Keypoints:
     return Keypoints.of(values, np.concatenate([[0], np.cumsum(sizes)]), labelled)
 
 
+def records(column: Keypoints) -> list[dict[str, Any]]:
+    """Return the fields of COCO's record that hold each pose."""
+    edges, values = column.poses.starts.tolist(), column.poses.values.tolist()
+    labelled = column.labelled.tolist()
+    return [{"keypoints": values[edges[i] : edges[i + 1]], "num_keypoints": labelled[i]} for i in range(len(column))]
+
+
 def given(values: Any, source: str) -> Keypoints:
     """Return a column of what a user gives: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility.
 
@@ -320,6 +327,7 @@ KIND = Kind(
     argument="keypoints",
     given=given,
     join=join,
+    records=records,
     decisions={
         "area_ranges": (("all", 0.0, 1e10), ("medium", 1024.0, 9216.0), ("large", 9216.0, 1e10)),
         "max_dets": (20,),

@@ -1,0 +1,61 @@
+"""What COCO's ground truth says of its images besides their ids: names of files, and sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from detmap.errors import InputError
+from detmap.formats._source import Buffer
+from detmap.kernels import readonly
+from detmap.tables import GroundTruth, locate
+
+
+class _Image(msgspec.Struct, gc=False):
+    id: int | str
+    file_name: Any = None
+    height: Any = None
+    width: Any = None
+
+
+class _Document(msgspec.Struct, gc=False):
+    images: list[_Image]
+
+
+_decode = msgspec.json.Decoder(_Document).decode
+
+
+def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
+    """Return ground truth with names and sizes of its images, as the document says that it was read from.
+
+    What is no name or no size is left out: a size is two whole numbers of 1 or more.
+
+    Raises
+    ------
+    InputError
+        For text that is none.
+    """
+    try:
+        images = _decode(data[3:] if data[:3] == b"\xef\xbb\xbf" else data).images
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise InputError(f"names and sizes of images cannot be read: {error}", source=table.source) from None
+    count = table.images.values.size
+    place = locate(np.array([one.id for one in images]), table.images.values).tolist()
+    names, sizes = [""] * count, np.zeros((count, 2), np.int64)
+    for row, one in zip(place, images, strict=True):
+        if isinstance(one.file_name, str):
+            names[row] = one.file_name
+        if all(_is_side(side) for side in (one.height, one.width)):
+            sizes[row] = int(one.height), int(one.width)
+    return replace(
+        table,
+        image_sizes=readonly(sizes, np.int64) if table.image_sizes is None and sizes.any() else table.image_sizes,
+        image_names=tuple(names) if any(names) else None,
+    )
+
+
+def _is_side(value: Any) -> bool:
+    return type(value) in (int, float) and 1 <= value < 2**32 and value == int(value)

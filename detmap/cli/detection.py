@@ -78,8 +78,9 @@ def _eval(options: argparse.Namespace) -> None:
     protocol = protocol_of(options)
     if options.scheduler and not options.sharded:
         raise OptionError("--scheduler goes with --sharded")
-    if options.sharded and (options.dt_format or options.classes):
-        raise OptionError("--dt-format and --classes do not go with --sharded: the files' names say their format")
+    for flag in ("dt_format", "classes", "columns", "box_format"):
+        if options.sharded and getattr(options, flag):
+            raise OptionError(f"--{flag.replace('_', '-')} does not go with --sharded")
     with stages(options) as stage, _executor(options) as executor:
         stage("reading the ground truth")
         from detmap.formats.files import once, read_detections, read_ground_truth
@@ -333,8 +334,8 @@ def _reading(options: argparse.Namespace) -> dict[str, Any]:
 
 def _single(options: argparse.Namespace, protocol: Protocol) -> dict[str, Any]:
     """Return the same for a command that reads detections itself, with what it says about their format."""
-    more = {"format": options.dt_format, "classes": options.classes, "image_sizes": options.image_sizes}
-    return {**_reading(options), **more, "iou_type": protocol.iou_type}
+    more = {name: getattr(options, name) for name in ("classes", "image_sizes", "columns", "box_format")}
+    return {**_reading(options), **more, "format": options.dt_format, "iou_type": protocol.iou_type}
 
 
 def _truth(options: argparse.Namespace, protocol: Protocol, detections: Sequence[str]) -> dict[str, Any]:
@@ -347,6 +348,8 @@ def _truth(options: argparse.Namespace, protocol: Protocol, detections: Sequence
         "iou_type": protocol.iou_type,
         "format": options.gt_format,
         "image_sizes": options.image_sizes,
+        "columns": options.gt_columns,
+        "box_format": options.gt_box_format,
         "image_facts": any(needs_images(path, form) for path in detections),
     }
 

@@ -65,6 +65,20 @@ def add_input_options(parser: argparse.ArgumentParser, *, detections: bool = Tru
             metavar="FILE",
             help="names of classes that have numbers, as in YOLO's files: data.yaml, or a file with a name a line",
         )
+    what = "as image=NAME,score=NAME,… or, without a header, in order: image,category,score,x1,y1,x2,y2 (- is not read)"
+    group.add_argument(
+        "--gt-columns", metavar="LIST", help=f"with CSV: what the columns of the ground truth are, {what}"
+    )
+    group.add_argument(
+        "--gt-box-format",
+        choices=("xyxy", "xywh"),
+        help="with lines of text: boxes of the ground truth",
+    )
+    if detections:
+        group.add_argument(
+            "--columns", metavar="LIST", help="with CSV: what the columns of the detections are, likewise"
+        )
+        group.add_argument("--box-format", choices=("xyxy", "xywh"), help="with lines of text: boxes of the detections")
     group.add_argument(
         "--image-sizes",
         metavar="FILE",

@@ -84,7 +84,7 @@ def category_names(table: GroundTruth | Detections, ground_truth: GroundTruth | 
 
 
 def resolve_images(
-    stems: Sequence[str], ground_truth: GroundTruth, unknown: Literal["error", "ignore"], source: str
+    names: Sequence[str], ground_truth: GroundTruth, unknown: Literal["error", "ignore"], source: str
 ) -> list[Any]:
     """Return the id of each image that a file is called like; None of those that the ground truth does not have.
 
@@ -94,22 +94,70 @@ def resolve_images(
         For such an image, unless it is to be ignored.
     """
     ids = ground_truth.images.values.tolist()
+    found: list[Any]
     if ground_truth.images.values.dtype.kind == "i":
         places: dict[str, Any] = {name: one for one, name in _own_stems(ground_truth).items()}
         numbers = set(ids)
-        found = [places.get(name, _number(name, numbers)) for name in stems]
+
+        def find(name: str) -> Any:
+            return places.get(name, _number(name, numbers))
+
+        found = [find(name) if find(name) is not None else find(stem(name)) for name in names]
     else:
         known = set(ids)
-        found = [name if name in known else None for name in stems]
+        found = [name if name in known else stem(name) if stem(name) in known else None for name in names]
     if unknown == "error" and None in found:
         raise InputError(
             "is not the name of an image of the ground truth",
             source=source,
-            value=stems[found.index(None)],
+            value=names[found.index(None)],
             remedy="are both of one data set? Such detections are dropped with unknown_images='ignore' "
             "(--unknown-images ignore)",
         )
     return found
+
+
+def match_images(
+    values: list[Any], ground_truth: GroundTruth, unknown: Literal["error", "ignore"], source: str, lines: list[int]
+) -> list[Any]:
+    """Return the ids of the images of some records, integers or strings, as the ground truth has them.
+
+    None is the image of a record that the ground truth does not have, where that is to be ignored.
+
+    Raises
+    ------
+    InputError
+        For such an image otherwise; `lines` are the numbers of the records' lines.
+    """
+    distinct = list(dict.fromkeys(values))
+    if distinct and isinstance(distinct[0], int) and ground_truth.images.values.dtype.kind == "i":
+        known = set(ground_truth.images.values.tolist())
+        found: dict[Any, Any] = {one: one if one in known else None for one in distinct}
+    else:
+        found = dict(
+            zip(distinct, resolve_images([str(one) for one in distinct], ground_truth, "ignore", source), strict=True)
+        )
+    out = [found[one] for one in values]
+    if unknown == "error" and None in out:
+        row = out.index(None)
+        raise InputError(
+            "is not an image of the ground truth",
+            source=source,
+            record=f"line {lines[row]}",
+            value=values[row],
+            remedy="are both of one data set? Such detections are dropped with unknown_images='ignore' "
+            "(--unknown-images ignore)",
+        )
+    return out
+
+
+def match_categories(values: list[Any], ground_truth: GroundTruth) -> list[Any]:
+    """Return the ids of the categories of some records as the ground truth has them: by id, or by name."""
+    distinct = list(dict.fromkeys(values))
+    if distinct and isinstance(distinct[0], int) and ground_truth.categories.values.dtype.kind == "i":
+        return values
+    found = dict(zip(distinct, resolve_categories([str(one) for one in distinct], ground_truth), strict=True))
+    return [found[one] for one in values]
 
 
 def _number(name: str, known: set[int]) -> int | None:

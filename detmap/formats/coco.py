@@ -489,7 +489,7 @@ _SUFFIXES = tuple(ending + packed for ending in (".json", ".jsonl", ".ndjson") f
 
 
 def _sniff(given: Given) -> bool:
-    if given.is_folder or given.name.endswith((".yaml", ".yml")):  # YAML may begin with a bracket too
+    if given.is_folder or given.name.endswith((".yaml", ".yml", ".csv", ".tsv")):  # may begin with a bracket too
         return False
     return given.name.endswith(_SUFFIXES) or given.head.lstrip()[:1] in (b"{", b"[")
 

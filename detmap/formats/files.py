@@ -11,7 +11,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from detmap.errors import InputError, OptionError, shorten
-from detmap.formats import _source, coco, registry, voc, yolo  # noqa: F401 - formats register themselves
+from detmap.formats import _source, coco, delimited, registry, textlines, voc, yolo  # noqa: F401 - they register themselves
 from detmap.formats._image_sizes import Sizes
 from detmap.formats._names import stem
 from detmap.formats._open import STANDARD_INPUT, Held, changed
@@ -133,6 +133,8 @@ def read(
     image_facts: bool = True,
     image_sizes: Path | Mapping[str, Any] | None = None,
     classes: Path | Sequence[str] | None = None,
+    columns: str | Sequence[str] | Mapping[str, str] | None = None,
+    box_format: str | None = None,
 ) -> GroundTruth | Detections:
     """Read ground truth or detections of any format.
 
@@ -160,6 +162,13 @@ def read(
         for all as "640x480" (width first), or a mapping of name to (height, width).
     classes : path or sequence of str, optional
         Names of classes, for formats that hold their numbers: a list, a file with a name a line, or ``data.yaml``.
+    columns : str, sequence or mapping, optional
+        With CSV: names of columns by what they are (`detmap.formats.delimited.COLUMNS`), as a mapping or as
+        "image=file,score=p"; or, of a file without a header, what its columns are in their order, None or "-" for what is
+        not read, as a sequence or as "image,category,score,x1,y1,x2,y2". What is not named goes by its usual names.
+    box_format : {"xyxy", "xywh"}, optional
+        With lines of text: whether boxes are two corners, or corner and size. By default as the numbers suggest, which a
+        notice says.
 
     Returns
     -------
@@ -185,6 +194,8 @@ def read(
         image_facts=image_facts,
         image_sizes=image_sizes,
         classes=classes,
+        columns=columns,
+        box_format=box_format,
     )
     if role == "ground_truth":
         assert found.read_ground_truth is not None
@@ -279,6 +290,8 @@ def read_ground_truth(
     image_facts: bool = False,
     image_sizes: Path | None = None,
     classes: Path | None = None,
+    columns: str | None = None,
+    box_format: str | None = None,
 ) -> GroundTruth:
     """Read ground truth of any format; `image_set` is a file that lists the images, where the format takes one.
 
@@ -299,6 +312,8 @@ def read_ground_truth(
         image_facts=image_facts,
         image_sizes=image_sizes,
         classes=classes,
+        columns=columns,
+        box_format=box_format,
     )
     return cast(GroundTruth, found)  # or what a plug-in makes in its place
 
@@ -313,6 +328,8 @@ def read_detections(
     format: str | None = None,
     image_sizes: Path | None = None,
     classes: Path | None = None,
+    columns: str | None = None,
+    box_format: str | None = None,
 ) -> Detections:
     """Read detections of any format.
 
@@ -334,6 +351,8 @@ def read_detections(
         missing_classes=missing_classes,
         image_sizes=image_sizes,
         classes=classes,
+        columns=columns,
+        box_format=box_format,
     )
     return cast(Detections, found)
 

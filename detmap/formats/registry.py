@@ -124,6 +124,10 @@ class Reading:
         Sizes of images, for formats that hold shares of them: a table, or height and width by name.
     classes : path, sequence of str, or None
         Names of classes, for formats that hold their numbers.
+    columns : str, sequence of str, mapping, or None
+        What the columns of a table are.
+    box_format : {"xyxy", "xywh"} or None
+        How boxes are written, for formats that leave it open; None: as the numbers suggest.
     """
 
     image_set: Path | None = None
@@ -134,6 +138,8 @@ class Reading:
     image_facts: bool = False
     image_sizes: Path | Mapping[str, Any] | None = None
     classes: Path | Sequence[str] | None = None
+    columns: str | Sequence[str] | Mapping[str, str] | None = None
+    box_format: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +166,8 @@ LOST = {
     "empty_categories": "{n} categories without objects, of which the format does not keep the names",
     "category_ids": "{n} categories are written by name, and their ids are not",
     "image_ids": "{n} images are written by name, and their ids are not",
+    "category_names": "{n} categories have names besides their ids, which the format has no field for",
+    "image_names": "{n} images have files with names besides their ids, which the format has no field for",
     "image_sizes": "{n} images have a size, which the format has no field for",
 }
 
@@ -243,7 +251,7 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
         return found
     own = [one for one in able(role) if FORMATS.is_shipped(one.name) and one.sniff(given)]
     if len(own) > 1:
-        names = " or ".join(one.name for one in own)
+        names = " or ".join(sorted(one.name for one in own))
         flag = {"ground_truth": "--gt-format", "detections": "--dt-format"}[role]
         raise InputError(
             f"can be read as {names}",

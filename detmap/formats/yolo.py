@@ -286,6 +286,7 @@ def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Re
     table = np.array([_result_size(stems[i], ids[i], ground_truth, sizes, name) for i in kept], np.int64).reshape(-1, 2)
     place = np.array(lines.files, np.int64)
     parsed = _parse(lines, table[place], points, find(reading.iou_type).column_name, scored=True)
+    _check_order(lines)
     categories, notices = _categories(parsed.classes, settings.names, ground_truth, lines)
     chosen = [ids[kept[i]] for i in place.tolist()]
     return Detections.from_arrays(
@@ -297,6 +298,30 @@ def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Re
         notices={**notices, **({"unknown_image": dropped} if dropped else {})},
         source=name,
     )
+
+
+def _check_order(lines: Lines) -> None:
+    """Refuse boxes whose score comes first, as in other tools' files.
+
+    Raises
+    ------
+    InputError
+        Where most boxes leave the image as they are read, and none would with the score in front.
+    """
+    if not lines.fields or any(len(words) != 6 for words in lines.fields):
+        return
+    table = lines.floats()[0].reshape(-1, 6)
+
+    def outside(boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
+        half = boxes[:, 2:] / 2
+        return np.asarray(((boxes[:, :2] - half < -0.02) | (boxes[:, :2] + half > 1.02)).any(axis=1))
+
+    if 2 * np.count_nonzero(outside(table[:, 1:5])) > len(table) and not outside(table[:, 2:6]).any():
+        raise lines.error(
+            0,
+            "the score seems to come before the box: as class, box, score most boxes leave their images",
+            remedy="write the score behind the box, as YOLO's tools do",
+        )
 
 
 def _result_size(name: str, image: Any, truth: GroundTruth | None, sizes: Sizes, source: str) -> tuple[int, int]:

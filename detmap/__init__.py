@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
     from detmap.evaluator import Evaluator
     from detmap.formats.coco import read_coco, read_coco_results
+    from detmap.formats.converting import Converted, convert
     from detmap.formats.files import read, write
     from detmap.formats.voc import read_voc, read_voc_results
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
@@ -32,6 +33,7 @@ _HOMES = {
     "errors": ("DetmapError", "InputError", "MissingDependencyError", "OptionError", "StateError"),
     "evaluator": ("Evaluator",),
     "formats.coco": ("read_coco", "read_coco_results"),
+    "formats.converting": ("Converted", "convert"),
     "formats.files": ("read", "write"),
     "formats.voc": ("read_voc", "read_voc_results"),
     "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
@@ -67,6 +69,8 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "Patch",
     "read",
     "write",
+    "convert",
+    "Converted",
     "read_coco",
     "read_coco_results",
     "read_voc",

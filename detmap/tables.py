@@ -36,6 +36,7 @@ NOTICES = {
     "unread_files": "{n} files whose names do not say a class, as comp4_det_test_dog.txt does: not read",
     "boxes_read_as_xyxy": "{n} boxes are taken for left, top, right, bottom, which none of them contradicts",
     "boxes_read_as_xywh": "{n} boxes are taken for left, top, width, height: as corners some would be inverted",
+    "unread_shapes": "{n} records have other shapes than boxes: the boxes alone are read",
     "stray_labels": "{n} files of labels without an image in the folder of images: not read",
     "outside_paths": "{n} folders that data.yaml names lie outside of its own, and are read from there: {names}",
     "classes_by_order": "{n} classes have numbers alone: taken for places among the ground truth's categories, from 0 "

@@ -15,7 +15,7 @@ from workloads import make_coco
 import detmap
 from detmap.cli import main
 from detmap.errors import InputError, OptionError
-from detmap.formats import registry
+from detmap.formats import files
 
 TRUTH = "image_id,category_id,category,x,y,width,height,iscrowd\n1,5,cat,0,0,10,20,0\n1,6,dog,5,5,10,10,1\n2,,,,,,,\n"
 FOUND = "image_id,category_id,score,x,y,width,height\n1,5,0.9,0,0,10,20\n2,6,0.5,1,1,2,2\n"
@@ -349,8 +349,8 @@ def test_what_lines_of_text_cannot_hold(tmp_path):
 
 
 def test_folders_and_files_are_told_apart(cartucho):
-    assert registry.recognise(cartucho / "ground-truth", "ground_truth").name == "text"
-    assert registry.recognise(cartucho / "detection-results", "detections").name == "text"
-    assert registry.recognise(write(cartucho / "a.txt", FOUND), "detections").name == "csv"
-    assert registry.recognise(write(cartucho / "a.log", FOUND), "detections") is None
-    assert registry.recognise(write(cartucho / "b.csv", "[1]"), "detections").name == "csv"
+    assert files.registry.recognise(cartucho / "ground-truth", "ground_truth").name == "text"
+    assert files.registry.recognise(cartucho / "detection-results", "detections").name == "text"
+    assert files.registry.recognise(write(cartucho / "a.txt", FOUND), "detections").name == "csv"
+    assert files.registry.recognise(write(cartucho / "a.log", FOUND), "detections") is None
+    assert files.registry.recognise(write(cartucho / "b.csv", "[1]"), "detections").name == "csv"

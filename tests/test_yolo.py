@@ -21,7 +21,7 @@ from test_round_trips import law, through
 import detmap
 from detmap.cli import main
 from detmap.errors import InputError, MissingDependencyError, OptionError
-from detmap.formats import registry
+from detmap.formats import files, registry
 from detmap.formats._image_sizes import size_of_image
 from detmap.formats._outlines import outlines
 from detmap.masks import Masks
@@ -520,9 +520,9 @@ def test_folders_of_text_are_told_apart(tmp_path):
     labels(voc / "comp4_det_test_dog.txt", "000001 0.5 48 240 195 371\n")
     labels(yolo / "a.txt", "0 0.5 0.5 0.5 0.5 0.9\n")
     labels(other / "a.txt", "something else\n")
-    assert registry.recognise(voc, "detections").name == "voc"
-    assert registry.recognise(yolo, "detections").name == "yolo"
-    assert registry.recognise(other, "detections") is None
+    assert files.registry.recognise(voc, "detections").name == "voc"
+    assert files.registry.recognise(yolo, "detections").name == "yolo"
+    assert files.registry.recognise(other, "detections") is None
     labels(voc / "a.xml", "<annotation/>")
     labels(voc / "data.yaml", NAMES)
     with pytest.raises(InputError, match=r"can be read as voc or yolo; say which: format=\.\.\. \(--gt-format\)"):

@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 
 from detmap.errors import InputError
-from detmap.formats._source import Buffer
+from detmap.formats._source import Buffer, Source, read_bytes
 from detmap.kernels import readonly
+from detmap.shapes import KINDS
 from detmap.tables import GroundTruth, locate
 
 
@@ -55,6 +56,32 @@ def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
         image_sizes=readonly(sizes, np.int64) if table.image_sizes is None and sizes.any() else table.image_sizes,
         image_names=tuple(names) if any(names) else None,
     )
+
+
+def kinds_in(source: Source) -> dict[str, int]:
+    """Return how many records of a document have a shape of each kind, and under "" how many records there are.
+
+    Of a document that cannot be read nothing is said: its reader says what is wrong.
+    """
+    fields = {kind.field: name for name, kind in KINDS.items() if kind.reader is not None and not kind.stored}
+    record = msgspec.defstruct("_Record", [(field, msgspec.Raw, msgspec.Raw()) for field in fields], gc=False)
+    data, name = read_bytes(source, "records")
+    text = bytes(data).removeprefix(b"\xef\xbb\xbf")
+    try:
+        if name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+            records = msgspec.json.Decoder(record).decode_lines(text)
+        elif text.lstrip()[:1] == b"[":
+            records = msgspec.json.decode(text, type=list[record])  # type: ignore[valid-type]
+        else:
+            lists: Any = [(key, list[record], []) for key in ("annotations", "predictions")]  # type: ignore[valid-type]
+            document = msgspec.json.decode(text, type=msgspec.defstruct("_Records", lists, gc=False))
+            records = document.annotations or document.predictions  # type: ignore[attr-defined]
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return {}
+    found = {"": len(records)}
+    for field, kind in fields.items():
+        found[kind] = sum(bytes(getattr(one, field)) not in (b"", b"null", b"[]") for one in records)
+    return found
 
 
 def _is_side(value: Any) -> bool:

@@ -38,7 +38,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
         b"]}\n",
     ]
     _write(path, b"".join(parts))
-    return {"rounded_boxes": rounded}
+    return {"corners": 0 if table.box_sizes else len(table), "rounded_boxes": rounded}
 
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
@@ -60,7 +60,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
     else:
         whole = b"[" + b",\n".join(records) + b"]\n"
     _write(path, whole)
-    return {"rounded_boxes": rounded, "areas": differing}
+    return {"corners": 0 if table.box_sizes else len(table), "rounded_boxes": rounded, "areas": differing}
 
 
 def sized(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:

@@ -39,7 +39,9 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
         "crowd": int(table.crowd.sum()),
         "difficult": int(table.difficult.sum()),
         "areas": int(np.count_nonzero(made.areas != table.areas)),
+        "corners": 0 if table.box_sizes else len(table),
         "rounded_boxes": made.rounded,
+        "boxes": made.boxes,
         "masks": made.masks,
         "shapes": made.others,
         "category_ids": lost_ids(table.categories.values, range(len(names))),  # type: ignore[arg-type]
@@ -74,7 +76,9 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
     }
     write_folder(path, files)
     return {
+        "corners": 0 if table.box_sizes else len(table),
         "rounded_boxes": made.rounded,
+        "boxes": made.boxes,
         "masks": made.masks,
         "shapes": made.others,
         "category_ids": sum(one != place[one] for one in ids),
@@ -114,16 +118,17 @@ class _Lines:
     ----------
     points : tuple of int, or None
         How many keypoints a record has, and how many numbers each.
-    rounded, masks, others : int
-        Records whose box changes; whose mask changes; that have shapes of other kinds.
+    rounded, boxes, masks, others : int
+        Records whose box changes in its last digits; whose box becomes that around the mask; whose mask changes; that have
+        shapes of other kinds.
     areas : ndarray of float64, shape (n,)
-        The areas of what is read again.
+        The areas that follow from what is written.
     """
 
     def __init__(self, table: GroundTruth | Detections, sizes: NDArray[np.int64]) -> None:
         scale = sizes[table.images.codes][:, ::-1].astype(np.float64)
         self.points: tuple[int, int] | None = None
-        self.masks = 0
+        self.masks = self.boxes = self.rounded = 0
         boxes = table.boxes
         if not table.box_sizes:
             boxes = np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
@@ -131,21 +136,19 @@ class _Lines:
         if isinstance(column, MaskColumn):
             self.others = shapes_lost(table, ("segm",))
             self._columns: list[list[float]] = self._outlines(table, column, scale)
-            again = column.bounds().table
+            self.boxes = int(np.count_nonzero((column.bounds().table != boxes).any(axis=1)))
             self.areas = np.asarray(column.areas(), np.float64)
         else:
             both = np.concatenate([scale, scale], axis=1)
             shares = np.concatenate([boxes[:, :2] + boxes[:, 2:] / 2, boxes[:, 2:]], axis=1) / both
             again = np.concatenate([shares[:, :2] - shares[:, 2:] / 2, shares[:, 2:]], axis=1) * both
-            self.areas = again[:, 2] * again[:, 3]
+            self.rounded = int(np.count_nonzero((again != boxes).any(axis=1)))
+            self.areas = np.maximum(boxes[:, 2], 0) * np.maximum(boxes[:, 3], 0)
             self._columns = shares.tolist()
             poses = table.shapes.get("keypoints")
             self.others = shapes_lost(table, ("keypoints",))
             if isinstance(poses, Keypoints) and len(table):
                 self._add_points(poses, scale, table.source)
-        self.rounded = int(np.count_nonzero((again != boxes).any(axis=1)))
-        if self.others:
-            self.others = len(table)
 
     def _add_points(self, poses: Keypoints, scale: NDArray[np.float64], source: str) -> None:
         counts = np.diff(poses.poses.starts) // 3

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from detmap.errors import InputError, OptionError
 from detmap.formats import _coco_writing
 from detmap.formats._coco_checks import FIELDS, checked_ground_truth, checked_results
-from detmap.formats._coco_facts import with_facts
+from detmap.formats._coco_facts import kinds_in, with_facts
 from detmap.formats._open import Held
 from detmap.formats._scan import RESULT_LISTS, Strings, scan_ground_truth, scan_results
 from detmap.formats._shapes import read_values, reader_of, result_shapes, truth_shapes
 from detmap.formats._source import Buffer, Opened, Source, read_bytes
-from detmap.formats.registry import Format, Given, Reading
+from detmap.formats.registry import Format, Given, Reading, Role
 from detmap.plugins import register
 from detmap.shapes import Kind
 from detmap.shapes.boxes import InvalidBoxes
@@ -494,6 +494,13 @@ def _sniff(given: Given) -> bool:
     return given.name.endswith(_SUFFIXES) or given.head.lstrip()[:1] in (b"{", b"[")
 
 
+def _tell(given: Given) -> Role:
+    """Detections are a list, or a record a line."""
+    listed = given.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+    lines = given.name.removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+    return "detections" if listed or lines else "ground_truth"
+
+
 def _read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     if reading.image_set:
         raise OptionError("--image-set goes with VOC's XML")
@@ -524,6 +531,8 @@ FORMAT = register(
         write_ground_truth=_coco_writing.write_ground_truth,
         write_detections=_coco_writing.write_detections,
         written=_SUFFIXES,
+        tell=_tell,
+        kinds_in=kinds_in,
         holds=None,  # whatever kind has a reader
         words=("COCO JSON", "COCO result JSON"),
     )

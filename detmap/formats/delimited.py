@@ -22,7 +22,7 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import _delimited_writing
 from detmap.formats._names import match_categories, match_images
 from detmap.formats._source import Source, read_bytes
-from detmap.formats.registry import Format, Given, Reading
+from detmap.formats.registry import Format, Given, Reading, Role
 from detmap.plugins import register
 from detmap.tables import Detections, GroundTruth, coded
 
@@ -363,6 +363,13 @@ def _sniff(given: Given) -> bool:
     return bool({"image_id", "image"} & roles) and bool({"x", "x1", "cx"} & roles)
 
 
+def _tell(given: Given) -> Role:
+    """Detections have a column of scores."""
+    first = given.head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace")
+    roles = {_role(title.strip(' "\r')) for title in re.split("[,;\t]", first)}
+    return "detections" if "score" in roles else "ground_truth"
+
+
 FORMAT = register(
     Format(
         name="csv",
@@ -373,6 +380,7 @@ FORMAT = register(
         write_ground_truth=_delimited_writing.write_ground_truth,
         write_detections=_delimited_writing.write_detections,
         written=_ENDINGS,
+        tell=_tell,
         words=("CSV or TSV", "CSV or TSV"),
         needs_images=True,
     )

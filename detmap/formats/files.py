@@ -288,7 +288,7 @@ def read_ground_truth(
     iou_type: str = "bbox",
     format: str | None = None,
     image_facts: bool = False,
-    image_sizes: Path | None = None,
+    image_sizes: Path | Mapping[str, Any] | None = None,
     classes: Path | None = None,
     columns: str | None = None,
     box_format: str | None = None,

@@ -159,13 +159,15 @@ class Writing:
 LOST = {
     "crowd": "{n} objects are crowds, which the format has no field for: they are written as plain objects",
     "difficult": "{n} objects are difficult, which the format has no field for: they are written as plain objects",
-    "areas": "{n} areas differ from that of the box, and the format has no field for them",
-    "rounded_boxes": "{n} boxes change in their last digits, as the format writes boxes in another way",
+    "areas": "{n} areas are not those of the box or mask, and the format has no field for them",
+    "corners": "{n} boxes by corners are written with sizes, which do not count the last pixel as VOC's own protocols do",
+    "rounded_boxes": "{n} boxes change in their last digits, as the format writes them in another way",
+    "boxes": "{n} boxes become those around their masks, as the format has outlines alone",
     "masks": "{n} masks change by some pixels, as the format writes outlines",
     "shapes": "{n} records have shapes other than boxes, which the format has no field for",
     "empty_categories": "{n} categories without objects, of which the format does not keep the names",
-    "category_ids": "{n} categories are written by name, and their ids are not",
-    "image_ids": "{n} images are written by name, and their ids are not",
+    "category_ids": "{n} categories are written by name or by number, and their ids are not kept",
+    "image_ids": "{n} images are written by name, and their ids are not kept",
     "category_names": "{n} categories have names besides their ids, which the format has no field for",
     "image_names": "{n} images have files with names besides their ids, which the format has no field for",
     "image_sizes": "{n} images have a size, which the format has no field for",
@@ -201,6 +203,12 @@ class Format:
         How the names of the files in a folder of detections end.
     needs_images : bool
         Whether its detections are read with the help of the names and sizes of images, which ground truth then is to say.
+    tell : callable, or None
+        ``tell(given)`` says of what its sniff takes for either whether it is ground truth or detections; None: not clear.
+    kinds_in : callable, or None
+        ``kinds_in(source)`` returns how many records have a shape of each kind, by `iou_type`; boxes apart. The names are
+        those of kinds that read their own field; ``""`` is the number of all records. None: it holds boxes, or takes what
+        `iou_type` says.
     """
 
     name: str
@@ -215,6 +223,8 @@ class Format:
     words: tuple[str, str] = ("", "")
     members: str = ""
     needs_images: bool = False
+    tell: Callable[[Given], Role | None] | None = None
+    kinds_in: Callable[[Any], Mapping[str, int]] | None = None
 
 
 #: Every format by name.

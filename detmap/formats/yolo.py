@@ -24,7 +24,7 @@ from detmap.formats._lines import Lines, read_lines
 from detmap.formats._names import resolve_categories, resolve_images
 from detmap.formats._source import name_of
 from detmap.formats._yolo_files import Entry, Settings
-from detmap.formats.registry import Format, Given, Reading
+from detmap.formats.registry import Format, Given, Reading, Role
 from detmap.masks import Masks
 from detmap.plugins import register
 from detmap.shapes import find
@@ -35,11 +35,12 @@ _FARTHEST = 2.0
 
 
 class _Parsed(NamedTuple):
-    """Records in pixels: rows of `lines` that were kept, class numbers, scores, and what tables are made of."""
+    """Records in pixels: class numbers, scores, what tables are made of, and how many have more than boxes."""
 
     classes: NDArray[np.int64]
     scores: NDArray[np.float64]
     shapes: dict[str, Any]
+    unread: int = 0
 
 
 def _parse(
@@ -120,7 +121,8 @@ def _parse(
         if points[1] == 2:
             poses[(table < 0).any(axis=2)] = 0.0
         shapes["keypoints"] = poses
-    return _Parsed(classes.astype(np.int64), scores, shapes)
+    unread = int(np.count_nonzero(~is_box)) if iou_type == "bbox" else 0
+    return _Parsed(classes.astype(np.int64), scores, shapes, unread)
 
 
 def _points(
@@ -235,7 +237,7 @@ def _ground_truth(
         category_names=known,
         image_sizes=table,
         invalid_boxes=reading.invalid_boxes,
-        notices=notices,
+        notices={**notices, **_unread(parsed)},
         source=name,
     )
     files = tuple("" if one.image is None else os.path.basename(one.image) for one in entries)
@@ -295,9 +297,13 @@ def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Re
         **parsed.shapes,
         scores=parsed.scores,
         invalid_boxes=reading.invalid_boxes,
-        notices={**notices, **({"unknown_image": dropped} if dropped else {})},
+        notices={**notices, **_unread(parsed), **({"unknown_image": dropped} if dropped else {})},
         source=name,
     )
+
+
+def _unread(parsed: _Parsed) -> dict[str, int]:
+    return {"unread_shapes": parsed.unread} if parsed.unread else {}
 
 
 def _check_order(lines: Lines) -> None:
@@ -372,6 +378,14 @@ def _categories(
     return ids, {} if names else {"classes_by_order": len(used)}
 
 
+def _tell(given: Given) -> Role:
+    """Detections have a score behind the box, or behind a polygon's points."""
+    if not given.is_folder or {"data.yaml", "dataset.yaml", "data.yml"} & set(given.names):
+        return "ground_truth"
+    lines = given.lines("labels" if "labels" in given.names else "", _yolo_files.NO_LABELS)
+    return "detections" if all(len(words) % 2 == 0 for words in lines) else "ground_truth"
+
+
 _WHOLE = re.compile(rb"\d+(\.0*)?")
 
 
@@ -417,5 +431,6 @@ FORMAT = register(
         words=("YOLO's data.yaml or folder of labels", "a folder of YOLO's predictions with scores"),
         members=".txt",
         needs_images=True,
+        tell=_tell,
     )
 )

@@ -139,6 +139,7 @@ def test_ids_are_matched_with_those_of_the_ground_truth(tmp_path):
         (FOUND + ",5,1,1,0,10,20\n", "field 'image_id': is missing"),
         (FOUND + "x" * 300 + ",5,1,1,0,10,20\n", "has more than 256 characters"),
         (FOUND + '"1,5,1,1,0,10,20\n', "is not valid CSV"),
+        (FOUND.replace(",", "\t").replace("0.9", '"0."9'), r"is not valid CSV: '\\t' expected"),
         (b"\xff\xfe" + FOUND.encode(), "is not a text file in UTF-8"),
         ("x1,y1," + FOUND.replace("width,height", "x2,y2,width,height"), "fields where|boxes in"),
         ("image_id,image_id" + FOUND[8:], "has two columns for image_id|fields where"),

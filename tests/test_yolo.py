@@ -528,3 +528,30 @@ def test_folders_of_text_are_told_apart(tmp_path):
     with pytest.raises(InputError, match=r"can be read as voc or yolo; say which: format=\.\.\. \(--gt-format\)"):
         detmap.read(voc, "ground_truth")
     assert len(detmap.read(voc, "ground_truth", format="voc")) == 0
+
+
+def test_batch_scores_folders_of_predictions_and_sees_when_they_change(dataset, tmp_path, capsys):
+    """Also where they lie in a folder called labels: a result is not taken for that of other files."""
+    found = tmp_path / "runs/predict"
+    labels(found / "labels/a.txt", "0 0.5 0.5 0.25 0.5 0.9\n")
+    words = ["batch", str(dataset), str(found), "--out", str(tmp_path / "out"), "--resume", "--format", "json"]
+    values = []
+    for text in (None, "0 0.5 0.5 0.25 0.5 0.9\n1 0.1 0.2 0.1 0.2 0.7\n"):
+        if text:
+            labels(found / "labels/a.txt", text)
+        assert main(words) == 0
+        values.append(json.loads(capsys.readouterr().out)["models"][0]["metrics"]["AP50"])
+    assert values[0] < values[1]
+    fingerprints = [files.fingerprint(path) for path in (found, found / "labels")]
+    assert fingerprints[0] == fingerprints[1]
+
+
+def test_convert_reads_standard_input(dataset, tmp_path):
+    from detmap.formats._open import Held
+
+    truth = detmap.read(dataset, "ground_truth")
+    detmap.write(truth, tmp_path / "truth.json")
+    data = (tmp_path / "truth.json").read_bytes()
+    assert files.registry.recognise(Held.of(data, "standard input"), "ground_truth").name == "coco"
+    again = detmap.read(Held.of(data, "standard input"), "ground_truth")
+    assert boxes_of(again) == boxes_of(truth)

@@ -25,12 +25,15 @@ class Lines(NamedTuple):
         Of each line, the place of its file in `names`, and its number, from 1.
     fields : list of list of bytes
         The words of each line.
+    underlined : list of bool
+        Of each file, whether it holds an underscore, which Python takes for part of a number.
     """
 
     names: list[str]
     files: list[int]
     numbers: list[int]
     fields: list[list[bytes]]
+    underlined: list[bool]
 
     def error(self, row: int, problem: str, value: object = None, remedy: str | None = None) -> InputError:
         """Return the error about a line."""
@@ -55,7 +58,8 @@ class Lines(NamedTuple):
         edges = np.cumsum([0, *map(len, fields)])
         try:
             values = np.fromiter(map(float, chain.from_iterable(fields)), np.float64, int(edges[-1]))
-            good = bool(np.isfinite(values).all()) and not any(b"_" in word for line in fields for word in line)
+            marked = any(self.underlined) and any(b"_" in word for line in fields for word in line)
+            good = bool(np.isfinite(values).all()) and not marked
         except ValueError:
             good = False
         if good:
@@ -82,9 +86,10 @@ def read_lines(files: Iterable[tuple[bytes, str]]) -> Lines:
     InputError
         For what is no text file.
     """
-    lines = Lines([], [], [], [])
+    lines = Lines([], [], [], [], [])
     for data, name in files:
         lines.names.append(name)
+        lines.underlined.append(b"_" in data)
         if b"\0" in data:
             raise InputError("is not a text file", source=name)
         if data[:3] == b"\xef\xbb\xbf":

@@ -162,7 +162,8 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
                 rows.append(row)
                 lines.append(reader.line_num)
     except csv.Error as error:
-        raise InputError(f"is not valid CSV: {error}", source=name, record=f"line {reader.line_num}") from None
+        reason = str(error).replace("\t", "\\t")  # it names the delimiter
+        raise InputError(f"is not valid CSV: {reason}", source=name, record=f"line {reader.line_num}") from None
     if not rows:
         raise InputError("is empty", source=name)
     given, renamed = _given(columns)
@@ -188,9 +189,8 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
         found[role] = [row[place].strip() for row in rows]
     unknown = [title for title in renamed if title not in header]
     if unknown:
-        raise InputError(
-            f"has no column {shorten(unknown[0])}", source=name, remedy=f"it has: {', '.join(header[:20])}"
-        )
+        have = ", ".join(shorten(one)[1:-1] for one in header[:20])
+        raise InputError(f"has no column {shorten(unknown[0])}", source=name, remedy=f"it has: {have}")
     return _Table(found, lines, name)
 
 

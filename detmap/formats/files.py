@@ -92,13 +92,16 @@ def fingerprint(source: Path | Held) -> str:
     InputError
         Where there is no such file, or it cannot be read.
     """
-    return _source.fingerprint(source, _members(source))
+    return _source.fingerprint(*_members(source))
 
 
-def _members(source: Path | Held) -> str:
-    """Return how the names of the files in a folder of detections end."""
-    folder = not isinstance(source, Held) and os.path.isdir(source)
-    return registry.find(source, "detections").members if folder else ""
+def _members(source: Path | Held) -> tuple[Path | Held, str]:
+    """Return the folder that holds the files of a folder of detections, and how their names end; else the source itself."""
+    if isinstance(source, Held) or not os.path.isdir(source):
+        return source, ""
+    found = registry.find(source, "detections")
+    inside = os.path.join(source, found.inside)
+    return (inside if found.inside and os.path.isdir(inside) else source), found.members
 
 
 class Unchanged:
@@ -109,7 +112,8 @@ class Unchanged:
         self._before = self._stamp()
 
     def _stamp(self) -> object:
-        return None if isinstance(self._source, Held) else _source.stamp(self._source, _members(self._source))
+        source, ending = _members(self._source)
+        return None if isinstance(source, Held) else _source.stamp(source, ending)
 
     def __enter__(self) -> None:
         return None

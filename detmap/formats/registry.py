@@ -201,6 +201,8 @@ class Format:
         What help calls a source of ground truth and one of detections.
     members : str
         How the names of the files in a folder of detections end.
+    inside : str
+        The folder within such a folder that holds the files, where it is there.
     needs_images : bool
         Whether its detections are read with the help of the names and sizes of images, which ground truth then is to say.
     tell : callable, or None
@@ -222,6 +224,7 @@ class Format:
     holds: tuple[str, ...] | None = ("bbox",)
     words: tuple[str, str] = ("", "")
     members: str = ""
+    inside: str = ""
     needs_images: bool = False
     tell: Callable[[Given], Role | None] | None = None
     kinds_in: Callable[[Any], Mapping[str, int]] | None = None

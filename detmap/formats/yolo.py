@@ -35,12 +35,13 @@ _FARTHEST = 2.0
 
 
 class _Parsed(NamedTuple):
-    """Records in pixels: class numbers, scores, what tables are made of, and how many have more than boxes."""
+    """Records in pixels: class numbers, scores, what tables are made of, how many have more than boxes, all numbers."""
 
     classes: NDArray[np.int64]
     scores: NDArray[np.float64]
     shapes: dict[str, Any]
     unread: int = 0
+    numbers: NDArray[np.float64] | None = None
 
 
 def _parse(
@@ -122,7 +123,7 @@ def _parse(
             poses[(table < 0).any(axis=2)] = 0.0
         shapes["keypoints"] = poses
     unread = int(np.count_nonzero(~is_box)) if iou_type == "bbox" else 0
-    return _Parsed(classes.astype(np.int64), scores, shapes, unread)
+    return _Parsed(classes.astype(np.int64), scores, shapes, unread, values)
 
 
 def _points(
@@ -288,7 +289,7 @@ def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Re
     table = np.array([_result_size(stems[i], ids[i], ground_truth, sizes, name) for i in kept], np.int64).reshape(-1, 2)
     place = np.array(lines.files, np.int64)
     parsed = _parse(lines, table[place], points, find(reading.iou_type).column_name, scored=True)
-    _check_order(lines)
+    _check_order(lines, parsed.numbers)
     categories, notices = _categories(parsed.classes, settings.names, ground_truth, lines)
     chosen = [ids[kept[i]] for i in place.tolist()]
     return Detections.from_arrays(
@@ -306,7 +307,7 @@ def _unread(parsed: _Parsed) -> dict[str, int]:
     return {"unread_shapes": parsed.unread} if parsed.unread else {}
 
 
-def _check_order(lines: Lines) -> None:
+def _check_order(lines: Lines, numbers: NDArray[np.float64] | None) -> None:
     """Refuse boxes whose score comes first, as in other tools' files.
 
     Raises
@@ -314,9 +315,9 @@ def _check_order(lines: Lines) -> None:
     InputError
         Where most boxes leave the image as they are read, and none would with the score in front.
     """
-    if not lines.fields or any(len(words) != 6 for words in lines.fields):
+    if numbers is None or not lines.fields or any(len(words) != 6 for words in lines.fields):
         return
-    table = lines.floats()[0].reshape(-1, 6)
+    table = numbers.reshape(-1, 6)
 
     def outside(boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
         half = boxes[:, 2:] / 2
@@ -430,6 +431,7 @@ FORMAT = register(
         holds=("bbox", "segm", "boundary", "keypoints"),
         words=("YOLO's data.yaml or folder of labels", "a folder of YOLO's predictions with scores"),
         members=".txt",
+        inside="labels",
         needs_images=True,
         tell=_tell,
     )

@@ -23,40 +23,9 @@ from detmap.formats import _delimited_writing
 from detmap.formats._names import match_categories, match_images
 from detmap.formats._source import Source, read_bytes
 from detmap.formats.registry import Format, Given, Reading, Role
+from detmap.headers import BOXES, COLUMNS, role_of_title
 from detmap.plugins import register
 from detmap.tables import Detections, GroundTruth, coded
-
-#: What columns can be, and which other names of theirs are known. Small letters, without marks.
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "image_id": ("imgid",),
-    "image": ("img", "filename", "file", "imagename"),
-    "category_id": ("classid", "labelid", "catid"),
-    "category": ("class", "label", "classname", "categoryname", "labelname", "name"),
-    "score": ("confidence", "conf", "scores", "probability"),
-    "x": ("left",),
-    "y": ("top",),
-    "width": ("w", "boxwidth", "bboxwidth"),
-    "height": ("h", "boxheight", "bboxheight"),
-    "x1": ("xmin",),
-    "y1": ("ymin",),
-    "x2": ("xmax", "right"),
-    "y2": ("ymax", "bottom"),
-    "cx": ("xcenter", "centerx", "xc"),
-    "cy": ("ycenter", "centery", "yc"),
-    "area": (),
-    "crowd": ("iscrowd",),
-    "difficult": ("ignore",),
-    "image_width": (),
-    "image_height": (),
-}
-_KNOWN = {alias: name for name, others in COLUMNS.items() for alias in (name.replace("_", ""), *others)}
-
-#: The columns of a box, by what they say: its format, and names. Left and top go with right and bottom too.
-_BOXES = {
-    "xyxy": (("x1", "y1", "x2", "y2"), ("x", "y", "x2", "y2")),
-    "xywh": (("x", "y", "width", "height"), ("x1", "y1", "width", "height")),
-    "cxcywh": (("cx", "cy", "width", "height"),),
-}
 
 _ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,18}")
@@ -176,7 +145,7 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
             )
     found: dict[str, list[str]] = {}
     for place, title in enumerate(header):
-        role = renamed.get(title) or (None if title in renamed.values() else _role(title))
+        role = renamed.get(title) or (None if title in renamed.values() else role_of_title(title))
         if role is None:
             continue
         if role in found:
@@ -195,10 +164,6 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
 
 
 _HEAD = 1 << 16
-
-
-def _role(title: str) -> str | None:
-    return _KNOWN.get(re.sub(r"[^a-z0-9]", "", title.lower()))
 
 
 def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
@@ -221,7 +186,7 @@ def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
 
 
 def _checked(role: str) -> str:
-    found = _role(str(role))
+    found = role_of_title(str(role))
     if found is None:
         raise OptionError(
             f"a column cannot be {shorten(role)}; one of: {', '.join(COLUMNS)} (or - for what is not read)"
@@ -239,11 +204,11 @@ def _boxes(table: _Table) -> tuple[str, NDArray[np.float64]]:
     """
     fits = [
         (form, names)
-        for form, choices in _BOXES.items()
+        for form, choices in BOXES.items()
         for names in choices
         if all(one in table.columns for one in names)
     ]
-    exact = [(form, names) for form, names in fits if names in [choices[0] for choices in _BOXES.values()]] or fits
+    exact = [(form, names) for form, names in fits if names in [choices[0] for choices in BOXES.values()]] or fits
     if not exact:
         raise table.missing("x1", "boxes: x1, y1, x2, y2, or x, y, width, height, or cx, cy, width, height")
     if len(exact) > 1:
@@ -359,14 +324,14 @@ def _sniff(given: Given) -> bool:
     if os.path.splitext(given.name.removesuffix(".gz"))[1] not in ("", ".txt"):
         return False
     first = given.head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace")
-    roles = {_role(title.strip(' "\r')) for title in re.split("[,;\t]", first)}
+    roles = {role_of_title(title.strip(' "\r')) for title in re.split("[,;\t]", first)}
     return bool({"image_id", "image"} & roles) and bool({"x", "x1", "cx"} & roles)
 
 
 def _tell(given: Given) -> Role:
     """Detections have a column of scores."""
     first = given.head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace")
-    roles = {_role(title.strip(' "\r')) for title in re.split("[,;\t]", first)}
+    roles = {role_of_title(title.strip(' "\r')) for title in re.split("[,;\t]", first)}
     return "detections" if "score" in roles else "ground_truth"
 
 

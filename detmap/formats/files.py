@@ -11,7 +11,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from detmap.errors import InputError, OptionError, shorten
-from detmap.formats import _source, coco, delimited, registry, textlines, voc, yolo  # noqa: F401 - they register themselves
+from detmap.formats import _source, arrow, coco, delimited, registry, textlines, voc, yolo  # noqa: F401 - they register themselves
 from detmap.formats._image_sizes import Sizes
 from detmap.formats._names import stem
 from detmap.formats._open import STANDARD_INPUT, Held, changed

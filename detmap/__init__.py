@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
     from detmap.evaluator import Evaluator
     from detmap.formats.coco import read_coco, read_coco_results
+    from detmap.formats.converting import Converted, convert
+    from detmap.formats.files import read, write
     from detmap.formats.voc import read_voc, read_voc_results
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
     from detmap.matches import HIT, IGNORED, MISS, Matches, match_pairs
@@ -31,6 +33,8 @@ _HOMES = {
     "errors": ("DetmapError", "InputError", "MissingDependencyError", "OptionError", "StateError"),
     "evaluator": ("Evaluator",),
     "formats.coco": ("read_coco", "read_coco_results"),
+    "formats.converting": ("Converted", "convert"),
+    "formats.files": ("read", "write"),
     "formats.voc": ("read_voc", "read_voc_results"),
     "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
     "matches": ("HIT", "IGNORED", "MISS", "Matches", "match_pairs"),
@@ -63,6 +67,10 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "Evaluator",
     "patch_pycocotools",
     "Patch",
+    "read",
+    "write",
+    "convert",
+    "Converted",
     "read_coco",
     "read_coco_results",
     "read_voc",

@@ -63,9 +63,12 @@ class Images(Ids):
         Each object's image, as a place in `ids`.
     sizes : ndarray of int64, shape (i, 2), or None
         Height and width of each image in pixels, 0 where they are not known; None where none is.
+    names : tuple of str, or None
+        The name of each image's file, "" where it is not known; None where none is.
     """
 
     sizes: NDArray[np.int64] | None = None
+    names: tuple[str, ...] | None = None
 
     @property
     def heights(self) -> NDArray[np.int64] | None:

@@ -22,6 +22,13 @@ NOTICES = {
     "missing_classes": "{n} classes without a result file, so that their AP is 0: {names}",
     "skipped_classes": "{n} classes without a result file, left out: {names}",
     "unread_files": "{n} files whose names do not say a class, as comp4_det_test_dog.txt does: not read",
+    "boxes_read_as_xyxy": "{n} boxes are taken for left, top, right, bottom, which none of them contradicts",
+    "boxes_read_as_xywh": "{n} boxes are taken for left, top, width, height: as corners some would be inverted",
+    "unread_shapes": "{n} records have other shapes than boxes: the boxes alone are read",
+    "stray_labels": "{n} files of labels without an image in the folder of images: not read",
+    "outside_paths": "{n} folders that data.yaml names lie outside of its own, and are read from there: {names}",
+    "classes_by_order": "{n} classes have numbers alone: taken for places among the ground truth's categories, from 0 "
+    "(names are surer: --classes)",
     "normalised_detections": "all {n} detections lie within 0 to 1, and the ground truth is in pixels: scale them",
     "normalised_ground_truth": "the ground truth lies within 0 to 1, and the {n} detections are in pixels: scale it",
     "missing_area": "{n} annotations without area: that of their box",

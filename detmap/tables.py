@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns
 from detmap.errors import InputError
+from detmap.frames import Framed
 from detmap.ids import Categories, Ids, Images, index_among, index_ids, locate, used
 from detmap.kernels import Frozen, readonly
 from detmap.notices import added
@@ -93,9 +94,10 @@ def _shapes(checked: Checked, others: Mapping[str, Column] | None) -> dict[str, 
     return {"bbox": checked.boxes, **taken}
 
 
-class _Shaped:
+class _Shaped(Framed):
     """A table with shapes: what older names stand for."""
 
+    make_ids = Ids
     shapes: Mapping[str, Column]
     source: str
 

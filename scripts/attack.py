@@ -48,6 +48,7 @@ from attacks import (  # noqa: E402
     lines,
     signals,
     states,
+    texts,
     voc,
 )
 
@@ -56,6 +57,7 @@ FAMILIES = {
     "blocks": blocks.attack,
     "trec": lines.attack,
     "voc": voc.attack,
+    "texts": texts.attack,
     "arrays": arrays.attack,
     "galleries": galleries.attack,
     "states": states.attack,

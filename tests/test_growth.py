@@ -15,7 +15,7 @@ import naive
 import numpy as np
 import pytest
 import workloads
-from growth import circles, circles_kernels, lenient
+from growth import circles, circles_kernels, lenient, records
 from support import assert_same_result
 
 import detmap
@@ -90,7 +90,7 @@ def expected_outcomes(truth, found, iou, low, high):
 
 
 def test_the_toys_are_small():
-    for module in (circles, circles_kernels, lenient):
+    for module in (circles, circles_kernels, lenient, records):
         assert len(Path(module.__file__).read_text().splitlines()) <= 80
 
 
@@ -384,3 +384,35 @@ def test_the_command_line_takes_the_toy_protocol_by_module_and_by_path(tmp_path)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["metrics"] == expected
     assert "lenient" in command("protocols", "--plugin", "growth.lenient").stdout
+
+
+# ------------------------------------------------------------------------------------------------------- a format of files
+
+
+def test_the_toy_format_goes_through_convert_eval_and_batch(tmp_path, monkeypatch, capsys):
+    """Into it and out of it again, with a line for what it cannot hold; its numbers are those of the file it came from."""
+    from detmap.cli import main
+
+    dataset, results = workloads.make_coco(4, images=6, unknown_categories=False)
+    monkeypatch.chdir(tmp_path)
+    for name, content in (("truth.json", dataset), ("found.json", results)):
+        Path(name).write_text(json.dumps(content))
+    crowds = detmap.read("truth.json", "ground_truth").crowd.sum()
+    assert crowds
+    words = ["--plugin", "growth.records", "--quiet", "--format", "json"]
+    for name in ("truth", "found"):
+        assert main(["convert", f"{name}.json", f"{name}.records", *words]) == 0
+        made = json.loads(capsys.readouterr().out)
+        assert made["format"] == "records"
+        assert made["lost"] == ({"crowd": crowds} if name == "truth" else {})
+        assert main(["convert", f"{name}.records", f"{name}.csv", *words]) == 0
+        assert made["written"] == len({"truth": dataset["annotations"], "found": results}[name])
+        assert json.loads(capsys.readouterr().out)["written"] == made["written"]
+    values = []
+    for ending in ("records", "csv"):
+        assert main(["eval", f"truth.{ending}", f"found.{ending}", *words]) == 0
+        values.append(json.loads(capsys.readouterr().out)["metrics"])
+    assert values[0] == values[1]
+    assert 0 < values[0]["AP"] < 1
+    assert main(["batch", "truth.records", "found.records", *words]) == 0
+    assert json.loads(capsys.readouterr().out)["models"][0]["metrics"] == values[0]

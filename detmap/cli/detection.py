@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from detmap.cli.options import (
@@ -17,6 +17,7 @@ from detmap.cli.options import (
     add_detections,
     add_format,
     add_ground_truth,
+    add_input_options,
     add_list_format,
     add_output_options,
     protocol_of,
@@ -67,6 +68,7 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="DETECTIONS is a folder or pattern of files, each with the detections on some of the images",
     )
+    add_input_options(parser)
     add_detection_options(parser)
     add_bootstrap_options(parser)
     add_cluster_options(parser)
@@ -78,12 +80,16 @@ def _eval(options: argparse.Namespace) -> None:
     protocol = protocol_of(options)
     if options.scheduler and not options.sharded:
         raise OptionError("--scheduler needs --sharded: a single file is scored here")
+    for flag in ("dt_format", "classes", "columns", "box_format"):
+        if options.sharded and getattr(options, flag):
+            raise OptionError(f"--{flag.replace('_', '-')} does not go with --sharded")
     with stages(options) as stage, _executor(options) as executor:
         stage("reading the ground truth")
         from detmap.formats.files import once, read_detections, read_ground_truth
 
         once([options.ground_truth, options.image_set, options.detections])
-        ground_truth = read_ground_truth(options.ground_truth, options.image_set, **_truth(options, protocol))
+        given = _truth(options, protocol, [options.detections])
+        ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
         if options.sharded:
             from detmap.batch import evaluate_shards
 
@@ -100,7 +106,7 @@ def _eval(options: argparse.Namespace) -> None:
             found = len(result.tally)
         else:
             stage("reading the detections")
-            read = [read_detections(options.detections, ground_truth, **_reading(options), iou_type=protocol.iou_type)]
+            read = [read_detections(options.detections, ground_truth, **_single(options, protocol))]
             from detmap import evaluate
 
             _warn_of_compiling(options)
@@ -155,6 +161,7 @@ def _fill_batch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rank-by", metavar="METRIC", help="rank by this metric; default: AP, or mAP")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first file that cannot be scored")
     parser.add_argument("--resume", action="store_true", help="score only what has changed since the results in --out")
+    add_input_options(parser, detections=False)
     add_detection_options(parser)
     add_bootstrap_options(parser, tests=True)
     add_cluster_options(parser)
@@ -175,7 +182,8 @@ def _batch(options: argparse.Namespace) -> int:
     once([options.ground_truth, options.image_set, *paths])
     if options.scheduler and "-" in paths:
         raise OptionError("the workers of --scheduler cannot read standard input (-): write it to a file")
-    ground_truth = read_ground_truth(options.ground_truth, options.image_set, **_truth(options, protocol))
+    given = _truth(options, protocol, paths)
+    ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
     _warn_of_compiling(options)
     known = batch.metric_names(ground_truth, protocol)
     if options.rank_by is not None and options.rank_by not in known:
@@ -257,6 +265,7 @@ def _fill_compare(parser: argparse.ArgumentParser) -> None:
         "predictions", metavar="PREDICTIONS", nargs="+", help="two or more files, given as for detmap batch"
     )
     parser.add_argument("--metric", metavar="NAME", help="compare by this metric of the table; default: AP, or mAP")
+    add_input_options(parser)
     add_detection_options(parser)
     add_bootstrap_options(parser, 1000, tests=True)
     output = add_format(parser)
@@ -272,12 +281,13 @@ def _compare(options: argparse.Namespace) -> None:
 
     entries = find(options.predictions)
     once([options.ground_truth, options.image_set, *(entry.path for entry in entries)])
-    ground_truth = read_ground_truth(options.ground_truth, options.image_set, **_truth(options, protocol))
+    given = _truth(options, protocol, [entry.path for entry in entries])
+    ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
     _warn_of_compiling(options)
     tallies = {}
     with progress(options, len(entries)) as advance:
         for entry in entries:
-            detections = read_detections(entry.path, ground_truth, **_reading(options), iou_type=protocol.iou_type)
+            detections = read_detections(entry.path, ground_truth, **_single(options, protocol))
             tallies[entry.name] = match(ground_truth, detections, protocol, threads=options.threads)
             advance()
         made = compare(
@@ -329,9 +339,26 @@ def _reading(options: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in ("unknown_images", "invalid_boxes", "missing_classes")}
 
 
-def _truth(options: argparse.Namespace, protocol: Protocol) -> dict[str, Any]:
-    """Return what the options say about reading ground truth."""
-    return {"invalid_boxes": options.invalid_boxes, "iou_type": protocol.iou_type}
+def _single(options: argparse.Namespace, protocol: Protocol) -> dict[str, Any]:
+    """Return the same for a command that reads detections itself, with what it says about their format."""
+    more = {name: getattr(options, name) for name in ("classes", "image_sizes", "columns", "box_format")}
+    return {**_reading(options), **more, "format": options.dt_format, "iou_type": protocol.iou_type}
+
+
+def _truth(options: argparse.Namespace, protocol: Protocol, detections: Sequence[str]) -> dict[str, Any]:
+    """Return what the options say about reading ground truth, and what these paths of detections ask of it."""
+    from detmap.formats.files import needs_images
+
+    form = getattr(options, "dt_format", None)
+    return {
+        "invalid_boxes": options.invalid_boxes,
+        "iou_type": protocol.iou_type,
+        "format": options.gt_format,
+        "image_sizes": options.image_sizes,
+        "columns": options.gt_columns,
+        "box_format": options.gt_box_format,
+        "image_facts": any(needs_images(path, form) for path in detections),
+    }
 
 
 @contextlib.contextmanager

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from detmap.formats._source import read_bytes
-from detmap.formats.registry import FORMATS, Format, Given, Reading
+from detmap.formats.registry import FORMATS, LOST, Format, Given, Reading, Writing
 
-__all__ = ["FORMATS", "Format", "Given", "Reading", "read_bytes"]
+__all__ = ["FORMATS", "LOST", "Format", "Given", "Reading", "Writing", "read_bytes"]

@@ -19,13 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError, OptionError
+from detmap.formats import _coco_writing
 from detmap.formats._coco_checks import FIELDS, checked_ground_truth, checked_results
+from detmap.formats._coco_facts import kinds_in, with_facts
 from detmap.formats._open import Held
 from detmap.formats._scan import RESULT_LISTS, scan_ground_truth, scan_results
 from detmap.formats._shapes import read_values, reader_of, result_shapes, truth_shapes
-from detmap.formats._source import Buffer, Opened, Source
+from detmap.formats._source import Buffer, Opened, Source, read_bytes
 from detmap.formats._tables import Strings
-from detmap.formats.registry import Format, Given, Reading
+from detmap.formats.registry import Format, Given, Reading, Role
 from detmap.ids import Ids, coded, index_ids
 from detmap.plugins import register
 from detmap.shapes import Kind
@@ -489,16 +491,29 @@ _SUFFIXES = tuple(ending + packed for ending in (".json", ".jsonl", ".ndjson") f
 
 
 def _sniff(given: Given) -> bool:
-    return not given.is_folder and (given.name.endswith(_SUFFIXES) or given.head.lstrip()[:1] in (b"{", b"["))
+    if given.is_folder or given.name.endswith((".yaml", ".yml", ".csv", ".tsv")):  # may begin with a bracket too
+        return False
+    return given.name.endswith(_SUFFIXES) or given.head.lstrip()[:1] in (b"{", b"[")
+
+
+def _tell(given: Given) -> Role:
+    """Detections are a list, or a record a line."""
+    listed = given.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+    lines = given.name.removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+    return "detections" if listed or lines else "ground_truth"
 
 
 def _read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     if reading.image_set:
         raise OptionError("--image-set goes with VOC's XML")
-    return read_coco(source, iou_type=reading.iou_type, invalid_boxes=reading.invalid_boxes)
+    if not reading.image_facts:
+        return read_coco(source, iou_type=reading.iou_type, invalid_boxes=reading.invalid_boxes)
+    data, name = read_bytes(source, "ground truth")
+    held = Held.of(bytes(data), name)
+    return with_facts(read_coco(held, iou_type=reading.iou_type, invalid_boxes=reading.invalid_boxes), held)
 
 
-def _read_detections(source: Source, ground_truth: GroundTruth, reading: Reading) -> Detections:
+def _read_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
     return read_coco_results(
         source,
         ground_truth,
@@ -515,6 +530,11 @@ FORMAT = register(
         sniff=_sniff,
         read_ground_truth=_read_ground_truth,
         read_detections=_read_detections,
+        write_ground_truth=_coco_writing.write_ground_truth,
+        write_detections=_coco_writing.write_detections,
+        written=_SUFFIXES,
+        tell=_tell,
+        kinds_in=kinds_in,
         holds=None,  # whatever kind has a reader
         words=("COCO JSON", "COCO result JSON"),
     )

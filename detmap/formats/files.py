@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, cast, get_args
 
-from detmap.errors import InputError, OptionError
-from detmap.formats import _source, coco, registry, voc  # noqa: F401 - coco and voc register themselves
+import numpy as np
+
+from detmap.errors import InputError, OptionError, shorten
+from detmap.formats import _source, arrow, coco, delimited, registry, textlines, voc, yolo  # noqa: F401 - they register themselves
+from detmap.formats._image_sizes import Sizes
+from detmap.formats._names import stem
 from detmap.formats._open import STANDARD_INPUT, Held, changed
 from detmap.formats.registry import Path, Reading
+from detmap.kernels import readonly
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.tables import Detections, GroundTruth, MissingClasses
 
@@ -86,13 +92,16 @@ def fingerprint(source: Path | Held) -> str:
     InputError
         Where there is no such file, or it cannot be read.
     """
-    return _source.fingerprint(source, _members(source))
+    return _source.fingerprint(*_members(source))
 
 
-def _members(source: Path | Held) -> str:
-    """Return how the names of the files in a folder of detections end."""
-    folder = not isinstance(source, Held) and os.path.isdir(source)
-    return registry.find(source, "detections").members if folder else ""
+def _members(source: Path | Held) -> tuple[Path | Held, str]:
+    """Return the folder that holds the files of a folder of detections, and how their names end; else the source itself."""
+    if isinstance(source, Held) or not os.path.isdir(source):
+        return source, ""
+    found = registry.find(source, "detections")
+    inside = os.path.join(source, found.inside)
+    return (inside if found.inside and os.path.isdir(inside) else source), found.members
 
 
 class Unchanged:
@@ -103,7 +112,8 @@ class Unchanged:
         self._before = self._stamp()
 
     def _stamp(self) -> object:
-        return None if isinstance(self._source, Held) else _source.stamp(self._source, _members(self._source))
+        source, ending = _members(self._source)
+        return None if isinstance(source, Held) else _source.stamp(source, ending)
 
     def __enter__(self) -> None:
         return None
@@ -113,8 +123,181 @@ class Unchanged:
             raise changed(str(self._source)) from None
 
 
+def read(
+    path: Path | Held,
+    role: registry.Role,
+    *,
+    format: str | None = None,
+    ground_truth: GroundTruth | None = None,
+    iou_type: str = "bbox",
+    image_set: Path | None = None,
+    unknown_images: Literal["error", "ignore"] = "error",
+    invalid_boxes: InvalidBoxes = "error",
+    missing_classes: MissingClasses = "zero",
+    image_facts: bool = True,
+    image_sizes: Path | Mapping[str, Any] | None = None,
+    classes: Path | Sequence[str] | None = None,
+    columns: str | Sequence[str] | Mapping[str, str] | None = None,
+    box_format: str | None = None,
+) -> GroundTruth | Detections:
+    """Read ground truth or detections of any format.
+
+    Parameters
+    ----------
+    path : path
+        A file or a folder, gzip too where the format is text; ``-`` is standard input.
+    role : {"ground_truth", "detections"}
+        What it is read for.
+    format : str, optional
+        The name of its format, one of `detmap.formats.FORMATS`; by default its content and its name say that.
+    ground_truth : GroundTruth, optional
+        With detections: whose images they are on. Formats that hold shares of an image's size, or names in place of ids,
+        need it.
+    iou_type : str
+        Which shapes to read, with the boxes: "bbox", "segm", "keypoints", …
+    image_set : path, optional
+        With ground truth in VOC's XML: a file that lists the images to read. With YOLO's ``data.yaml``: the split.
+    unknown_images, invalid_boxes, missing_classes : str
+        As in `detmap.read_coco_results` and `detmap.read_voc_results`.
+    image_facts : bool
+        Whether ground truth is to say names and sizes of its images as well, where the format has them.
+    image_sizes : path or mapping, optional
+        Sizes of images, for formats that hold shares of them and no sizes: a table of lines ``name,width,height``, one size
+        for all as "640x480" (width first), or a mapping of name to (height, width).
+    classes : path or sequence of str, optional
+        Names of classes, for formats that hold their numbers: a list, a file with a name a line, or ``data.yaml``.
+    columns : str, sequence or mapping, optional
+        With CSV: names of columns by what they are (`detmap.formats.delimited.COLUMNS`), as a mapping or as
+        "image=file,score=p"; or, of a file without a header, what its columns are in their order, None or "-" for what is
+        not read, as a sequence or as "image,category,score,x1,y1,x2,y2". What is not named goes by its usual names.
+    box_format : {"xyxy", "xywh"}, optional
+        With lines of text: whether boxes are two corners, or corner and size. By default as the numbers suggest, which a
+        notice says.
+
+    Returns
+    -------
+    GroundTruth or Detections
+
+    Raises
+    ------
+    InputError
+        As the reader of the format does, and where the format has no field for the kind of shape.
+    OptionError
+        For another role or format, and for an option that the format does not take.
+    """
+    check_role(role)
+    source = path if isinstance(path, Held) else held(path)
+    found = registry.find(source, role, format)
+    registry.check_kind(found, iou_type, _source.name_of(source, role.replace("_", " ")))
+    reading = Reading(
+        image_set=image_set,
+        unknown_images=unknown_images,
+        invalid_boxes=invalid_boxes,
+        missing_classes=missing_classes,
+        iou_type=iou_type,
+        image_facts=image_facts,
+        image_sizes=image_sizes,
+        classes=classes,
+        columns=columns,
+        box_format=box_format,
+    )
+    if role == "ground_truth":
+        assert found.read_ground_truth is not None
+        table = found.read_ground_truth(source, reading)
+        return table if image_sizes is None else with_sizes(table, image_sizes)
+    assert found.read_detections is not None
+    return found.read_detections(source, ground_truth, reading)
+
+
+def needs_images(path: Path, format: str | None = None) -> bool:
+    """Return whether detections are read with the help of the names and sizes of images: ground truth is to say these."""
+    found = registry.recognise(path, "detections") if format is None else registry.find(path, "detections", format)
+    return found is not None and found.needs_images
+
+
+def with_sizes(table: GroundTruth, image_sizes: Path | Mapping[str, Any]) -> GroundTruth:
+    """Return ground truth with the sizes of those images of which it does not know them; `image_sizes` is as in `read`.
+
+    Images are called by the names of their files, or by their ids.
+    """
+    given = Sizes(image_sizes)
+    known = (
+        np.zeros((table.images.values.size, 2), np.int64) if table.images.sizes is None else table.images.sizes.copy()
+    )
+    names = [""] * len(known) if table.images.names is None else table.images.names
+    for row, (one, name) in enumerate(zip(table.images.values.tolist(), names, strict=True)):
+        if not known[row].all():
+            known[row] = (given.get(stem(name)) if name else None) or given.get(str(one)) or (0, 0)
+    return replace(table, images=replace(table.images, sizes=readonly(known, np.int64)))
+
+
+def check_role(role: str) -> None:
+    """Refuse what a role cannot be.
+
+    Raises
+    ------
+    OptionError
+        Says what it can be.
+    """
+    if role not in get_args(registry.Role):
+        raise OptionError(f"role must be 'ground_truth' or 'detections', not {shorten(role)}")
+
+
+def write(
+    table: GroundTruth | Detections, path: Path, *, format: str | None = None, ground_truth: GroundTruth | None = None
+) -> dict[str, int]:
+    """Write ground truth or detections in any format that can be written.
+
+    Parameters
+    ----------
+    table : GroundTruth or Detections
+        What to write.
+    path : path
+        A file, which is replaced as a whole where it is there; or, for a format of folders, a folder that is empty or not
+        there yet. A name that ends in ``.gz`` is compressed.
+    format : str, optional
+        The name of the format; by default the end of the path's name says it.
+    ground_truth : GroundTruth, optional
+        With detections: what says the names of categories, and the names and sizes of images, where a format needs them.
+
+    Returns
+    -------
+    dict of str to int
+        What the format has no place for: codes of `detmap.formats.LOST`, each with the number of records.
+
+    Raises
+    ------
+    OptionError
+        Where no format is meant, it cannot be written, or the path cannot.
+    InputError
+        Where the table holds what the format cannot, and would be wrong without.
+    """
+    if not isinstance(table, GroundTruth | Detections):
+        raise InputError(f"expected GroundTruth or Detections, not {type(table).__name__}")
+    role: registry.Role = "ground_truth" if isinstance(table, GroundTruth) else "detections"
+    found = registry.to_write(path, role, format)
+    writing = registry.Writing(ground_truth=ground_truth)
+    if isinstance(table, GroundTruth):
+        assert found.write_ground_truth is not None
+        lost = found.write_ground_truth(table, path, writing)
+    else:
+        assert found.write_detections is not None
+        lost = found.write_detections(table, path, writing)
+    return {code: count for code, count in lost.items() if count}
+
+
 def read_ground_truth(
-    path: Path, image_set: Path | None = None, *, invalid_boxes: InvalidBoxes = "error", iou_type: str = "bbox"
+    path: Path | Held,
+    image_set: Path | None = None,
+    *,
+    invalid_boxes: InvalidBoxes = "error",
+    iou_type: str = "bbox",
+    format: str | None = None,
+    image_facts: bool = False,
+    image_sizes: Path | Mapping[str, Any] | None = None,
+    classes: Path | None = None,
+    columns: str | None = None,
+    box_format: str | None = None,
 ) -> GroundTruth:
     """Read ground truth of any format; `image_set` is a file that lists the images, where the format takes one.
 
@@ -125,20 +308,34 @@ def read_ground_truth(
     OptionError
         For an image set that the format does not take.
     """
-    source = held(path)
-    found = registry.find(source, "ground_truth")
-    registry.check_kind(found, iou_type, _source.name_of(source, "ground truth"))
-    assert found.read_ground_truth is not None
-    return found.read_ground_truth(source, Reading(image_set=image_set, invalid_boxes=invalid_boxes, iou_type=iou_type))
+    found = read(
+        path,
+        "ground_truth",
+        format=format,
+        iou_type=iou_type,
+        image_set=image_set,
+        invalid_boxes=invalid_boxes,
+        image_facts=image_facts,
+        image_sizes=image_sizes,
+        classes=classes,
+        columns=columns,
+        box_format=box_format,
+    )
+    return cast(GroundTruth, found)  # or what a plug-in makes in its place
 
 
 def read_detections(
     path: Path | Held,
-    ground_truth: GroundTruth,
+    ground_truth: GroundTruth | None,
     unknown_images: Literal["error", "ignore"] = "error",
     invalid_boxes: InvalidBoxes = "error",
     missing_classes: MissingClasses = "zero",
     iou_type: str = "bbox",
+    format: str | None = None,
+    image_sizes: Path | None = None,
+    classes: Path | None = None,
+    columns: str | None = None,
+    box_format: str | None = None,
 ) -> Detections:
     """Read detections of any format.
 
@@ -149,17 +346,21 @@ def read_detections(
     InputError
         As the reader of the format does, and where the format has no field for the kind of shape.
     """
-    source = path if isinstance(path, Held) else held(path)
-    found = registry.find(source, "detections")
-    registry.check_kind(found, iou_type, _source.name_of(source, "detections"))
-    assert found.read_detections is not None
-    reading = Reading(
+    found = read(
+        path,
+        "detections",
+        format=format,
+        ground_truth=ground_truth,
+        iou_type=iou_type,
         unknown_images=unknown_images,
         invalid_boxes=invalid_boxes,
         missing_classes=missing_classes,
-        iou_type=iou_type,
+        image_sizes=image_sizes,
+        classes=classes,
+        columns=columns,
+        box_format=box_format,
     )
-    return found.read_detections(source, ground_truth, reading)
+    return cast(Detections, found)
 
 
 def read_small(path: Path) -> bytes:

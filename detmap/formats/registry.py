@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from detmap.errors import InputError
+from detmap.errors import InputError, OptionError, shorten
 from detmap.formats._open import Held
 from detmap.plugins import Registry, load_installed
 from detmap.shapes.boxes import InvalidBoxes
@@ -26,6 +26,9 @@ Path = str | os.PathLike[str]
 Role = Literal["ground_truth", "detections"]
 
 _HEAD = 4096
+
+#: So many lines a sniff looks at.
+_LINES = 100
 
 
 class Given:
@@ -74,6 +77,30 @@ class Given:
                 return zlib.decompressobj(31).decompress(data, _HEAD) if data[:2] == b"\x1f\x8b" else data
         return b""
 
+    def lines(self, inside: str, others: Sequence[str] = ()) -> list[list[bytes]]:
+        """Return the words of the first lines of a file; or of a folder, of the first files that end in ``.txt``.
+
+        `inside` is a folder within it, `others` are names of files to leave aside.
+        """
+        if not self.is_folder or isinstance(self._source, Held):
+            return _words(self.head)
+        folder = os.path.join(self._source, inside) if inside else self._source
+        found: list[list[bytes]] = []
+        for name in Given(folder, self.role).names if inside else self.names:
+            if name.lower().endswith(".txt") and name.lower() not in others:
+                found += _words(Given(os.path.join(folder, name), self.role).head)
+                if len(found) >= _LINES:
+                    break
+        return found
+
+
+def _words(head: bytes) -> list[list[bytes]]:
+    """Return the words of the lines that the first bytes of a file hold, the last of which may be cut off."""
+    lines = head.splitlines()
+    if len(head) >= _HEAD:
+        lines = lines[:-1]
+    return [words for words in map(bytes.split, lines[:_LINES]) if words]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
@@ -91,6 +118,16 @@ class Reading:
         What becomes of classes without a file of detections, where these come a file per class.
     iou_type : str
         The kind of shape that is scored.
+    image_facts : bool
+        Whether names and sizes of images are wanted of ground truth too, which boxes in pixels are scored without.
+    image_sizes : path, mapping or None
+        Sizes of images, for formats that hold shares of them: a table, or height and width by name.
+    classes : path, sequence of str, or None
+        Names of classes, for formats that hold their numbers.
+    columns : str, sequence of str, mapping, or None
+        What the columns of a table are.
+    box_format : {"xyxy", "xywh"} or None
+        How boxes are written, for formats that leave it open; None: as the numbers suggest.
     """
 
     image_set: Path | None = None
@@ -98,6 +135,43 @@ class Reading:
     invalid_boxes: InvalidBoxes = "error"
     missing_classes: MissingClasses = "zero"
     iou_type: str = "bbox"
+    image_facts: bool = False
+    image_sizes: Path | Mapping[str, Any] | None = None
+    classes: Path | Sequence[str] | None = None
+    columns: str | Sequence[str] | Mapping[str, str] | None = None
+    box_format: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writing:
+    """What callers decide about writing; a format leaves aside what does not concern it.
+
+    Attributes
+    ----------
+    ground_truth : GroundTruth, or None
+        Of detections: what says the names of categories, and the names and sizes of images.
+    """
+
+    ground_truth: GroundTruth | None = None
+
+
+#: What a format cannot hold of a table that is written: code to the sentence that a person reads, for `n` records.
+LOST = {
+    "crowd": "{n} objects are crowds, which the format has no field for: they are written as plain objects",
+    "difficult": "{n} objects are difficult, which the format has no field for: they are written as plain objects",
+    "areas": "{n} areas are not those of the box or mask, and the format has no field for them",
+    "corners": "{n} boxes by corners are written with sizes, which do not count the last pixel as VOC's own protocols do",
+    "rounded_boxes": "{n} boxes change in their last digits, as the format writes them in another way",
+    "boxes": "{n} boxes become those around their masks, as the format has outlines alone",
+    "masks": "{n} masks change by some pixels, as the format writes outlines",
+    "shapes": "{n} records have shapes other than boxes, which the format has no field for",
+    "empty_categories": "{n} categories without objects, of which the format does not keep the names",
+    "category_ids": "{n} categories are written by name or by number, and their ids are not kept",
+    "image_ids": "{n} images are written by name, and their ids are not kept",
+    "category_names": "{n} categories have names besides their ids, which the format has no field for",
+    "image_names": "{n} images have files with names besides their ids, which the format has no field for",
+    "image_sizes": "{n} images have a size, which the format has no field for",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,27 +189,45 @@ class Format:
     read_ground_truth : callable, or None
         ``read_ground_truth(source, reading)`` returns a `GroundTruth`. The source is a path, or the bytes of a stream.
     read_detections : callable, or None
-        ``read_detections(source, ground_truth, reading)`` returns `Detections`.
+        ``read_detections(source, ground_truth, reading)`` returns `Detections`. There may be no ground truth: None.
     write_ground_truth, write_detections : callable, or None
-        ``write(table, path)`` writes a table.
+        ``write(table, path, writing)`` writes a table, and returns what the format cannot hold of it: codes of `LOST` with
+        the number of records, 0 where there are none.
+    written : tuple of str
+        How the names of files end that it writes; the first is its own. Empty: it writes folders.
     holds : tuple of str, or None
         The kinds of shape that it has fields for, by their `iou_type`. None: its readers say what they cannot read.
     words : tuple of str
         What help calls a source of ground truth and one of detections.
     members : str
         How the names of the files in a folder of detections end.
+    inside : str
+        The folder within such a folder that holds the files, where it is there.
+    needs_images : bool
+        Whether its detections are read with the help of the names and sizes of images, which ground truth then is to say.
+    tell : callable, or None
+        ``tell(given)`` says of what its sniff takes for either whether it is ground truth or detections; None: not clear.
+    kinds_in : callable, or None
+        ``kinds_in(source)`` returns how many records have a shape of each kind, by `iou_type`; boxes apart. The names are
+        those of kinds that read their own field; ``""`` is the number of all records. None: it holds boxes, or takes what
+        `iou_type` says.
     """
 
     name: str
     suffixes: tuple[str, ...]
     sniff: Callable[[Given], bool]
     read_ground_truth: Callable[[Any, Reading], GroundTruth] | None = None
-    read_detections: Callable[[Any, GroundTruth, Reading], Detections] | None = None
-    write_ground_truth: Callable[[GroundTruth, Path], None] | None = None
-    write_detections: Callable[[Detections, Path], None] | None = None
+    read_detections: Callable[[Any, GroundTruth | None, Reading], Detections] | None = None
+    write_ground_truth: Callable[[GroundTruth, Path, Writing], Mapping[str, int]] | None = None
+    write_detections: Callable[[Detections, Path, Writing], Mapping[str, int]] | None = None
+    written: tuple[str, ...] = ()
     holds: tuple[str, ...] | None = ("bbox",)
     words: tuple[str, str] = ("", "")
     members: str = ""
+    inside: str = ""
+    needs_images: bool = False
+    tell: Callable[[Given], Role | None] | None = None
+    kinds_in: Callable[[Any], Mapping[str, int]] | None = None
 
 
 #: Every format by name.
@@ -152,22 +244,90 @@ def able(role: Role) -> list[Format]:
 
 
 def recognise(source: Path | Held, role: Role) -> Format | None:
-    """Return the format of what there is to read; None where no format recognises it."""
+    """Return the format of what there is to read; None where no format recognises it.
+
+    Plug-ins are asked first, and the first that recognises it has it.
+
+    Raises
+    ------
+    InputError
+        Where two of detmap's own formats fit.
+    """
     given = Given(source, role)
 
-    def asked(formats: Iterable[Format]) -> Format | None:
-        return next((one for one in formats if one.sniff(given)), None)
+    def of_plug_ins() -> Format | None:
+        others = (one for one in reversed(able(role)) if not FORMATS.is_shipped(one.name))
+        return next((one for one in others if one.sniff(given)), None)
 
-    found = asked(reversed(able(role)))
-    if found is None and load_installed():
-        found = asked(reversed(able(role)))
+    found = of_plug_ins()
+    if found is not None:
+        return found
+    own = [one for one in able(role) if FORMATS.is_shipped(one.name) and one.sniff(given)]
+    if len(own) > 1:
+        names = " or ".join(sorted(one.name for one in own))
+        flag = {"ground_truth": "--gt-format", "detections": "--dt-format"}[role]
+        raise InputError(
+            f"can be read as {names}",
+            source=getattr(source, "name", None) if isinstance(source, Held) else os.fspath(source),
+            remedy=f"say which: format=... ({flag})",
+        )
+    if own:
+        return own[0]
+    return of_plug_ins() if load_installed() else None
+
+
+def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
+    """Return the format of what there is to read, or the one whose reader says best why it cannot be read.
+
+    With a `name` it is the format of that name.
+
+    Raises
+    ------
+    OptionError
+        Where there is no format of that name, or it is not read for this role.
+    """
+    if name is not None:
+        return _named(name, f"read_{role}", able(role))
+    found = recognise(source, role)
+    return FORMATS[_OTHERWISE[Given(source, role).is_folder]] if found is None else found
+
+
+def to_write(path: Path, role: Role, name: str | None = None) -> Format:
+    """Return the format in which a path is to be written: the one of that name, or the one that the path's name says.
+
+    Raises
+    ------
+    OptionError
+        Where no format is meant, or it is not written for this role.
+    """
+    writers = [one for one in FORMATS.values() if getattr(one, f"write_{role}") is not None]
+    if name is not None:
+        return _named(name, f"write_{role}", writers)
+    found = next((one for one in writers if os.fspath(path).endswith(one.written)), None)
+    if found is None:
+        endings = ", ".join(ending for one in writers for ending in one.written)
+        names = ", ".join(one.name for one in writers)
+        raise OptionError(
+            f"the name {shorten(os.path.basename(os.fspath(path)))} does not say a format (of these endings: {endings}): "
+            f"choose one of: {names}"
+        )
     return found
 
 
-def find(source: Path | Held, role: Role) -> Format:
-    """Return the format of what there is to read, or the one whose reader says best why it cannot be read."""
-    found = recognise(source, role)
-    return FORMATS[_OTHERWISE[Given(source, role).is_folder]] if found is None else found
+def _named(name: str, attribute: str, able: Iterable[Format]) -> Format:
+    """Return the format of a name, of those that are able to do something."""
+    found = FORMATS.find(name)
+    if getattr(found, attribute) is None:
+        verb, _, role = attribute.partition("_")
+        verb = {"read": "read as", "write": "written as"}[verb]
+        names = ", ".join(one.name for one in able)
+        raise OptionError(f"{role.replace('_', ' ')} cannot be {verb} {name}; one of: {names}")
+    return found
+
+
+def describe_lost(lost: Mapping[str, int]) -> list[str]:
+    """Return the sentences that say what a format could not hold, in the order of `LOST`."""
+    return [text.format(n=f"{lost[code]:,}") for code, text in LOST.items() if lost.get(code)]
 
 
 def check_kind(found: Format, iou_type: str, source: str) -> None:

@@ -14,6 +14,7 @@ from xml.parsers import expat
 import numpy as np
 
 from detmap.errors import InputError
+from detmap.formats import _voc_writing
 from detmap.formats._source import Source, members, name_of, read_bytes
 from detmap.formats.registry import Format, Given, Reading
 from detmap.ids import coded
@@ -27,6 +28,8 @@ _LONGEST = 256  # characters of a field: columns are as wide as their widest
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _RESULTS = re.compile(r"comp\d+_det_[^_]+_(?P<name>.+)\.txt")
 _FIELDS = {"name", "difficult", *(f"bndbox/{corner}" for corner in _CORNERS)}
+
+_FACTS = [["annotation", "filename"], ["annotation", "size", "height"], ["annotation", "size", "width"]]
 
 Folder = Source | Mapping[str, bytes | str]
 
@@ -63,12 +66,14 @@ def read_voc(
     wanted = None if image_set is None else _image_set(image_set)
     check_option(invalid_boxes)
     images, image_ids, names, boxes, difficult, places = [], [], [], [], [], []
+    facts: list[dict[str, str]] = []
     for file, data, place in members(annotations, ".xml", "annotations"):
         image = file[: -len(".xml")]
         if wanted is not None and image not in wanted:
             continue
         images.append(image)
-        for i, (name, box, hard) in enumerate(_objects(data, place, finite=invalid_boxes != "drop")):
+        facts.append({})
+        for i, (name, box, hard) in enumerate(_objects(data, place, invalid_boxes != "drop", facts[-1])):
             places.append((place, f"object {i}"))
             image_ids.append(image)
             names.append(name)
@@ -88,7 +93,9 @@ def read_voc(
         source, record = places[first]
         count = int(np.count_nonzero(bad))
         raise inverted(corners[first], count, len(corners), None, source=source, record=record, field="bndbox")
-    return GroundTruth.from_arrays(
+    sizes = np.array([_size(one) for one in facts], np.int64).reshape(-1, 2)
+    files = tuple(one.get("filename", "") for one in facts)
+    made = GroundTruth.from_arrays(
         image_ids=coded(image_ids),
         category_ids=coded(names),
         boxes=corners,
@@ -96,9 +103,12 @@ def read_voc(
         areas=areas(np.where(np.isfinite(corners), corners, 0.0), sizes=False, pixel=1.0),
         difficult=np.array(difficult, np.bool_),
         images=np.array(images, str),
+        image_sizes=sizes if sizes.any() else None,
         invalid_boxes=invalid_boxes,
         source=name_of(annotations, "annotations"),
     )
+    order = np.argsort(np.array(images, str), kind="stable").tolist()
+    return replace(made, images=replace(made.images, names=tuple(files[i] for i in order))) if any(files) else made
 
 
 def _image_set(image_set: str | PathLike[str] | Iterable[str]) -> set[str]:
@@ -115,8 +125,15 @@ def _image_set(image_set: str | PathLike[str] | Iterable[str]) -> set[str]:
     return {line.split()[0] for line in lines if line.strip()}
 
 
-def _objects(data: bytes, source: str, finite: bool) -> list[tuple[str, list[float], bool]]:
-    """Return name, corners and difficult of every object of one file."""
+def _size(facts: Mapping[str, str]) -> tuple[int, int]:
+    """Return height and width of an image, zeros where a file does not say them."""
+    height, width = (facts.get(side, "") for side in ("height", "width"))
+    good = all(side.isascii() and side.isdigit() and len(side) < 10 for side in (height, width))
+    return (int(height), int(width)) if good else (0, 0)
+
+
+def _objects(data: bytes, source: str, finite: bool, facts: dict[str, str]) -> list[tuple[str, list[float], bool]]:
+    """Return name, corners and difficult of every object of one file, and note what it says of its image."""
     path: list[str] = []
     text: list[str] = []
     fields: dict[str, str] = {}
@@ -147,6 +164,8 @@ def _objects(data: bytes, source: str, finite: bool) -> list[tuple[str, list[flo
                 found.append(_object(fields, source, len(found), finite))
             elif len(path) <= 4 and (field := "/".join(path[2:])) in _FIELDS:
                 fields.setdefault(field, "".join(text).strip())
+        elif path in _FACTS:
+            facts.setdefault(path[-1], "".join(text).strip()[:_LONGEST])
         path.pop()
         text.clear()
 
@@ -350,7 +369,7 @@ def _read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     return read_voc(source, reading.image_set, invalid_boxes=reading.invalid_boxes)
 
 
-def _read_detections(source: Source, ground_truth: GroundTruth, reading: Reading) -> Detections:
+def _read_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
     return read_voc_results(
         source,
         ground_truth,
@@ -367,6 +386,8 @@ FORMAT = register(
         sniff=_sniff,
         read_ground_truth=_read_ground_truth,
         read_detections=_read_detections,
+        write_ground_truth=_voc_writing.write_ground_truth,
+        write_detections=_voc_writing.write_detections,
         words=("a folder or tar archive of VOC's XML", "VOC's comp4_det_*_{class}.txt: a folder, archive or one file"),
         members=".txt",
     )

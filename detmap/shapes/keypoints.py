@@ -108,6 +108,13 @@ def join(given_columns: Sequence[Keypoints]) -> Keypoints:
     return Keypoints.of(poses_of(values, starts, stops), labelled)
 
 
+def records(column: Keypoints) -> list[dict[str, Any]]:
+    """Return the fields of COCO's record that hold each pose."""
+    values, starts, stops = (part.tolist() for part in column.poses)
+    rows = zip(starts, stops, column.labelled.tolist(), strict=True)
+    return [{"keypoints": values[start:stop], "num_keypoints": labelled} for start, stop, labelled in rows]
+
+
 def given(values: Any, source: str) -> Keypoints:
     """Return a column of what a user gives: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility.
 
@@ -344,6 +351,7 @@ KIND = Kind(
     argument="keypoints",
     given=given,
     join=join,
+    records=records,
     decisions={
         "area_ranges": (("all", 0.0, 1e10), ("medium", 1024.0, 9216.0), ("large", 9216.0, 1e10)),
         "max_dets": (20,),

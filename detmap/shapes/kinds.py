@@ -157,6 +157,8 @@ class Kind:
         of it.
     join : callable, or None
         Makes one column of several.
+    records : callable, or None
+        ``records(column)`` returns for each row the fields of COCO's record that hold its shape, as `reader` reads them.
     decisions : mapping
         The decisions of a named protocol that are different for this kind: area ranges, caps.
     recalls : tuple of float
@@ -177,6 +179,7 @@ class Kind:
     argument: str = ""
     given: Callable[[Any, str], Any] | None = None
     join: Callable[[Sequence[Any]], Any] | None = None
+    records: Callable[[Any], list[dict[str, Any]]] | None = None
     decisions: Mapping[str, Any] = _field(default_factory=dict)
     recalls: tuple[float, ...] = ()
 

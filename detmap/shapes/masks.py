@@ -142,6 +142,11 @@ def join(columns: Sequence[MaskColumn]) -> MaskColumn:
     )
 
 
+def records(column: MaskColumn) -> list[dict[str, Any]]:
+    """Return the field of COCO's record that holds each mask: a compressed string, and its size."""
+    return [{"segmentation": code} for code in column.masks().to_rle()]
+
+
 def given(values: Any, source: str) -> MaskColumn:
     """Return a column of what a user gives: `Masks`, bitmaps (n, height, width), or run-length codes.
 
@@ -455,6 +460,7 @@ KIND = Kind(
     argument="masks",
     given=given,
     join=join,
+    records=records,
 )
 
 #: Masks again, compared by their boundaries too (Cheng et al., 2021).

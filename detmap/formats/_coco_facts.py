@@ -1,0 +1,86 @@
+"""What COCO's ground truth says of its images besides their ids: names of files, and sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from detmap.errors import InputError
+from detmap.formats._source import Buffer, Source, read_bytes
+from detmap.ids import locate
+from detmap.kernels import readonly
+from detmap.shapes import KINDS
+from detmap.tables import GroundTruth
+
+
+class _Image(msgspec.Struct, gc=False):
+    id: int | str
+    file_name: Any = None
+    height: Any = None
+    width: Any = None
+
+
+class _Document(msgspec.Struct, gc=False):
+    images: list[_Image]
+
+
+_decode = msgspec.json.Decoder(_Document).decode
+
+
+def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
+    """Return ground truth with names and sizes of its images, as the document says that it was read from.
+
+    What is no name or no size is left out: a size is two whole numbers of 1 or more.
+
+    Raises
+    ------
+    InputError
+        For text that is none.
+    """
+    try:
+        images = _decode(data[3:] if data[:3] == b"\xef\xbb\xbf" else data).images
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise InputError(f"names and sizes of images cannot be read: {error}", source=table.source) from None
+    count = table.images.values.size
+    place = locate(np.array([one.id for one in images]), table.images.values).tolist()
+    names, sizes = [""] * count, np.zeros((count, 2), np.int64)
+    for row, one in zip(place, images, strict=True):
+        if isinstance(one.file_name, str):
+            names[row] = one.file_name
+        if all(_is_side(side) for side in (one.height, one.width)):
+            sizes[row] = int(one.height), int(one.width)
+    known = readonly(sizes, np.int64) if table.images.sizes is None and sizes.any() else table.images.sizes
+    return replace(table, images=replace(table.images, sizes=known, names=tuple(names) if any(names) else None))
+
+
+def kinds_in(source: Source) -> dict[str, int]:
+    """Return how many records of a document have a shape of each kind, and under "" how many records there are.
+
+    Of a document that cannot be read nothing is said: its reader says what is wrong.
+    """
+    fields = {kind.field: name for name, kind in KINDS.items() if kind.reader is not None and not kind.stored}
+    record = msgspec.defstruct("_Record", [(field, msgspec.Raw, msgspec.Raw()) for field in fields], gc=False)
+    data, name = read_bytes(source, "records")
+    text = bytes(data).removeprefix(b"\xef\xbb\xbf")
+    try:
+        if name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+            records = msgspec.json.Decoder(record).decode_lines(text)
+        elif text.lstrip()[:1] == b"[":
+            records = msgspec.json.decode(text, type=list[record])  # type: ignore[valid-type]
+        else:
+            lists: Any = [(key, list[record], []) for key in ("annotations", "predictions")]  # type: ignore[valid-type]
+            document = msgspec.json.decode(text, type=msgspec.defstruct("_Records", lists, gc=False))
+            records = document.annotations or document.predictions  # type: ignore[attr-defined]
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return {}
+    found = {"": len(records)}
+    for field, kind in fields.items():
+        found[kind] = sum(bytes(getattr(one, field)) not in (b"", b"null", b"[]") for one in records)
+    return found
+
+
+def _is_side(value: Any) -> bool:
+    return type(value) in (int, float) and 1 <= value < 2**32 and value == int(value)

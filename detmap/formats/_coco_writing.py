@@ -1,0 +1,207 @@
+"""COCO's JSON as it is written: ground truth, lists of results, and results a record a line."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import InputError, OptionError
+from detmap.formats.registry import Path, Writing
+from detmap.shapes import Boxes, find
+from detmap.tables import Detections, GroundTruth
+from detmap.writing import write
+
+#: Records that are made at a time.
+_BLOCK = 1 << 14
+
+_LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
+
+
+def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write ground truth as a document with images, annotations and categories."""
+    if os.fspath(path).endswith(_LINES):
+        raise OptionError("JSON Lines hold detections: write ground truth into a file that ends in .json")
+    boxes, rounded = sized(table)
+    parts = [
+        b'{"images":[',
+        b",".join(_records(_images(table), table.source)),
+        b'],"categories":[',
+        b",".join(_records(_categories(table), table.source)),
+        b'],"annotations":[',
+        b",\n".join(_records(_annotations(table, boxes), table.source)),
+        b"]}\n",
+    ]
+    _write(path, b"".join(parts))
+    return {"corners": 0 if table.box_sizes else len(table), "rounded_boxes": rounded}
+
+
+def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write detections as a list of results, or a record a line where the file's name ends so."""
+    infinite = ~np.isfinite(table.scores)
+    if infinite.any():
+        raise InputError(
+            "a score must be finite to be written as JSON",
+            source=table.source,
+            record=int(np.argmax(infinite)),
+            field="score",
+            value=float(table.scores[np.argmax(infinite)]),
+        )
+    boxes, rounded = sized(table)
+    kept, differing = _own_boxes(table, boxes)
+    records = _records(_results(table, boxes, kept), table.source)
+    if os.fspath(path).endswith(_LINES):
+        whole = b"".join(part.replace(b",\n", b"\n") + b"\n" for part in records)
+    else:
+        whole = b"[" + b",\n".join(records) + b"]\n"
+    _write(path, whole)
+    return {"corners": 0 if table.box_sizes else len(table), "rounded_boxes": rounded, "areas": differing}
+
+
+def sized(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
+    """Return boxes as x, y, width, height, and of how many the far corner is another one then, by rounding."""
+    boxes = table.boxes
+    if table.box_sizes:
+        return boxes, 0
+    out = boxes.copy()
+    out[:, 2:] -= boxes[:, :2]
+    return out, int(np.count_nonzero((out[:, :2] + out[:, 2:] != boxes[:, 2:]).any(axis=1)))
+
+
+def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[np.bool_], int]:
+    """Return which detections get a box of their own, and how many have another area when they are read again.
+
+    Where detections have other shapes, their areas are those of the boxes or of the shapes: that the reader goes by
+    whether there is a box.
+    """
+    all_of_them = np.ones(len(table), np.bool_)
+    others = [column for name, column in table.shapes.items() if name != "bbox"]
+    if not others or table.areas is None or not len(table):
+        return all_of_them, 0
+    bounds, shape_areas = others[0].bounds(), others[0].areas()
+    assert isinstance(bounds, Boxes)
+    around = (boxes == bounds.table).all(axis=1) if bounds.sizes else np.zeros(len(table), np.bool_)
+    wanted = np.where(np.isnan(table.areas), shape_areas, table.areas)
+    best = all_of_them, len(table) + 1
+    for kept in (all_of_them, ~around, ~(around & np.isnan(table.areas))):
+        of_boxes = np.where(kept, boxes[:, 2] * boxes[:, 3], shape_areas)
+        found = shape_areas if not kept[0] else of_boxes
+        differing = int(np.count_nonzero(found != wanted))
+        if differing < best[1]:
+            best = kept, differing
+    return best
+
+
+def _images(table: GroundTruth) -> Iterator[list[dict[str, Any]]]:
+    """Yield the records of images."""
+    records: list[dict[str, Any]] = [{"id": one} for one in table.images.values.tolist()]
+    if table.images.names is not None:
+        for record, name in zip(records, table.images.names, strict=True):
+            if name:
+                record["file_name"] = name
+    if table.images.sizes is not None:
+        for record, (height, width) in zip(records, table.images.sizes.tolist(), strict=True):
+            if height and width:
+                record["height"], record["width"] = height, width
+    yield records
+
+
+def _categories(table: GroundTruth) -> Iterator[list[dict[str, Any]]]:
+    """Yield the records of categories."""
+    pairs = zip(table.categories.values.tolist(), table.category_names, strict=True)
+    yield [{"id": one, "name": name} for one, name in pairs]
+
+
+def _annotations(table: GroundTruth, boxes: NDArray[np.float64]) -> Iterator[list[dict[str, Any]]]:
+    """Yield the records of objects."""
+    images, categories = table.images.values.tolist(), table.categories.values.tolist()
+    for rows in _blocks(len(table)):
+        columns = (
+            table.images.codes[rows].tolist(),
+            table.categories.codes[rows].tolist(),
+            boxes[rows].tolist(),
+            table.areas[rows].tolist(),
+            table.crowd[rows].tolist(),
+        )
+        records: list[dict[str, Any]] = [
+            {
+                "id": number,
+                "image_id": images[image],
+                "category_id": categories[category],
+                "bbox": box,
+                "area": area,
+                "iscrowd": int(crowd),
+            }
+            for number, image, category, box, area, crowd in zip(
+                range(rows.start + 1, rows.stop + 1), *columns, strict=True
+            )
+        ]
+        for row in np.flatnonzero(table.difficult[rows]).tolist():
+            records[row]["ignore"] = 1
+        yield _with_shapes(records, table, rows)
+
+
+def _results(table: Detections, boxes: NDArray[np.float64], kept: NDArray[np.bool_]) -> Iterator[list[dict[str, Any]]]:
+    """Yield the records of detections."""
+    images, categories = table.images.values.tolist(), table.categories.values.tolist()
+    for rows in _blocks(len(table)):
+        columns = (
+            table.images.codes[rows].tolist(),
+            table.categories.codes[rows].tolist(),
+            boxes[rows].tolist(),
+            table.scores[rows].tolist(),
+        )
+        records: list[dict[str, Any]] = [
+            {"image_id": images[image], "category_id": categories[category], "bbox": box, "score": score}
+            for image, category, box, score in zip(*columns, strict=True)
+        ]
+        for row in np.flatnonzero(~kept[rows]).tolist():
+            del records[row]["bbox"]
+        yield _with_shapes(records, table, rows)
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    for begin in range(0, count, _BLOCK):
+        yield slice(begin, min(begin + _BLOCK, count))
+
+
+def _with_shapes(records: list[dict[str, Any]], table: GroundTruth | Detections, rows: slice) -> list[dict[str, Any]]:
+    """Add the fields of all shapes but boxes to records.
+
+    Raises
+    ------
+    InputError
+        Where COCO's records have no field for a kind of shape.
+    """
+    for name, column in table.shapes.items():
+        kind = find(name)
+        if name == "bbox":
+            continue
+        if kind.records is None:
+            raise InputError(f"COCO's records have no field for shapes of the kind {name!r}", source=table.source)
+        for record, fields in zip(records, kind.records(column.take(np.arange(rows.start, rows.stop))), strict=True):
+            record.update(fields)
+    return records
+
+
+def _records(blocks: Iterator[list[dict[str, Any]]], source: str) -> Iterator[bytes]:
+    """Yield JSON of blocks of records, a record a line, without the brackets around them.
+
+    Numbers have the fewest digits that give the same number again.
+    """
+    encode = msgspec.json.Encoder().encode
+    for block in blocks:
+        try:
+            yield b",\n".join(map(encode, block))
+        except UnicodeEncodeError:
+            raise InputError("an id or a name is no text that UTF-8 can hold", source=source) from None
+
+
+def _write(path: Path, data: bytes) -> None:
+    name = os.fspath(path)
+    write(name, gzip.compress(data, mtime=0) if name.endswith(".gz") else data)

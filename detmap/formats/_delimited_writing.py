@@ -1,0 +1,101 @@
+"""CSV and TSV as they are written: every column of a table but shapes other than boxes, with the digits of every number."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from detmap.errors import InputError
+from detmap.formats._names import shapes_lost
+from detmap.formats.registry import Path, Writing
+from detmap.ids import Ids
+from detmap.tables import Detections, GroundTruth
+from detmap.writing import write
+
+_SIZES, _CORNERS = ("x", "y", "width", "height"), ("x1", "y1", "x2", "y2")
+
+
+def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write a row per object, and one per image without any."""
+    count = table.images.values.size
+    alone = np.flatnonzero(np.bincount(table.images.codes, minlength=count) == 0)
+    codes = np.concatenate([table.images.codes, alone]).astype(np.int64)
+    empty = [""] * alone.size
+    columns: dict[str, list[Any]] = _ids(table, codes, len(empty))
+    if table.images.names is not None and "image" not in columns:
+        columns["image"] = [table.images.names[code] for code in codes.tolist()]
+    if "category_id" in columns:
+        columns["category"] = [table.category_names[code] for code in table.categories.codes.tolist()] + empty
+    _add_boxes(columns, table, empty)
+    columns["area"] = [*map(repr, table.areas.tolist()), *empty]
+    for name, flags in (("crowd", table.crowd), ("difficult", table.difficult)):
+        if flags.any():
+            columns[name] = [*flags.astype(int).tolist(), *empty]
+    if table.images.sizes is not None:
+        for name, place in (("image_width", 1), ("image_height", 0)):
+            columns[name] = [side or "" for side in table.images.sizes[codes, place].tolist()]
+    _write(path, columns, table.source)
+    used = np.bincount(table.categories.codes, minlength=table.categories.values.size)
+    renamed = "category_id" not in columns and table.category_names != tuple(table.categories.values.tolist())
+    return {
+        "empty_categories": int(np.count_nonzero(used == 0)),
+        "category_names": len(table.category_names) if renamed else 0,
+        "image_names": count if table.images.names is not None and "image_id" not in columns else 0,
+        "shapes": shapes_lost(table, ()),
+    }
+
+
+def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write a row per detection."""
+    infinite = ~np.isfinite(table.scores)
+    if infinite.any():
+        row = int(np.argmax(infinite))
+        raise InputError("a score must be finite", source=table.source, record=row, value=float(table.scores[row]))
+    columns = _ids(table, table.images.codes, 0)
+    columns["score"] = list(map(repr, table.scores.tolist()))
+    _add_boxes(columns, table, [])
+    _write(path, columns, table.source)
+    return {"shapes": shapes_lost(table, ())}
+
+
+def _ids(table: GroundTruth | Detections, images: Any, more: int) -> dict[str, list[Any]]:
+    """Return the columns of images and categories, under names that say whether these are integers."""
+    out: dict[str, list[Any]] = {}
+    pairs: tuple[tuple[str, Ids, Any], ...] = (
+        ("image", table.images, images),
+        ("category", table.categories, table.categories.codes),
+    )
+    for name, ids, codes in pairs:
+        values = ids.values.tolist()
+        integers = ids.values.dtype.kind == "i" and ids.values.size > 0
+        for value in () if integers else values:
+            if value != value.strip() or not value or not value.isprintable() or len(value) > 256:
+                raise InputError("cannot be written as a cell", source=table.source, field=name, value=value)
+        cells = [values[code] for code in codes.tolist()]
+        out[f"{name}_id" if integers else name] = cells + [""] * (more if name == "category" else 0)
+    return out
+
+
+def _add_boxes(columns: dict[str, list[Any]], table: GroundTruth | Detections, empty: list[str]) -> None:
+    for name, column in zip(_SIZES if table.box_sizes else _CORNERS, table.boxes.T, strict=True):
+        columns[name] = [*map(repr, column.tolist()), *empty]
+
+
+def _write(path: Path, columns: Mapping[str, Iterable[Any]], source: str) -> None:
+    name = os.fspath(path)
+    plain = name.removesuffix(".gz")
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, delimiter="\t" if plain.endswith(".tsv") else ",", lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    try:
+        data = out.getvalue().encode()
+    except UnicodeEncodeError:
+        raise InputError("an id or a name is no text that UTF-8 can hold", source=source) from None
+    write(name, gzip.compress(data, mtime=0) if name.endswith(".gz") else data)

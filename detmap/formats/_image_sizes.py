@@ -1,0 +1,128 @@
+"""Sizes of images, for formats that write boxes as shares of them: of the images' headers, of a table, or given."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from detmap.errors import InputError, MissingDependencyError, shorten
+from detmap.formats._names import stem
+from detmap.formats._source import read_bytes
+from detmap.formats.registry import Path
+
+#: How the names of images end.
+ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif")
+
+_FORMATS = ("JPEG", "PNG", "BMP", "TIFF", "WEBP", "GIF")
+_ONE_SIZE = re.compile(r"(\d{1,7})x(\d{1,7})")
+_ORIENTATION = 274  # the tag of EXIF; from 5 on width and height change places
+
+Size = tuple[int, int]
+
+
+class Sizes:
+    """Heights and widths by the name of an image, with or without its ending.
+
+    Parameters
+    ----------
+    given : path, str, mapping or None
+        A file of lines ``image,width,height``, one size of all images as in ``640x480`` (width first), or a mapping of
+        name to (height, width). None: none is known.
+
+    Raises
+    ------
+    InputError
+        Where the file is not such a table, or a size is none.
+    """
+
+    def __init__(self, given: Path | Mapping[str, Any] | None) -> None:
+        self._all: Size | None = None
+        self.known: dict[str, Size] = {}
+        if isinstance(given, Mapping):
+            for name, size in given.items():
+                self._add(str(name), *_pair(size, str(name)), source="image_sizes", record=None)
+        elif given is not None:
+            match = _ONE_SIZE.fullmatch(os.fspath(given))
+            if match and not os.path.exists(given):
+                self._all = int(match[2]), int(match[1])
+            else:
+                self._read(given)
+
+    def _read(self, path: Path) -> None:
+        data, source = read_bytes(path, "image sizes")
+        try:
+            lines = bytes(data).decode("utf-8-sig").splitlines()
+        except UnicodeDecodeError:
+            raise InputError("is not a text file", source=source) from None
+        for number, line in enumerate(lines, 1):
+            parts = [part.strip().strip('"') for part in re.split("[,;\t]", line)]
+            if not line.strip() or (number == 1 and not parts[-1].isdigit()):
+                continue
+            if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 8 for part in parts[1:]):
+                raise InputError(
+                    "is not image, width and height",
+                    source=source,
+                    record=f"line {number}",
+                    value=line,
+                    remedy="write a line per image: name,width,height",
+                )
+            self._add(parts[0], int(parts[2]), int(parts[1]), source=source, record=f"line {number}")
+
+    def _add(self, name: str, height: int, width: int, *, source: str, record: str | None) -> None:
+        key = stem(name) if name.lower().endswith(ENDINGS) else name.rpartition("/")[2]
+        if not height or not width or self.known.get(key, (height, width)) != (height, width):
+            problem = "has two sizes" if height and width else "must have a width and height of 1 or more"
+            raise InputError(f"{shorten(name)} {problem}", source=source, record=record)
+        self.known[key] = height, width
+
+    def __bool__(self) -> bool:
+        """Return whether any size is known."""
+        return bool(self.known) or self._all is not None
+
+    def get(self, name: str) -> Size | None:
+        """Return height and width of an image by its name without ending; None where they are not known."""
+        return self.known.get(name, self._all)
+
+
+def _pair(size: Any, name: str) -> Size:
+    try:
+        height, width = (int(side) for side in size)
+    except (TypeError, ValueError):
+        raise InputError("must be (height, width)", source="image_sizes", record=name, value=size) from None
+    return max(height, 0), max(width, 0)
+
+
+def size_of_image(path: Path) -> Size:
+    """Return height and width as an image's header says them, turned as its EXIF data says; nothing is decoded.
+
+    Raises
+    ------
+    InputError
+        Where it is no image whose header can be read.
+    MissingDependencyError
+        Without Pillow.
+    """
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingDependencyError("pillow", "yolo", "reading the sizes of images") from None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of large images, which are not decoded, and of odd EXIF data
+            with Image.open(path, formats=_FORMATS) as image:
+                width, height = image.size
+                turned = (
+                    image.format == "JPEG"
+                    and "exif" in image.info
+                    and image.getexif().get(_ORIENTATION, 1) in range(5, 9)
+                )
+    except Exception as error:  # Pillow raises whatever a damaged header makes it meet
+        raise InputError(
+            f"the size of the image cannot be read from its header: {shorten(str(error), 100)[1:-1]}",
+            source=os.fspath(path),
+            remedy="is it complete? Otherwise give the sizes: image_sizes (--image-sizes)",
+        ) from None
+    return (width, height) if turned else (height, width)

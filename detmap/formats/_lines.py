@@ -1,0 +1,105 @@
+"""Text files of numbers, a line per record: tokens to columns, and the error that names the line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import InputError
+
+_LONGEST = 256  # characters of a field
+
+
+class Lines(NamedTuple):
+    """The lines of some files that are not blank.
+
+    Attributes
+    ----------
+    names : list of str
+        What messages call each file.
+    files, numbers : list of int
+        Of each line, the place of its file in `names`, and its number, from 1.
+    fields : list of list of bytes
+        The words of each line.
+    underlined : list of bool
+        Of each file, whether it holds an underscore, which Python takes for part of a number.
+    """
+
+    names: list[str]
+    files: list[int]
+    numbers: list[int]
+    fields: list[list[bytes]]
+    underlined: list[bool]
+
+    def error(self, row: int, problem: str, value: object = None, remedy: str | None = None) -> InputError:
+        """Return the error about a line."""
+        shown = b" ".join(self.fields[row]) if value is None else value
+        return InputError(
+            problem,
+            source=self.names[self.files[row]],
+            record=f"line {self.numbers[row]}",
+            value=shown,
+            remedy=remedy,
+        )
+
+    def floats(self, skip: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return all words but the first `skip` of each line as numbers, and where each line's begin, and the last's end.
+
+        Raises
+        ------
+        InputError
+            For a word that is no finite number.
+        """
+        fields = [line[skip:] for line in self.fields] if skip else self.fields
+        edges = np.cumsum([0, *map(len, fields)])
+        try:
+            values = np.fromiter(map(float, chain.from_iterable(fields)), np.float64, int(edges[-1]))
+            marked = any(self.underlined) and any(b"_" in word for line in fields for word in line)
+            good = bool(np.isfinite(values).all()) and not marked
+        except ValueError:
+            good = False
+        if good:
+            return values, edges
+        for row, line in enumerate(fields):
+            for word in line:
+                if not _is_number(word):
+                    raise self.error(row, "must be a finite number", word)
+        raise AssertionError  # one of them is none
+
+
+def _is_number(word: bytes) -> bool:
+    try:
+        return bool(np.isfinite(float(word))) and b"_" not in word
+    except ValueError:
+        return False
+
+
+def read_lines(files: Iterable[tuple[bytes, str]]) -> Lines:
+    """Split files, each its content and what messages call it, into lines and words.
+
+    Raises
+    ------
+    InputError
+        For what is no text file.
+    """
+    lines = Lines([], [], [], [], [])
+    for data, name in files:
+        lines.names.append(name)
+        lines.underlined.append(b"_" in data)
+        if b"\0" in data:
+            raise InputError("is not a text file", source=name)
+        if data[:3] == b"\xef\xbb\xbf":
+            data = data[3:]
+        for number, line in enumerate(data.splitlines(), 1):
+            words = line.split()
+            if words:
+                lines.files.append(len(lines.names) - 1)
+                lines.numbers.append(number)
+                lines.fields.append(words)
+                if len(line) > _LONGEST and max(map(len, words)) > _LONGEST:
+                    raise lines.error(-1, "has a field of absurd length")
+    return lines

@@ -1,0 +1,261 @@
+"""Formats that go by names: files that are called like their image, and categories by name or by their place in a list.
+
+A table with integers for ids finds its images by the names of their files, without folder and ending, where it has those,
+else by the number that a name is; and its categories by their names.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import InputError, OptionError, shorten
+from detmap.formats.registry import Path
+from detmap.tables import Detections, GroundTruth
+
+
+def stem(name: str) -> str:
+    """Return the name of a file without the folders around it and without its ending."""
+    return os.path.splitext(name.replace("\\", "/").rpartition("/")[2])[0]
+
+
+def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) -> list[str]:
+    """Return for each of a table's images the name that its file gets: of a file without folder and ending.
+
+    Raises
+    ------
+    InputError
+        Where an id cannot be the name of a file, or two images would get one name.
+    """
+    known = ground_truth if isinstance(table, Detections) else table
+    ids = table.images.values.tolist()
+    names = [str(one) for one in ids]
+    if known is not None and table.images.values.dtype.kind == "i":
+        own = _own_stems(known)
+        names = [own.get(one, name) for one, name in zip(ids, names, strict=True)]
+    seen: dict[str, Any] = {}
+    for one, name in zip(ids, names, strict=True):
+        if not name or "/" in name or "\0" in name or name.startswith(".") or name != name.strip():
+            raise InputError("an image's id cannot be the name of a file", source=table.source, value=one)
+        if name in seen:
+            raise InputError(
+                f"the images {shorten(seen[name])} and {shorten(one)} would both be called {shorten(name)}",
+                source=table.source,
+            )
+        seen[name] = one
+    return names
+
+
+def _own_stems(table: GroundTruth) -> dict[Any, str]:
+    """Return the stems of the names that ground truth has for its images, if they tell all of these apart."""
+    if table.images.names is None:
+        return {}
+    pairs = [
+        (one, stem(name)) for one, name in zip(table.images.values.tolist(), table.images.names, strict=True) if name
+    ]
+    return dict(pairs) if len({name for _, name in pairs}) == len(pairs) else {}
+
+
+def category_names(table: GroundTruth | Detections, ground_truth: GroundTruth | None) -> list[str]:
+    """Return the name of each of a table's categories: those of the ground truth, else the ids.
+
+    Raises
+    ------
+    InputError
+        Where two categories have one name.
+    """
+    if isinstance(table, GroundTruth):
+        names = list(table.category_names)
+    else:
+        known = (
+            {}
+            if ground_truth is None
+            else dict(zip(ground_truth.categories.values.tolist(), ground_truth.category_names, strict=True))
+        )
+        names = [known.get(one, str(one)) for one in table.categories.values.tolist()]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError("is the name of more than one category", source=table.source, field="name", value=twice)
+    return names
+
+
+def resolve_images(
+    names: Sequence[str], ground_truth: GroundTruth, unknown: Literal["error", "ignore"], source: str
+) -> list[Any]:
+    """Return the id of each image that a file is called like; None of those that the ground truth does not have.
+
+    Raises
+    ------
+    InputError
+        For such an image, unless it is to be ignored.
+    """
+    ids = ground_truth.images.values.tolist()
+    found: list[Any]
+    if ground_truth.images.values.dtype.kind == "i":
+        places: dict[str, Any] = {name: one for one, name in _own_stems(ground_truth).items()}
+        numbers = set(ids)
+
+        def find(name: str) -> Any:
+            return places.get(name, _number(name, numbers))
+
+        found = [find(name) if find(name) is not None else find(stem(name)) for name in names]
+    else:
+        known = set(ids)
+        found = [name if name in known else stem(name) if stem(name) in known else None for name in names]
+    if unknown == "error" and None in found:
+        raise InputError(
+            "is not the name of an image of the ground truth",
+            source=source,
+            value=names[found.index(None)],
+            remedy="are both of one data set? Such detections are dropped with unknown_images='ignore' "
+            "(--unknown-images ignore)",
+        )
+    return found
+
+
+def match_images(
+    values: list[Any], ground_truth: GroundTruth, unknown: Literal["error", "ignore"], source: str, lines: list[int]
+) -> list[Any]:
+    """Return the ids of the images of some records, integers or strings, as the ground truth has them.
+
+    None is the image of a record that the ground truth does not have, where that is to be ignored.
+
+    Raises
+    ------
+    InputError
+        For such an image otherwise; `lines` are the numbers of the records' lines.
+    """
+    distinct = list(dict.fromkeys(values))
+    if distinct and isinstance(distinct[0], int) and ground_truth.images.values.dtype.kind == "i":
+        known = set(ground_truth.images.values.tolist())
+        found: dict[Any, Any] = {one: one if one in known else None for one in distinct}
+    else:
+        found = dict(
+            zip(distinct, resolve_images([str(one) for one in distinct], ground_truth, "ignore", source), strict=True)
+        )
+    out = [found[one] for one in values]
+    if unknown == "error" and None in out:
+        row = out.index(None)
+        raise InputError(
+            "is not an image of the ground truth",
+            source=source,
+            record=f"line {lines[row]}",
+            value=values[row],
+            remedy="are both of one data set? Such detections are dropped with unknown_images='ignore' "
+            "(--unknown-images ignore)",
+        )
+    return out
+
+
+def match_categories(values: list[Any], ground_truth: GroundTruth) -> list[Any]:
+    """Return the ids of the categories of some records as the ground truth has them: by id, or by name."""
+    distinct = list(dict.fromkeys(values))
+    if distinct and isinstance(distinct[0], int) and ground_truth.categories.values.dtype.kind == "i":
+        return values
+    found = dict(zip(distinct, resolve_categories([str(one) for one in distinct], ground_truth), strict=True))
+    return [found[one] for one in values]
+
+
+def _number(name: str, known: set[int]) -> int | None:
+    number = int(name) if name.isascii() and name.isdigit() and len(name) < 20 else None
+    return number if number in known else None
+
+
+def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[Any]:
+    """Return the id of each category that the ground truth has by its name or id; the name itself of others.
+
+    Of ground truth with integers a category that it does not have becomes an integer that it does not have, as ids of one
+    table are all of one type: its detections are counted, and not scored.
+    """
+    by_name = dict(zip(ground_truth.category_names, ground_truth.categories.values.tolist(), strict=True))
+    if ground_truth.categories.values.dtype.kind != "i":
+        return [by_name.get(name, name) for name in names]
+    known = set(by_name.values())
+    free = max([0, *known]) + 1
+    out: list[int] = []
+    for name in names:
+        found = by_name.get(name)
+        if found is None:
+            found = _number(name, known)
+        if found is None:
+            found, free = free, free + 1
+        out.append(found)
+    return out
+
+
+def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
+    """Write files into a folder that is empty or not there yet; folders within it are made.
+
+    Raises
+    ------
+    OptionError
+        Where something is in the folder already, or it cannot be written.
+    """
+    from detmap.writing import write
+
+    folder = os.fspath(path)
+    empty_folder(folder)
+    made: set[str] = set()
+    for name, content in files.items():
+        target = os.path.join(folder, name)
+        inside = os.path.dirname(target)
+        if inside not in made:
+            _make(inside)
+            made.add(inside)
+        write(target, content())
+
+
+def empty_folder(folder: str) -> None:
+    """Make a folder, unless it is there and empty.
+
+    Raises
+    ------
+    OptionError
+        Where something is in it, it is a file, or it cannot be made.
+    """
+    _make(folder)
+    try:
+        if os.listdir(folder):
+            raise OptionError(f"the folder {shorten(folder, 200)} is not empty: choose a new one")
+    except OSError as error:
+        raise OptionError(f"cannot write {shorten(folder, 200)}: {error.strerror}") from None
+
+
+def _make(folder: str) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except FileExistsError:
+        raise OptionError(f"cannot write {shorten(folder, 200)}: it is a file, where a folder is to be made") from None
+    except OSError as error:
+        raise OptionError(f"cannot write {shorten(folder, 200)}: {error.strerror}") from None
+
+
+def shapes_lost(table: GroundTruth | Detections, held: Sequence[str]) -> int:
+    """Return how many records have shapes that a format does not hold."""
+    return len(table) if set(table.shapes) - {"bbox", *held} else 0
+
+
+def lost_ids(values: NDArray[Any], names: Sequence[str]) -> int:
+    """Return how many ids are not the names that are written in their place."""
+    return sum(one != name for one, name in zip(values.tolist(), names, strict=True))
+
+
+def corners(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
+    """Return boxes as corners, and of how many the size is another one then, by rounding."""
+    boxes = table.boxes
+    if not table.box_sizes:
+        return boxes, 0
+    out = boxes.copy()
+    out[:, 2:] += boxes[:, :2]
+    return out, int(np.count_nonzero((out[:, 2:] - out[:, :2] != boxes[:, 2:]).any(axis=1)))
+
+
+def by_image(table: GroundTruth | Detections) -> list[NDArray[np.int64]]:
+    """Return the rows of each image, in their order."""
+    order = np.argsort(table.images.codes, kind="stable")
+    edges = np.searchsorted(table.images.codes[order], np.arange(table.images.values.size + 1))
+    return [order[edges[i] : edges[i + 1]] for i in range(table.images.values.size)]

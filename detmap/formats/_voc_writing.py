@@ -1,0 +1,105 @@
+"""VOC's formats as they are written: a folder of XML annotations, and one of ``comp4_det_test_{class}.txt``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from detmap.errors import InputError
+from detmap.formats._names import by_image, category_names, corners, lost_ids, shapes_lost, stems_of, write_folder
+from detmap.formats.registry import Path, Writing
+from detmap.shapes.boxes import areas
+from detmap.tables import Detections, GroundTruth
+
+
+def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write a file of XML per image. Corners are those of the boxes: nothing is added for the width of a pixel."""
+    stems, names = stems_of(table, None), category_names(table, None)
+    _check(names, table.source)
+    _check(stems, table.source)
+    boxes, rounded = corners(table)
+    label = [escape(names[code]) for code in table.categories.codes.tolist()]
+    difficult = table.difficult.tolist()
+
+    def content(image: int, rows: list[int]) -> bytes:
+        lines = ["<annotation>"]
+        name = "" if table.images.names is None else table.images.names[image]
+        if name:
+            lines.append(f"\t<filename>{escape(name)}</filename>")
+        if table.images.sizes is not None and table.images.sizes[image].all():
+            height, width = table.images.sizes[image].tolist()
+            lines.append(f"\t<size><width>{width}</width><height>{height}</height></size>")
+        for row in rows:
+            places = zip(("xmin", "ymin", "xmax", "ymax"), boxes[row].tolist(), strict=True)
+            inside = "".join(f"<{corner}>{_digits(value)}</{corner}>" for corner, value in places)
+            lines.append(
+                f"\t<object><name>{label[row]}</name><difficult>{int(difficult[row])}</difficult>"
+                f"<bndbox>{inside}</bndbox></object>"
+            )
+        return "\n".join([*lines, "</annotation>\n"]).encode()
+
+    of_image = by_image(table)
+    write_folder(path, {f"{name}.xml": partial(content, i, of_image[i].tolist()) for i, name in enumerate(stems)})
+    used = np.bincount(table.categories.codes, minlength=len(names))
+    return {
+        "crowd": int(table.crowd.sum()),
+        "rounded_boxes": rounded,
+        "areas": int(np.count_nonzero(areas(boxes, sizes=False, pixel=1.0) != table.areas)),
+        "shapes": shapes_lost(table, ()),
+        "empty_categories": int(np.count_nonzero(used == 0)),
+        "category_ids": lost_ids(table.categories.values, names),
+        "image_ids": lost_ids(table.images.values, stems),
+    }
+
+
+def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
+    """Write a file per class, each line image, score and corners; with ground truth also for classes without any."""
+    stems, names = stems_of(table, writing.ground_truth), category_names(table, writing.ground_truth)
+    known = [] if writing.ground_truth is None else category_names(writing.ground_truth, None)
+    _check([*names, *known], table.source, file=True)
+    _check(stems, table.source, words=True)
+    infinite = ~np.isfinite(table.scores)
+    if infinite.any():
+        row = int(np.argmax(infinite))
+        raise InputError("a score must be finite", source=table.source, record=row, value=float(table.scores[row]))
+    boxes, rounded = corners(table)
+    order = np.argsort(table.categories.codes, kind="stable")
+    edges = np.searchsorted(table.categories.codes[order], np.arange(len(names) + 1))
+
+    def content(rows: list[int]) -> bytes:
+        parts = zip(table.images.codes[rows].tolist(), table.scores[rows].tolist(), boxes[rows].tolist(), strict=True)
+        lines = (f"{stems[image]} {' '.join(map(_digits, (score, *box)))}\n" for image, score, box in parts)
+        return "".join(lines).encode()
+
+    rows = {name: order[edges[i] : edges[i + 1]].tolist() for i, name in enumerate(names)}
+    everything: dict[str, list[int]] = {**{name: [] for name in known}, **rows}
+    write_folder(path, {f"comp4_det_test_{name}.txt": partial(content, own) for name, own in everything.items()})
+    return {
+        "rounded_boxes": rounded,
+        "shapes": shapes_lost(table, ()),
+        "category_ids": lost_ids(table.categories.values, names),
+        "image_ids": lost_ids(table.images.values, stems),
+    }
+
+
+def _digits(value: float) -> str:
+    """Return the fewest digits that give the number again; whole numbers have no point."""
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 and str(value) != "-0.0" else repr(value)
+
+
+def _check(names: list[str], source: str, *, file: bool = False, words: bool = False) -> None:
+    """Refuse names that would not be read as they are written.
+
+    Raises
+    ------
+    InputError
+        Names the first.
+    """
+    for name in names:
+        # XML 1.0 has no characters below the space, and what surrounds a name is not read.
+        good = name.isprintable() and name == name.strip() and 0 < len(name) <= 256
+        if not good or (file and ("/" in name or "\0" in name)) or (words and len(name.split()) != 1):
+            raise InputError("cannot be written as a name in VOC's format", source=source, value=name)

@@ -1,0 +1,325 @@
+"""Where the files of a YOLO data set lie: ``data.yaml``, folders of labels and of images, lists of images."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
+from detmap.formats._image_sizes import ENDINGS, Sizes
+from detmap.formats._names import stem
+from detmap.formats._source import members, read_bytes
+from detmap.formats.registry import Path
+
+#: A file of settings is not larger than this.
+MOST = 1 << 20
+
+SPLITS = ("val", "test", "train")
+
+#: Names of files that may lie among labels and are none.
+NO_LABELS = ("classes.txt", "obj.txt", "readme.txt", "train.txt", "val.txt", "test.txt")
+
+_YAML = ("data.yaml", "dataset.yaml", "data.yml")
+_NAMES = ("classes.txt", "obj.names")
+_SIZES = "image_sizes.csv"
+
+
+class Entry(NamedTuple):
+    """An image: its name without ending, its file, and the content of its labels with what messages call them."""
+
+    name: str
+    image: str | None
+    labels: tuple[bytes, str] | None
+
+
+class Settings(NamedTuple):
+    """What ``data.yaml`` says, or what stands in for it.
+
+    Attributes
+    ----------
+    names : dict of int to str
+        Of classes.
+    points : tuple of int, or None
+        How many keypoints there are, and how many numbers each has.
+    splits : mapping of str to list of str
+        Paths as they are written.
+    root : str
+        The folder that they start from.
+    own : str
+        The folder of the file.
+    """
+
+    names: dict[int, str]
+    points: tuple[int, int] | None
+    splits: Mapping[str, list[str]]
+    root: str
+    own: str
+
+
+def is_settings(path: str) -> bool:
+    """Return whether a path is that of a file of settings."""
+    return path.lower().endswith((".yaml", ".yml"))
+
+
+def read_settings(path: str) -> Settings:
+    """Read ``data.yaml``.
+
+    Raises
+    ------
+    InputError
+        Where it is no such file.
+    MissingDependencyError
+        Without PyYAML.
+    """
+    document = _yaml(path)
+
+    def refuse(field: str, problem: str) -> InputError:
+        return InputError(problem, source=path, field=field, value=document.get(field))
+
+    names = _class_names(document.get("names", []))
+    if names is None:
+        raise refuse("names", "must be a list of names, or names by number")
+    points = document.get("kpt_shape")
+    if points is not None:
+        good = isinstance(points, list) and len(points) == 2 and all(_is_number(one) for one in points)
+        points = (int(points[0]), int(points[1])) if good else None
+        if points is None or not (0 < points[0] < 10_000 and points[1] in (2, 3)):
+            raise refuse("kpt_shape", "must be two numbers: how many points, and 2 or 3 numbers of each")
+    splits = {}
+    for split in SPLITS:
+        given = document.get(split)
+        if given in (None, "", "null", "~"):
+            continue
+        listed = given if isinstance(given, list) else [given]
+        if not all(isinstance(one, str) and "\0" not in one for one in listed):
+            raise refuse(split, "must be a path, or a list of paths")
+        splits[split] = listed
+    own = os.path.dirname(os.path.abspath(path))
+    root = document.get("path", "")
+    if not isinstance(root, str) or "\0" in root:
+        raise refuse("path", "must be a path")
+    root = os.path.normpath(os.path.join(own, root)) if root else own
+    return Settings(names, points, splits, root if os.path.isdir(root) else own, own)
+
+
+def _yaml(path: str) -> dict[str, Any]:
+    """Read a mapping of YAML, all of whose values are strings; nothing in it is executed or expanded."""
+    try:
+        import yaml
+    except ImportError:
+        raise MissingDependencyError("pyyaml", "yolo", "reading data.yaml") from None
+    data, name = read_bytes(path, "data.yaml")
+    if len(data) > MOST:
+        raise InputError("is larger than 1 MiB, which no such file is", source=name)
+    try:
+        document = yaml.load(bytes(data).decode("utf-8-sig"), yaml.BaseLoader)  # strings, lists and mappings alone
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
+        text = " ".join(str(error).split())
+        raise InputError(f"is not valid YAML: {shorten(text, 120)[1:-1]}", source=name) from None
+    if not isinstance(document, dict):
+        raise InputError("is not a data set's settings: a mapping was expected", source=name)
+    return document
+
+
+def _class_names(given: Any) -> dict[int, str] | None:
+    """Return names by number; None where they are none."""
+    if isinstance(given, str):  # an empty value
+        return {} if not given else None
+    pairs = list(enumerate(given)) if isinstance(given, list) else list(given.items())
+    out = {}
+    for number, name in pairs:
+        if not (isinstance(number, int) or _is_number(number)) or not isinstance(name, str):
+            return None
+        out[int(number)] = name
+    return out if len(out) == len(pairs) else None
+
+
+def _is_number(text: Any) -> bool:
+    return isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 7
+
+
+def names_given(classes: Any) -> dict[int, str]:
+    """Return the names of classes that a caller gives: a list, or the path of a list or of ``data.yaml``.
+
+    Raises
+    ------
+    InputError
+        Where the file is none.
+    """
+    if isinstance(classes, str | os.PathLike):
+        path = os.fspath(classes)
+        if is_settings(path):
+            return read_settings(path).names
+        data, name = read_bytes(path, "classes")
+        if len(data) > MOST:
+            raise InputError("is larger than 1 MiB, which no list of classes is", source=name)
+        try:
+            lines = bytes(data).decode("utf-8-sig").splitlines()
+        except UnicodeDecodeError:
+            raise InputError("is not a text file", source=name) from None
+        while lines and not lines[-1].strip():
+            lines.pop()
+        return {i: line.strip() for i, line in enumerate(lines)}
+    return {i: str(name) for i, name in enumerate(classes)}
+
+
+def near(folder: str) -> Settings:
+    """Return what is said of classes in a folder of labels, or in the two around it."""
+    here = os.path.abspath(folder)
+    for place in (here, os.path.dirname(here), os.path.dirname(os.path.dirname(here))):
+        for name in _YAML:
+            path = os.path.join(place, name)
+            if os.path.isfile(path):
+                return read_settings(path)
+        for name in _NAMES:
+            path = os.path.join(place, name)
+            if os.path.isfile(path):
+                return Settings(names_given(path), None, {}, place, place)
+    return Settings({}, None, {}, here, here)
+
+
+def settings_in(folder: str) -> str | None:
+    """Return the path of the settings that lie in a folder."""
+    paths = (os.path.join(folder, name) for name in _YAML)
+    return next((path for path in paths if os.path.isfile(path)), None)
+
+
+def labels_of(path: str, last: str = "labels") -> str:
+    """Return a path with the last folder called ``images`` renamed to ``labels``, as training does; or the reverse."""
+    first = "images" if last == "labels" else "labels"
+    parts = path.replace(os.sep, "/").split("/")
+    for i in range(len(parts) - 1, -1, -1):
+        if parts[i] == first:
+            return "/".join([*parts[:i], last, *parts[i + 1 :]])
+    return path
+
+
+def resolved(settings: Settings, split: str, source: str) -> tuple[list[str], list[str]]:
+    """Return the paths of a split, and those of them that lie outside of the folder of the settings.
+
+    Raises
+    ------
+    OptionError
+        Where there is no such split.
+    InputError
+        Where what it names is not there.
+    """
+    if split not in settings.splits:
+        have = ", ".join(settings.splits) or "none"
+        raise OptionError(f"{shorten(source, 200)} has no split {split}, only: {have}: choose another (--image-set)")
+    found, outside = [], []
+    for written in settings.splits[split]:
+        path = os.path.normpath(os.path.join(settings.root, written))
+        if not _there(path) and written.startswith("../"):  # as some exporters write it: meant from the folder itself
+            path = os.path.normpath(os.path.join(settings.root, written[3:]))
+        if not _there(path):
+            raise InputError("is not there", source=source, field=split, value=written, remedy="check the paths in it")
+        real, own = os.path.realpath(path), os.path.realpath(settings.own)
+        if os.path.commonpath([real, own]) != own:
+            outside.append(path)
+        found.append(path)
+    return found, outside
+
+
+def _there(path: str) -> bool:
+    return os.path.exists(path) or os.path.isdir(labels_of(path))
+
+
+def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
+    """Return the images of a folder of images or of labels, and how many files of labels have no image.
+
+    The images are those of the folder of images, also without labels; where that is not there, those whose sizes are
+    given and those with labels.
+    """
+    folder = os.fspath(path)
+    labels, images = labels_of(folder), labels_of(folder, "images")
+    if labels == images and os.path.isdir(folder):  # a folder of any other name: the two may lie in it
+        inside = [os.path.join(folder, name) for name in ("labels", "images")]
+        beside = os.path.join(os.path.dirname(os.path.abspath(folder)), "images")
+        if os.path.isdir(inside[0]):
+            labels, images = inside
+        elif not _images_in(folder) and os.path.isdir(beside):
+            images = beside
+    pictures = _images_in(images) if os.path.isdir(images) else {}
+    found = read_labels(labels) if os.path.isdir(labels) else {}
+    if pictures:
+        entries = [Entry(name, file, found.pop(name, None)) for name, file in pictures.items()]
+        return entries, len(found)
+    names = sorted({*found, *sizes.known})
+    return [Entry(name, None, found.get(name)) for name in names], 0
+
+
+def in_list(path: str) -> list[Entry]:
+    """Return the images that a text file lists, a path a line."""
+    data, name = read_bytes(path, "list of images")
+    try:
+        lines = [line.strip() for line in bytes(data).decode("utf-8-sig").splitlines()]
+    except UnicodeDecodeError:
+        raise InputError("is not a text file", source=name) from None
+    entries = []
+    for number, line in enumerate(lines, 1):
+        if not line:
+            continue
+        if "\0" in line or not line.lower().endswith(ENDINGS):
+            raise InputError("is not the path of an image", source=name, record=f"line {number}", value=line)
+        image = os.path.normpath(os.path.join(os.path.dirname(path), line))
+        labels = os.path.splitext(labels_of(image))[0] + ".txt"
+        entries.append(Entry(stem(line), image, _content(labels)))
+    return entries
+
+
+def _content(path: str) -> tuple[bytes, str] | None:
+    if not os.path.exists(path):
+        return None
+    data, name = read_bytes(path, "labels")
+    return bytes(data), name
+
+
+def read_labels(folder: Any) -> dict[str, tuple[bytes, str]]:
+    """Return the contents of a folder's files of labels by their names without ending; of a folder without any, nothing.
+
+    Raises
+    ------
+    InputError
+        Where labels lie in folders within it.
+    """
+    if isinstance(folder, str | os.PathLike) and os.path.isdir(folder):
+        names = os.listdir(folder)
+        if not any(name.lower().endswith(".txt") and name.lower() not in NO_LABELS for name in names):
+            _no_folders(os.fspath(folder))
+            return {}
+    return {
+        name.removesuffix(".txt"): (data, place)
+        for name, data, place in members(folder, ".txt", "labels")
+        if name.lower() not in NO_LABELS
+    }
+
+
+def _images_in(folder: str) -> dict[str, str]:
+    """Return the paths of the images in a folder by their names without ending."""
+    found: dict[str, str] = {}
+    for name in sorted(os.listdir(folder)):
+        if name.lower().endswith(ENDINGS) and not name.startswith("._"):
+            key = stem(name)
+            if key in found:
+                both = f"{shorten(os.path.basename(found[key]))} and {shorten(name)}"
+                raise InputError(f"holds two images of one name: {both}", source=folder, remedy="keep one of them")
+            found[key] = os.path.join(folder, name)
+    if not found:
+        _no_folders(folder)
+    return found
+
+
+def _no_folders(folder: str) -> None:
+    """Refuse a folder that holds nothing but folders, of which one is meant."""
+    inside = sorted(one for one in os.listdir(folder) if os.path.isdir(os.path.join(folder, one)))
+    if inside and os.path.basename(folder) in ("images", "labels"):
+        listed = ", ".join(shorten(one) for one in inside[:8])
+        raise InputError(f"holds folders: {listed}", source=folder, remedy="give the one that is meant")
+
+
+def sizes_beside(folder: str) -> Sizes | None:
+    """Return the sizes that lie beside labels where `detmap` wrote them."""
+    path = os.path.join(folder, _SIZES)
+    return Sizes(path) if os.path.isfile(path) else None

@@ -1,0 +1,204 @@
+"""From one format to another: what was written, and what the new format has no place for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from detmap.errors import OptionError, shorten
+from detmap.formats import files, registry
+from detmap.formats._open import Held
+from detmap.formats.registry import Format, Given, Path, Role
+from detmap.tables import GroundTruth
+
+_ROLES: tuple[Role, Role] = ("ground_truth", "detections")
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What came of a conversion.
+
+    Attributes
+    ----------
+    role : {"ground_truth", "detections"}
+        What was converted.
+    format : str
+        The name of the format that was written.
+    written : int
+        How many objects or detections.
+    images : int
+        How many images they are on; of ground truth those without objects too.
+    lost : mapping of str to int
+        What the format has no place for, counted; the codes are those of `detmap.formats.LOST`.
+    notices : mapping of str to int
+        What was unusual in what was read; see `detmap.tables.NOTICES`.
+    """
+
+    role: Role
+    format: str
+    written: int
+    images: int
+    lost: Mapping[str, int]
+    notices: Mapping[str, int]
+
+    def sentences(self) -> list[str]:
+        """Return what was lost in words, a sentence for each code."""
+        return registry.describe_lost(self.lost)
+
+
+def convert(
+    source: Path,
+    target: Path,
+    *,
+    to: str | None = None,
+    role: Role | None = None,
+    format: str | None = None,
+    iou_type: str | None = None,
+    ground_truth: GroundTruth | Path | None = None,
+    image_sizes: Path | Mapping[str, Any] | None = None,
+    classes: Path | Sequence[str] | None = None,
+    columns: str | Sequence[str] | Mapping[str, str] | None = None,
+    box_format: str | None = None,
+    image_set: Path | None = None,
+) -> Converted:
+    """Read ground truth or detections of one format, and write them in another.
+
+    Parameters
+    ----------
+    source : path
+        A file or folder; ``-`` is standard input.
+    target : path
+        A file, or a folder that is empty or not there yet. It must not be what is read.
+    to : str, optional
+        The name of the format to write; by default the end of the target's name says it.
+    role : {"ground_truth", "detections"}, optional
+        What the source is; by default its content says it.
+    format : str, optional
+        The name of the source's format; by default content and name say it.
+    iou_type : str, optional
+        Which shapes to carry over, with the boxes. By default all that every record has and that the format can hold.
+    ground_truth : GroundTruth or path, optional
+        With detections: what says the names of categories and the names and sizes of images, where a format needs them.
+    image_sizes, classes, columns, box_format, image_set
+        As in `detmap.read`, for the source.
+
+    Returns
+    -------
+    Converted
+        With `lost`, what the format has no place for.
+
+    Raises
+    ------
+    OptionError
+        Where it is not clear what to read or write, or the target is an input or cannot be written.
+    InputError
+        As for whoever reads the source; where the table holds what would be wrong in the other format.
+    """
+    inputs = [
+        one for one in (source, ground_truth, image_sizes, classes, image_set) if isinstance(one, str | os.PathLike)
+    ]
+    _refuse_inputs(target, inputs)
+    held = files.held(source)
+    if role is None:
+        role = "detections" if ground_truth is not None else role_of(held, format)
+    files.check_role(role)
+    written = registry.to_write(target, role, to)
+    found = registry.find(held, role, format)
+    if ground_truth is not None and not isinstance(ground_truth, GroundTruth):
+        ground_truth = files.read_ground_truth(ground_truth, image_facts=True, image_sizes=image_sizes)
+    kinds, unread = _kinds(found, held, iou_type, written)
+    tables = []
+    for kind in kinds:
+        tables.append(
+            files.read(
+                held,
+                role,
+                format=found.name,
+                ground_truth=ground_truth,
+                iou_type=kind,
+                image_set=image_set,
+                image_sizes=image_sizes,
+                classes=classes,
+                columns=columns,
+                box_format=box_format,
+            )
+        )
+    table = tables[0]
+    for other in tables[1:]:
+        table = replace(table, shapes={**other.shapes, **table.shapes})
+    lost = files.write(table, target, format=written.name, ground_truth=ground_truth)
+    if unread:
+        lost["shapes"] = max(lost.get("shapes", 0), unread)
+    return Converted(
+        role,
+        written.name,
+        len(table),
+        int(table.images.values.size),
+        lost,
+        {code: count for code, count in table.notices.items() if count},
+    )
+
+
+def role_of(source: Path | Held, format: str | None = None) -> Role:
+    """Return whether what there is to read is ground truth or detections, by its content.
+
+    Raises
+    ------
+    OptionError
+        Where that is not clear.
+    """
+    if format is None:
+        fits = {role: one for role in _ROLES if (one := registry.recognise(source, role)) is not None}
+    else:
+        named = registry.FORMATS.find(format)
+        fits = {role: named for role in _ROLES if getattr(named, f"read_{role}") is not None}
+    if len(fits) == 1:
+        return next(iter(fits))
+    names = {one.name for one in fits.values()}
+    tell = next(iter(fits.values())).tell if len(names) == 1 else None
+    told = None if tell is None else tell(Given(source, "detections"))
+    if told is None:
+        shown = "standard input" if isinstance(source, Held) else os.fspath(source)
+        raise OptionError(f"is {shorten(shown, 200)} ground truth, or detections? Say it: role=... (--role)")
+    return told
+
+
+def _kinds(found: Format, source: Path | Held, iou_type: str | None, target: Format) -> tuple[list[str], int]:
+    """Return the kinds of shape to read, and how many records have shapes that stay behind."""
+    if iou_type is not None and found.kinds_in is None:
+        return [iou_type], 0
+    if found.kinds_in is None:
+        return ["bbox"], 0
+    counts = dict(found.kinds_in(source))
+    total = counts.pop("", 0)
+    if iou_type is not None:
+        kinds = [iou_type]
+    else:
+        kinds = [
+            kind
+            for kind, count in counts.items()
+            if count and count == total and (target.holds is None or kind in target.holds)
+        ]
+    left = [count for kind, count in counts.items() if kind not in kinds]
+    return kinds or ["bbox"], max(left, default=0)
+
+
+def _refuse_inputs(target: Path, inputs: Sequence[Path]) -> None:
+    """Refuse to write over what is read.
+
+    Raises
+    ------
+    OptionError
+        Names the file.
+    """
+    for one in inputs:
+        try:
+            same = os.path.samefile(one, target)
+        except (OSError, ValueError):  # one of them is not there
+            same = False
+        if same or os.path.abspath(one) == os.path.abspath(target):
+            raise OptionError(
+                f"{shorten(os.fspath(target), 200)} is read here, and is not written over: choose another name"
+            )

@@ -1,0 +1,353 @@
+"""CSV and TSV: a row per object or detection, columns by their names or by their order.
+
+A column called ``image_id`` or ``category_id`` holds integers where all of it are, and strings otherwise; ``image``,
+``file_name``, ``category``, ``class`` and ``label`` always hold names. A row of ground truth with an image alone says that
+there is this image.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import InputError, OptionError, shorten
+from detmap.formats import _delimited_writing
+from detmap.formats._names import match_categories, match_images
+from detmap.formats._source import Source, read_bytes
+from detmap.formats.registry import Format, Given, Reading, Role
+from detmap.headers import BOXES, COLUMNS, role_of_title
+from detmap.ids import coded
+from detmap.plugins import register
+from detmap.tables import Detections, GroundTruth
+
+_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_INTEGER = re.compile(r"0|-?[1-9]\d{0,18}")
+_LONGEST = 256
+
+
+class _Table(NamedTuple):
+    """The cells of a file by column, the number of each row's line, and what messages call the file."""
+
+    columns: dict[str, list[str]]
+    lines: list[int]
+    source: str
+
+    def error(self, row: int, field: str, problem: str, remedy: str | None = None) -> InputError:
+        """Return the error about a cell."""
+        value = self.columns[field][row] if field in self.columns else ""
+        return InputError(
+            problem, source=self.source, record=f"line {self.lines[row]}", field=field, value=value, remedy=remedy
+        )
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """Return a column of finite numbers.
+
+        Raises
+        ------
+        InputError
+            Where a cell is none.
+        """
+        cells = self.columns[name]
+        try:
+            values = np.fromiter(map(float, cells), np.float64, len(cells))
+            good = bool(np.isfinite(values).all()) and not any("_" in cell for cell in cells)
+        except ValueError:
+            good = False
+        if good:
+            return values
+        for row, cell in enumerate(cells):
+            try:
+                fine = bool(np.isfinite(float(cell))) and "_" not in cell
+            except ValueError:
+                fine = False
+            if not fine:
+                raise self.error(row, name, "must be a finite number" if cell else "is missing")
+        raise AssertionError  # one of them is none
+
+    def ids(self, names: Sequence[str], what: str) -> tuple[str, list[Any]]:
+        """Return the ids of one of some columns: of the first, integers where all of it are; of others always strings.
+
+        Raises
+        ------
+        InputError
+            Where there is no such column, a cell is empty, or it is too long.
+        """
+        name = next((one for one in names if one in self.columns), None)
+        if name is None:
+            raise self.missing(names[0], what)
+        cells = self.columns[name]
+        for row, cell in enumerate(cells):
+            if not cell or len(cell) > _LONGEST or "\0" in cell:
+                raise self.error(row, name, "has more than 256 characters, or a null" if cell else "is missing")
+        if name == names[0] and all(map(_INTEGER.fullmatch, cells)):
+            numbers = list(map(int, cells))
+            if all(-(2**63) <= number < 2**63 for number in numbers):
+                return name, numbers
+        return name, list(cells)
+
+    def missing(self, name: str, what: str) -> InputError:
+        """Return the error that says that there is no column for something."""
+        have = ", ".join(shorten(one)[1:-1] for one in list(self.columns)[:20])
+        return InputError(
+            f"there is no column for {what}",
+            source=self.source,
+            field=name,
+            remedy=f"it has: {have}. Name what they hold: columns={{{name!r}: '…'}} (--columns {name}=…)",
+        )
+
+    def take(self, rows: list[int]) -> _Table:
+        """Return some of the rows."""
+        columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
+        return _Table(columns, [self.lines[row] for row in rows], self.source)
+
+
+def _read(source: Source, columns: Any, what: str) -> _Table:
+    """Read a file into cells by the names of `COLUMNS`.
+
+    Raises
+    ------
+    InputError
+        Where it is no such file.
+    """
+    data, name = read_bytes(source, what)
+    try:
+        text = bytes(data).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("is not a text file in UTF-8", source=name) from None
+    first = text[:_HEAD].partition("\n")[0]
+    delimiter = max(",;\t", key=first.count)  # the first of them where there is none
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows, lines = [], []
+    try:
+        for row in reader:
+            if any(row):
+                rows.append(row)
+                lines.append(reader.line_num)
+    except csv.Error as error:
+        reason = str(error).replace("\t", "\\t")  # it names the delimiter
+        raise InputError(f"is not valid CSV: {reason}", source=name, record=f"line {reader.line_num}") from None
+    if not rows:
+        raise InputError("is empty", source=name)
+    given, renamed = _given(columns)
+    header = given if given is not None else [cell.strip() for cell in rows[0]]
+    rows, lines = (rows, lines) if given is not None else (rows[1:], lines[1:])
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != len(header):
+            raise InputError(
+                f"has {len(row)} fields where {len(header)} are expected", source=name, record=f"line {line}"
+            )
+    found: dict[str, list[str]] = {}
+    for place, title in enumerate(header):
+        role = renamed.get(title) or (None if title in renamed.values() else role_of_title(title))
+        if role is None:
+            continue
+        if role in found:
+            raise InputError(
+                f"has two columns for {role}",
+                source=name,
+                value=title,
+                remedy=f"say which: columns={{{role!r}: '…'}} (--columns {role}=…)",
+            )
+        found[role] = [row[place].strip() for row in rows]
+    unknown = [title for title in renamed if title not in header]
+    if unknown:
+        have = ", ".join(shorten(one)[1:-1] for one in header[:20])
+        raise InputError(f"has no column {shorten(unknown[0])}", source=name, remedy=f"it has: {have}")
+    return _Table(found, lines, name)
+
+
+_HEAD = 1 << 16
+
+
+def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
+    """Return what the columns of a file without a header are, and what columns with names are, by name.
+
+    Raises
+    ------
+    OptionError
+        For what no column can be.
+    """
+    if columns is None:
+        return None, {}
+    if isinstance(columns, str):
+        parts = [part.strip() for part in columns.split(",")]
+        columns = dict(part.split("=", 1) for part in parts) if all("=" in part for part in parts) else parts
+    if isinstance(columns, Mapping):
+        roles = [(_checked(role), str(title)) for role, title in columns.items()]
+        return None, {title: role for role, title in roles}
+    return [_checked(one) if one not in ("", "-", None) else "" for one in columns], {}
+
+
+def _checked(role: str) -> str:
+    found = role_of_title(str(role))
+    if found is None:
+        raise OptionError(
+            f"a column cannot be {shorten(role)}; one of: {', '.join(COLUMNS)} (or - for what is not read)"
+        )
+    return found
+
+
+def _boxes(table: _Table) -> tuple[str, NDArray[np.float64]]:
+    """Return how boxes are written, and them.
+
+    Raises
+    ------
+    InputError
+        Where columns are missing, or fit more than one way.
+    """
+    fits = [
+        (form, names)
+        for form, choices in BOXES.items()
+        for names in choices
+        if all(one in table.columns for one in names)
+    ]
+    exact = [(form, names) for form, names in fits if names in [choices[0] for choices in BOXES.values()]] or fits
+    if not exact:
+        raise table.missing("x1", "boxes: x1, y1, x2, y2, or x, y, width, height, or cx, cy, width, height")
+    if len(exact) > 1:
+        raise InputError(
+            f"has columns of boxes in {len(exact)} ways: {' and '.join(', '.join(names) for _, names in exact)}",
+            source=table.source,
+            remedy="name those that count: columns={...} (--columns)",
+        )
+    form, names = exact[0]
+    return form, np.stack([table.numbers(name) for name in names], axis=1)
+
+
+def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
+    """Read ground truth of CSV; see the module."""
+    everything = _read(source, reading.columns, "ground truth")
+    id_column, images = everything.ids(("image_id", "image"), "images")
+    rest = [cells for name, cells in everything.columns.items() if name not in _OF_IMAGES]
+    alone = [not any(cells[row] for cells in rest) for row in range(len(everything.lines))]
+    rows = [row for row, empty in enumerate(alone) if not empty]
+    table = everything.take(rows)
+    by_name = "category_id" not in table.columns
+    _, categories = table.ids(("category_id", "category"), "categories")
+    form, boxes = _boxes(table)
+    flags = {name: table.numbers(name) for name in ("crowd", "difficult", "area") if name in table.columns}
+    names: dict[Any, str] = {}
+    if not by_name and "category" in table.columns:
+        for row, (key, label) in enumerate(zip(categories, table.columns["category"], strict=True)):
+            if names.setdefault(key, label) != label:
+                raise table.error(row, "category", f"is another name of the category {key} than before")
+    distinct = list(dict.fromkeys(images))
+    made = GroundTruth.from_arrays(
+        image_ids=_ids([images[row] for row in rows]),
+        category_ids=_ids(categories),
+        boxes=boxes,
+        box_format=form,  # type: ignore[arg-type]
+        areas=flags.get("area"),
+        crowd=flags.get("crowd"),
+        difficult=flags.get("difficult"),
+        images=_ids(distinct),
+        category_names=names,
+        image_sizes=_sizes(everything, images, distinct),
+        invalid_boxes=reading.invalid_boxes,
+        source=everything.source,
+    )
+    if id_column == "image" or "image" not in everything.columns:
+        return made
+    files: dict[Any, str] = dict(zip(images, everything.columns["image"], strict=True))
+    return replace(made, images=replace(made.images, names=tuple(files[one] for one in made.images.values.tolist())))
+
+
+_OF_IMAGES = ("image_id", "image", "image_width", "image_height")
+
+
+def _sizes(table: _Table, images: list[Any], distinct: list[Any]) -> NDArray[np.int64] | None:
+    """Return height and width of each image, where there are columns of them."""
+    if not {"image_width", "image_height"} <= set(table.columns):
+        return None
+    sizes: dict[Any, tuple[int, int]] = {}
+    cells = zip(images, table.columns["image_height"], table.columns["image_width"], strict=True)
+    for row, (image, height, width) in enumerate(cells):
+        good = [_INTEGER.fullmatch(side) and len(side) < 8 and int(side) >= 0 for side in (height, width)]
+        if height == width == "":
+            size = 0, 0
+        elif not all(good):
+            raise table.error(row, "image_width", f"height {height!r} and width must be whole numbers")
+        else:
+            size = int(height), int(width)
+        if sizes.setdefault(image, size) != size:
+            raise table.error(row, "image_width", "is another size of this image than before")
+    return np.array([sizes[one] for one in distinct], np.int64).reshape(-1, 2)
+
+
+def read_csv_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
+    """Read detections of CSV; see the module."""
+    table = _read(source, reading.columns, "detections")
+    if "score" not in table.columns:
+        raise table.missing("score", "scores")
+    _, images = table.ids(("image_id", "image"), "images")
+    _, categories = table.ids(("category_id", "category"), "categories")
+    form, boxes = _boxes(table)
+    scores = table.numbers("score")
+    notices: dict[str, int] = {}
+    if ground_truth is not None:
+        images = match_images(images, ground_truth, reading.unknown_images, table.source, table.lines)
+        categories = match_categories(categories, ground_truth)
+        kept = [row for row, image in enumerate(images) if image is not None]
+        if len(kept) < len(images):
+            notices["unknown_image"] = len(images) - len(kept)
+            images, categories = [images[row] for row in kept], [categories[row] for row in kept]
+            boxes, scores = boxes[kept], scores[kept]
+    return Detections.from_arrays(
+        image_ids=_ids(images),
+        category_ids=_ids(categories),
+        boxes=boxes,
+        box_format=form,  # type: ignore[arg-type]
+        scores=scores,
+        invalid_boxes=reading.invalid_boxes,
+        notices=notices,
+        source=table.source,
+    )
+
+
+def _ids(values: list[Any]) -> Any:
+    return coded(values) if values and isinstance(values[0], str) else np.array(values, np.int64)
+
+
+def _sniff(given: Given) -> bool:
+    """A name that says so, or a first line that names columns of images and of boxes."""
+    if given.is_folder:
+        return False
+    if given.name.endswith(_ENDINGS):
+        return True
+    if os.path.splitext(given.name.removesuffix(".gz"))[1] not in ("", ".txt"):
+        return False
+    first = given.head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace")
+    roles = {role_of_title(title.strip(' "\r')) for title in re.split("[,;\t]", first)}
+    return bool({"image_id", "image"} & roles) and bool({"x", "x1", "cx"} & roles)
+
+
+def _tell(given: Given) -> Role:
+    """Detections have a column of scores."""
+    first = given.head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace")
+    roles = {role_of_title(title.strip(' "\r')) for title in re.split("[,;\t]", first)}
+    return "detections" if "score" in roles else "ground_truth"
+
+
+FORMAT = register(
+    Format(
+        name="csv",
+        suffixes=_ENDINGS,
+        sniff=_sniff,
+        read_ground_truth=read_csv_ground_truth,
+        read_detections=read_csv_detections,
+        write_ground_truth=_delimited_writing.write_ground_truth,
+        write_detections=_delimited_writing.write_detections,
+        written=_ENDINGS,
+        tell=_tell,
+        words=("CSV or TSV", "CSV or TSV"),
+        needs_images=True,
+    )
+)

@@ -1,0 +1,439 @@
+"""YOLO's text files: a file per image, a line per object, in shares of the image's width and height.
+
+Lines hold the number of the class and then a box (centre x, centre y, width, height), a polygon (x, y, x, y and so on; an
+oriented box is one of four points), or a box and keypoints. In predictions the score comes last, behind which there may be
+the number of a track. That is how Ultralytics' tools write them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import InputError, OptionError
+from detmap.formats import _yolo_files, _yolo_writing
+from detmap.formats._image_sizes import Sizes, size_of_image
+from detmap.formats._lines import Lines, read_lines
+from detmap.formats._names import resolve_categories, resolve_images
+from detmap.formats._source import name_of
+from detmap.formats._yolo_files import Entry, Settings
+from detmap.formats.registry import Format, Given, Reading, Role
+from detmap.ids import coded
+from detmap.masks import Masks
+from detmap.plugins import register
+from detmap.shapes import find
+from detmap.tables import Detections, GroundTruth
+
+#: Where most lines have shares beyond this, they are numbers of pixels.
+_FARTHEST = 2.0
+
+
+class _Parsed(NamedTuple):
+    """Records in pixels: class numbers, scores, what tables are made of, how many have more than boxes, all numbers."""
+
+    classes: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    shapes: dict[str, Any]
+    unread: int = 0
+    numbers: NDArray[np.float64] | None = None
+
+
+def _parse(
+    lines: Lines, sizes: NDArray[np.int64], points: tuple[int, int] | None, iou_type: str, scored: bool
+) -> _Parsed:
+    """Read lines, whose images have these `sizes`, shape (n, 2).
+
+    Raises
+    ------
+    InputError
+        For a line that is none of this kind; names it.
+    """
+    values, edges = lines.floats()
+    counts = np.diff(edges)
+    starts = edges[:-1]
+    if (counts < 5).any():
+        row = int(np.argmax(counts < 5))
+        raise lines.error(row, f"has {counts[row]} numbers; a line is at least: class, x, y, width, height")
+    classes = values[starts] if len(starts) else np.empty(0)
+    bad = (classes < 0) | (classes != np.floor(classes)) | (classes > 1e6)
+    if bad.any():
+        raise lines.error(int(np.argmax(bad)), "the number of a class must be an integer of 0 or more")
+    if iou_type == "keypoints":
+        points = _points(lines, counts, points, scored)
+    posed = 0 if points is None else 5 + points[0] * points[1]
+    body, scores = _without_scores(lines, values, edges, posed, scored)
+    flat = body - 1
+    is_box, is_pose = flat == 4, body == posed
+    is_outline = ~is_box & ~is_pose & (flat >= 6) & (flat % 2 == 0)
+    wrong = ~(is_box | is_pose | is_outline)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise lines.error(
+            row,
+            f"has {counts[row]} numbers, which are neither a box nor a polygon"
+            + ("" if not posed else f" nor a box and {points[0] if points else 0} keypoints"),
+            remedy=None if posed else "keypoints need kpt_shape in data.yaml",
+        )
+    places = np.arange(values.size) - np.repeat(starts, counts)  # of each number in its line
+    owner = np.repeat(np.arange(len(counts)), counts)
+    inside = (places > 0) & (places < body[owner]) & ~(is_pose[owner] & (places > 4))
+    far = np.zeros(len(counts), np.bool_)
+    far[owner[inside & (np.abs(values) > _FARTHEST)]] = True
+    if 2 * np.count_nonzero(far) > far.size:  # a few may lie far outside of their image
+        raise lines.error(int(np.argmax(far)), "must be shares of the image's width and height, which pixels are not")
+    wanted = {"segm": is_outline, "keypoints": is_pose}.get(iou_type)
+    if wanted is not None and not wanted.all():
+        what = {"segm": "a polygon", "keypoints": "a box and keypoints"}[iou_type]
+        raise lines.error(
+            int(np.argmin(wanted)), f"is not {what}", remedy="iou_type='bbox' (--iou-type bbox) scores the boxes"
+        )
+    height, width = sizes[:, 0].astype(np.float64), sizes[:, 1].astype(np.float64)
+    scale = np.stack([width, height], axis=1)
+    if iou_type == "segm":
+        outlines = (values[inside].reshape(-1, 2)) * np.repeat(scale, flat // 2, axis=0)
+        cuts = np.cumsum(flat // 2)[:-1]
+        if not len(flat):
+            return _Parsed(classes.astype(np.int64), scores, {"masks": Masks.from_polygons([], (1, 1))})
+        masks = Masks.from_polygons([[one] for one in np.split(outlines, cuts)], sizes, source=lines.names[0])
+        return _Parsed(classes.astype(np.int64), scores, {"masks": masks})
+    boxes = np.zeros((len(counts), 4))
+    given = is_box | is_pose
+    for column in range(4):
+        boxes[given, column] = values[starts[given] + 1 + column]
+    boxes[given, :2] -= boxes[given, 2:] / 2
+    if is_outline.any():
+        outlines = values[inside & is_outline[owner]].reshape(-1, 2)
+        first = np.concatenate([[0], np.cumsum(flat[is_outline] // 2)])[:-1]
+        low, high = np.minimum.reduceat(outlines, first), np.maximum.reduceat(outlines, first)
+        boxes[is_outline] = np.concatenate([low, high - low], axis=1)
+    boxes *= np.concatenate([scale, scale], axis=1)
+    shapes: dict[str, Any] = {"boxes": boxes}
+    if iou_type == "keypoints" and points is not None:
+        table = values[(places > 4) & (places < body[owner])].reshape(len(counts), points[0], points[1])
+        poses = np.full((len(counts), points[0], 3), 2.0)
+        poses[:, :, : points[1]] = table
+        poses[:, :, :2] *= scale[:, None, :]
+        if points[1] == 2:
+            poses[(table < 0).any(axis=2)] = 0.0
+        shapes["keypoints"] = poses
+    unread = int(np.count_nonzero(~is_box)) if iou_type == "bbox" else 0
+    return _Parsed(classes.astype(np.int64), scores, shapes, unread, values)
+
+
+def _points(
+    lines: Lines, counts: NDArray[np.int64], points: tuple[int, int] | None, scored: bool
+) -> tuple[int, int] | None:
+    """Return how many keypoints there are and how many numbers each has, where ``data.yaml`` does not say it."""
+    if points is not None or not len(counts):
+        return points
+    rest = int(counts[0]) - 5 - scored
+    fits = [size for size in (3, 2) if rest > 0 and rest % size == 0]
+    if len(fits) != 1:
+        raise lines.error(
+            0,
+            f"has {counts[0]} numbers: how many keypoints these are is not clear",
+            remedy="say it as kpt_shape in data.yaml, and give that as classes (--classes data.yaml)",
+        )
+    return rest // fits[0], fits[0]
+
+
+def _without_scores(
+    lines: Lines, values: NDArray[np.float64], edges: NDArray[np.int64], posed: int, scored: bool
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return how many numbers of each line come before the score, and the scores."""
+    counts = np.diff(edges)
+    if not scored:
+        return counts, np.empty(0)
+    body = counts - 1
+    # A polygon with class and score has an even number of numbers; boxes and poses are known by theirs.
+    known = (counts == 6) | ((counts % 2 == 0) & (counts >= 8)) if not posed else (counts == 6) | (counts == posed + 1)
+    tracked = ~known & ((counts == 7) | (counts == posed + 2)) if posed else ~known & (counts == 7)
+    body[tracked] -= 1
+    if posed:
+        outline = ~known & ~tracked & (counts % 2 == 0) & (counts >= 8)
+        known |= outline
+    without = ~known & ~tracked
+    if without.any():
+        row = int(np.argmax(without))
+        raise lines.error(
+            row,
+            f"has {counts[row]} numbers, of which none is a score",
+            remedy="save predictions with their confidence: save_conf=True in Ultralytics (and without numbers of tracks, "
+            "where they are polygons)",
+        )
+    return body, values[edges[:-1] + body] if len(body) else np.empty(0)
+
+
+def read_yolo(source: Any, reading: Reading) -> GroundTruth:
+    """Read a data set's labels: ``data.yaml`` (and a split of it), a folder that holds it, or a folder of labels."""
+    name = name_of(source, "labels")
+    if not isinstance(source, str | os.PathLike):
+        raise InputError("YOLO's labels need their folder: a stream does not say where the images are", source=name)
+    path = os.fspath(source)
+    sizes = Sizes(reading.image_sizes)
+    notices: dict[str, int] = {}
+    inside = _yolo_files.settings_in(path) if os.path.isdir(path) else path
+    if inside is not None and not os.path.isfile(inside):
+        raise InputError("no such file", source=path, remedy="check the path")
+    if inside is not None:
+        settings = _yolo_files.read_settings(inside)
+        split = str(reading.image_set) if reading.image_set is not None else next(iter(settings.splits), "val")
+        paths, outside = _yolo_files.resolved(settings, split, inside)
+        notices.update({f"outside_paths:{one}": 1 for one in outside})
+        sizes = sizes or _yolo_files.sizes_beside(settings.own) or sizes
+    else:
+        if reading.image_set is not None:
+            raise OptionError("--image-set goes with a data.yaml, of which it is a split, and with VOC's XML")
+        settings, paths = _yolo_files.near(path), [path]
+        sizes = sizes or _yolo_files.sizes_beside(settings.own) or sizes
+    entries: list[Entry] = []
+    for one in paths:
+        if os.path.isfile(one):
+            entries += _yolo_files.in_list(one)
+        else:
+            found, stray = _yolo_files.in_folder(one, sizes)
+            entries += found
+            if stray:
+                notices["stray_labels"] = notices.get("stray_labels", 0) + stray
+    entries.sort(key=lambda one: one.name)
+    for before, after in pairwise(entries):
+        if before.name == after.name:
+            raise InputError("is the name of two images", source=name, value=after.name, remedy="rename one of them")
+    if not entries:
+        raise InputError("holds neither images nor labels", source=name, remedy="give the folder of labels")
+    if reading.classes is not None:
+        settings = settings._replace(names=_yolo_files.names_given(reading.classes))
+    return _ground_truth(entries, settings, sizes, reading, notices, name)
+
+
+def _ground_truth(
+    entries: list[Entry], settings: Settings, sizes: Sizes, reading: Reading, notices: Mapping[str, int], name: str
+) -> GroundTruth:
+    labelled = [(i, one.labels) for i, one in enumerate(entries) if one.labels is not None]
+    lines = read_lines(content for _, content in labelled)
+    image = np.array([i for i, _ in labelled], np.int64)[np.array(lines.files, np.int64)]
+    table = np.array([_size(one, sizes, name) for one in entries], np.int64).reshape(-1, 2)
+    parsed = _parse(lines, table[image], settings.points, find(reading.iou_type).column_name, scored=False)
+    known = settings.names
+    highest = int(parsed.classes.max()) if parsed.classes.size else -1
+    unnamed = np.array([number not in known for number in parsed.classes.tolist()], np.bool_) if known else np.zeros(0)
+    if unnamed.any():
+        row = int(np.argmax(unnamed))
+        listed = f"{min(known)} to {max(known)}" if len(known) == max(known) - min(known) + 1 else str(len(known))
+        raise lines.error(row, f"the class {parsed.classes[row]} has no name; there are names of {listed}")
+    categories = sorted(known) if known else list(range(highest + 1))
+    images = np.array([one.name for one in entries], str)
+    made = GroundTruth.from_arrays(
+        image_ids=images[image] if image.size else np.empty(0, str),
+        category_ids=parsed.classes,
+        **parsed.shapes,
+        images=images,
+        categories=np.array(categories, np.int64),
+        category_names=known,
+        image_sizes=table,
+        invalid_boxes=reading.invalid_boxes,
+        notices={**notices, **_unread(parsed)},
+        source=name,
+    )
+    files = tuple("" if one.image is None else os.path.basename(one.image) for one in entries)
+    order = np.argsort(images, kind="stable").tolist()
+    return replace(made, images=replace(made.images, names=tuple(files[i] for i in order))) if any(files) else made
+
+
+def _size(entry: Entry, sizes: Sizes, name: str) -> tuple[int, int]:
+    known = sizes.get(entry.name)
+    if known is None and entry.image is not None:
+        known = size_of_image(entry.image)
+    if known is None:
+        raise _no_size(entry.name, name)
+    return known
+
+
+def _no_size(image: str, name: str) -> InputError:
+    return InputError(
+        "the size of the image is not known, and boxes are shares of it",
+        source=name,
+        value=image,
+        remedy="put the folder images beside labels, or give sizes: image_sizes (--image-sizes FILE.csv or 640x480)",
+    )
+
+
+def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
+    """Read predictions: a folder of text files, or one that holds them as ``labels``, or an archive."""
+    name = name_of(source, "predictions")
+    folder, settings = source, Settings({}, None, {}, "", "")
+    if isinstance(source, str | os.PathLike) and os.path.isdir(source):
+        inside = os.path.join(os.fspath(source), "labels")
+        folder = inside if os.path.isdir(inside) else source
+        settings = _yolo_files.near(os.fspath(folder))
+    points = settings.points
+    if reading.classes is not None:
+        if isinstance(reading.classes, str | os.PathLike) and _yolo_files.is_settings(os.fspath(reading.classes)):
+            points = _yolo_files.read_settings(os.fspath(reading.classes)).points
+        settings = settings._replace(names=_yolo_files.names_given(reading.classes))
+    files = _yolo_files.read_labels(folder)
+    stems = sorted(files)
+    sizes = Sizes(reading.image_sizes)
+    ids: list[Any] = list(stems)
+    if ground_truth is not None:
+        ids = resolve_images(stems, ground_truth, reading.unknown_images, name)
+    kept = [i for i, one in enumerate(ids) if one is not None]
+    dropped = len(read_lines(files[stems[i]] for i, one in enumerate(ids) if one is None).fields)
+    lines = read_lines(files[stems[i]] for i in kept)
+    table = np.array([_result_size(stems[i], ids[i], ground_truth, sizes, name) for i in kept], np.int64).reshape(-1, 2)
+    place = np.array(lines.files, np.int64)
+    parsed = _parse(lines, table[place], points, find(reading.iou_type).column_name, scored=True)
+    _check_order(lines, parsed.numbers)
+    categories, notices = _categories(parsed.classes, settings.names, ground_truth, lines)
+    chosen = [ids[kept[i]] for i in place.tolist()]
+    return Detections.from_arrays(
+        image_ids=coded(chosen) if chosen and isinstance(chosen[0], str) else np.array(chosen, np.int64),
+        category_ids=categories,
+        **parsed.shapes,
+        scores=parsed.scores,
+        invalid_boxes=reading.invalid_boxes,
+        notices={**notices, **_unread(parsed), **({"unknown_image": dropped} if dropped else {})},
+        source=name,
+    )
+
+
+def _unread(parsed: _Parsed) -> dict[str, int]:
+    return {"unread_shapes": parsed.unread} if parsed.unread else {}
+
+
+def _check_order(lines: Lines, numbers: NDArray[np.float64] | None) -> None:
+    """Refuse boxes whose score comes first, as in other tools' files.
+
+    Raises
+    ------
+    InputError
+        Where most boxes leave the image as they are read, and none would with the score in front.
+    """
+    if numbers is None or not lines.fields or any(len(words) != 6 for words in lines.fields):
+        return
+    table = numbers.reshape(-1, 6)
+
+    def outside(boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
+        half = boxes[:, 2:] / 2
+        return np.asarray(((boxes[:, :2] - half < -0.02) | (boxes[:, :2] + half > 1.02)).any(axis=1))
+
+    if 2 * np.count_nonzero(outside(table[:, 1:5])) > len(table) and not outside(table[:, 2:6]).any():
+        raise lines.error(
+            0,
+            "the score seems to come before the box: as class, box, score most boxes leave their images",
+            remedy="write the score behind the box, as YOLO's tools do",
+        )
+
+
+def _result_size(name: str, image: Any, truth: GroundTruth | None, sizes: Sizes, source: str) -> tuple[int, int]:
+    known = sizes.get(name)
+    if known is None and truth is not None and truth.images.sizes is not None:
+        height, width = truth.images.sizes[int(np.searchsorted(truth.images.values, image))].tolist()
+        known = (height, width) if height and width else None
+    if known is None:
+        raise InputError(
+            "the size of the image is not known, and boxes are shares of it",
+            source=source,
+            value=name,
+            remedy="the ground truth says no sizes: give them as image_sizes (--image-sizes FILE.csv or 640x480)"
+            if truth is not None
+            else "read the ground truth first and give it, or give sizes: image_sizes (--image-sizes)",
+        )
+    return known
+
+
+def _categories(
+    classes: NDArray[np.int64], names: Mapping[int, str], truth: GroundTruth | None, lines: Lines
+) -> tuple[Any, dict[str, int]]:
+    """Return the ids of the categories that numbers of classes stand for."""
+    used = np.unique(classes).tolist()
+    if truth is None:
+        return classes, {}
+    known = truth.categories.values
+    by_number = known.dtype.kind == "i" and known.tolist() == list(range(known.size))
+    if names:
+        missing = [number for number in used if number not in names]
+        if missing:
+            raise lines.error(int(np.argmax(classes == missing[0])), f"the class {missing[0]} has no name")
+        found = resolve_categories([names[number] for number in used], truth)
+    elif by_number:
+        return classes, {}
+    else:
+        beyond = classes >= known.size
+        if beyond.any():
+            row = int(np.argmax(beyond))
+            raise lines.error(
+                row,
+                f"the class {classes[row]} is beyond the {known.size} categories of the ground truth",
+                remedy="give the names of the classes: classes (--classes FILE, data.yaml or a name a line)",
+            )
+        found = [known[number].item() for number in used]
+    codes = np.searchsorted(np.array(used, np.int64), classes)
+    ids = [found[code] for code in codes.tolist()]
+    return ids, {} if names else {"classes_by_order": len(used)}
+
+
+def _tell(given: Given) -> Role:
+    """Detections have a score behind the box, or behind a polygon's points."""
+    if not given.is_folder or {"data.yaml", "dataset.yaml", "data.yml"} & set(given.names):
+        return "ground_truth"
+    lines = given.lines("labels" if "labels" in given.names else "", _yolo_files.NO_LABELS)
+    return "detections" if all(len(words) % 2 == 0 for words in lines) else "ground_truth"
+
+
+_WHOLE = re.compile(rb"\d+(\.0*)?")
+
+
+def _sniff(given: Given) -> bool:
+    """A data.yaml; a folder with one, or with folders of labels; text files of shares whose first word is a number."""
+    if not given.is_folder:
+        return given.role == "ground_truth" and _yolo_files.is_settings(given.name)
+    names = set(given.names)
+    if given.role == "ground_truth" and {"data.yaml", "dataset.yaml", "data.yml"} & names:
+        return True
+    lines = given.lines("labels" if "labels" in names else "", _yolo_files.NO_LABELS)
+    if not lines and given.role == "ground_truth":  # files of labels may be empty
+        return given.name == "labels" and any(name.endswith(".txt") for name in names)
+    return fits(lines, given.role == "detections")
+
+
+def fits(lines: list[list[bytes]], scored: bool) -> bool:
+    """Return whether lines can be YOLO's."""
+    if not lines:
+        return False
+    for words in lines:
+        if len(words) < 5 + scored or not _WHOLE.fullmatch(words[0]):
+            return False
+        try:
+            box = [float(word) for word in words[1:5]]
+        except ValueError:
+            return False
+        if not all(-1 <= value <= _FARTHEST for value in box):
+            return False
+    return True
+
+
+FORMAT = register(
+    Format(
+        name="yolo",
+        suffixes=(),
+        sniff=_sniff,
+        read_ground_truth=read_yolo,
+        read_detections=read_yolo_results,
+        write_ground_truth=_yolo_writing.write_ground_truth,
+        write_detections=_yolo_writing.write_detections,
+        holds=("bbox", "segm", "boundary", "keypoints"),
+        words=("YOLO's data.yaml or folder of labels", "a folder of YOLO's predictions with scores"),
+        members=".txt",
+        inside="labels",
+        needs_images=True,
+        tell=_tell,
+    )
+)

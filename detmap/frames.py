@@ -1,0 +1,387 @@
+"""Tables from data frames and Arrow, and back; through pyarrow, which takes whatever has Arrow's PyCapsule interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
+from detmap.headers import BOXES, COLUMNS, role_of_title
+
+#: Columns that hold a list of four numbers, and how a box is written in them.
+LISTS = {"bbox": "xywh", "box": "xywh", "boxes": "xywh", "bbox_xyxy": "xyxy", "boxes_xyxy": "xyxy"}
+
+_LONGEST = 256
+
+
+def pyarrow() -> Any:
+    """Return the package.
+
+    Raises
+    ------
+    MissingDependencyError
+        Where it is not installed.
+    """
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingDependencyError("pyarrow", "parquet", "data frames, Arrow and Parquet") from None
+    return pyarrow
+
+
+def arrow_of(data: Any, source: str) -> Any:
+    """Return data of any kind as a `pyarrow.Table`, which shares its memory where it can.
+
+    Raises
+    ------
+    InputError
+        Where it is no table.
+    """
+    pa = pyarrow()
+    try:
+        if isinstance(data, pa.Table):
+            return data
+        if isinstance(data, pa.RecordBatchReader):
+            return data.read_all()
+        if hasattr(data, "__arrow_c_stream__") or isinstance(data, Mapping | pa.RecordBatch):
+            return pa.table(dict(data)) if isinstance(data, Mapping) else pa.table(data)
+        return pa.Table.from_pandas(data, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+        reason = shorten(str(error), 100)[1:-1]
+        raise InputError(
+            f"cannot be read as a table: {reason}", source=source, remedy="give a data frame, or what Arrow can read"
+        ) from None
+
+
+def columns_of(
+    table: Any, scored: bool, columns: Mapping[str, str] | None, box_format: str | None, source: str
+) -> dict[str, Any]:
+    """Return what ``from_arrays`` takes, of a `pyarrow.Table`.
+
+    Raises
+    ------
+    InputError
+        Where a column is missing, or holds what it cannot.
+    """
+    found = _by_role(table, columns, source)
+    if scored and "score" not in found:
+        raise _missing("score", "scores", table, source)
+    image, category = (_first(found, (f"{what}_id", what), table, source) for what in ("image", "category"))
+    out: dict[str, Any] = {}
+    if not scored:
+        out.update(_of_images(found, image, source))
+        if found[category].null_count:  # rows of images without objects
+            rest = found[category].is_valid()
+            found = {name: column.filter(rest) for name, column in found.items()}
+    out["image_ids"] = ids_of(found[image], image, source)
+    out["category_ids"] = ids_of(found[category], category, source)
+    out["boxes"], out["box_format"] = _boxes(found, box_format, table, source)
+    if scored:
+        out["scores"] = _numpy(found["score"])
+        return out
+    for name, argument in (("area", "areas"), ("crowd", "crowd"), ("difficult", "difficult")):
+        if name in found:
+            out[argument] = _numpy(found[name])
+    if category == "category_id" and "category" in found:
+        out["category_names"] = _names(found["category_id"], found["category"], source)
+    return out
+
+
+def _by_role(table: Any, columns: Mapping[str, str] | None, source: str) -> dict[str, Any]:
+    """Return columns by what they hold, as the caller says or by their names."""
+    renamed: dict[str, str] = {}
+    for role, title in (columns or {}).items():
+        known: str | None = role if role in LISTS else role_of_title(str(role))
+        if known is None:
+            raise OptionError(f"a column cannot be {shorten(role)}; one of: {', '.join([*COLUMNS, *LISTS])}")
+        if title not in table.column_names:
+            have = ", ".join(shorten(one)[1:-1] for one in table.column_names[:20])
+            raise InputError(f"has no column {shorten(title)}", source=source, remedy=f"it has: {have}")
+        renamed[title] = known
+    found: dict[str, Any] = {}
+    for place, title in enumerate(table.column_names):
+        own: str | None = title if title in LISTS else role_of_title(title)
+        meant = renamed.get(title) or (None if own in renamed.values() else own)
+        if meant is None:
+            continue
+        if meant in found:
+            raise InputError(
+                f"has two columns for {meant}", source=source, value=title, remedy="name one: columns={...}"
+            )
+        found[meant] = table.column(place)
+    return found
+
+
+def _missing(name: str, what: str, table: Any, source: str) -> InputError:
+    have = ", ".join(shorten(one)[1:-1] for one in table.column_names[:20])
+    remedy = f"it has: {have}. Name what they hold: columns={{{name!r}: '…'}}"
+    return InputError(f"there is no column for {what}", source=source, field=name, remedy=remedy)
+
+
+def _first(found: Mapping[str, Any], names: tuple[str, str], table: Any, source: str) -> str:
+    name = next((one for one in names if one in found), None)
+    if name is None:
+        raise _missing(names[0], {"image_id": "images", "category_id": "categories"}[names[0]], table, source)
+    return name
+
+
+def _numpy(column: Any) -> Any:
+    """Return a column as an array, without a copy where it is one chunk of numbers without nulls."""
+    whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return whole.to_numpy(zero_copy_only=False)
+
+
+class Coded(NamedTuple):
+    """Distinct strings, and each row's: what `detmap.tables.Ids` is made of."""
+
+    values: NDArray[Any]
+    codes: NDArray[np.int32]
+
+
+def ids_of(column: Any, field: str, source: str) -> Any:
+    """Return ids: integers, or `Coded` strings.
+
+    Raises
+    ------
+    InputError
+        Where one is missing, or a string is too long.
+    """
+    pa = pyarrow()
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if column.null_count:
+        row = column.is_null().to_pylist().index(True)
+        raise InputError("is missing", source=source, record=row, field=field, remedy="leave out the record")
+    text = (pa.types.is_string, pa.types.is_large_string, getattr(pa.types, "is_string_view", lambda _: False))
+    if not any(one(column.type) for one in text):
+        return _numpy(column)
+    whole = column.combine_chunks().dictionary_encode()
+    whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+    values = whole.dictionary.to_pylist()
+    for value in values:
+        if not value or len(value) > _LONGEST or "\0" in value:
+            problem = "an id must have 1 to 256 characters, none of them null"
+            raise InputError(problem, source=source, field=field, value=value)
+    return Coded(np.array(values, str), whole.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False))
+
+
+def _boxes(found: Mapping[str, Any], given: str | None, table: Any, source: str) -> tuple[Any, str]:
+    """Return boxes and how they are written: of one column of lists, or of four."""
+    lists = [name for name in LISTS if name in found]
+    exact = [(form, ways[0]) for form, ways in BOXES.items() if all(one in found for one in ways[0])]
+    others = [(form, names) for form, ways in BOXES.items() for names in ways[1:] if all(one in found for one in names)]
+    fits = exact or others
+    if len(lists) + len(fits) > 1:
+        ways = [*lists, *(", ".join(names) for _, names in fits)]
+        raise InputError(
+            f"has boxes in {len(ways)} ways: {' and '.join(ways)}",
+            source=source,
+            remedy="leave out columns of the others",
+        )
+    if fits:
+        form, names = fits[0]
+        parts = [np.asarray(_numpy(found[name])) for name in names]
+        for name, part in zip(names, parts, strict=True):
+            if part.dtype.kind not in "iuf":
+                raise InputError("must be numbers", source=source, field=name)
+        return np.stack([part.astype(np.float64, copy=False) for part in parts], axis=1), given or form
+    if not lists:
+        raise _missing("bbox", "boxes: bbox (a list of x, y, width, height), or x1, y1, x2, y2, or such", table, source)
+    return _listed(found[lists[0]], lists[0], source), given or LISTS[lists[0]]
+
+
+def _listed(column: Any, name: str, source: str) -> NDArray[Any]:
+    """Return the lists of a column as a table of four columns, without a copy where that can be."""
+    pa = pyarrow()
+    kind = column.type
+    whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        raise InputError("must be lists of four numbers", source=source, field=name, value=str(kind))
+    if whole.null_count:
+        row = whole.is_null().to_pylist().index(True)
+        raise InputError("is missing", source=source, record=row, field=name)
+    fixed = pa.types.is_fixed_size_list(kind)
+    lengths = np.full(len(whole), kind.list_size) if fixed else np.asarray(whole.value_lengths())
+    wrong = lengths != 4
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(f"has {lengths[row]} numbers where 4 are expected", source=source, record=row, field=name)
+    values = whole.flatten()
+    if values.null_count or not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
+        raise InputError("must be lists of four numbers", source=source, field=name)
+    table: NDArray[Any] = values.to_numpy(zero_copy_only=False).reshape(-1, 4)
+    return table
+
+
+def _of_images(found: Mapping[str, Any], image: str, source: str) -> dict[str, Any]:
+    """Return all images, and their sizes, that rows of ground truth name."""
+    given = ids_of(found[image], image, source)
+    values, codes = given if isinstance(given, Coded) else np.unique(given, return_inverse=True)
+    out: dict[str, Any] = {"images": values}
+    if {"image_width", "image_height"} <= set(found):
+        sizes = np.zeros((values.size, 2), np.int64)
+        for place, name in enumerate(("image_height", "image_width")):
+            column = np.nan_to_num(np.asarray(_numpy(found[name].fill_null(0)), np.float64))
+            sizes[codes, place] = column
+            if (sizes[codes, place] != column).any() or (column < 0).any():
+                raise InputError("must be one whole number for each image", source=source, field=name)
+        out["image_sizes"] = sizes
+    return out
+
+
+def _names(ids: Any, names: Any, source: str) -> dict[Any, str]:
+    """Return the name of each category."""
+    out: dict[Any, str] = {}
+    pairs = dict.fromkeys(zip(ids.to_pylist(), names.to_pylist(), strict=True))
+    for key, name in pairs:
+        if name is not None and out.setdefault(key, str(name)) != str(name):
+            raise InputError(f"has two names: {shorten(out[key])} and {shorten(name)}", source=source, value=key)
+    return out
+
+
+T = TypeVar("T", bound="Framed")
+
+
+class Framed:
+    """What tables have in common that go to data frames and Arrow and come from there."""
+
+    make_ids: Any  # what makes ids of values and codes
+
+    @classmethod
+    def from_arrow(
+        cls: type[T],
+        data: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        box_format: str | None = None,
+        source: str | None = None,
+        **more: Any,
+    ) -> T:
+        """Build a table of what has columns: a row per object or detection. Needs pyarrow (extra: parquet).
+
+        Parameters
+        ----------
+        data : data frame, pyarrow.Table or RecordBatch, mapping of columns, or anything with ``__arrow_c_stream__``
+            Columns ``image_id`` (or ``image``), ``category_id`` (or ``category``), of integers or strings; of detections
+            ``score``; and boxes, as four columns (x, y, width, height; x1, y1, x2, y2; cx, cy, width, height), or as lists
+            of four numbers, ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Ground truth may have area, crowd, difficult,
+            image_width and image_height; a row without a category says that there is this image. Other usual names are
+            known, as in CSV (`detmap.headers.COLUMNS`).
+        columns : mapping of str to str, optional
+            Titles of columns by what they hold, where they are called otherwise.
+        box_format : {"xywh", "xyxy", "cxcywh"}, optional
+            How boxes are written, where the names of their columns say another thing.
+        source : str, optional
+            What messages call the data.
+        **more
+            What `from_arrays` takes besides, as `categories` or `invalid_boxes`; ahead of what the data says.
+
+        Raises
+        ------
+        InputError
+            Where a column is missing, or as for `from_arrays`.
+        MissingDependencyError
+            Without pyarrow.
+
+        Notes
+        -----
+        Scores and lists of a fixed size are not copied where they are float64 in one chunk without nulls.
+        """
+        scored = hasattr(cls, "on_images_of")
+        name = source or ("detections" if scored else "ground truth")
+        found = columns_of(arrow_of(data, name), scored, columns, box_format, name)
+        for key, value in found.items():
+            if isinstance(value, Coded):
+                found[key] = cls.make_ids(*value)
+        made: T = cls.from_arrays(**{**found, **more, "source": name})  # type: ignore[attr-defined]
+        return made
+
+    @classmethod
+    def from_frame(cls: type[T], frame: Any, **options: Any) -> T:
+        """Build a table of a data frame (pandas, polars, DuckDB, …): see `from_arrow`, whose options it takes."""
+        return cls.from_arrow(frame, **options)
+
+    def to_arrow(self) -> Any:
+        """Return a `pyarrow.Table` of a row per object or detection, which `from_arrow` reads again. Boxes alone.
+
+        Columns are image_id and category_id where these are integers, else image and category, as dictionaries; score, or
+        area, crowd, difficult and sizes of images; and ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Images without
+        objects have a row with nothing else. Categories without objects are not in it.
+
+        Raises
+        ------
+        MissingDependencyError
+            Without pyarrow.
+        """
+        return _to_arrow(self)
+
+    def to_frame(self) -> Any:
+        """Return a `pandas.DataFrame` of the columns of `to_arrow`, lists of boxes as four columns.
+
+        Raises
+        ------
+        MissingDependencyError
+            Without pyarrow or pandas.
+        """
+        try:
+            import pandas  # noqa: F401 - which pyarrow imports
+        except ImportError:
+            raise MissingDependencyError("pandas", "frames", "to_frame") from None
+        table = _to_arrow(self)
+        for name, titles in (("bbox", ("x", "y", "width", "height")), ("bbox_xyxy", ("x1", "y1", "x2", "y2"))):
+            if name in table.column_names:
+                boxes = self.boxes  # type: ignore[attr-defined]
+                more = len(table) - len(boxes)
+                pa = pyarrow()
+                table = table.drop_columns([name])
+                for title, column in zip(titles, boxes.T, strict=True):
+                    table = table.append_column(title, _filled(pa.array(np.ascontiguousarray(column)), more))
+        return table.to_pandas()
+
+
+def _filled(array: Any, more: int) -> Any:
+    """Return an array with nulls behind it."""
+    pa = pyarrow()
+    return pa.concat_arrays([array, pa.nulls(more, array.type)]) if more else array
+
+
+def _to_arrow(table: Any) -> Any:
+    """Return a table as a `pyarrow.Table`."""
+    pa = pyarrow()
+    truth = hasattr(table, "crowd")
+    images = table.images.codes
+    alone = np.empty(0, np.int32)
+    if truth:
+        count = table.images.values.size
+        alone = np.flatnonzero(np.bincount(images, minlength=count) == 0).astype(np.int32)
+        images = np.concatenate([images, alone])
+    more = alone.size
+
+    def ids(values: NDArray[Any], codes: NDArray[Any]) -> Any:
+        if values.dtype.kind == "i":
+            return pa.array(values[codes] if values.size else np.empty(0, np.int64))
+        return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(values.tolist(), pa.string()))
+
+    integers = [one.values.dtype.kind == "i" for one in (table.images, table.categories)]
+    columns: dict[str, Any] = {"image_id" if integers[0] else "image": ids(table.images.values, images)}
+    codes = table.categories.codes
+    columns["category_id" if integers[1] else "category"] = _filled(ids(table.categories.values, codes), more)
+    boxes = pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(table.boxes).reshape(-1)), 4)
+    if not truth:
+        columns["score"] = pa.array(table.scores)
+        columns["bbox" if table.box_sizes else "bbox_xyxy"] = boxes
+        return pa.table(columns)
+    if integers[1]:
+        names = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(list(table.category_names), pa.string()))
+        columns["category"] = _filled(names, more)
+    columns["bbox" if table.box_sizes else "bbox_xyxy"] = _filled(boxes, more)
+    columns["area"] = _filled(pa.array(table.areas), more)
+    for name in ("crowd", "difficult"):
+        columns[name] = _filled(pa.array(getattr(table, name)), more)
+    if table.images.sizes is not None:
+        for place, name in enumerate(("image_height", "image_width")):
+            columns[name] = pa.array(np.ascontiguousarray(table.images.sizes[images, place]))
+    return pa.table(columns)

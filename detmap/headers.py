@@ -1,0 +1,42 @@
+"""What columns of tables are called: one list of names for CSV, data frames and Arrow."""
+
+from __future__ import annotations
+
+import re
+
+#: What columns can be, and which other names of theirs are known. Small letters, without marks.
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "image_id": ("imgid",),
+    "image": ("img", "filename", "file", "imagename"),
+    "category_id": ("classid", "labelid", "catid"),
+    "category": ("class", "label", "classname", "categoryname", "labelname", "name"),
+    "score": ("confidence", "conf", "scores", "probability"),
+    "x": ("left",),
+    "y": ("top",),
+    "width": ("w", "boxwidth", "bboxwidth"),
+    "height": ("h", "boxheight", "bboxheight"),
+    "x1": ("xmin",),
+    "y1": ("ymin",),
+    "x2": ("xmax", "right"),
+    "y2": ("ymax", "bottom"),
+    "cx": ("xcenter", "centerx", "xc"),
+    "cy": ("ycenter", "centery", "yc"),
+    "area": (),
+    "crowd": ("iscrowd",),
+    "difficult": ("ignore",),
+    "image_width": (),
+    "image_height": (),
+}
+_KNOWN = {alias: name for name, others in COLUMNS.items() for alias in (name.replace("_", ""), *others)}
+
+#: The columns of a box, by what they say: its format, and names. Left and top go with right and bottom too.
+BOXES = {
+    "xyxy": (("x1", "y1", "x2", "y2"), ("x", "y", "x2", "y2")),
+    "xywh": (("x", "y", "width", "height"), ("x1", "y1", "width", "height")),
+    "cxcywh": (("cx", "cy", "width", "height"),),
+}
+
+
+def role_of_title(title: str) -> str | None:
+    """Return what a column of that title holds, a key of `COLUMNS`; None where its title does not say."""
+    return _KNOWN.get(re.sub(r"[^a-z0-9]", "", title.lower()))

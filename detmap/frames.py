@@ -46,8 +46,12 @@ def arrow_of(data: Any, source: str) -> Any:
             return data
         if isinstance(data, pa.RecordBatchReader):
             return data.read_all()
-        if hasattr(data, "__arrow_c_stream__") or isinstance(data, Mapping | pa.RecordBatch):
-            return pa.table(dict(data)) if isinstance(data, Mapping) else pa.table(data)
+        if isinstance(data, pa.RecordBatch):
+            return pa.Table.from_batches([data])
+        if isinstance(data, Mapping):
+            return pa.table(dict(data))
+        if hasattr(data, "__arrow_c_stream__"):
+            return pa.table(data)
         return pa.Table.from_pandas(data, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
         reason = shorten(str(error), 100)[1:-1]

@@ -164,7 +164,7 @@ LOST = {
     "rounded_boxes": "{n} boxes change in their last digits, as the format writes them in another way",
     "boxes": "{n} boxes become those around their masks, as the format has outlines alone",
     "masks": "{n} masks change by some pixels, as the format writes outlines",
-    "shapes": "{n} records have shapes other than boxes, which the format has no field for",
+    "shapes": "{n} records have shapes that the format has no field for, or none besides others (choose: --iou-type)",
     "empty_categories": "{n} categories without objects, of which the format does not keep the names",
     "category_ids": "{n} categories are written by name or by number, and their ids are not kept",
     "image_ids": "{n} images are written by name, and their ids are not kept",

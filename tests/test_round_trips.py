@@ -123,7 +123,7 @@ def law(**settings_of_worlds):
     """A test that holds for every world."""
 
     def wrap(test):
-        quiet = settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
+        quiet = settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
         return quiet(given(world=worlds(**settings_of_worlds))(test))
 
     return wrap
@@ -267,7 +267,7 @@ def test_vocs_files_hold_boxes_by_their_corners(tmp_path_factory):
 
 
 @needs_real_data
-@pytest.mark.real_data
+@pytest.mark.slow
 def test_voc2007_scores_the_same_as_coco_json_and_written_anew(tmp_path):
     """A part of VOC2007. As JSON its integers become sizes and the area stays: by COCO's rule no bit changes."""
     truth = detmap.read(REAL_DATA / "voc2007/Annotations.tar.gz", "ground_truth")

@@ -144,6 +144,10 @@ def test_polygons_are_drawn_alike():
         polygon = points.ravel().tolist()
         expected = pycocotools._mask.frPoly([polygon], height, width)
         assert detmap.pycocotools._mask.frPoly([polygon], height, width) == expected
+        if len(points) >= 3:
+            assert (
+                Masks.from_polygons([[points]], (height, width)).to_rle()[0]["counts"].encode() == expected[0]["counts"]
+            )
         if i % 50 == 0:
             found = naive.pixels_of(naive.lengths_of(expected[0]["counts"].decode()), height)
             assert found == naive.polygon(points.tolist(), height, width)

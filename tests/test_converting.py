@@ -159,7 +159,7 @@ def test_what_is_not_clear_is_asked(world, tmp_path):
     paths = write_both(world, tmp_path, "coco")
     with pytest.raises(OptionError, match="does not say a format"):
         detmap.convert(paths[0], path)
-    with pytest.raises(OptionError, match=r"unknown format 'none'; one of: coco"):
+    with pytest.raises(OptionError, match=r"unknown format 'none'; one of: .*coco"):
         detmap.convert(paths[0], path, to="none")
     (tmp_path / "empty").mkdir()
     with pytest.raises(OptionError, match=r"is .* ground truth, or detections"):

@@ -25,6 +25,7 @@ from detmap.formats import files, registry
 from detmap.formats._image_sizes import size_of_image
 from detmap.formats._outlines import outlines
 from detmap.masks import Masks
+from detmap.notices import describe
 
 NAMES = "names:\n  0: cat\n  1: dog\n"
 
@@ -274,7 +275,7 @@ def test_sizes_that_nothing_says(tmp_path):
     with pytest.raises(InputError, match=r"must be \(height, width\)"):
         detmap.read(tmp_path / "labels", "ground_truth", image_sizes={"a": 5})
     table = detmap.read(tmp_path / "labels", "ground_truth", image_sizes="200x100")
-    without = replace(table, image_sizes=None)
+    without = replace(table, images=replace(table.images, sizes=None))
     labels(tmp_path / "found/a.txt", "0 0.5 0.5 0.5 0.5 1\n")
     with pytest.raises(InputError, match="the ground truth says no sizes"):
         detmap.read(tmp_path / "found", "detections", ground_truth=without)
@@ -340,7 +341,7 @@ def test_folders_outside_of_that_of_the_settings_are_said(dataset, tmp_path):
         table = detmap.read(tmp_path / "elsewhere", "ground_truth")
         [code] = [code for code in table.notices if code.startswith("outside_paths:")]
         assert code.endswith("set/images/val")
-        assert "data.yaml names lie outside of its own" in " ".join(detmap.tables.describe(table.notices))
+        assert "data.yaml names lie outside of its own" in " ".join(describe(table.notices))
     (dataset / "linked").mkdir()
     os.symlink(dataset / "images", tmp_path / "elsewhere/images")
     os.symlink(dataset / "labels", tmp_path / "elsewhere/labels")
@@ -502,11 +503,11 @@ def test_what_yolo_cannot_hold_is_counted_or_refused(tmp_path):
     with pytest.raises(InputError, match=r"give the ground truth \(ground_truth=\.\.\., --ground-truth\)"):
         detmap.write(found, tmp_path / "found", format="yolo")
     with pytest.raises(InputError, match="size of the image is not known"):
-        detmap.write(replace(truth, image_sizes=None), tmp_path / "other", format="yolo")
+        detmap.write(replace(truth, images=replace(truth.images, sizes=None)), tmp_path / "other", format="yolo")
     other = detmap.Detections.from_arrays(**{**given, "category_ids": [5]}, scores=[1])
     with pytest.raises(InputError, match="is not a category of the ground truth"):
         detmap.write(other, tmp_path / "found", format="yolo", ground_truth=truth)
-    named = replace(truth, category_names=("a\x07b",))
+    named = replace(truth, categories=replace(truth.categories, names=("a\x07b",)))
     with pytest.raises(InputError, match=r"cannot be written as a name in data\.yaml"):
         detmap.write(named, tmp_path / "other", format="yolo")
     assert not (tmp_path / "other").exists()

@@ -29,8 +29,10 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
     empty = [""] * alone.size
     columns: dict[str, list[Any]] = _ids(table, codes, len(empty))
     if table.images.names is not None and "image" not in columns:
+        _check(table.images.names, table.source, "image")
         columns["image"] = [table.images.names[code] for code in codes.tolist()]
     if "category_id" in columns:
+        _check(table.category_names, table.source, "category")
         columns["category"] = [table.category_names[code] for code in table.categories.codes.tolist()] + empty
     _add_boxes(columns, table, empty)
     columns["area"] = [*map(repr, table.areas.tolist()), *empty]
@@ -74,12 +76,18 @@ def _ids(table: GroundTruth | Detections, images: Any, more: int) -> dict[str, l
     for name, ids, codes in pairs:
         values = ids.values.tolist()
         integers = ids.values.dtype.kind == "i" and ids.values.size > 0
-        for value in () if integers else values:
-            if value != value.strip() or not value or not value.isprintable() or len(value) > 256:
-                raise InputError("cannot be written as a cell", source=table.source, field=name, value=value)
+        if not integers:
+            _check(values, table.source, name, least=1)
         cells = [values[code] for code in codes.tolist()]
         out[f"{name}_id" if integers else name] = cells + [""] * (more if name == "category" else 0)
     return out
+
+
+def _check(texts: Iterable[str], source: str, field: str, least: int = 0) -> None:
+    """Refuse text that a cell would not give back: blanks around it are not read."""
+    for text in texts:
+        if text != text.strip() or not text.isprintable() or not least <= len(text) <= 256:
+            raise InputError("cannot be written as a cell", source=source, field=field, value=text)
 
 
 def _add_boxes(columns: dict[str, list[Any]], table: GroundTruth | Detections, empty: list[str]) -> None:

@@ -1,5 +1,6 @@
 """A drop-in for pycocotools: the same names, the same numbers, the same inside.
 
 ``from detmap.pycocotools.coco import COCO`` and ``from detmap.pycocotools.cocoeval import COCOeval``; or
-`detmap.patch_pycocotools` for code that imports pycocotools itself.
+`detmap.patch_pycocotools` for code that imports pycocotools itself. `detmap.pycocotools.faster` stands in for
+faster_coco_eval, and `detmap.pycocotools.peers` has the names of hotcoco and ultrafast-pycocotools too.
 """

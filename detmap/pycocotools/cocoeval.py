@@ -97,8 +97,7 @@ class COCOeval:
         p = snapshot.params
         found = snapshot.dts()
         if p.iouType == BOUNDARY:
-            self._add_boundaries(snapshot.gts)
-            self._add_boundaries(found)
+            self._add_boundaries(snapshot.results, found)
         gts, dts = _by_cell(snapshot.gts), _by_cell(found)
         cells = [(image, category) for image in p.imgIds for category in (p.catIds if p.useCats else [-1])]
         overlap = _cell_oks if p.iouType == _KEYPOINTS else _cell_ious
@@ -139,7 +138,7 @@ class COCOeval:
                 for ann in anns:
                     ann["segmentation"] = coco.annToRLE(ann)
                 if p.iouType == BOUNDARY:
-                    self._add_boundaries(anns)
+                    self._add_boundaries(coco, anns)
         for gt in gts:
             gt["ignore"] = gt.get("iscrowd", False)
             if p.iouType in self._poses:
@@ -150,8 +149,8 @@ class COCOeval:
         self.evalImgs = defaultdict(list)
         self.eval = {}
 
-    def _add_boundaries(self, anns: list[Any]) -> None:
-        """Write down the boundaries of masks, where these are compared."""
+    def _add_boundaries(self, data: Any, anns: list[Any]) -> None:
+        """Write down the boundaries of a data set's masks, where these are compared."""
 
     def evaluate(self) -> None:
         """Match the detections of every image with its ground truth."""
@@ -180,6 +179,8 @@ class COCOeval:
             snapshot = fast.take(self.params, (self.cocoGt, self.cocoDt), self._records, frozen, dilation)
         except fast.UNUSUAL:
             return False  # the faithful path has the answer, or raises what pycocotools does
+        if self.params.iouType == BOUNDARY:
+            self._add_boundaries(self.cocoGt, snapshot.gts)
         for name in _INSIDE:
             self.__dict__.pop(name, None)
         self.__dict__["_snapshot"] = snapshot

@@ -44,6 +44,8 @@ class Snapshot:
         The ground truth.
     dts : callable
         Returns the detections' records.
+    results : COCO
+        Their data set.
     tally : Tally
         What was matched.
     """
@@ -51,6 +53,7 @@ class Snapshot:
     params: Any
     gts: list[Any]
     dts: Callable[[], list[Any]]
+    results: Any
     tally: Tally
 
     def accumulate(self, p: Any) -> dict[str, NDArray[np.float64]] | None:
@@ -147,7 +150,7 @@ def take(
     for side in (truth, found):
         if side.masks is not None:
             side.masks.write()
-    return Snapshot(frozen, gts, dts, tally)
+    return Snapshot(frozen, gts, dts, coco_dt, tally)
 
 
 def _protocol(p: Any, dilation: float | None) -> Protocol:

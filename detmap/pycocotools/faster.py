@@ -183,12 +183,13 @@ class COCOeval_faster(cocoeval.COCOeval):
         self._check_kind()
         super().evaluate()
 
-    def _add_boundaries(self, anns: list[Any]) -> None:
-        """Write the boundary of each mask beside it, as ``boundary``."""
+    def _add_boundaries(self, data: Any, anns: list[Any]) -> None:
+        """Write the boundary of each mask beside it, as ``boundary``, also into the data set's own record."""
         masks = Masks.from_rle([ann["segmentation"] for ann in anns], source="segmentation")
         made = masks.boundary(self.boundary_dilation_ratio).to_rle()
         for ann, boundary in zip(anns, made, strict=True):
             ann[cocoeval.BOUNDARY] = {"size": boundary["size"], "counts": boundary["counts"].encode()}
+            data.anns[ann["id"]][cocoeval.BOUNDARY] = ann[cocoeval.BOUNDARY]
 
     def _evaluate_images(self) -> None:
         super()._evaluate_images()

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from detmap.errors import InputError, OptionError, shorten
-from detmap.formats import _source, arrow, coco, delimited, registry, textlines, voc, yolo  # noqa: F401 - they register themselves
+from detmap.formats import _source, registry
 from detmap.formats._image_sizes import Sizes
 from detmap.formats._names import stem
 from detmap.formats._open import STANDARD_INPUT, Held, changed
@@ -19,6 +19,12 @@ from detmap.formats.registry import Path, Reading
 from detmap.kernels import readonly
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.tables import Detections, GroundTruth, MissingClasses
+
+# They register themselves, and are listed in this order, the best known first.
+# isort: off
+from detmap.formats import coco, voc, yolo, delimited, textlines, arrow  # noqa: F401
+
+# isort: on
 
 #: What `held` returns: a path, or the bytes of what can be read only once.
 Source = Path | Held

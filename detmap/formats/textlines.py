@@ -242,7 +242,7 @@ FORMAT = register(
         write_detections=write_detections,
         words=(
             "a folder of text files of lines class left top right bottom",
-            "such a folder, with scores behind the class",
+            "a folder of text files of lines class score left top right bottom",
         ),
         members=".txt",
         needs_images=True,

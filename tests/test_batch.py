@@ -470,7 +470,8 @@ def test_interrupted(tmp_path):
     assert "interrupted" in said
     assert "Traceback" not in said
     board = json.loads((tmp_path / "out/leaderboard.json").read_text())
-    assert 3 <= len(board["models"]) == results(tmp_path / "out") < 40
+    # The interrupt may come between a result and its row: --resume finds it then.
+    assert 3 <= len(board["models"]) <= results(tmp_path / "out") <= len(board["models"]) + 1 < 40
 
 
 # ---------------------------------------------------------------------------------------------------------- leaderboard

@@ -145,7 +145,9 @@ def spoilt(rng: np.random.Generator, column: np.ndarray, name: str) -> tuple[str
     if kind == "records":
         return kind, np.zeros(column.shape, [("a", float)]), True
     if kind == "whole":
-        whole = [5, "abc", {1: 2}, {1, 2}, iter([1]), np.array(5.0), np.array(None), column[..., None], object()]
+        whole = ["abc", {1: 2}, {1, 2}, iter([1]), np.array(None), column[..., None], object()]
+        if column.size > 1:  # a number is a column of one
+            whole += [5, np.array(5.0)]
         return kind, whole[int(rng.integers(len(whole)))], True
     if kind == "masked":
         made = np.ma.masked_array(column.copy(), mask=np.zeros(column.shape, bool))

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from detmap import forks  # noqa: F401 - ahead of all that is imported while another thread may fork
+
 if TYPE_CHECKING:
     from detmap.detection import DetectionResult, evaluate, match
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
@@ -93,7 +95,6 @@ def __getattr__(name: str) -> Any:
         return import_module(f"detmap.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'detmap' has no attribute {name!r}")
-    import_module("detmap.forks")  # before all that takes long to import, beside which another thread may fork
     value = getattr(import_module(f"detmap.{_HOME_OF[name]}"), name)
     globals()[name] = value
     return value

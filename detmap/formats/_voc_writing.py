@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from xml.sax.saxutils import escape
+from html import escape
 
 import numpy as np
 

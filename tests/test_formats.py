@@ -465,3 +465,19 @@ def test_a_file_that_cannot_be_read_leaves_nothing_behind(tmp_path):
                 assert not again or gc.collect() == 0, path.read_text()
             finally:
                 gc.enable()
+
+
+@pytest.mark.parametrize("worth", [0, 1 << 40], ids=["scanner", "parser"])
+def test_a_record_that_goes_on_in_the_next_line_is_refused(worth, monkeypatch, tmp_path):
+    """JSON Lines have one record a line: half of one may belong to another."""
+    monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", worth)
+    path = tmp_path / "a.jsonl"
+    for text in (
+        '{"image_id":1,"category_id":\n1,"bbox":[0,0,1,1],"score":0.5}\n\n',
+        '{"image_id":1,"category_id":1,"bbox":[0,0,1,1],"score":0.5}\n{"image_id":1,"category_id":1,\n"bbox":[0,0,1,1],"score":1}',
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match="a record goes on in the next line"):
+            detmap.read_coco_results(path)
+        path.write_text(text.replace(":\n", ":").replace(",\n", ","))
+        assert len(detmap.read_coco_results(path)) in (1, 2)

@@ -7,6 +7,7 @@ looks for the first record that is wrong and says how.
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -337,9 +338,17 @@ def _some_boxes(records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64] | N
 def _decode_plain(data: Buffer, keys: Iterable[str], name: str, lines: bool = False) -> Any:
     """Decode a document as it is."""
     if lines:
-        return _decode_any_lines(data)
+        return _one_a_line(_decode_any_lines, data)
     found = _decode_any(data)
     _check_once(data, keys, name)
+    return found
+
+
+def _one_a_line(decode: Callable[[Buffer], list[Any]], data: Buffer) -> list[Any]:
+    """Decode lines; the decoder alone would take a record that goes on in the next line."""
+    found = decode(data)
+    if len(found) != sum(1 for line in io.BytesIO(data) if line.strip()):
+        raise msgspec.DecodeError("a record goes on in the next line")
     return found
 
 
@@ -367,7 +376,7 @@ def _ground_truth_columns(document: _GroundTruth, name: str) -> dict[str, Any]:
 def _parsed_results(data: Buffer, name: str, lines: bool) -> list[_Result]:
     """Decode a list of results, or the one of an object, or lines."""
     if lines:
-        return list(_parse(data, name, _decode_lines, checked_results, lines))
+        return list(_parse(data, name, partial(_one_a_line, _decode_lines), checked_results, lines))
     decode = partial(_decode_within, name=name) if _OBJECT.match(data) else _decode_results
     return list(_parse(data, name, decode, checked_results))
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns
 from detmap.errors import InputError, OptionError
-from detmap.kernels import Frozen, outlines, readonly
+from detmap.kernels import Frozen, boundaries, outlines, readonly
 from detmap.kernels import masks as kernels
 from detmap.run_lengths import (
     WORD,
@@ -449,7 +449,7 @@ class Masks(Frozen):
         spans[:, 0] = 0
 
         def task(begin: int, end: int) -> None:
-            kernels.boundary_runs(runs.ends, runs.spans, distances, begin, end, ends, spans)
+            boundaries.boundary_runs(runs.ends, runs.spans, distances, begin, end, ends, spans)
 
         ends = np.empty(0, np.uint32)
         over(task, count, runs.ends.nbytes, threads)  # how much room it takes

@@ -598,7 +598,7 @@ MUTANTS = [
         "masks_naive::merged_strings_are_sets_of_pixels",
     ),
     (
-        "masks._column_boundary",
+        "boundaries._column_boundary",
         "if inner[p - offset] > 2 * distance:",
         "if inner[p - offset] >= 2 * distance:",
         "masks::masks_and_naive_twins",

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.ma  # numba would on the first call of a kernel, in a thread that another may fork meanwhile
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import forks  # noqa: F401 - ahead of the kernels, which take long to import
 from detmap.errors import OptionError
 from detmap.kernels import NEVER, readonly
 

@@ -463,6 +463,15 @@ def test_strings_with_empty_runs_are_measured_as_when_they_are_unpacked(height, 
     assert column.held.regular.tolist() == column.unpacked().held.regular.tolist() == [regular]
 
 
+@pytest.mark.parametrize("padding", range(7))
+def test_numbers_may_be_longer_than_they_need(padding):
+    """Groups of zeros behind a number change nothing, in the first run and in those read two at a time."""
+    for counts in ("d" + "P" * padding + "0", "5" + "U" + "P" * padding + "0" + ":"):
+        mask = Masks.from_rle([{"size": [4, 5], "counts": counts}])
+        assert mask.areas().tolist() == [0 if counts[0] == "d" else 5]
+        assert read_alone(counts, [4, 5]).masks().to_rle() == mask.to_rle()
+
+
 @settings(max_examples=examples(400), deadline=None)
 @given(st.text(st.characters(min_codepoint=46, max_codepoint=130), max_size=9), st.integers(1, 40), st.integers(1, 40))
 def test_any_string_is_a_mask_or_an_error(counts, height, width):

@@ -191,7 +191,8 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
     replicated = options.bootstrap or options.bootstrap_needed
     permutations = getattr(options, "permutations", None)
     if replicated or options.seed != 0 or permutations is not None:
-        from detmap.statistics.draws import check_integer, check_replicates, check_seed  # 15 ms that most need not wait
+        # This takes 15 ms, for which most runs need not wait.
+        from detmap.statistics.draws import check_integer, check_replicates, check_seed
 
         if replicated:
             check_replicates(options.bootstrap)

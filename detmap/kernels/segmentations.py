@@ -129,46 +129,31 @@ def _read_text(data: Any, i: int, out: Segments, at: int) -> Any:
 
 
 @helper
-def _numbers(text: Array, first: int, stop: int, values: Array) -> Any:
-    """Write the numbers of a string, as they stand there; how many there are, -1 where one is cut off or none."""
-    count, p = np.uint64(0), first
-    while p < stop:
-        c = np.int64(np.uint8(text[np.uint64(p)] - np.uint8(48)))
-        p += 1
-        value = (c ^ 16) - 16
-        if c > 31:
-            value, shift = c & 31, np.int64(0)
-            while c & 32:
-                if p == stop or shift > 30:
-                    return np.int64(-1)
-                c = np.int64(np.uint8(text[np.uint64(p)] - np.uint8(48)))
-                p += 1
-                shift += 5
-                value |= (c & 31) << shift
-                if c > 63:
-                    return np.int64(-1)
-            if c > 63:
-                return np.int64(-1)
-            sign = np.int64(16) << shift
-            value = (value ^ sign) - sign
-        values[count] = value
-        count += np.uint64(1)
-    return np.int64(count)
-
-
-@helper
 def _number_at(text: Array, p: int, stop: int) -> Any:
     """Read one number of a string: the number, and where it ends, -1 where it is cut off or none."""
     value, shift, c = np.int64(0), np.int64(0), np.int64(32)
     while c & 32:
         c = np.int64(np.uint8(text[np.uint64(p)] - np.uint8(48)))
         p += 1
-        if c > 63 or p > stop or shift > 30:
+        if c > 63 or p > stop or shift > 35:
             return value, np.int64(-1)
         value |= (c & 31) << shift
         shift += 5
     sign = np.int64(1) << (shift - 1)
     return (value ^ sign) - sign, p
+
+
+@helper
+def _numbers(text: Array, first: int, stop: int, values: Array) -> Any:
+    """Write the numbers of a string, as they stand there; how many there are, -1 where one is cut off or none."""
+    count, p = np.uint64(0), first
+    while p < stop:
+        value, p = _number_at(text, p, stop)
+        if p < 0:
+            return np.int64(-1)
+        values[count] = value
+        count += np.uint64(1)
+    return np.int64(count)
 
 
 @helper
@@ -203,7 +188,7 @@ def _measure_text(out: Segments, row: int, values: Array) -> int:
                 outside += value
                 rest = outside
                 wrong |= outside - 1
-            if p < 0:
+            if p < 0 or inside > pixels or outside > pixels:  # so that no sum can wrap around
                 return UNFILLED
         area += inside
         end = line + inside

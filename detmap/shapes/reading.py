@@ -1,4 +1,4 @@
-"""What readers of shapes share: powers of ten, and numbers that only ``float()`` decides."""
+"""What readers of shapes share: the memory that they read into, powers of ten, and numbers that only ``float()`` decides."""
 
 from __future__ import annotations
 

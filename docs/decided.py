@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from detmap.decisions import YES_OR_NO, Decision, decisions_of, rows
+from detmap.notices import NOTICES
 from detmap.protocols import PRESETS, Protocol
 from detmap.results import to_markdown
 from detmap.retrieval import CONVENTIONS, METRICS, Convention
-from detmap.notices import NOTICES
 
 
 def protocols() -> str:

@@ -88,6 +88,7 @@ def interpolate(
     """
     with_scores = out_scores.shape[0] > 0
     reached = np.empty(grid.shape[0], np.int64)  # how many hits it takes to reach each recall of the grid
+    envelope = np.empty(longest_group(starts, begin, end))
     found = 0
     for q in range(begin, end):
         first, hits = starts[q], starts[q + 1] - starts[q]
@@ -113,16 +114,12 @@ def interpolate(
             out_precision[q, i] = 0.0
             if with_scores:
                 out_scores[q, i] = 0.0
-        best, rest = 0.0, hits  # the largest precision at hit `rest` or later, from the right
-        for i in range(stop - 1, -1, -1):
-            j = reached[i]
-            if i + 1 < stop and j > reached[i + 1]:  # an unsorted grid
-                best, rest = 0.0, hits
-            while rest > 0 and rest >= j:
-                best = max(best, rest / (ranks[first + rest - 1] + epsilon))
-                rest -= 1
-            out_precision[q, i] = best
-            if with_scores:
+        _envelope(ranks, first, hits, epsilon, envelope)
+        for i in range(stop):
+            out_precision[q, i] = envelope[max(reached[i], 1) - 1] if hits else 0.0
+        if with_scores:
+            for i in range(stop):
+                j = reached[i]
                 out_scores[q, i] = scores[first + j - 1] if j else first_scores[q]
 
 

@@ -85,7 +85,7 @@ def test_equal_scores_within_an_image_repeat_as_the_image_does():
     data = reweighting.Reweighted(evaluate(dataset, results).tally, ["AP"], [])
     codes = readonly(np.array([[4]]), np.int16)
     near = np.empty((1, 1, 0, 10), np.int64)
-    made = data._hits(data._copies(codes), data._positives(codes), (0, 1), near, reweighting._Room())
+    made = data._hits(data._words(codes), data._positives(codes), (0, 1), near, reweighting._Room())
     assert made.ranks.tolist() == [1, 3] * 10
 
 

@@ -17,7 +17,8 @@ from detmap.kernels import helper, kernel
 Array = NDArray[Any]
 
 
-#: So many replicates are worked on side by side: what is looked up of an image once is added up for all of them.
+#: So many replicates are worked on side by side: their copies of an image are the bytes of one word, which are looked up and
+#: added up together.
 LANES = 8
 
 
@@ -80,99 +81,167 @@ def count_positives(category: Array, image: Array, counts: Array, codes: Array, 
 
 
 @helper
-def _add_up(copies: Array, stride: Any, offset: Any, images: Array, begin: int, end: int, out: Array) -> None:
-    """Write the sum of ``copies[image * stride + offset:][:LANES]`` over some images.
-
-    Eight variables instead of a loop over `out`, so that the sums stay in one register of the processor.
-    """
-    a = b = c = d = e = f = g = h = 0
-    for m in range(begin, end):
-        i = np.uint64(images[m]) * stride + offset
-        a += copies[i]
-        b += copies[i + np.uint64(1)]
-        c += copies[i + np.uint64(2)]
-        d += copies[i + np.uint64(3)]
-        e += copies[i + np.uint64(4)]
-        f += copies[i + np.uint64(5)]
-        g += copies[i + np.uint64(6)]
-        h += copies[i + np.uint64(7)]
-    out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = a, b, c, d, e, f, g, h
+def _most_copies(words: Array) -> int:
+    """Return the most copies of an image in a replicate, at least 1."""
+    most, byte, eight = np.uint64(1), np.uint64(255), np.uint64(8)
+    for block in range(words.shape[0]):
+        for i in range(words.shape[1]):
+            word = words[block, i]
+            for _ in range(LANES):
+                most = max(most, word & byte)
+                word >>= eight
+    return np.int64(most)
 
 
 @helper
 def _look_ahead(
-    events: Events, copies: Array, lanes: int, block: int, begin: int, end: int, sums: Array, out_before: Array,
-    out_copies: Array,
-) -> None:  # fmt: skip
-    """Count what is ahead of the runs ``[begin, end)`` of a class, for `LANES` replicates from `block` on.
+    events: Events, words: Array, chunk: int, begin: int, end: int, sums: Array, out_ahead: Array, out_all: Array
+) -> None:
+    """Count what is ahead of the runs ``[begin, end)`` of a class, for `LANES` replicates.
 
-    `copies` are those of `collect_hits`, flat; `sums` is room for sums, (sides * areas + 1, `LANES`).
+    `words` are those of `collect_hits` for these replicates; the bytes of any `chunk` of them add up without a carry.
+    `sums` is room for sums, (areas + 1, `LANES`).
 
-    ``out_before[side, area, lane, run - begin]`` are the detections ahead of a run, ``out_copies[side, lane, run - begin]``
-    the copies of its own.
+    ``out_ahead[lane, area, run - begin]`` is ``256 * ahead + copies``: the detections on side 0 ahead of a run, and its own
+    copies there; ``out_all[area, run - begin]`` are the detections ahead of it where each image has one copy.
     """
-    members, images, miss_starts, sizes = events.members, events.images, events.miss_starts, events.run_sizes
-    sides, areas = out_copies.shape[0], members.shape[1]
-    stride, gathered = np.uint64(sides * lanes), sums[sides * areas]
+    images, miss_starts = events.images, events.miss_starts
+    areas, byte, eight = out_all.shape[0], np.uint64(255), np.uint64(8)
+    gathered = sums[areas]
     sums[:] = 0
     for run in range(begin, end):
+        at = np.uint64(run - begin)
+        for a in range(areas):
+            out_all[a, at] = out_all[a, at - np.uint64(1)] + events.run_sizes[run - 1, a] if run > begin else 0
         for s in range(events.segment_starts[run], events.segment_starts[run + 1]):
-            _add_up(copies, stride, np.uint64(block), images, miss_starts[s], miss_starts[s + 1], gathered)
-            for side in range(sides):
-                if side == 1:  # what is not on the one side is on the other
-                    for lane in range(LANES):
-                        gathered[lane] = miss_starts[s + 1] - miss_starts[s] - gathered[lane]
-                for a in range(areas):
-                    if members[events.patterns[s], a]:
-                        for lane in range(LANES):
-                            sums[side * areas + a, lane] += gathered[lane]
-        for side in range(sides):
-            own = (np.int64(events.run_images[run]) * sides + side) * lanes + block
-            for lane in range(LANES):
-                out_copies[side, lane, run - begin] = copies[own + lane]
-            for a in range(areas):
+            gathered[:] = 0
+            for m in range(miss_starts[s], miss_starts[s + 1], chunk):
+                word = np.uint64(0)
+                for n in range(np.uint64(m), np.uint64(min(m + chunk, miss_starts[s + 1]))):
+                    word += words[np.uint64(images[n])]
                 for lane in range(LANES):
-                    out_before[side, a, lane, run - begin] = sums[side * areas + a, lane]
-                    sums[side * areas + a, lane] += sizes[run, a] * copies[own + lane]
+                    gathered[lane] += np.int64(word & byte)
+                    word >>= eight
+            for a in range(areas):
+                if events.members[events.patterns[s], a]:
+                    out_all[a, at] += miss_starts[s + 1] - miss_starts[s]
+                    for lane in range(LANES):
+                        sums[a, lane] += gathered[lane]
+        word = words[np.uint64(events.run_images[run])]
+        for lane in range(LANES):
+            gathered[lane] = np.int64(word & byte)
+            word >>= eight
+        for a in range(areas):
+            size = events.run_sizes[run, a]
+            for lane in range(LANES):
+                out_ahead[lane, a, at] = 256 * sums[a, lane] + gathered[lane]
+                sums[a, lane] += size * gathered[lane]
 
 
 @helper
 def _ranks_of_bit(
-    events: Events, items: int, stop: int, begin: int, before: Array, copies: Array, written: int, out_ranks: Array
+    events: Events, items: int, stop: int, begin: int, ahead: Array, written: int, out_ranks: Array
 ) -> int:
     """Write the ranks of the hits of items ``[items, stop)`` and return where they end.
 
-    ``before[run - begin]`` and ``copies[run - begin]`` are of one replicate, side and area range.
+    ``ahead[run - begin]`` are those of `_look_ahead` for one replicate and area range.
     """
     runs, alone, steps, skips = events.item_runs, events.item_alone, events.item_steps, events.item_skips
     place_starts, places, base = events.place_starts, events.places, np.uint64(begin)
     skipped = 0
     for i in range(np.uint64(items), np.uint64(stop)):
-        run = np.uint64(runs[i]) - base
-        many, ahead = np.int64(copies[run]), before[run] - skipped
+        both = ahead[np.uint64(runs[i]) - base]
+        many, before = both & 255, (both >> 8) - skipped
         if alone[i]:
             # Two ranks are written whatever the copies, as a branch that is guessed wrong takes longer.
             place = np.uint64(written)
-            out_ranks[place] = ahead + 1
-            out_ranks[place + np.uint64(1)] = ahead + 2
+            out_ranks[place] = before + 1
+            out_ranks[place + np.uint64(1)] = before + 2
             for copy in range(2, many):
-                out_ranks[written + copy] = ahead + 1 + copy
+                out_ranks[written + copy] = before + 1 + copy
             written += many
             continue
         for copy in range(many):
             for j in range(place_starts[i], place_starts[i + np.uint64(1)]):
-                out_ranks[written] = ahead + copy * steps[i] + places[j]
+                out_ranks[written] = before + copy * steps[i] + places[j]
                 written += 1
         skipped += many * skips[i]
     return written
 
 
 @helper
-def _count_within(events: Events, items: int, stop: int, begin: int, copies: Array, out: Array) -> None:
-    """Count the hits of items ``[items, stop)`` that are beyond no more than *m* caps: ``out[m]``."""
+def _deal_ranks_of_bit(
+    events: Events, items: int, stop: int, begin: int, ahead: Array, everywhere: Array, written: int, kept: int,
+    out_ranks: Array, out_others: Array,
+) -> int:  # fmt: skip
+    """Write the ranks of the hits of items ``[items, stop)`` that are on side 0 to `out_ranks`, from `written` on, those on
+    side 1 to `out_others`, from `kept` on, and return where the former end.
+
+    ``ahead[run - begin]`` and ``everywhere[run - begin]`` are those of `_look_ahead` for one replicate and area range.
+    """
+    runs, alone, skips = events.item_runs, events.item_alone, events.item_skips
+    place_starts, places, base, one = events.place_starts, events.places, np.uint64(begin), np.uint64(1)
+    skipped, others_skipped = 0, 0
+    for i in range(np.uint64(items), np.uint64(stop)):
+        run = np.uint64(runs[i]) - base
+        both = ahead[run]
+        here, before = both & 1, both >> 8
+        others_before = everywhere[run] - before - others_skipped
+        before -= skipped
+        if alone[i]:
+            # Written on both sides, and on one of them written over, as a branch that is guessed wrong takes longer.
+            out_ranks[np.uint64(written)] = before + 1
+            out_others[np.uint64(kept)] = others_before + 1
+            written += here
+            kept += 1 - here
+        elif here:
+            for j in range(place_starts[i], place_starts[i + one]):
+                out_ranks[written] = before + places[j]
+                written += 1
+            skipped += skips[i]
+        else:
+            for j in range(place_starts[i], place_starts[i + one]):
+                out_others[kept] = others_before + places[j]
+                kept += 1
+            others_skipped += skips[i]
+    return written
+
+
+@helper
+def _deal_ranks(
+    events: Events, category: int, ahead: Array, everywhere: Array, spare: Array, ranking: int, bits: int,
+    out_starts: Array, out_ranks: Array,
+) -> None:  # fmt: skip
+    """Write the ranks of the hits of a class in one replicate, of side 0 and then of side 1.
+
+    `ahead` and `everywhere` are those of `_look_ahead`, (areas, runs), for this replicate; `spare` is room for the ranks of
+    one side. The first of the rankings is `ranking`; it begins at ``out_starts[ranking]``.
+    """
+    item_starts, thresholds = events.item_starts, bits // everywhere.shape[0]
+    written, kept = out_starts[ranking], 0
+    for b in range(bits):
+        items, stop = item_starts[category * bits + b], item_starts[category * bits + b + 1]
+        end = _deal_ranks_of_bit(
+            events, items, stop, events.class_starts[category], ahead[b // thresholds], everywhere[b // thresholds],
+            written, kept, out_ranks, spare,
+        )  # fmt: skip
+        kept += events.place_starts[stop] - events.place_starts[items] - (end - written)
+        written = end
+        out_starts[ranking + b + 1], out_starts[ranking + bits + b + 1] = written, kept
+    for b in range(bits):
+        out_starts[ranking + bits + b + 1] += written
+    for j in range(kept):
+        out_ranks[written + j] = spare[j]
+
+
+@helper
+def _count_within(events: Events, items: int, stop: int, begin: int, ahead: Array, side: int, out: Array) -> None:
+    """Count the hits of items ``[items, stop)`` on one side that are beyond no more than *m* caps: ``out[m]``."""
     out[:] = 0
     for i in range(items, stop):
-        many = copies[events.item_runs[i] - begin]
+        many = ahead[events.item_runs[i] - begin] & 255
+        if side:  # what is not on the one side is on the other
+            many = 1 - many
         for j in range(events.place_starts[i], events.place_starts[i + 1]):
             for m in range(events.beyond[j], out.shape[0]):
                 out[m] += many
@@ -180,9 +249,8 @@ def _count_within(events: Events, items: int, stop: int, begin: int, copies: Arr
 
 @kernel
 def collect_hits(
-    events: Events, copies: Array, replicates: int, begin: int, end: int, out_starts: Array, out_ranks: Array,
-    out_near: Array,
-) -> None:  # fmt: skip
+    events: Events, words: Array, sides: int, begin: int, end: int, out_starts: Array, out_ranks: Array, out_near: Array
+) -> None:
     """Write the ranks of the hits of classes ``[begin, end)``.
 
     Copies of a miss are only counted; those of a run follow each other whole, as those of an image would.
@@ -191,9 +259,11 @@ def collect_hits(
     ----------
     events : Events
         The detections.
-    copies : (i, sides, lanes) int16
-        Each replicate's copies of each image on each side; there are multiples of `LANES`, and those behind the
-        `replicates` are not looked at.
+    words : (blocks, i) uint64
+        Each replicate's copies of each image on side 0, at most 255, one byte each: of replicate *r* those of image *i* are
+        ``words[r // LANES, i] >> 8 * (r % LANES) & 255``.
+    sides : {1, 2}
+        How many sides there are. Where there are two, each image has one copy, on one of them.
     out_starts : (n + 1,) int64
         Out: where each ranking's hits are. The ranking of class *c*, row ``replicate * sides + side`` and bit *b* is
         ``((c - begin) * rows + row) * A * T + b``.
@@ -202,36 +272,37 @@ def collect_hits(
     out_near : (K, rows, caps, T) int64
         Out: the hits of the first area range within each cap but the largest, of classes ``[begin, end)``.
     """
-    sides, areas, caps, thresholds = copies.shape[1], events.members.shape[1], out_near.shape[2], out_near.shape[3]
-    bits, longest = areas * thresholds, 0
-    class_starts, item_starts = events.class_starts, events.item_starts
+    areas, caps, thresholds = events.members.shape[1], out_near.shape[2], out_near.shape[3]
+    bits, longest, most, ranking = areas * thresholds, 0, 0, 0
+    class_starts, item_starts, place_starts = events.class_starts, events.item_starts, events.place_starts
     for c in range(begin, end):
         longest = max(longest, class_starts[c + 1] - class_starts[c])
-    before = np.empty((sides, areas, LANES, longest), np.int64)
-    own = np.empty((sides, LANES, longest), np.int16)
-    sums, within = np.empty((sides * areas + 1, LANES), np.int64), np.empty(caps, np.int64)
-    flat, lanes = copies.reshape(-1), copies.shape[2]
-    written, ranking = 0, 0
+        most = max(most, place_starts[item_starts[(c + 1) * bits]] - place_starts[item_starts[c * bits]])
+    ahead, everywhere = np.empty((LANES, areas, longest), np.int64), np.empty((areas, longest), np.int64)
+    spare = np.empty(most + 1, np.int64)
+    sums, within = np.empty((areas + 1, LANES), np.int64), np.empty(caps, np.int64)
+    chunk = 255 // _most_copies(words)
+    out_starts[0] = 0
     for c in range(begin, end):
         first, last = class_starts[c], class_starts[c + 1]
-        for replicate in range(replicates):
+        for replicate in range(out_near.shape[1] // sides):
             lane = replicate % LANES
             if lane == 0:
-                _look_ahead(events, flat, lanes, replicate, first, last, sums, before, own)
-            for side in range(sides):
-                for b in range(bits):
-                    out_starts[ranking] = written
-                    ranking += 1
-                    items, stop = item_starts[c * bits + b], item_starts[c * bits + b + 1]
-                    written = _ranks_of_bit(
-                        events, items, stop, first, before[side, b // thresholds, lane], own[side, lane], written,
-                        out_ranks,
-                    )  # fmt: skip
-                    if caps and b < thresholds:
-                        _count_within(events, items, stop, first, own[side, lane], within)
-                        for m in range(caps):
-                            out_near[c, replicate * sides + side, m, b] = within[m]
-    out_starts[ranking] = written
+                _look_ahead(events, words[replicate // LANES], chunk, first, last, sums, ahead, everywhere)
+            if sides == 2:
+                _deal_ranks(events, c, ahead[lane], everywhere, spare, ranking, bits, out_starts, out_ranks)
+            for b in range(bits if sides == 1 else 0):
+                items, stop = item_starts[c * bits + b], item_starts[c * bits + b + 1]
+                out_starts[ranking + b + 1] = _ranks_of_bit(
+                    events, items, stop, first, ahead[lane, b // thresholds], out_starts[ranking + b], out_ranks
+                )
+            ranking += sides * bits
+            for near in range(sides * thresholds if caps else 0):
+                side, t = near // thresholds, near % thresholds
+                items, stop = item_starts[c * bits + t], item_starts[c * bits + t + 1]
+                _count_within(events, items, stop, first, ahead[lane, 0], side, within)
+                for m in range(caps):
+                    out_near[c, replicate * sides + side, m, t] = within[m]
 
 
 @helper

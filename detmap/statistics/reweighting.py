@@ -151,9 +151,9 @@ class Reweighted:
         """Fill the rows of a block of replicates."""
         protocol, classes = self.tally.protocol, len(self.tally.categories)
         thresholds, rows = len(protocol.iou_thresholds), len(codes) * self.sides
-        # Two bytes an image, which fit into the fastest cache: nobody draws one of so many images 16,384 times.
+        # Few bytes an image, which fit into the fastest cache: nobody draws one of so many images 256 times.
         given = readonly(codes, np.int16)
-        copies = self._copies(given)
+        words = self._words(given)
         positives = self._positives(given)
         shape = (classes, rows, len(self.areas), thresholds)
         values = room.floats(int(np.prod(shape)) * recalls).reshape(*shape, recalls)
@@ -161,7 +161,7 @@ class Reweighted:
         near = np.empty((classes, rows, self.caps, thresholds), np.int64)
         grid = readonly(protocol.recall_thresholds, np.float64)
         for begin, end in _groups(positives.sum(axis=(1, 2)) * thresholds):
-            hits = self._hits(copies, positives, (begin, end), near, room)
+            hits = self._hits(words, positives, (begin, end), near, room)
             found[begin:end] = np.diff(hits.starts).reshape(found[begin:end].shape)
             if protocol.interpolation == "grid":
                 own = values[begin:end].reshape(-1, recalls)
@@ -174,13 +174,14 @@ class Reweighted:
             readonly(positives, np.int64), 0, rows, out.reshape(-1, self.columns),
         )  # fmt: skip
 
-    def _copies(self, codes: NDArray[np.int16]) -> NDArray[np.int16]:
-        """Return the copies of each image on each side in each replicate, see `resampling.collect_hits`."""
-        lanes = -(-len(codes) // resampling.LANES) * resampling.LANES
-        copies = np.zeros((codes.shape[1], self.sides, lanes), np.int16)
-        for side in range(self.sides):
-            copies[:, side, : len(codes)] = np.where(codes & 1 == side, codes >> 1, 0).T
-        return readonly(copies, np.int16)
+    @staticmethod
+    def _words(codes: NDArray[np.int16]) -> NDArray[np.uint64]:
+        """Return the copies of each image on side 0 in each replicate, see `resampling.collect_hits`."""
+        blocks, images = -(-len(codes) // resampling.LANES), codes.shape[1]
+        copies = np.zeros((blocks * resampling.LANES, images), np.uint8)
+        copies[: len(codes)] = np.where(codes & 1, 0, codes >> 1)
+        bytes_of = copies.reshape(blocks, resampling.LANES, images).transpose(0, 2, 1)
+        return readonly(np.ascontiguousarray(bytes_of).view("<u8")[..., 0], np.uint64)
 
     def _positives(self, codes: NDArray[np.int16]) -> NDArray[np.int64]:
         """Return what there is to find, shape (K, rows, areas)."""
@@ -193,7 +194,7 @@ class Reweighted:
 
     def _hits(
         self,
-        copies: NDArray[np.int16],
+        words: NDArray[np.uint64],
         positives: NDArray[np.int64],
         classes: tuple[int, int],
         near: NDArray[np.int64],
@@ -205,7 +206,7 @@ class Reweighted:
         most = np.repeat(positives[begin:end].ravel(), thresholds)  # no ranking has more hits than positives
         starts = np.empty(most.size + 1, np.int64)
         ranks = room.integers(int(most.sum()) + 2)
-        resampling.collect_hits(self.events, copies, positives.shape[1] // self.sides, begin, end, starts, ranks, near)
+        resampling.collect_hits(self.events, words, self.sides, begin, end, starts, ranks, near)
         return Hits(starts, ranks[: starts[-1]], most, np.zeros(most.size, np.int64))
 
 

@@ -251,6 +251,16 @@ def test_uses_of_one_seed_are_streams_of_their_own():
     assert statistics.exchanged(0, 0, 0).size == 0
 
 
+@pytest.mark.parametrize("seed", [0, 2**32, 2**64 - 1])
+@pytest.mark.parametrize("size", [1, 7, 8, 64, 65, 1000])
+def test_draws_are_those_of_a_new_generator(seed, size):
+    for replicate in (0, 1, 77):
+        draws_of = draws.stream(seed, replicate, draws.BOOTSTRAP).integers(0, size, size)
+        assert statistics.drawn(size, seed, replicate).tolist() == np.bincount(draws_of, minlength=size).tolist()
+        swaps = np.frombuffer(draws.stream(seed, replicate, draws.PERMUTATION).bytes(-(-size // 8)), np.uint8)
+        assert statistics.exchanged(size, seed, replicate).tolist() == np.unpackbits(swaps, count=size).tolist()
+
+
 # ----------------------------------------------------------------------------------------------------------- intervals
 
 

@@ -90,7 +90,7 @@ def _most_copies(words: Array) -> int:
             for _ in range(LANES):
                 most = max(most, word & byte)
                 word >>= eight
-    return np.int64(most)
+    return int(most)
 
 
 @helper

@@ -646,6 +646,10 @@ def test_what_cannot_be_compared(models):
     narrow = detmap.evaluate(*tables_of_arrays(workloads.detector_like(120, 20, 4, 3)), iou_thresholds=0.5)
     with pytest.raises(detmap.OptionError, match="different protocols"):
         detmap.compare({"one": models["one"], "narrow": narrow})
+    tally = models["one"].tally
+    fewer = replace(tally, positive_counts=readonly(np.maximum(tally.positive_counts - 1, 0), np.int32))
+    with pytest.raises(detmap.OptionError, match="first and second were scored on different objects"):
+        statistics.permute(tally, fewer, 10)
     one, other = statistics.bootstrap(models["one"], 200), statistics.bootstrap(models["one"], 201)
     with pytest.raises(detmap.OptionError, match="same images"):
         one - other

@@ -22,6 +22,9 @@ PERMUTATIONS = 5000
 #: Differences that are equal on paper differ in rounding: one that falls short by no more than this counts as equal.
 _ROUNDING = 1e-12
 
+#: Where so many images can change something, nobody looks at all permutations.
+_MOST_CHANGING = 61
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Permutations:
@@ -118,7 +121,8 @@ def permute(
     Raises
     ------
     OptionError
-        For fewer than one permutation, a seed out of range, or tallies of different images, categories or protocols.
+        For fewer than one permutation, a seed out of range, or tallies of different protocols, categories, images or
+        objects.
 
     Notes
     -----
@@ -134,7 +138,7 @@ def permute(
     find_column(protocol, classes, chosen)
     metrics = (chosen,) if chosen in metric_names(protocol) else ()  # else it is of a category, as VOC names them
     by_category = ("AP",) if categories or not metrics else ()
-    differs = _differing(both)
+    differs = _differing(both, _MOST_CHANGING)
     head = len(metrics)
 
     def difference(tally: Tally, names: tuple[Sequence[str], Sequence[str]], count: int, swaps: Any) -> Any:
@@ -190,15 +194,24 @@ def check_alike(first: Tally, second: Tally, name: str, other: str) -> None:
     Raises
     ------
     OptionError
-        Where they were scored under different protocols, or on different categories or images.
+        Where they were scored under different protocols, or on different categories, images or objects.
     """
     for what, same in (
         ("protocols", first.protocol == second.protocol),
         ("categories", first.categories == second.categories),
         ("images", np.array_equal(first.image_ids, second.image_ids)),
+        ("objects", np.array_equal(_objects(first), _objects(second))),
     ):
         if not same:
             raise OptionError(f"{name} and {other} were scored on different {what}")
+
+
+def _objects(tally: Tally) -> NDArray[np.int64]:
+    """Return what there is to find of each category on each image."""
+    order = np.lexsort((tally.positive_image, tally.positive_category))
+    return np.column_stack((tally.positive_category, tally.positive_image, tally.positive_counts))[order].astype(
+        np.int64
+    )
 
 
 def _plan(changing: int, permutations: int) -> tuple[int, bool]:
@@ -206,7 +219,7 @@ def _plan(changing: int, permutations: int) -> tuple[int, bool]:
 
     Where all images but one have chosen sides the last need not choose: the other choice is the mirror image.
     """
-    every = changing <= 60 and 2 ** max(changing - 1, 0) <= permutations
+    every = changing < _MOST_CHANGING and 2 ** max(changing - 1, 0) <= permutations
     return (2 ** max(changing - 1, 0) if every else permutations), every
 
 
@@ -244,16 +257,21 @@ def _only(tally: Tally, category: int) -> Tally:
     )
 
 
-def _differing(both: Tally) -> NDArray[np.bool_]:
-    """Return whether the two models' detections of a category on an image differ in score or outcome, shape (K, images)."""
+def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
+    """Return whether the two models' detections of a category on an image differ in score or outcome, shape (K, images).
+
+    Where as many as `enough` images of each category hold unequal numbers of detections, those are enough.
+    """
     images, categories = both.image_ids.size // 2, len(both.categories)
+    cells = (both.category.astype(np.int64) * images + (both.image >> 1)) * 2 + (both.image & 1)
+    sizes = np.bincount(cells, minlength=categories * images * 2).reshape(categories, images, 2)
+    out = np.asarray(sizes[..., 0] != sizes[..., 1])
+    if (out.sum(axis=1) >= enough).all():
+        return out
     order = np.lexsort((both.rank, both.image, both.category))
-    category, image, side = both.category[order], both.image[order] >> 1, both.image[order] & 1
-    cell = category.astype(np.int64) * images + image
+    side, cell = both.image[order] & 1, cells[order] >> 1
     rows = np.column_stack((both.scores[order].view(np.uint64), both.hit[order], both.ignored[order]))
-    out = np.zeros(categories * images, np.bool_)
-    sizes = [np.bincount(cell[side == s], minlength=out.size) for s in (0, 1)]
-    out[sizes[0] != sizes[1]] = True
+    out = out.reshape(-1)
     alike = ~out[cell]  # as many on either side: then they lie in the same order, one side after the other
     one, other = np.flatnonzero(alike & (side == 0)), np.flatnonzero(alike & (side == 1))
     unequal = (rows[one] != rows[other]).any(axis=1)

@@ -185,11 +185,14 @@ class Reweighted:
 
     def _positives(self, codes: NDArray[np.int16]) -> NDArray[np.int64]:
         """Return what there is to find, shape (K, rows, areas)."""
-        tally, areas = self.tally, len(self.areas)
+        tally, areas, replicates = self.tally, len(self.areas), len(codes)
+        if self.sides == 2:  # two models of the same ground truth: the same on either side of any permutation
+            codes = readonly(codes[:1], np.int16)
         counted = np.zeros((len(codes), self.sides, len(tally.categories), areas), np.int64)
         counts = readonly(tally.positive_counts[:, self.areas], np.int32)
         resampling.count_positives(tally.positive_category, tally.positive_image, counts, codes, counted)
-        by_row = counted.reshape(len(codes) * self.sides, len(tally.categories), areas)
+        counted = np.broadcast_to(counted, (replicates, *counted.shape[1:]))
+        by_row = counted.reshape(replicates * self.sides, len(tally.categories), areas)
         return np.ascontiguousarray(by_row.transpose(1, 0, 2))
 
     def _hits(

@@ -14,7 +14,7 @@ import threading
 import warnings
 from collections.abc import Iterable, Sequence
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from detmap.errors import OptionError, shorten
 
@@ -39,6 +39,13 @@ _loading: set[int] = set()
 
 class PluginWarning(UserWarning):
     """An installed plug-in cannot be loaded; everything else works without it."""
+
+
+class _Later(NamedTuple):
+    """Stands for a thing until it is asked for: a program that scores boxes never loads what masks need."""
+
+    module: str
+    attribute: str
 
 
 class Registry(dict[str, T]):
@@ -75,6 +82,26 @@ class Registry(dict[str, T]):
         self._modules[name] = owner
         self[name] = thing
         return thing
+
+    def add_later(self, name: str, module: str, attribute: str) -> None:
+        """Know the name of a thing of ours, and import it from a module when somebody asks for it."""
+        self._modules[name] = module
+        self[name] = _Later(module, attribute)  # type: ignore[assignment]
+
+    def __getitem__(self, name: str) -> T:
+        """Return the thing of that name."""
+        thing = super().__getitem__(name)
+        if isinstance(thing, _Later):
+            self[name] = thing = getattr(importlib.import_module(thing.module), thing.attribute)
+        return thing
+
+    def values(self) -> list[T]:  # type: ignore[override]
+        """Return all things."""
+        return [self[name] for name in self]
+
+    def items(self) -> list[tuple[str, T]]:  # type: ignore[override]
+        """Return all names with their things."""
+        return [(name, self[name]) for name in self]
 
     def is_shipped(self, name: str) -> bool:
         """Return whether the thing of that name ships with detmap."""

@@ -78,6 +78,8 @@ def _boxes(
 def _columns(shapes: Mapping[str, Column] | None, values: Mapping[str, Any], source: str) -> dict[str, Column]:
     """Return the `shapes` of a table and the columns of what else was given: masks, keypoints."""
     columns = dict(shapes or {})
+    if all(value is None for value in values.values()):
+        return columns
     for kind in KINDS.values():
         value = values.get(kind.argument)
         if value is not None and kind.given is not None and not kind.stored:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from detmap.plugins import register
-from detmap.shapes import boxes, keypoints, masks
+from detmap.shapes import boxes
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import KINDS, Column, Kind, Pairs, Place, Reader, find
 
 __all__ = ["KINDS", "Boxes", "Column", "Kind", "Pairs", "Place", "Reader", "find", "register"]
 
 register(boxes.KIND)
-register(masks.KIND)
-register(keypoints.KIND)
-register(masks.BOUNDARY)
+KINDS.add_later("segm", "detmap.shapes.masks", "KIND")
+KINDS.add_later("keypoints", "detmap.shapes.keypoints", "KIND")
+KINDS.add_later("boundary", "detmap.shapes.masks", "BOUNDARY")

@@ -216,8 +216,8 @@ MUTANTS = [
     ),
     (
         "curves.interpolate",
-        "if i + 1 < stop and j > reached[i + 1]:  # an unsorted grid",
-        "if i + 1 < stop and j > reached[i + 1] + 1:",
+        "out_precision[q, i] = envelope[max(reached[i], 1) - 1] if hits else 0.0",
+        "out_precision[q, i] = envelope[max(reached[i], 2) - 1] if hits else 0.0",
         "kernels::interpolate_by_hand",
     ),
     (
@@ -493,6 +493,42 @@ MUTANTS = [
         "for copy in range(2, many):",
         "for copy in range(3, many):",
         "statistics::replicates_equal_a_data_set_that_is_really_duplicated statistics::any_multiplicities",
+    ),
+    (
+        "resampling._look_ahead",
+        "out_all[a, at] += miss_starts[s + 1] - miss_starts[s]",
+        "out_all[a, at] = miss_starts[s + 1] - miss_starts[s]",
+        "statistics::permutations_equal_an_exchange_of_detections_for_real",
+    ),
+    (
+        "resampling._look_ahead",
+        "sums[a, lane] += size * gathered[lane]",
+        "sums[a, lane] += gathered[lane]",
+        "statistics::replicates_equal_a_data_set_that_is_really_duplicated statistics::any_multiplicities",
+    ),
+    (
+        "resampling._deal_ranks_of_bit",
+        "others_skipped += skips[i]",
+        "skipped += skips[i]",
+        "statistics::permutations_equal_an_exchange_of_detections_for_real",
+    ),
+    (
+        "resampling._deal_ranks_of_bit",
+        "others_before = everywhere[run] - before - others_skipped",
+        "others_before = everywhere[run] - before - skipped",
+        "statistics::permutations_equal_an_exchange_of_detections_for_real",
+    ),
+    (
+        "resampling._deal_ranks",
+        "out_starts[ranking + bits + b + 1] += written",
+        "out_starts[ranking + bits + b + 1] += kept",
+        "statistics::permutations_equal_an_exchange_of_detections_for_real",
+    ),
+    (
+        "resampling.collect_hits",
+        "chunk = 255 // _most_copies(words)",
+        "chunk = 300 // _most_copies(words)",
+        "statistics::more_misses_than_a_byte_can_count_ahead_of_a_hit",
     ),
     (
         "resampling._sum",

@@ -418,6 +418,36 @@ def test_permutations_equal_an_exchange_of_detections_for_real(workload, seed, d
             assert same_bits(made.differences[r], swapped(dataset, results, second, params, swaps)[columns])
 
 
+@pytest.mark.parametrize("most", [1, 3, 255])
+def test_more_misses_than_a_byte_can_count_ahead_of_a_hit(most):
+    """Copies of images are counted in bytes, which must not run over into those of the next replicate."""
+    images = 700
+    boxes = np.array([[0.0, 0.0, 10.0, 10.0]])
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=[images - 1], category_ids=[1], boxes=boxes, images=np.arange(images), categories=[1]
+    )
+    found = detmap.Detections.from_arrays(
+        image_ids=np.arange(images),
+        category_ids=np.ones(images, int),
+        boxes=np.repeat(boxes, images, axis=0),
+        scores=np.linspace(1.0, 0.1, images),
+    )
+    tally = detmap.match(truth, found).in_ranking_order()
+    rng = np.random.default_rng(most)
+    copies = rng.integers(0, most + 1, (9, images)).astype(np.int32)
+    copies[:, 0], copies[:, -1] = most, 1
+    made = reweighting.Reweighted(tally, ["AP50"], []).score(9, lambda r: 2 * copies[r])[:, 0, 0]
+    assert np.rint(1 / made).tolist() == copies.sum(axis=1).tolist()
+    both = reweighting.Reweighted(tally, ["AP50"], [], sides=2)
+    sides = rng.integers(0, 2, (9, images)).astype(np.int32)
+    sides[:, -1] = np.arange(9) % 2
+    codes = readonly(2 + sides, np.int16)
+    near = np.empty((1, 18, 0, 10), np.int64)
+    positives = np.ones((1, 18, 1), np.int64)
+    ranks = both._hits(both._words(codes), positives, (0, 1), near, reweighting._Room()).ranks
+    assert ranks.tolist() == [int((row == row[-1]).sum()) for row in sides for _ in range(10)]
+
+
 @settings(max_examples=examples(30))
 @given(workloads.tiny_coco_workloads(), st.integers(0, 2**32 - 1))
 def test_few_images_are_permuted_in_every_way(workload, seed):

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from pathlib import Path
 
-import naive
+import naive_diagnostics
 import numpy as np
 import pytest
 import workloads
@@ -190,6 +190,21 @@ def test_tidecv_equals_tidecv(name, found, stored, kind):
 
 
 @settings(max_examples=examples(60), deadline=None)
+@given(workloads.coco_workloads(), st.sampled_from([0.3, 0.5]))
+def test_tidecv_equals_its_twin(workload, iou):
+    """Also with ties, crowds, images in any order, more than 100 detections, and classes that only detections have."""
+    dataset, results, _ = workload
+    truth, found = ground_truth_of(dataset), detections_of(results)
+    wanted = naive_diagnostics.tidecv(truth, found, [item["id"] for item in dataset["images"]], iou)
+    tide = made(truth, found, iou=iou).tide(rules="tidecv")
+    same(tide["AP"], wanted["AP"])
+    assert {row["error"]: row["count"] for row in tide.rows()} == wanted["counts"]
+    same({row["error"]: row["dAP"] for row in tide.rows()}, wanted["main"])
+    same({row["error"]: row["progressive"] for row in tide.rows()}, wanted["progressive"])
+    same([tide["dAP_FalsePos"], tide["dAP_FalseNeg"]], [wanted["FalsePos"], wanted["FalseNeg"]])
+
+
+@settings(max_examples=examples(60), deadline=None)
 @given(small(), PRESET, st.sampled_from([0.3, 0.5, 0.75]))
 def test_laws_of_tide(tables, protocol, iou):
     """Hits, ignored and errors are all detections; sums agree with the tally; with all errors mended AP is 1."""
@@ -200,7 +215,7 @@ def test_laws_of_tide(tables, protocol, iou):
     result = detmap.evaluate(*tables, protocol, iou_thresholds=iou)
     found = result.counts(iou)
     assert sum(counts[name] for name in ERRORS) == found.false_positives.sum()
-    by_class = tide.rows("errors by category")
+    by_class = tide.rows("categories")
     assert [sum(row[name] for name in ERRORS) for row in by_class] == found.false_positives.tolist()
     assert [row["hits"] for row in by_class] == found.true_positives.tolist()
     assert set(tide.missed) <= set(matches.missed)
@@ -292,40 +307,6 @@ def test_the_matrix_agrees_with_ap(tables, protocol, score, iou):
     assert matrix[-1, -1] == 0
 
 
-def naive_matrix(truth, found, match, score, iou):
-    """The matrices of Ultralytics and supervision in plain Python, truth in rows."""
-    kinds = truth.categories.ids.tolist()
-    size = len(kinds)
-    matrix = np.zeros((size + 1, size + 1), int)
-    for image in truth.images.ids.tolist():
-        gts = np.flatnonzero(truth.images.ids[truth.images.codes] == image)
-        dts = np.flatnonzero(found.images.ids[found.images.codes] == image) if len(found) else np.empty(0, int)
-        labels = [kinds.index(truth.categories.ids[truth.categories.codes[g]]) for g in gts]
-        keys = [found.categories.ids[found.categories.codes[d]] for d in dts]
-        kept = [
-            i for i, d in enumerate(dts)
-            if keys[i] in kinds and (found.scores[d] > score if match == "ultralytics" else found.scores[d] >= score)
-        ]  # fmt: skip
-        dts, classes = dts[kept], [kinds.index(keys[i]) for i in kept]
-        ious = naive.box_iou(found.boxes[dts], truth.boxes[gts], np.zeros(len(gts), bool))
-        pairs = [(d, g) for d in range(len(dts)) for g in range(len(gts)) if ious[d, g] > iou]
-        if match == "ultralytics":
-            pairs.sort(key=lambda p: (-found.scores[dts[p[0]]], p[0], -ious[p], p[1]))
-        else:
-            pairs.sort(key=lambda p: (classes[p[0]] != labels[p[1]], -ious[p], p[0], p[1]))
-        detected, taken = set(), set()
-        for d, g in pairs:
-            if d not in detected and g not in taken:
-                detected.add(d)
-                taken.add(g)
-                matrix[labels[g], classes[d]] += 1
-        for d in set(range(len(dts))) - detected:
-            matrix[size, classes[d]] += 1
-        for g in set(range(len(gts))) - taken:
-            matrix[labels[g], size] += 1
-    return matrix
-
-
 @settings(max_examples=examples(60), deadline=None)
 @given(small(), st.sampled_from(["ultralytics", "supervision"]), st.booleans())
 def test_matrices_of_other_tools_equal_their_twins(tables, match, default):
@@ -333,7 +314,7 @@ def test_matrices_of_other_tools_equal_their_twins(tables, match, default):
     confusion = made(*tables).confusion(match=match, **options)
     score, iou = (0.5, 0.7) if options else {"ultralytics": (0.25, 0.45), "supervision": (0.3, 0.5)}[match]
     assert (confusion.score, confusion.iou) == (score, iou)
-    assert confusion.matrix.tolist() == naive_matrix(*tables, match, score, iou).tolist()
+    assert confusion.matrix.tolist() == naive_diagnostics.matrix(*tables, match, score, iou).tolist()
 
 
 def test_most_confused_pairs_come_with_images():
@@ -349,7 +330,7 @@ def test_most_confused_pairs_come_with_images():
     ]
     assert confusion.matrix.tolist() == [[0, 2, 0], [0, 1, 0], [0, 0, 0]]
     assert confusion.categories == ("cat", "dog")
-    assert confusion.rows("classes")[1]["of another"] == 2
+    assert confusion.rows("categories")[1]["of another"] == 2
 
 
 # ------------------------------------------------------------------------------------------------------ calibration, LRP

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from detmap.cli.detection import single, truth, warn_of_compiling
 from detmap.cli.options import (
     Command,
-    add_bootstrap_options,
     add_detection_options,
     add_detections,
     add_format,
@@ -31,6 +30,9 @@ examples:
   detmap diagnose instances_val.json masks.json --iou-type segm --out diagnosis.json
   detmap diagnose gt.json dt.json --parts slices --attributes weather.csv --bootstrap 1000
 """
+
+#: So many numbers of a part are shown in the line below its tables.
+_MOST_NUMBERS = 9
 
 
 def _fill_diagnose(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +56,16 @@ def _fill_diagnose(parser: argparse.ArgumentParser) -> None:
     )
     add_input_options(parser)
     add_detection_options(parser)
-    add_bootstrap_options(parser)
+    parser.set_defaults(bootstrap_needed=False, confidence=0.95)
+    confidence = parser.add_argument_group("confidence")
+    confidence.add_argument(
+        "--bootstrap",
+        type=int,
+        metavar="N",
+        default=0,
+        help="show 95 %% intervals of operating points and slices, from N resamplings of the images: at least 200",
+    )
+    confidence.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random draws; default: 0")
     output = add_format(parser)
     output.add_argument(
         "--rows", type=int, default=20, metavar="N", help="so many rows of a table; default: 20, 0 is all"
@@ -150,7 +161,15 @@ def _show(made: Diagnosis, findings: dict[str, Finding], options: argparse.Names
                 print_notes([f"{len(rows) - options.rows:,} more rows: --rows 0 shows all"], options)
             elif not rows:
                 print_notes(["nothing"], options)
-        print_notes(finding.notes, options)
+        print_notes([_numbers(finding), *finding.notes], options)
+
+
+def _numbers(finding: Finding) -> str:
+    """Return the numbers of a part in a line: of as many as one can read."""
+    from detmap.results import cell, printable
+
+    shown = [f"{name} {cell(value)}" for name, value in list(finding.items())[:_MOST_NUMBERS]]
+    return printable(", ".join(shown) + (", …" if len(finding) > len(shown) else ""))
 
 
 COMMANDS = {"diagnose": Command("say what goes wrong, and what mending it would gain", _fill_diagnose)}

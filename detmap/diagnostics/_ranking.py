@@ -154,17 +154,17 @@ class Cuts:
         hits = np.cumsum(hit, dtype=np.int64)[last]
         return cls(score[last], hits, last + 1 - hits, positives)
 
-    @property
+    @cached_property
     def precision(self) -> NDArray[np.float64]:
         """Precision at each score, shape (s,)."""
         return np.asarray(self.hits / np.maximum(self.hits + self.misses, 1))
 
-    @property
+    @cached_property
     def recall(self) -> NDArray[np.float64]:
         """Recall at each score, shape (s,); NaN without positives."""
         return self.hits / self.positives if self.positives else np.full(self.score.size, np.nan)
 
-    @property
+    @cached_property
     def f1(self) -> NDArray[np.float64]:
         """F1 at each score, shape (s,); NaN without positives."""
         if not self.positives:

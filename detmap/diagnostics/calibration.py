@@ -104,7 +104,7 @@ def calibration(
     ]
     settings = {"bins": bins, "tau": tau, "la_bins": la_bins, "position_bins": position_bins, "iou": diagnosis.iou}
     notes = [f"ECE and D-ECE at IoU {diagnosis.iou:g}, LaECE and LaACE at IoU {tau:g}; 0 is best"]
-    tables = {"reliability": rows, "calibration by category": of_classes}
+    tables = {"reliability": rows, "categories": of_classes}
     return Finding("calibration", settings, metrics, tables, notes)
 
 

@@ -101,7 +101,7 @@ def confusion(
     }
     tables = {
         "most confused": _confused(diagnosis, matrix, truth, found, image),
-        "classes": _classes(diagnosis, matrix),
+        "categories": _classes(diagnosis, matrix),
     }
     above = "above" if match == "ultralytics" else "of at least"
     notes = [f"detections of scores {above} {score:.4g}{chosen}; IoU {iou:g}"]

@@ -68,7 +68,7 @@ def lrp(diagnosis: Diagnosis, *, iou: float | None = None, area: str | None = No
         )
     ]
     notes = [f"at IoU {tau:g}; 0 is best and 1 worst; threshold: keep detections of this score or more"]
-    return Finding("lrp", {"iou": tau, "area": matches.area}, metrics, {"optimal LRP": rows_of}, notes)
+    return Finding("lrp", {"iou": tau, "area": matches.area}, metrics, {"categories": rows_of}, notes)
 
 
 def _of_class(

@@ -76,7 +76,7 @@ def operating_points(
         by_class.append({"category": name, "objects": one.positives, **one.row(one.best())})
     best = cuts.row(places[0])
     metrics = {"F1": best["f1"], **{name: best[name] for name in ("score", "precision", "recall")}}
-    tables = {"operating points": rows, "best F1 by category": by_class, "precision and recall by score": curve}
+    tables = {"points": rows, "categories": by_class, "curve": curve}
     settings: dict[str, Any] = {name: [v for _, kind, v in wanted if kind == name] for name in ("precision", "recall")}
     notes = [f"all classes together at IoU {diagnosis.iou:g}; detections of the score or more are kept"]
     made = OperatingPoints("operating_points", settings, metrics, tables, notes)

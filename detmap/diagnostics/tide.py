@@ -140,7 +140,7 @@ def _finding(
     metrics = {name: value for name, value in values.items() if not name.startswith("progressive")}
     tables = {"errors": main, "special errors": special}
     if by_class:
-        tables["errors by category"] = list(by_class)
+        tables["categories"] = list(by_class)
     notes = ["dAP: what AP gains if errors of this kind alone are mended; progressive: on top of the rows before"]
     made = Tide("tide", {"rules": rules}, metrics, tables, notes)
     made.error, made.missed = error, missed

@@ -36,7 +36,9 @@ def matrix(truth, found, match, score, iou):
         if match == "ultralytics":
             pairs.sort(key=lambda p, ious=ious, dts=dts: (-found.scores[dts[p[0]]], p[0], -ious[p], p[1]))
         else:
-            pairs.sort(key=lambda p, ious=ious, dts=dts, gts=gts: (keys[dts[p[0]]] != labels[gts[p[1]]], -ious[p], p))
+            pairs.sort(
+                key=lambda p, ious=ious, dts=dts, gts=gts: (keys[dts[p[0]]] != labels[gts[p[1]]], -ious[p], p[::-1])
+            )
         detected, taken = set(), set()
         for d, g in pairs:
             if d not in detected and g not in taken:

@@ -172,13 +172,13 @@ def _taken(near: Overlaps, arranged: Arrangement, same_first: bool = False) -> O
     """Return the pairs that are made one by one, while detection and object are free.
 
     The best score comes first, then the larger overlap; with `same_first` pairs of one class, then the larger overlap. Equal
-    ones come as their records do.
+    ones come as the records of detections and then objects do, with `same_first` as those of objects and then detections.
     """
     found, truth = arranged.found, arranged.truth
     ties = truth.order[near.truth]
     if same_first:
         other = found.category[near.found] != truth.category[near.truth]
-        order = np.lexsort((ties, found.order[near.found], -near.overlap, other))
+        order = np.lexsort((found.order[near.found], ties, -near.overlap, other))
     else:
         order = np.lexsort((ties, -near.overlap, found.order[near.found], -found.scores[near.found]))
     near = near.take(order)

@@ -31,7 +31,7 @@ examples:
   detmap diagnose gt.json dt.json --parts slices --attributes weather.csv --bootstrap 1000
 """
 
-#: So many numbers of a part are shown in the line below its tables.
+#: The numbers of a part are shown in a line below its tables if there are no more than these: others are in its tables.
 _MOST_NUMBERS = 9
 
 
@@ -161,15 +161,15 @@ def _show(made: Diagnosis, findings: dict[str, Finding], options: argparse.Names
                 print_notes([f"{len(rows) - options.rows:,} more rows: --rows 0 shows all"], options)
             elif not rows:
                 print_notes(["nothing"], options)
-        print_notes([_numbers(finding), *finding.notes], options)
+        numbers = [_numbers(finding)] if len(finding) <= _MOST_NUMBERS else []
+        print_notes([*numbers, *finding.notes], options)
 
 
 def _numbers(finding: Finding) -> str:
-    """Return the numbers of a part in a line: of as many as one can read."""
+    """Return the numbers of a part in a line."""
     from detmap.results import cell, printable
 
-    shown = [f"{name} {cell(value)}" for name, value in list(finding.items())[:_MOST_NUMBERS]]
-    return printable(", ".join(shown) + (", …" if len(finding) > len(shown) else ""))
+    return printable(", ".join(f"{name} {cell(value)}" for name, value in finding.items()))
 
 
 COMMANDS = {"diagnose": Command("say what goes wrong, and what mending it would gain", _fill_diagnose)}

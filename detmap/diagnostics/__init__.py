@@ -15,9 +15,12 @@ from detmap.diagnostics import (
 )
 from detmap.diagnostics._diagnosis import Diagnosis, diagnose
 from detmap.diagnostics._parts import PARTS, Finding, Part
+from detmap.diagnostics.confusion import Confusion
+from detmap.diagnostics.operating_points import OperatingPoints
+from detmap.diagnostics.tide import Tide
 from detmap.plugins import register
 
-__all__ = ["PARTS", "Diagnosis", "Finding", "Part", "diagnose"]
+__all__ = ["PARTS", "Confusion", "Diagnosis", "Finding", "OperatingPoints", "Part", "Tide", "diagnose"]
 
 for _part in (
     tide.PART,

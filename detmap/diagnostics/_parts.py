@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from detmap.errors import OptionError, shorten
+from detmap.errors import OptionError, check_choice, shorten
 from detmap.plugins import Registry
 from detmap.results import Result
 
@@ -49,10 +49,17 @@ class Finding(Result):
         self.part, self.settings, self.tables, self.notes = part, dict(settings), dict(tables), tuple(notes)
 
     def rows(self, table: str | None = None) -> Rows:
-        """Return the rows of a table, by default of the first."""
-        return [
-            dict(row) for row in (self.tables[table] if table is not None else next(iter(self.tables.values()), []))
-        ]
+        """Return the rows of a table, by its title, by default of the first.
+
+        Raises
+        ------
+        OptionError
+            For an unknown title.
+        """
+        if table is not None:
+            check_choice("table", table, self.tables)
+        chosen = next(iter(self.tables.values()), []) if table is None else self.tables[table]
+        return [dict(row) for row in chosen]
 
     def to_dict(self) -> dict[str, Any]:
         """Return part, settings, metrics, tables and notes as plain values (NaN where undefined)."""

@@ -72,7 +72,7 @@ def images(diagnosis: Diagnosis, *, most: int = 50) -> Finding:
         tables[title] = [row(at) for at in first[column[first] > 0].tolist()]
     at_least = f"{diagnosis.score:.4g}"
     metrics = {
-        "images with errors": float(np.count_nonzero((missed > 0) | (wrong > 0))),
+        "images with errors": int(np.count_nonzero((missed > 0) | (wrong > 0))),
         "dAP_worst": float(gain.max(initial=0.0)),
     }
     notes = [

@@ -56,7 +56,7 @@ def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -
     reason = np.repeat(np.arange(4), [part[0].size for part in found])
     order = np.lexsort((columns[2], columns[1], reason, -columns[0]))[:most].tolist()
     rows: Rows = [_row(diagnosis, int(reason[at]), *(column[at].item() for column in columns)) for at in order]
-    metrics = {name: float(part[0].size) for name, part in zip(REASONS, found, strict=True)}
+    metrics = {name: int(part[0].size) for name, part in zip(REASONS, found, strict=True)}
     notes = [f"detections of score {diagnosis.score:.4g} or more, at IoU {diagnosis.iou:g}"]
     return Finding("suspects", {"most": most, "duplicate": duplicate}, metrics, {"suspects": rows}, notes)
 
@@ -84,7 +84,9 @@ def _precision(diagnosis: Diagnosis) -> NDArray[np.float64]:
 
 def _unlabelled(diagnosis: Diagnosis) -> _Found:
     matches = diagnosis.matches
-    at = np.flatnonzero((errors(diagnosis) == BKG) & (matches.score >= diagnosis.score))
+    alone = (errors(diagnosis) == BKG) & (matches.score >= diagnosis.score)
+    alone[diagnosis.overlaps.found] = False  # an object that does not count, as a crowd, is a label too
+    at = np.flatnonzero(alone)
     return _made(_precision(diagnosis)[at], detection=matches.detection[at])
 
 

@@ -13,14 +13,15 @@ from detmap.diagnostics import (
     suspects,
     tide,
 )
-from detmap.diagnostics._diagnosis import Diagnosis, diagnose
+from detmap.diagnostics._diagnosis import Diagnosis as Diagnosis  # of detmap itself
+from detmap.diagnostics._diagnosis import diagnose as diagnose
 from detmap.diagnostics._parts import PARTS, Finding, Part
 from detmap.diagnostics.confusion import Confusion
 from detmap.diagnostics.operating_points import OperatingPoints
 from detmap.diagnostics.tide import Tide
 from detmap.plugins import register
 
-__all__ = ["PARTS", "Confusion", "Diagnosis", "Finding", "OperatingPoints", "Part", "Tide", "diagnose"]
+__all__ = ["PARTS", "Confusion", "Finding", "OperatingPoints", "Part", "Tide"]
 
 for _part in (
     tide.PART,

@@ -97,10 +97,42 @@ def test_every_part_becomes_rows_json_and_a_frame(tables):
         for title, rows in document["parts"][name]["tables"].items():
             assert len({tuple(row) for row in rows}) <= 1, f"{name}, {title}: rows have other columns"
             assert json.loads(finding.to_json())["tables"][title] == rows
+        for title in finding.tables:
+            assert len(finding.to_frame(title)) == len(finding.rows(title))
         assert len(finding.to_frame()) == len(finding.rows())
+        with pytest.raises(OptionError, match="unknown table 'shoe'; one of: "):
+            finding.rows("shoe")
         assert name in repr(finding)
     assert len(diagnosis.to_frame()) == len(diagnosis.rows()) > 30
     assert "parts: tide" in repr(diagnosis)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(small(), PRESET, st.booleans(), st.booleans())
+def test_every_part_can_be_made_of_anything(tables, protocol, use_categories, sizes):
+    truth, found = (sized(tables[0], (200, 300)), tables[1]) if sizes else tables
+    decided = dataclasses.replace(PRESETS[protocol], use_categories=use_categories)
+    found = dataclasses.replace(found, scores=1 / (1 + np.exp(-found.scores)))
+    diagnosis = made(truth, found, protocol=decided)
+    for name in PARTS:
+        diagnosis.part(name)
+    diagnosis.tide(rules="tidecv")
+    for match in ("ultralytics", "supervision"):
+        assert diagnosis.confusion(match=match).matrix[:-1].sum() == len(truth)
+    json.loads(diagnosis.to_json())
+
+
+def test_steps_are_told(tables):
+    diagnosis, said = made(*tables, replicates=200), []
+    diagnosis.progress = said.append
+    diagnosis.operating_points()
+    diagnosis.slices(by="aspect")
+    assert said == [
+        "operating_points",
+        "operating_points: drawing images anew",
+        "slices",
+        *(f"slices: {at} of 3" for at in (1, 2, 3)),
+    ]
 
 
 @pytest.mark.parametrize("empty", ["detections", "objects", "both"])
@@ -330,6 +362,7 @@ def test_most_confused_pairs_come_with_images():
     ]
     assert confusion.matrix.tolist() == [[0, 2, 0], [0, 1, 0], [0, 0, 0]]
     assert confusion.categories == ("cat", "dog")
+    assert confusion.to_dict()["matrix"] == confusion.matrix.tolist()
     assert confusion.rows("categories")[1]["of another"] == 2
 
 
@@ -633,6 +666,9 @@ def test_the_command_prints_tables(capsys):
     assert "images: worst images by lost AP" in out
     code, out, _ = run(capsys, *FILES, "--quiet", "--format", "markdown", "--parts", "confusion")
     assert (code, out.count("## confusion")) == (0, 2)
+    ranges = ("--slice", "area:tiny:0:256", "--slice", "area:a:b:256:1e9")
+    code, out, _ = run(capsys, *FILES, "--quiet", "--format", "csv", "--parts", "slices", *ranges)
+    assert (code, [line.split(",")[:2] for line in out.splitlines()[1:3]]) == (0, [["area", "tiny"], ["area", "a:b"]])
     code, out, _ = run(capsys, *FILES, "--quiet", "--format", "csv", "--parts", "tide")
     assert (code, out.splitlines()[0]) == (0, "error,count,dAP,progressive,meaning")
     code, out, _ = run(capsys, *FILES, "--quiet", "--format", "csv")
@@ -647,6 +683,10 @@ def test_the_command_prints_tables(capsys):
         (["--iou", "0.01"], "iou must be above 0.1"),
         (["--parts", "tide", "--attributes", "a.csv"], "--attributes needs the part slices"),
         (["--attributes", "nowhere.csv"], "nowhere.csv"),
+        (["--parts", "tide", "--slice", "area:tiny:0:256"], "--slice needs the part slices"),
+        (["--slice", "area:tiny"], "--slice must be BY:NAME:LO:HI, as area:tiny:0:256, not 'area:tiny'"),
+        (["--slice", "shoe:tiny:0:1"], "no ranges of 'shoe' can be given"),
+        (["--slice", "area:tiny:1:nan"], "ranges of area must be like"),
     ],
 )
 def test_the_command_refuses_in_one_line(capsys, words, message):

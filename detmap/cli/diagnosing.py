@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from detmap.cli.detection import single, truth, warn_of_compiling
@@ -54,6 +55,14 @@ def _fill_diagnose(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--attributes", metavar="FILE", help="with slices: a CSV file of attributes of images or objects"
     )
+    group.add_argument(
+        "--slice",
+        metavar="BY:NAME:LO:HI",
+        action="append",
+        default=[],
+        help="with slices: objects whose BY (area, relative_area, aspect, crowding, position) is LO or more and below HI, "
+        "instead of the usual ones; may be repeated",
+    )
     add_input_options(parser)
     add_detection_options(parser)
     parser.set_defaults(bootstrap_needed=False, confidence=0.95)
@@ -83,8 +92,11 @@ def _diagnose(options: argparse.Namespace) -> None:
             raise OptionError(f"unknown part {shorten(name)}; one of: {', '.join(PARTS)}")
     if options.rows < 0:
         raise OptionError(f"--rows must be at least 0, not {options.rows}")
-    if options.attributes and "slices" not in names:
-        raise OptionError("--attributes needs the part slices")
+    for flag in ("attributes", "slice"):
+        if getattr(options, flag) and "slices" not in names:
+            raise OptionError(f"--{flag} needs the part slices")
+    of_slices = {"attributes": options.attributes, "ranges": _ranges(options.slice)}
+    of_slices = {name: value for name, value in of_slices.items() if value}
     findings: dict[str, Finding] = {}
     left_out: list[str] = []
     with stages(options) as stage:
@@ -110,7 +122,7 @@ def _diagnose(options: argparse.Namespace) -> None:
         )
         made.progress = stage
         for name in dict.fromkeys(names):
-            more = {"attributes": options.attributes} if name == "slices" and options.attributes else {}
+            more = of_slices if name == "slices" else {}
             try:
                 findings[name] = made.part(name, **more)
             except OptionError as error:  # what one part cannot do others can, unless it was asked for by name
@@ -127,6 +139,19 @@ def _diagnose(options: argparse.Namespace) -> None:
 
         write(options.out, (json.dumps(without_nan(document), indent=2, allow_nan=False) + "\n").encode())
     _show(made, findings, options, document)
+
+
+def _ranges(given: Sequence[str]) -> dict[str, dict[str, tuple[float, float]]]:
+    """Return the ranges of slices from ``"BY:NAME:LO:HI"``."""
+    ranges: dict[str, dict[str, tuple[float, float]]] = {}
+    for text in given:
+        try:
+            by, rest = text.split(":", 1)
+            name, low, high = rest.rsplit(":", 2)
+            ranges.setdefault(by, {})[name] = (float(low), float(high))
+        except ValueError:
+            raise OptionError(f"--slice must be BY:NAME:LO:HI, as area:tiny:0:256, not {shorten(text)}") from None
+    return ranges
 
 
 def _show(made: Diagnosis, findings: dict[str, Finding], options: argparse.Namespace, document: dict[str, Any]) -> None:

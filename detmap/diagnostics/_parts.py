@@ -10,7 +10,7 @@ import numpy as np
 
 from detmap.errors import OptionError, check_choice, shorten
 from detmap.plugins import Registry
-from detmap.results import Result
+from detmap.results import Result, to_frame
 
 Rows = list[dict[str, Any]]
 
@@ -60,6 +60,10 @@ class Finding(Result):
             check_choice("table", table, self.tables)
         chosen = next(iter(self.tables.values()), []) if table is None else self.tables[table]
         return [dict(row) for row in chosen]
+
+    def to_frame(self, table: str | None = None) -> Any:
+        """Return the `rows` of a table as a pandas data frame (extra ``frames``)."""
+        return to_frame(self.rows(table))
 
     def to_dict(self) -> dict[str, Any]:
         """Return part, settings, metrics, tables and notes as plain values (NaN where undefined)."""

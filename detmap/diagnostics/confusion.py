@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,10 @@ class Confusion(Finding):
     categories: tuple[str, ...]
     score: float
     iou: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what every part does, and ``categories`` and ``matrix``."""
+        return {**super().to_dict(), "categories": list(self.categories), "matrix": self.matrix.tolist()}
 
 
 def confusion(

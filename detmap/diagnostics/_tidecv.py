@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from detmap.arrangement import Arrangement
 from detmap.diagnostics._errors import BKG, BOTH, CLS, DUPE, ERRORS, LOC, MISSED
 from detmap.diagnostics._pairs import BACKGROUND
-from detmap.hits import Hits
+from detmap.diagnostics._ranking import average_precision
 from detmap.ids import Categories, locate
 from detmap.kernels import readonly
 from detmap.matches import HIT, IGNORED, MISS, Matches, matches_of
-from detmap.protocols import UNLIMITED
+from detmap.protocols import COCO, UNLIMITED
 from detmap.tables import Detections
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 #: So many detections of an image count, whatever their classes.
 CAP = 100
 
-_GRID = np.arange(101) / 100
+#: Its AP: precision at 101 recalls, which are not quite those of COCO.
+_RULE = replace(COCO, recall_thresholds=tuple((np.arange(101) / 100).tolist()), epsilon=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,32 +40,48 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """Scored points, in the order in which tidecv pushes them."""
+    """All points that there could be, sorted once: every detection, and copies of those that go to another class.
 
-    category: NDArray[np.int64]
-    score: NDArray[np.float64]
-    hit: NDArray[np.bool_]
+    Attributes
+    ----------
+    order : ndarray of int64, shape (n,)
+        The points by category, descending score, and the order in which tidecv comes to their detections.
+    group : ndarray of int64, shape (n,)
+        Equal for points of one category and score, in that order.
+    starts : ndarray of int64, shape (K + 1,)
+        Where each category starts.
+    """
 
-    def then(self, other: _Points) -> _Points:
-        columns = ((getattr(self, name), getattr(other, name)) for name in ("category", "score", "hit"))
-        return _Points(*(np.concatenate(pair) for pair in columns))
+    order: NDArray[np.int64]
+    group: NDArray[np.int64]
+    starts: NDArray[np.int64]
 
-    def take(self, rows: NDArray[np.bool_]) -> _Points:
-        return _Points(self.category[rows], self.score[rows], self.hit[rows])
+    @classmethod
+    def of(cls, category: NDArray[np.int64], score: NDArray[np.float64], push: NDArray[np.int64], size: int) -> _Points:
+        """Sort points of so many categories; `push` is the place of each one's detection."""
+        order = np.lexsort((push, -score, category))
+        category, score = category[order], score[order]
+        new = np.append(True, (category[1:] != category[:-1]) | (score[1:] != score[:-1]))[: order.size]
+        starts = np.concatenate(([0], np.cumsum(np.bincount(category, minlength=size))))
+        return cls(order, np.cumsum(new), starts)
 
-    def ap(self, positives: NDArray[np.int64]) -> float:
-        """Return the mean over classes that have points or objects; without objects a class counts 0."""
-        order = np.lexsort((-self.score, self.category))
-        hit = self.hit[order]
-        starts = np.concatenate(([0], np.cumsum(np.bincount(self.category, minlength=positives.size))))
-        places = np.flatnonzero(hit)
-        first = np.searchsorted(places, starts)
-        ranks = places + 1 - np.repeat(starts[:-1], np.diff(first))
-        hits = Hits(first, ranks, np.maximum(positives, np.diff(first)), np.diff(starts))
-        precision, _ = hits.interpolate(_GRID, threads=1)
-        ap = np.where(positives > 0, np.nan_to_num(precision).mean(axis=1), 0.0)
-        shown = (np.diff(starts) > 0) | (positives > 0)
-        return float(ap[shown].mean()) if shown.any() else float("nan")
+    def by(self, tier: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the order in which those of equal score stand by their `tier`, below 4, first."""
+        return self.order[np.argsort(self.group * 4 + tier[self.order], kind="stable")]
+
+    def ap(
+        self,
+        order: NDArray[np.int64],
+        shown: NDArray[np.bool_],
+        hit: NDArray[np.bool_],
+        positives: NDArray[np.int64],
+    ) -> float:
+        """Return the mean over classes that have points or objects, of those `shown`; without objects a class counts 0."""
+        counts = shown[order]
+        ap = average_precision(self.starts, hit[order], counts, positives, _RULE)
+        total = np.concatenate(([0], np.cumsum(counts)))
+        there = (total[self.starts[1:]] > total[self.starts[:-1]]) | (positives > 0)
+        return float(np.nan_to_num(ap)[there].mean()) if there.any() else float("nan")
 
 
 def tidecv(diagnosis: Diagnosis) -> Found:
@@ -121,44 +138,82 @@ def tidecv(diagnosis: Diagnosis) -> Found:
     fewer = np.bincount(kinds[missing], minlength=size)
     unfound = np.bincount(kinds[counted & ~taken], minlength=size)
 
-    all_points = _Points(category, score, outcome == HIT)
-    base = all_points.take(outcome != IGNORED)
-    hits = all_points.take(outcome == HIT)
-    ap = base.ap(positives)
-
-    def mended(code: int, open_errors: NDArray[np.bool_], right: _Points) -> tuple[_Points, _Points]:
-        """Return all points with the errors of a kind mended, and those of them that are right; errors come first."""
-        own = open_errors & (error == code)
-        fixed = own & best if code in (LOC, CLS) else np.zeros_like(own)
-        moved = np.where(fixed & (error == CLS), np.append(kinds, -1)[target], category)
-        shown = fixed | (open_errors & (error != code) & (outcome == MISS))
-        errors = _Points(moved, score, fixed).take(shown)
-        return errors.then(right), errors.take(errors.hit).then(right)
-
-    values = {"AP": ap}
-    every = error > 0
-    for code, name in enumerate(ERRORS, 1):
-        points, _ = mended(code, every, hits)
-        values[f"dAP_{name}"] = max(points.ap(positives - fewer if code == MISSED else positives) - ap, 0.0)
-    before, left, right, sought = ap, every.copy(), hits, positives
-    for code, name in enumerate(ERRORS, 1):
-        points, right = mended(code, left, right)
-        left &= error != code
-        sought = sought - fewer if code == MISSED else sought
-        now = points.ap(sought)
-        values[f"progressive_{name}"] = max(now - before, 0.0)
-        before = now
-    wrong = all_points.take(outcome == MISS)
-    sorted_out = replace(wrong, score=np.zeros(wrong.score.size)).then(replace(hits, score=np.ones(hits.score.size)))
-    values["dAP_FalsePos"] = sorted_out.ap(positives) - ap
-    values["dAP_FalseNeg"] = wrong.then(hits).ap(positives - unfound) - ap
-
+    values = _values(
+        _Errors(
+            np.append(category, kinds[target[best & (error == CLS)]]),
+            np.append(score, score[best & (error == CLS)]),
+            np.append(np.arange(order.size), np.flatnonzero(best & (error == CLS))),
+            error,
+            outcome,
+            best,
+        ),
+        positives,
+        fewer,
+        unfound,
+    )
     counts = [int((error == code).sum()) for code in range(1, MISSED)]
     by_detection = np.zeros(len(found), np.uint8)
     by_detection[kept[matches.detection[order]]] = error
     return Found(
-        by_detection[diagnosis.matches.detection], missing.astype(np.int32), [*counts, int(missing.size)], values
+        by_detection[diagnosis.arranged.found.order], missing.astype(np.int32), [*counts, int(missing.size)], values
     )
+
+
+class _Errors(NamedTuple):
+    """Category, score and place of every detection and then of copies of the best Cls, in the class of their objects.
+
+    Of the detections alone: error, outcome, and whether one is the best of those that point to an object.
+    """
+
+    category: NDArray[np.int64]
+    score: NDArray[np.float64]
+    push: NDArray[np.int64]
+    error: NDArray[np.uint8]
+    outcome: NDArray[np.uint8]
+    best: NDArray[np.bool_]
+
+
+def _values(
+    found: _Errors, positives: NDArray[np.int64], fewer: NDArray[np.int64], unfound: NDArray[np.int64]
+) -> dict[str, float]:
+    """Return AP and the gains, of classes with so many objects, of which some are misses, or not found at all."""
+    points = _Points.of(found.category, found.score, found.push, positives.size)
+    copies = found.push.size - found.error.size
+    copy = np.arange(found.push.size) >= found.error.size
+    error = np.append(found.error, np.zeros(copies, np.uint8))
+    hit = np.append(found.outcome == HIT, np.zeros(copies, np.bool_))
+    miss = np.append(found.outcome == MISS, np.zeros(copies, np.bool_))
+    placed = (error == LOC) & np.append(found.best, np.zeros(copies, np.bool_))
+    # After each mending errors are pushed first, and then what is right: what the last mending made so, and so on.
+    first = points.by(hit.astype(np.int64))
+    second = points.by(np.select([hit, copy], [2, 1], 0))
+    third = points.by(np.select([hit, copy, placed], [3, 2, 1], 0))
+
+    def mended(kinds: set[int], order: NDArray[np.int64]) -> float:
+        shown, right = hit | miss, hit.copy()
+        for code in kinds:
+            shown &= error != code
+            if code in (CLS, LOC):
+                fixed = copy if code == CLS else placed
+                shown |= fixed
+                right |= fixed
+        return points.ap(order, shown, right, positives - fewer if MISSED in kinds else positives)
+
+    ap = points.ap(points.order, hit | miss, hit, positives)
+    values = {"AP": ap}
+    for code, name in enumerate(ERRORS, 1):
+        values[f"dAP_{name}"] = max(mended({code}, first) - ap, 0.0)
+    before, done = ap, set[int]()
+    for code, name in enumerate(ERRORS, 1):
+        done.add(code)
+        now = mended(done, first if code == CLS else second if code == LOC else third)
+        values[f"progressive_{name}"] = max(now - before, 0.0)
+        before = now
+    # All false positives stand behind all hits: of a class without objects they are all there is, and it counts 0.
+    lone = (positives == 0)[found.category]
+    values["dAP_FalsePos"] = points.ap(points.order, hit | (miss & lone), hit, positives) - ap
+    values["dAP_FalseNeg"] = points.ap(first, hit | miss, hit, positives - unfound) - ap
+    return values
 
 
 def _matched(diagnosis: Diagnosis, found: Detections) -> tuple[Matches, int]:

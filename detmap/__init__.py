@@ -12,6 +12,7 @@ from detmap import forks  # noqa: F401 - ahead of all that is imported while ano
 
 if TYPE_CHECKING:
     from detmap.detection import DetectionResult, evaluate, match
+    from detmap.diagnostics import Diagnosis, diagnose
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
     from detmap.evaluator import Evaluator
     from detmap.formats.coco import read_coco, read_coco_results
@@ -32,6 +33,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "detection": ("DetectionResult", "evaluate", "match"),
+    "diagnostics": ("Diagnosis", "diagnose"),
     "errors": ("DetmapError", "InputError", "MissingDependencyError", "OptionError", "StateError"),
     "evaluator": ("Evaluator",),
     "formats.coco": ("read_coco", "read_coco_results"),
@@ -66,6 +68,8 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "IGNORED",
     "DetectionResult",
     "compare",
+    "diagnose",
+    "Diagnosis",
     "Evaluator",
     "patch_pycocotools",
     "Patch",
@@ -91,7 +95,13 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("formats", "masks", "retrieval", "shapes"):  # detmap.masks.Masks needs no import of its own
+    if name in (
+        "diagnostics",
+        "formats",
+        "masks",
+        "retrieval",
+        "shapes",
+    ):  # detmap.masks.Masks needs no import of its own
         return import_module(f"detmap.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'detmap' has no attribute {name!r}")

@@ -65,10 +65,13 @@ class Images(Ids):
         Height and width of each image in pixels, 0 where they are not known; None where none is.
     names : tuple of str, or None
         The name of each image's file, "" where it is not known; None where none is.
+    order : ndarray of int64, shape (i,), or None
+        The place of each image in the list that was given, as in a file; None where there was none, or it ascends.
     """
 
     sizes: NDArray[np.int64] | None = None
     names: tuple[str, ...] | None = None
+    order: NDArray[np.int64] | None = None
 
     @property
     def heights(self) -> NDArray[np.int64] | None:

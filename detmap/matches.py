@@ -156,16 +156,24 @@ def match_pairs(
         raise OptionError(f"iou must be one finite number, not {iou!r}")
     if not _number(floor) or not 0 < floor <= 1:
         raise OptionError(f"floor must be above 0 and at most 1, not {floor!r}")
+    arranged = Arrangement.of(ground_truth, detections, decided, image_ids, category_ids, threads)
+    return matches_of(arranged, iou, area, floor if across_categories else None, threads)
+
+
+def matches_of(
+    arranged: Arrangement, iou: float, area: str = "all", floor: float | None = None, threads: int | None = None
+) -> Matches:
+    """Return what `match_pairs` does of tables that are arranged; across categories where there is a `floor`."""
+    decided = arranged.protocol
     ranges = {name: (low, high) for name, low, high in decided.area_ranges}
     if area not in ranges:
         raise OptionError(f"no area range is called {area!r}; these are: {', '.join(ranges)}")
     low, high = ranges[area]
-    arranged = Arrangement.of(ground_truth, detections, decided, image_ids, category_ids, threads)
     found, truth, objects = arranged.found, arranged.truth, arranged.objects
     outside = objects.ignored | (objects.areas < low) | (objects.areas > high)
     objects = objects._replace(ignored=readonly(outside, np.bool_))
     taken = _taken(arranged, objects, float(iou), low, high, threads)
-    best = _nearest(arranged, objects, float(floor), threads) if across_categories else None
+    best = None if floor is None else _nearest(arranged, objects, float(floor), threads)
     hit = np.zeros(truth.order.size, np.bool_)
     hit[taken.ground_truth[taken.outcome == HIT]] = True
     more: dict[str, NDArray[Any]] = {}
@@ -229,15 +237,19 @@ def _taken(
     return out
 
 
-def _nearest(arranged: Arrangement, objects: Objects, floor: float, threads: int | None) -> pairs.Nearest:
-    """Return positions of and overlaps with the best objects of each detection's category and of all others."""
+def images_of(arranged: Arrangement) -> overlap.Cells:
+    """Return the images that hold both detections and objects, of all categories, as cells."""
     found, truth = arranged.found, arranged.truth
     images = np.arange(arranged.image_ids.size + 1, dtype=np.int32)
     left, right = (np.searchsorted(side.image, images) for side in (found, truth))
     both = (np.diff(left) > 0) & (np.diff(right) > 0)
-    cells = overlap.Cells(
-        *(readonly(column[both], np.int64) for column in (left[:-1], left[1:], right[:-1], right[1:]))
-    )
+    return overlap.Cells(*(readonly(column[both], np.int64) for column in (left[:-1], left[1:], right[:-1], right[1:])))
+
+
+def _nearest(arranged: Arrangement, objects: Objects, floor: float, threads: int | None) -> pairs.Nearest:
+    """Return positions of and overlaps with the best objects of each detection's category and of all others."""
+    found, truth = arranged.found, arranged.truth
+    cells = images_of(arranged)
     search = pairs.Search(found.category, truth.category, floor, arranged.protocol.matching == "best")
     count = found.order.size
     out = pairs.Nearest(

@@ -123,12 +123,14 @@ class Registry(dict[str, T]):
 
 
 def register(thing: T) -> T:
-    """Register a kind of shape, a format, a protocol or a convention, and return it.
+    """Register a kind of shape, a format, a protocol, a convention or a part of a diagnosis, and return it.
 
     Parameters
     ----------
-    thing : detmap.shapes.Kind, detmap.formats.Format, detmap.Protocol or detmap.retrieval.Convention
-        A kind of shape whose overlap counts, a format of files, a protocol of detections, or a convention of rankings.
+    thing : Kind, Format, Protocol, Convention or Part
+        A kind of shape whose overlap counts (`detmap.shapes.Kind`), a format of files (`detmap.formats.Format`), a protocol
+        of detections (`detmap.Protocol`), a convention of rankings (`detmap.retrieval.Convention`), or a part of what
+        `detmap.diagnose` finds (`detmap.diagnostics.Part`).
 
     Raises
     ------
@@ -146,7 +148,8 @@ def register(thing: T) -> T:
             registry.add(thing, module)
             break
     else:
-        raise OptionError(f"expected a kind of shape, a format, a protocol or a convention, not {shorten(thing)}")
+        kinds = "a kind of shape, a format, a protocol, a convention or a part of a diagnosis"
+        raise OptionError(f"expected {kinds}, not {shorten(thing)}")
     if module.partition(".")[0] not in (_OWN, "__main__"):
         _MODULES.setdefault(module, None)
     return thing

@@ -291,7 +291,12 @@ class GroundTruth(_Shaped, Frozen):
             raise InputError(problem, source=source, field="category_names")
         flat = [str(names.get(value, value)) for value in category.ids.tolist()]
         return cls(
-            images=Images(image.ids, image_codes, _image_sizes(image_sizes, images, image.ids, source)),
+            images=Images(
+                image.ids,
+                image_codes,
+                _image_sizes(image_sizes, images, image.ids, source),
+                order=_image_order(images, image.ids, source),
+            ),
             categories=Categories(category.ids, category_codes, tuple(flat)),
             shapes=_shapes(checked, shapes),
             areas=_of(checked.kept if given else None, readonly(area, np.float64))[0],
@@ -539,11 +544,7 @@ def _image_sizes(sizes: Any, images: Any, known: NDArray[Any], source: str) -> N
     """Return sizes in the order of the `known` images, of the sizes of `images`."""
     if sizes is None:
         return None
-    values = (
-        images.ids[images.codes]
-        if isinstance(images, Ids)
-        else columns.identifiers(images, source=source, field="images")
-    )
+    values = _listed_images(images, source)
     given = np.asarray(sizes)
     if given.shape != (len(values), 2):
         raise InputError(
@@ -552,6 +553,27 @@ def _image_sizes(sizes: Any, images: Any, known: NDArray[Any], source: str) -> N
     out = np.zeros((known.size, 2), np.int64)
     out[locate(values, known)] = given
     return readonly(out, np.int64)
+
+
+def _listed_images(images: Any, source: str) -> NDArray[Any]:
+    """Return the ids of images as they were listed."""
+    if isinstance(images, Ids):
+        return np.asarray(images.ids[images.codes])
+    return columns.identifiers(images, source=source, field="images")
+
+
+def _image_order(images: Any, known: NDArray[Any], source: str) -> NDArray[np.int64] | None:
+    """Return the place of each of the `known` images in the list that was given; None where it ascends."""
+    if images is None:
+        return None
+    values = _listed_images(images, source)
+    if values.size < 2 or bool((values[1:] > values[:-1]).all()):
+        return None
+    order = np.empty(known.size, np.int64)
+    order[locate(values[::-1], known)] = np.arange(values.size)[
+        ::-1
+    ]  # of an image that is listed twice the first place
+    return readonly(order, np.int64)
 
 
 def check_pair(ground_truth: object, detections: object) -> None:

@@ -52,6 +52,7 @@ COMPLETE = (
     "detmap.batch",
     "detmap.formats",
     "detmap.masks",
+    "detmap.diagnostics",
     "detmap.retrieval",
     "detmap.shapes",
     "detmap.statistics",

@@ -15,7 +15,7 @@ import naive
 import numpy as np
 import pytest
 import workloads
-from growth import circles, circles_kernels, lenient, records
+from growth import circles, circles_kernels, clutter, lenient, records
 from support import assert_same_result
 
 import detmap
@@ -90,7 +90,7 @@ def expected_outcomes(truth, found, iou, low, high):
 
 
 def test_the_toys_are_small():
-    for module in (circles, circles_kernels, lenient, records):
+    for module in (circles, circles_kernels, clutter, lenient, records):
         assert len(Path(module.__file__).read_text().splitlines()) <= 80
 
 
@@ -416,3 +416,34 @@ def test_the_toy_format_goes_through_convert_eval_and_batch(tmp_path, monkeypatc
     assert 0 < values[0]["AP"] < 1
     assert main(["batch", "truth.records", "found.records", *words]) == 0
     assert json.loads(capsys.readouterr().out)["models"][0]["metrics"] == values[0]
+
+
+# ----------------------------------------------------------------------------------------------------------------- diagnoses
+
+
+def test_a_part_from_outside_is_one_of_every_diagnosis():
+    """Also of circles, a kind of shape from outside."""
+    diagnosis = detmap.diagnose(*tables(*scene(1)), PROTOCOL)
+    found = diagnosis.clutter(most=3)
+    assert isinstance(found["worst recall"], float)
+    assert sum(row["hits"] for row in found.rows()) == int((diagnosis.matches.outcome == detmap.HIT).sum())
+    assert diagnosis.to_dict()["parts"]["clutter"] == diagnosis.clutter().to_dict()
+    assert clutter.CLUTTER.says in str(detmap.diagnostics.PARTS["clutter"])
+    assert 0 < diagnosis.tide()["AP"] < 1
+
+
+@pytest.mark.compiled
+def test_the_command_line_takes_the_toy_part():
+    folder = TESTS.parent / "fixtures" / "coco"
+    files = (folder / "ground_truth.json", folder / "detections.json")
+    done = command(
+        "diagnose", *files, "--plugin", "growth.clutter", "--parts", "clutter", "--quiet", "--format", "json"
+    )
+    assert done.returncode == 0, done.stderr
+    truth = detmap.read_coco(files[0])
+    diagnosis = detmap.diagnose(truth, detmap.read_coco_results(files[1], truth))
+    expected = json.loads(diagnosis.clutter().to_json())
+    assert json.loads(done.stdout)["parts"] == {"clutter": expected}
+    done = command("diagnose", *files, "--parts", "clutter", "--quiet")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert "unknown part 'clutter'; one of: tide, confusion" in done.stderr

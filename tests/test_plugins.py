@@ -101,7 +101,9 @@ def test_register_takes_kinds_formats_protocols_and_conventions_and_returns_them
     assert detmap.register(Format(name="mine", suffixes=(), sniff=lambda given: False)) is FORMATS["mine"]
     assert detmap.register(KINDS["bbox"]) is KINDS["bbox"]
     for thing in ("coco", None, Convention, detmap.GroundTruth):
-        with pytest.raises(OptionError, match="expected a kind of shape, a format, a protocol or a convention, not"):
+        with pytest.raises(
+            OptionError, match=r"expected a kind of shape, a format, a protocol, .* of a diagnosis, not"
+        ):
             detmap.register(thing)
     with pytest.raises(OptionError, match="the name of a protocol must be a string, not ''"):
         detmap.register(dataclasses.replace(COCO, name=""))

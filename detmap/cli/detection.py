@@ -88,12 +88,12 @@ def _eval(options: argparse.Namespace) -> None:
         from detmap.formats.files import once, read_detections, read_ground_truth
 
         once([options.ground_truth, options.image_set, options.detections])
-        given = _truth(options, protocol, [options.detections])
+        given = truth(options, protocol, [options.detections])
         ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
         if options.sharded:
             from detmap.batch import evaluate_shards
 
-            _warn_of_compiling(options)
+            warn_of_compiling(options)
             stage("reading and matching the shards")
             result = evaluate_shards(
                 ground_truth,
@@ -106,10 +106,10 @@ def _eval(options: argparse.Namespace) -> None:
             found = len(result.tally)
         else:
             stage("reading the detections")
-            read = [read_detections(options.detections, ground_truth, **_single(options, protocol))]
+            read = [read_detections(options.detections, ground_truth, **single(options, protocol))]
             from detmap import evaluate
 
-            _warn_of_compiling(options)
+            warn_of_compiling(options)
             stage("matching")
             found = len(read[0])
             # Popped, so that `evaluate` is alone to hold them and can let them go.
@@ -182,9 +182,9 @@ def _batch(options: argparse.Namespace) -> int:
     once([options.ground_truth, options.image_set, *paths])
     if options.scheduler and "-" in paths:
         raise OptionError("the workers of --scheduler cannot read standard input (-): write it to a file")
-    given = _truth(options, protocol, paths)
+    given = truth(options, protocol, paths)
     ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
-    _warn_of_compiling(options)
+    warn_of_compiling(options)
     known = batch.metric_names(ground_truth, protocol)
     if options.rank_by is not None and options.rank_by not in known:
         raise OptionError(f"cannot rank by {shorten(options.rank_by)}; one of: {', '.join(known[:30])}")
@@ -281,13 +281,13 @@ def _compare(options: argparse.Namespace) -> None:
 
     entries = find(options.predictions)
     once([options.ground_truth, options.image_set, *(entry.path for entry in entries)])
-    given = _truth(options, protocol, [entry.path for entry in entries])
+    given = truth(options, protocol, [entry.path for entry in entries])
     ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
-    _warn_of_compiling(options)
+    warn_of_compiling(options)
     tallies = {}
     with progress(options, len(entries)) as advance:
         for entry in entries:
-            detections = read_detections(entry.path, ground_truth, **_single(options, protocol))
+            detections = read_detections(entry.path, ground_truth, **single(options, protocol))
             tallies[entry.name] = match(ground_truth, detections, protocol, threads=options.threads)
             advance()
         made = compare(
@@ -339,13 +339,13 @@ def _reading(options: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in ("unknown_images", "invalid_boxes", "missing_classes")}
 
 
-def _single(options: argparse.Namespace, protocol: Protocol) -> dict[str, Any]:
+def single(options: argparse.Namespace, protocol: Protocol) -> dict[str, Any]:
     """Return the same for a command that reads detections itself, with what it says about their format."""
     more = {name: getattr(options, name) for name in ("classes", "image_sizes", "columns", "box_format")}
     return {**_reading(options), **more, "format": options.dt_format, "iou_type": protocol.iou_type}
 
 
-def _truth(options: argparse.Namespace, protocol: Protocol, detections: Sequence[str]) -> dict[str, Any]:
+def truth(options: argparse.Namespace, protocol: Protocol, detections: Sequence[str]) -> dict[str, Any]:
     """Return what the options say about reading ground truth, and what these paths of detections ask of it."""
     from detmap.formats.files import needs_images
 
@@ -372,7 +372,8 @@ def _executor(options: argparse.Namespace) -> Iterator[Any]:
         yield executor
 
 
-def _warn_of_compiling(options: argparse.Namespace) -> None:
+def warn_of_compiling(options: argparse.Namespace) -> None:
+    """Say that kernels are compiled now, where no earlier process has done so."""
     from detmap.kernels import compiled_before, matching
 
     if not compiled_before(matching.match) and not options.quiet:

@@ -1,0 +1,200 @@
+"""The command that says what went wrong: diagnose."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from detmap.cli.detection import single, truth, warn_of_compiling
+from detmap.cli.options import (
+    Command,
+    add_detection_options,
+    add_detections,
+    add_format,
+    add_ground_truth,
+    add_input_options,
+    protocol_of,
+)
+from detmap.cli.output import note, print_notes, print_tables, say, stages
+from detmap.errors import OptionError, shorten
+from detmap.writing import write
+
+if TYPE_CHECKING:
+    from detmap.diagnostics import Diagnosis, Finding
+
+_EPILOG = """\
+examples:
+  detmap diagnose instances_val.json detections.json
+  detmap diagnose instances_val.json detections.json --parts tide,confusion --rows 50
+  detmap diagnose instances_val.json masks.json --iou-type segm --out diagnosis.json
+  detmap diagnose gt.json dt.json --parts slices --attributes weather.csv --bootstrap 1000
+"""
+
+#: The numbers of a part are shown in a line below its tables if there are no more than these: others are in its tables.
+_MOST_NUMBERS = 9
+
+
+def _fill_diagnose(parser: argparse.ArgumentParser) -> None:
+    from detmap.diagnostics import PARTS
+
+    parser.description = "Say what goes wrong at one IoU threshold, and what mending it would gain."
+    parts = "\n".join(f"  {name:<17} {part.says}" for name, part in PARTS.items())
+    parser.epilog = f"parts:\n{parts}\n\n{_EPILOG}"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.set_defaults(run=_diagnose)
+    add_ground_truth(parser)
+    add_detections(parser)
+    group = parser.add_argument_group("diagnosis")
+    group.add_argument("--parts", metavar="LIST", help="these parts, as tide,confusion; default: all")
+    group.add_argument("--iou", type=float, default=0.5, metavar="IOU", help="the threshold; default: 0.5")
+    group.add_argument(
+        "--score", type=float, metavar="SCORE", help="what users would see; default: where F1 of all classes is best"
+    )
+    group.add_argument(
+        "--attributes", metavar="FILE", help="with slices: a CSV file of attributes of images or objects"
+    )
+    group.add_argument(
+        "--slice",
+        metavar="BY:NAME:LO:HI",
+        action="append",
+        default=[],
+        help="with slices: objects whose BY (area, relative_area, aspect, crowding, position) is LO or more and below HI, "
+        "instead of the usual ones; may be repeated",
+    )
+    add_input_options(parser)
+    add_detection_options(parser)
+    parser.set_defaults(bootstrap_needed=False, confidence=0.95)
+    confidence = parser.add_argument_group("confidence")
+    confidence.add_argument(
+        "--bootstrap",
+        type=int,
+        metavar="N",
+        default=0,
+        help="show 95 %% intervals of operating points and slices, from N resamplings of the images: at least 200",
+    )
+    confidence.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random draws; default: 0")
+    output = add_format(parser)
+    output.add_argument(
+        "--rows", type=int, default=20, metavar="N", help="so many rows of a table; default: 20, 0 is all"
+    )
+    output.add_argument("--out", metavar="FILE", help="write everything as JSON")
+
+
+def _diagnose(options: argparse.Namespace) -> None:
+    protocol = protocol_of(options)
+    from detmap.diagnostics import PARTS, diagnose
+
+    names = list(PARTS) if options.parts is None else [name.strip() for name in options.parts.split(",")]
+    for name in names:
+        if name not in PARTS:
+            raise OptionError(f"unknown part {shorten(name)}; one of: {', '.join(PARTS)}")
+    if options.rows < 0:
+        raise OptionError(f"--rows must be at least 0, not {options.rows}")
+    for flag in ("attributes", "slice"):
+        if getattr(options, flag) and "slices" not in names:
+            raise OptionError(f"--{flag} needs the part slices")
+    of_slices = {"attributes": options.attributes, "ranges": _ranges(options.slice)}
+    of_slices = {name: value for name, value in of_slices.items() if value}
+    findings: dict[str, Finding] = {}
+    left_out: list[str] = []
+    with stages(options) as stage:
+        from detmap.formats.files import once, read_detections, read_ground_truth
+
+        stage("reading the ground truth")
+        once([options.ground_truth, options.image_set, options.detections])
+        given = {**truth(options, protocol, [options.detections]), "image_facts": True}
+        ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
+        stage("reading the detections")
+        detections = read_detections(options.detections, ground_truth, **single(options, protocol))
+        warn_of_compiling(options)
+        stage("matching")
+        made = diagnose(
+            ground_truth,
+            detections,
+            protocol,
+            iou=options.iou,
+            score=options.score,
+            replicates=options.bootstrap,
+            seed=options.seed,
+            threads=options.threads,
+        )
+        made.progress = stage
+        for name in dict.fromkeys(names):
+            more = of_slices if name == "slices" else {}
+            try:
+                findings[name] = made.part(name, **more)
+            except OptionError as error:  # what one part cannot do others can, unless it was asked for by name
+                if options.parts is not None or more:
+                    raise
+                left_out.append(f"{name} is left out: {error}")
+    for sentence in left_out:
+        if not options.quiet:
+            say(f"note: {sentence}")
+    note(options, {"": made.matches.notices})
+    document = made.to_dict([]) | {"parts": {name: one.to_dict() for name, one in findings.items()}}
+    if options.out:
+        from detmap.results import without_nan
+
+        write(options.out, (json.dumps(without_nan(document), indent=2, allow_nan=False) + "\n").encode())
+    _show(made, findings, options, document)
+
+
+def _ranges(given: Sequence[str]) -> dict[str, dict[str, tuple[float, float]]]:
+    """Return the ranges of slices from ``"BY:NAME:LO:HI"``."""
+    ranges: dict[str, dict[str, tuple[float, float]]] = {}
+    for text in given:
+        try:
+            by, rest = text.split(":", 1)
+            name, low, high = rest.rsplit(":", 2)
+            ranges.setdefault(by, {})[name] = (float(low), float(high))
+        except ValueError:
+            raise OptionError(f"--slice must be BY:NAME:LO:HI, as area:tiny:0:256, not {shorten(text)}") from None
+    return ranges
+
+
+def _show(made: Diagnosis, findings: dict[str, Finding], options: argparse.Namespace, document: dict[str, Any]) -> None:
+    """Print what was found: a table after the other for people, everything as JSON, or a row per number as CSV."""
+    if options.format == "json":
+        print_tables([], options, "", document, [])
+        return
+    if options.format == "csv":
+        alone = next(iter(findings.values())) if len(findings) == 1 else None
+        rows = [
+            {"part": name, "metric": metric, "value": value}
+            for name, one in findings.items()
+            for metric, value in one.items()
+        ]
+        print_tables([], options, "", None, alone.rows() if alone is not None else rows)
+        return
+    kind = "" if made.protocol.iou_type == "bbox" else f" {made.protocol.iou_type}"
+    counts = f"{len(made.matches):,} detections, {int(made.positives.sum()):,} objects"
+    print(
+        f"{made.protocol.name}{kind} at IoU {made.iou:g}: AP {made.ap:.4f}, {counts}, {made.matches.image_ids.size:,} images"
+    )
+    for name, finding in findings.items():
+        for title in finding.tables:
+            rows = finding.rows(title)
+            cut = len(rows) > options.rows > 0
+            print()
+            heading = name if title == name else f"{name}: {title}"
+            if options.format == "markdown":
+                print(f"## {heading}\n")
+            print_tables([rows[: options.rows] if cut else rows], options, heading, None, [])
+            if cut:
+                print_notes([f"{len(rows) - options.rows:,} more rows: --rows 0 shows all"], options)
+            elif not rows:
+                print_notes(["nothing"], options)
+        numbers = [_numbers(finding)] if len(finding) <= _MOST_NUMBERS else []
+        print_notes([*numbers, *finding.notes], options)
+
+
+def _numbers(finding: Finding) -> str:
+    """Return the numbers of a part in a line."""
+    from detmap.results import cell, printable
+
+    return printable(", ".join(f"{name} {cell(value)}" for name, value in finding.items()))
+
+
+COMMANDS = {"diagnose": Command("say what goes wrong, and what mending it would gain", _fill_diagnose)}

@@ -1,0 +1,37 @@
+"""What went wrong, and what would help: a diagnosis of detections, part by part. Each part is a file here, or a plug-in."""
+
+from __future__ import annotations
+
+from detmap.diagnostics import (
+    calibration,
+    confusion,
+    cuts,
+    images,
+    lrp,
+    operating_points,
+    slices,
+    suspects,
+    tide,
+)
+from detmap.diagnostics._diagnosis import Diagnosis as Diagnosis  # of detmap itself
+from detmap.diagnostics._diagnosis import diagnose as diagnose
+from detmap.diagnostics._parts import PARTS, Finding, Part
+from detmap.diagnostics.confusion import Confusion
+from detmap.diagnostics.operating_points import OperatingPoints
+from detmap.diagnostics.tide import Tide
+from detmap.plugins import register
+
+__all__ = ["PARTS", "Confusion", "Finding", "OperatingPoints", "Part", "Tide"]
+
+for _part in (
+    tide.PART,
+    confusion.PART,
+    calibration.PART,
+    lrp.PART,
+    operating_points.PART,
+    slices.PART,
+    images.PART,
+    suspects.PART,
+    cuts.PART,
+):
+    register(_part)

@@ -1,0 +1,304 @@
+"""A diagnosis: ground truth, detections and how they match, from which parts are made when they are asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.arrangement import Arrangement
+from detmap.diagnostics._pairs import BACKGROUND, Overlaps, overlaps
+from detmap.diagnostics._parts import PARTS, Finding, Part, number
+from detmap.diagnostics._ranking import Cuts, Ranking, mean
+from detmap.errors import OptionError
+from detmap.matches import Matches, matches_of
+from detmap.naming import distinct_names
+from detmap.protocols import Protocol, resolve
+from detmap.results import to_frame, without_nan
+from detmap.tables import Detections, GroundTruth, check_pair
+
+
+def diagnose(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: str | Protocol = "coco",
+    *,
+    iou: float = 0.5,
+    score: float | None = None,
+    replicates: int = 0,
+    seed: int = 0,
+    iou_type: str | None = None,
+    threads: int | None = None,
+) -> Diagnosis:
+    """Find out what a detector does wrong and what mending it would gain, at one IoU threshold.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+        What there is to find.
+    detections : Detections
+        What was found.
+    protocol : {"coco", "voc2007", "voc2012"} or Protocol
+        Decides everything except the IoU threshold, as for `detmap.match_pairs`.
+    iou : float
+        The threshold, above 0.1 and at most 1. Every AP of a diagnosis is AP at this threshold.
+    score : float, optional
+        Detections of this score or more are what a user of the detector would see: `confusion` and `suspects` look at these.
+        By default the score with the best F1 of all detections together.
+    replicates : int
+        How often images are drawn anew for confidence intervals; 200 or more, 0 for none.
+    seed : int
+        The seed of these draws.
+    iou_type : {"bbox", "segm", "keypoints", "boundary"}, optional
+        What is compared, as for `detmap.evaluate`.
+    threads : int, optional
+        One per processor by default. The result does not depend on it.
+
+    Returns
+    -------
+    Diagnosis
+        Its parts are made when they are asked for: ``diagnosis.tide()``.
+
+    Raises
+    ------
+    InputError
+        For swapped arguments, or detections on unknown images.
+    OptionError
+        For decisions that cannot be carried out.
+    """
+    return Diagnosis(
+        ground_truth,
+        detections,
+        protocol,
+        iou=iou,
+        score=score,
+        replicates=replicates,
+        seed=seed,
+        iou_type=iou_type,
+        threads=threads,
+    )
+
+
+class Diagnosis:
+    """What went wrong, part by part; see `diagnose` for the parameters.
+
+    A part is a method: ``tide``, ``confusion``, ``calibration``, ``lrp``, ``operating_points``, ``slices``, ``images``,
+    ``suspects``, ``cuts``, and those of plug-ins. Each returns a `detmap.diagnostics.Finding`, made once for the same
+    options.
+
+    Attributes
+    ----------
+    ground_truth, detections, protocol, iou, replicates, seed, threads
+        As given.
+    progress : callable, or None
+        Called with a sentence before each step of a part that takes long.
+    """
+
+    def __init__(
+        self,
+        ground_truth: GroundTruth,
+        detections: Detections,
+        protocol: str | Protocol = "coco",
+        *,
+        iou: float = 0.5,
+        score: float | None = None,
+        replicates: int = 0,
+        seed: int = 0,
+        iou_type: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        check_pair(ground_truth, detections)
+        self.ground_truth = ground_truth
+        self.detections = detections.on_images_of(ground_truth)
+        self.protocol = resolve(protocol, iou_type=iou_type)
+        self.iou = number("iou", iou)
+        if not BACKGROUND < self.iou <= 1:
+            raise OptionError(f"iou must be above {BACKGROUND} and at most 1, not {iou!r}")
+        self._score = None if score is None else number("score", score)
+        if replicates:
+            from detmap.statistics.draws import check_replicates, check_seed
+
+            check_replicates(replicates)
+            check_seed(seed)
+        self.replicates, self.seed, self.threads = int(replicates), seed, threads
+        self.progress: Callable[[str], None] | None = None
+        self._findings: dict[Any, Finding] = {}
+
+    # ------------------------------------------------------------------------------------------------ what parts look at
+
+    @cached_property
+    def arranged(self) -> Arrangement:
+        """Both tables arranged for matching."""
+        return Arrangement.of(self.ground_truth, self.detections, self.protocol, threads=self.threads)
+
+    @cached_property
+    def matches(self) -> Matches:
+        """A row per detection at the threshold, with the best object of its own category and of any other."""
+        return matches_of(self.arranged, self.iou, self.protocol.area_ranges[0][0], BACKGROUND, self.threads)
+
+    def matched_at(self, iou: float, area: str | None = None) -> Matches:
+        """Return the matches at another threshold, or in another area range, without other categories."""
+        whole = self.protocol.area_ranges[0][0]
+        if iou == self.iou and area in (None, whole):
+            return self.matches
+        return matches_of(self.arranged, iou, whole if area is None else area, threads=self.threads)
+
+    @cached_property
+    def counted(self) -> NDArray[np.bool_]:
+        """Which objects are to be found, by position: those that are neither ignored nor outside of the area range."""
+        objects, (_, low, high) = self.arranged.objects, self.protocol.area_ranges[0]
+        return np.asarray(~(objects.ignored | (objects.areas < low) | (objects.areas > high)))
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """The position of each row in the table of ground truth, shape (objects,); -1 where it is not evaluated."""
+        places = np.full(len(self.ground_truth), -1)
+        places[self.arranged.truth.order] = np.arange(self.arranged.truth.order.size)
+        return places
+
+    @cached_property
+    def found(self) -> NDArray[np.int64]:
+        """By position of an object the position of the detection that hits it, -1 where none does."""
+        matches, found = self.matches, np.full(self.counted.size, -1)
+        hits = np.flatnonzero(matches.outcome == 1)
+        found[self.places[matches.ground_truth[hits]]] = hits
+        return found
+
+    @cached_property
+    def positives(self) -> NDArray[np.int64]:
+        """How many objects of each category there are to find, shape (K,)."""
+        codes = self.arranged.truth.category[self.counted]
+        return np.bincount(codes, minlength=len(self.matches.categories))
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        """The matches in ranking order."""
+        return Ranking.of(self.matches, self.positives)
+
+    @cached_property
+    def cuts_of_all(self) -> Cuts:
+        """What is left of all categories together at every score."""
+        return Cuts.of(self.matches.score, self.matches.outcome, int(self.positives.sum()))
+
+    @cached_property
+    def overlaps(self) -> Overlaps:
+        """All pairs on one image that overlap by 0.1 or more, of all categories, by position."""
+        return overlaps(self.arranged, BACKGROUND, self.threads)
+
+    @cached_property
+    def categories(self) -> list[str]:
+        """The name of each category, no two alike."""
+        return distinct_names(self.matches.categories)
+
+    @property
+    def ap(self) -> float:
+        """AP at the threshold: the mean over categories that have objects."""
+        return mean(self.ranking.ap)
+
+    @property
+    def score_is_given(self) -> bool:
+        """Whether `score` was given."""
+        return self._score is not None
+
+    @property
+    def score(self) -> float:
+        """The score that was given, or else the one with the best F1 of all detections; NaN where there is none."""
+        return self._score if self._score is not None else self.cuts_of_all.row(self.cuts_of_all.best())["score"]
+
+    def image_name(self, image: int) -> Any:
+        """Return what people call an image, by its index in ``matches.image_ids``: its file where known, else its id."""
+        names, identity = self.ground_truth.images.names, self.matches.image_ids[image].item()
+        return (names[image] if names else "") or identity
+
+    def corners(self, side: str) -> NDArray[np.float64]:
+        """Return x1, y1, x2, y2 of the boxes around the shapes of "ground_truth" or "detections", by row."""
+        bounds = getattr(self, side).shape(self.protocol.iou_type).bounds()
+        table = np.array(bounds.table)
+        if bounds.sizes:
+            table[:, 2:] += table[:, :2]
+        return table
+
+    def say(self, text: str) -> None:
+        """Tell `progress` what is being done."""
+        if self.progress is not None:
+            self.progress(text)
+
+    # ------------------------------------------------------------------------------------------------------------- parts
+
+    def part(self, name: str, **options: Any) -> Finding:
+        """Return what a part finds, from the earlier call with the same options where there was one.
+
+        Raises
+        ------
+        OptionError
+            For an unknown part, or one of its options.
+        """
+        found = PARTS.find(name)
+        key: Any = (name, tuple(sorted(options.items())))
+        try:
+            known = self._findings.get(key)
+        except TypeError:  # an option that is an array
+            return self._make(found, options)
+        if known is None:
+            known = self._findings[key] = self._make(found, options)
+        return known
+
+    def _make(self, part: Part, options: dict[str, Any]) -> Finding:
+        self.say(part.name)
+        return part.make(self, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a part as a method."""
+        if not name.startswith("_"):
+            found = PARTS.get(name)
+            if found is not None:
+                made = partial(self.part, name)
+                made.__doc__ = found.make.__doc__
+                return made
+        raise AttributeError(f"no attribute or part {name!r}; parts: {', '.join(PARTS)}")
+
+    def __dir__(self) -> list[str]:
+        return sorted([*super().__dir__(), *PARTS])
+
+    # ----------------------------------------------------------------------------------------------------------- showing
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per number of every part."""
+        return [
+            {"part": name, "metric": metric, "value": value}
+            for name in PARTS
+            for metric, value in self.part(name).items()
+        ]
+
+    def to_frame(self) -> Any:
+        """Return `rows` as a pandas data frame (extra ``frames``)."""
+        return to_frame(self.rows())
+
+    def to_dict(self, parts: Iterable[str] | None = None) -> dict[str, Any]:
+        """Return what was evaluated and what parts found, by default all, as plain values (NaN where undefined)."""
+        names = tuple(PARTS) if parts is None else tuple(parts)
+        return {
+            "protocol": self.protocol.to_dict(),
+            "iou": self.iou,
+            "score": self.score,
+            "AP": self.ap,
+            "images": int(self.matches.image_ids.size),
+            "categories": len(self.matches.categories),
+            "objects": int(self.positives.sum()),
+            "detections": len(self.matches),
+            "notices": dict(self.matches.notices),
+            "parts": {name: self.part(name).to_dict() for name in names},
+        }
+
+    def to_json(self, parts: Iterable[str] | None = None, indent: int | None = 2) -> str:
+        """Return `to_dict` as JSON; undefined values become ``null``."""
+        return json.dumps(without_nan(self.to_dict(parts)), indent=indent, allow_nan=False)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Diagnosis: AP {self.ap:.4f} at IoU {self.iou:g} under {self.protocol.name}, parts: {', '.join(PARTS)}>"
+        )

@@ -1,0 +1,31 @@
+"""The error of every detection, by TIDE's definitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.arrangement import least_overlaps
+from detmap.matches import MISS
+
+if TYPE_CHECKING:
+    from detmap.diagnostics._diagnosis import Diagnosis
+
+#: The errors in TIDE's order of showing; the last is of objects, the others of detections. Codes start at 1.
+ERRORS = ("Cls", "Loc", "Both", "Dupe", "Bkg", "Miss")
+CLS, LOC, BOTH, DUPE, BKG, MISSED = range(1, 7)
+
+
+def errors(diagnosis: Diagnosis) -> NDArray[np.uint8]:
+    """Return the error of each detection in the order of ``diagnosis.matches``, 0 where it is none."""
+    matches = diagnosis.matches
+    assert matches.same_overlap is not None
+    assert matches.other_overlap is not None
+    same, other = np.nan_to_num(matches.same_overlap), np.nan_to_num(matches.other_overlap)
+    least = float(least_overlaps(matches.protocol, [matches.iou])[0])
+    found = np.select(
+        [(same > 0) & (same < least), other >= least, same >= least, other > 0], [LOC, CLS, DUPE, BOTH], BKG
+    )
+    return np.where(matches.outcome == MISS, found, 0).astype(np.uint8)

@@ -1,0 +1,121 @@
+"""Which detections and objects overlap, whatever their classes, and what detections find if some objects do not count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap import parallel
+from detmap.arrangement import Arrangement, least_overlaps, over_cells
+from detmap.kernels import overlap, pairs, readonly
+from detmap.matches import IGNORED, MISS, images_of
+
+#: Overlaps below this are none: what TIDE calls background.
+BACKGROUND = 0.1
+
+
+class Overlaps(NamedTuple):
+    """Pairs on one image that overlap enough: position of the detection, of the object, and the overlap, shape (p,) each."""
+
+    found: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    overlap: NDArray[np.float64]
+
+    def take(self, rows: NDArray[Any]) -> Overlaps:
+        """Return some of the pairs."""
+        return Overlaps(*(column[rows] for column in self))
+
+
+def overlaps(arranged: Arrangement, least: float, threads: int | None = None) -> Overlaps:
+    """Return the pairs of detections and objects on one image that overlap by at least `least`, of all categories.
+
+    They stand by position of the detection, and then of the object.
+    """
+    cells = images_of(arranged)
+    parts: list[tuple[int, Overlaps]] = []
+
+    def search(begin: int, end: int) -> None:
+        found = arranged.candidates(cells, least, begin, end, parallel.stop_flag())
+        count = int(found.last.max(initial=0))
+        sizes = (cells.detection_stops - cells.detection_starts)[begin:end]
+        detection = np.repeat(cells.detection_starts[begin:end] - np.cumsum(sizes) + sizes, sizes) + np.arange(
+            sizes.sum()
+        )
+        start = np.repeat(cells.ground_truth_starts[begin:end], sizes)
+        lengths = found.last - found.first
+        at = np.repeat(found.first - np.cumsum(lengths) + lengths, lengths) + np.arange(count)
+        made = Overlaps(
+            np.repeat(detection, lengths),
+            np.repeat(start, lengths) + found.ground_truth[:count][at],
+            found.iou[:count][at],
+        )
+        made = made.take(made.overlap >= least)
+        parts.append((begin, made.take(np.lexsort((made.truth, made.found)))))
+
+    over_cells(search, cells, threads)
+    parts.sort(key=lambda part: part[0])
+    if not parts:
+        return Overlaps(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    return Overlaps(*(np.concatenate(columns) for columns in zip(*(part for _, part in parts), strict=True)))
+
+
+def take_in_order(found: Sequence[int], truth: Sequence[int], detections: int, objects: int) -> NDArray[np.bool_]:
+    """Return which pairs are made when one pair after the other is made whose detection and object are both free still."""
+    free, left = bytearray(b"\1") * detections, bytearray(b"\1") * objects
+    made = np.zeros(len(found), np.bool_)
+    for at, (d, g) in enumerate(zip(found, truth, strict=True)):
+        if free[d] and left[g]:
+            free[d] = left[g] = 0
+            made[at] = True
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Rematch:
+    """Matching at one threshold again and again, each time with other objects ignored; overlaps are measured once."""
+
+    arranged: Arrangement
+    rule: pairs.Rule
+    blocks: tuple[tuple[int, int, overlap.Candidates], ...]
+
+    @classmethod
+    def of(cls, arranged: Arrangement, iou: float, threads: int | None = None) -> Rematch:
+        """Measure the overlaps."""
+        rule = pairs.Rule(float(least_overlaps(arranged.protocol, [iou])[0]), arranged.protocol.matching == "best")
+        blocks: list[tuple[int, int, overlap.Candidates]] = []
+
+        def search(begin: int, end: int) -> None:
+            found = arranged.candidates(arranged.cells, rule.overlap, begin, end, parallel.stop_flag())
+            blocks.append((begin, end, found))
+
+        over_cells(search, arranged.cells, threads)
+        return cls(arranged, rule, tuple(blocks))
+
+    def match(
+        self, left_out: NDArray[np.bool_], outside: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """Return the outcome of every detection, and which objects are found, both by position.
+
+        Parameters
+        ----------
+        left_out : ndarray of bool, shape (objects,)
+            The objects that are ignored besides those that always are, by position.
+        outside : ndarray of bool, shape (detections,)
+            The detections that are ignored where they match nothing, by position.
+        """
+        arranged = self.arranged
+        objects = arranged.objects._replace(ignored=readonly(arranged.objects.ignored | left_out, np.bool_))
+        count = arranged.found.order.size
+        out = pairs.Taken(
+            np.where(outside, IGNORED, MISS).astype(np.uint8),
+            np.full(count, -1, np.int32),
+            np.full(count, np.nan),
+            np.zeros(arranged.truth.order.size, np.bool_),
+        )
+        for begin, end, candidates in self.blocks:
+            pairs.assign(arranged.cells, candidates, objects, self.rule, begin, end, parallel.stop_flag(), out)
+        return out.outcome, out.taken & ~objects.ignored

@@ -1,0 +1,117 @@
+"""What a part of a diagnosis is, and what it finds: numbers by name, and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from detmap.errors import OptionError, check_choice, shorten
+from detmap.plugins import Registry
+from detmap.results import Result, to_frame
+
+Rows = list[dict[str, Any]]
+
+
+class Finding(Result):
+    """What a part of a diagnosis found: a read-only mapping from name to number, and tables.
+
+    Parameters
+    ----------
+    part : str
+        The name of the part.
+    settings : mapping of str to Any
+        The options that it was made with, defaults included, as plain values.
+    metrics : mapping of str to float
+        The numbers that say it all; NaN where undefined.
+    tables : mapping of str to list of dict
+        Tables by title, the most important one first: rows that have the same columns.
+    notes : sequence of str
+        Sentences that a reader of the tables should know.
+
+    Attributes
+    ----------
+    part, settings, tables, notes
+        As given.
+    """
+
+    def __init__(
+        self,
+        part: str,
+        settings: Mapping[str, Any],
+        metrics: Mapping[str, float],
+        tables: Mapping[str, Rows],
+        notes: Sequence[str] = (),
+    ) -> None:
+        super().__init__(metrics)
+        self.part, self.settings, self.tables, self.notes = part, dict(settings), dict(tables), tuple(notes)
+
+    def rows(self, table: str | None = None) -> Rows:
+        """Return the rows of a table, by its title, by default of the first.
+
+        Raises
+        ------
+        OptionError
+            For an unknown title.
+        """
+        if table is not None:
+            check_choice("table", table, self.tables)
+        chosen = next(iter(self.tables.values()), []) if table is None else self.tables[table]
+        return [dict(row) for row in chosen]
+
+    def to_frame(self, table: str | None = None) -> Any:
+        """Return the `rows` of a table as a pandas data frame (extra ``frames``)."""
+        return to_frame(self.rows(table))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return part, settings, metrics, tables and notes as plain values (NaN where undefined)."""
+        return {
+            "part": self.part,
+            "settings": dict(self.settings),
+            "metrics": dict(self),
+            "tables": {title: self.rows(title) for title in self.tables},
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {value:.4g}" for name, value in list(self.items())[:8])
+        return f"<{self.part}: {shown}>"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a diagnosis, for `detmap.register`.
+
+    Attributes
+    ----------
+    name : str
+        A name as Python's: it becomes a method of `detmap.Diagnosis`, and a word of ``detmap diagnose --parts``.
+    says : str
+        What it finds, in a sentence without its full stop.
+    make : callable
+        ``make(diagnosis, **options)`` returns a `Finding`. It reads ``diagnosis.matches``, and whatever else a
+        `detmap.Diagnosis` has.
+    """
+
+    name: str
+    says: str
+    make: Callable[..., Finding]
+
+
+#: Every part of a diagnosis, in the order in which they are shown.
+PARTS: Registry[Part] = Registry(Part, "part of a diagnosis")
+
+
+def number(name: str, value: Any, *, finite: bool = True) -> float:
+    """Return a number; without `finite` it may be infinite, or NaN.
+
+    Raises
+    ------
+    OptionError
+        For anything else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or (finite and not np.isfinite(value)):
+        raise OptionError(f"{name} must be one finite number, not {shorten(value)}")
+    return float(value)

@@ -1,0 +1,88 @@
+"""Intervals of what parts find: images drawn anew, and images left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.kernels import readonly
+from detmap.matches import HIT, IGNORED
+from detmap.statistics import Bootstrap, intervals
+from detmap.statistics.bootstrap import GROUPS, replicated
+from detmap.statistics.distributions import t_test
+from detmap.statistics.draws import drawn
+from detmap.tally import Tally
+
+if TYPE_CHECKING:
+    from detmap.diagnostics._diagnosis import Diagnosis
+
+
+def weights(images: int, replicates: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Give how often each image counts: in every draw, and then with a group of images left out."""
+    for replicate in range(replicates):
+        yield drawn(images, seed, replicate).astype(np.int64)
+    groups = min(images, GROUPS)
+    for group in range(groups):
+        yield (np.arange(images) % groups != group).astype(np.int64)
+
+
+def interval(
+    estimate: float, values: NDArray[np.float64], replicates: int, images: int, *, bounded: bool = True
+) -> tuple[float, float]:
+    """Return a 95 % interval of values under the `weights`; NaN where the data are too few for one."""
+    made, away = values[:replicates], values[replicates:]
+    if intervals.reason(estimate, away, images):
+        return float("nan"), float("nan")
+    low, high = intervals.interval("t", estimate, made, away, images, 0.95, bounded=bounded)
+    return float(low), float(high)
+
+
+def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Tally:
+    """Return the tally of one threshold in which detections have some outcome, by position, and some objects count."""
+    arranged = diagnosis.arranged
+    found, truth, protocol = arranged.found, arranged.truth, arranged.protocol
+    bits = [readonly((outcome == what)[:, None], np.uint64) for what in (HIT, IGNORED)]
+    sums = np.concatenate(([0], np.cumsum(counted)))
+    image, category = truth.cells()
+    return Tally(
+        protocol=replace(
+            protocol,
+            iou_thresholds=(diagnosis.iou,),
+            area_ranges=protocol.area_ranges[:1],
+            max_dets=protocol.max_dets[-1:],
+        ),
+        categories=arranged.categories,
+        image_ids=arranged.image_ids,
+        category=found.category,
+        image=found.image,
+        rank=found.rank,
+        order=readonly(found.order if protocol.ties == "file" else (), np.int64),
+        scores=found.scores,
+        hit=bits[0],
+        ignored=bits[1],
+        positive_category=category,
+        positive_image=image,
+        positive_counts=readonly(np.diff(sums[truth.starts])[:, None], np.int32),
+    )
+
+
+def bootstrap_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Bootstrap:
+    """Return the bootstrap of a tally that is made of outcomes; its first column is the mean AP."""
+    tally = tally_of(diagnosis, outcome, counted).in_ranking_order(diagnosis.threads, grouped=True)
+    return replicated(tally, diagnosis.replicates, diagnosis.seed, threads=diagnosis.threads)
+
+
+def p_value(one: Bootstrap, other: Bootstrap) -> float:
+    """Return the two-sided p-value of a difference of mean AP, by Student's t; NaN where the data are too few."""
+    images = int(min(one.support[0], other.support[0]))
+    away, left_out = (
+        a[:, 0] - b[:, 0] for a, b in ((one.replicates, other.replicates), (one.jackknife, other.jackknife))
+    )
+    error = intervals.standard_error(away, left_out, images)
+    if images < intervals.FEWEST_IMAGES or not error > 0:
+        return float("nan")
+    return t_test(float(one.estimate[0] - other.estimate[0]), error, images - 1)

@@ -1,0 +1,163 @@
+"""Whether scores mean what they say: reliability, and calibration errors with and without location.
+
+F. Küppers and others, Multivariate Confidence Calibration for Object Detection, 2020 (D-ECE); K. Oksuz and others, Towards
+Building Self-Aware Object Detectors via Reliable Uncertainty Quantification and Calibration, 2023 (LaECE); S. Kuzucu and
+others, On Calibration of Object Detectors: Pitfalls, Evaluation and Baselines, 2024 (LaACE).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.diagnostics._parts import Finding, Part, Rows, number
+from detmap.diagnostics._ranking import mean
+from detmap.errors import OptionError
+from detmap.matches import HIT, IGNORED
+
+if TYPE_CHECKING:
+    from detmap.diagnostics._diagnosis import Diagnosis
+
+
+def calibration(
+    diagnosis: Diagnosis, *, bins: int = 10, tau: float = 0.1, la_bins: int = 25, position_bins: int = 5
+) -> Finding:
+    """Return how far scores are from what they should be.
+
+    Parameters
+    ----------
+    bins : int
+        So many bins of equal width, for reliability, ECE and D-ECE.
+    tau : float
+        The IoU threshold at which LaECE and LaACE match; 0 lets any free object of the class match.
+    la_bins : int
+        The bins of LaECE.
+    position_bins : int
+        The bins of the position in each direction, for D-ECE.
+
+    Returns
+    -------
+    Finding
+        ``ECE``: of all detections of classes with objects together, the mean distance between score and precision in a bin,
+        weighted by detections (what others call D-ECE of the confidence). ``MCE``: the largest distance; ``ACE``: the mean
+        over bins. ``D-ECE``: bins are products of score and position of the centre; NaN where image sizes are not known.
+        ``LaECE``: of each class, and then their mean, the distance between score and the overlap that detections reach on
+        average, misses counting 0; ``LaACE``: the mean distance of each detection's score from its overlap. Ignored
+        detections are left out, but of LaACE, as in its authors' program. `rows` are the bins of ECE.
+
+    Raises
+    ------
+    OptionError
+        Where scores do not lie between 0 and 1.
+    """
+    for name, value in (("bins", bins), ("la_bins", la_bins), ("position_bins", position_bins)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise OptionError(f"{name} must be an integer of at least 1, not {value!r}")
+    tau = number("tau", tau)
+    if not 0 <= tau <= 1:
+        raise OptionError(f"tau must be between 0 and 1, not {tau!r}")
+    matches = diagnosis.matches
+    if matches.score.size and not (matches.score.min() >= 0 and matches.score.max() <= 1):
+        low, high = float(matches.score.min()), float(matches.score.max())
+        raise OptionError(f"only scores between 0 and 1 can be calibrated; these reach from {low:.4g} to {high:.4g}")
+    counts = (matches.outcome != IGNORED) & (diagnosis.positives > 0)[matches.category]
+    score, hit = matches.score[counts], (matches.outcome == HIT)[counts].astype(np.float64)
+    size = len(diagnosis.categories)
+    reliability = _Bins.of(_binned(score, bins), bins, score, hit)
+    detections = max(score.size, 1)
+    gaps = np.abs(reliability.target - reliability.score)
+    empty = not score.size
+    metrics = {
+        "ECE": math.nan if empty else float(np.nansum(gaps * reliability.count) / detections),
+        "MCE": math.nan if empty else float(np.nanmax(gaps)),
+        "ACE": math.nan if empty else mean(gaps),
+        "D-ECE": _with_position(diagnosis, counts, score, hit, bins, position_bins),
+    }
+    of_class = _Bins.of(matches.category[counts] * bins + _binned(score, bins), size * bins, score, hit)
+    ece = _weighted(of_class, size)
+
+    at_tau = diagnosis.matched_at(tau)
+    overlap = np.where(at_tau.outcome == HIT, np.nan_to_num(at_tau.overlap), 0.0)
+    counted = at_tau.outcome != IGNORED
+    groups = at_tau.category[counted] * la_bins + _binned(at_tau.score[counted], la_bins)
+    laece = _weighted(_Bins.of(groups, size * la_bins, at_tau.score[counted], overlap[counted]), size)
+    number_of = np.bincount(at_tau.category, minlength=size)
+    away = np.bincount(at_tau.category, np.abs(overlap - at_tau.score), minlength=size)
+    laace = np.divide(away, number_of, out=np.full(size, np.nan), where=number_of > 0)
+    for values in (laece, laace):  # a class value of exactly 0 is undefined there
+        values[(values == 0) | (diagnosis.positives == 0)] = np.nan
+    metrics |= {"LaECE": mean(laece), "LaACE": mean(laace)}
+    rows: Rows = [
+        {"from": at / bins, "to": (at + 1) / bins, "detections": int(count), "score": score, "precision": target}
+        for at, (count, score, target) in enumerate(
+            zip(reliability.count.tolist(), reliability.score.tolist(), reliability.target.tolist(), strict=True)
+        )
+    ]
+    of_classes: Rows = [
+        {"category": name, "detections": int(count), "ECE": a, "LaECE": b, "LaACE": c}
+        for name, count, a, b, c in zip(
+            diagnosis.categories, number_of.tolist(), ece.tolist(), laece.tolist(), laace.tolist(), strict=True
+        )
+    ]
+    settings = {"bins": bins, "tau": tau, "la_bins": la_bins, "position_bins": position_bins, "iou": diagnosis.iou}
+    notes = [f"ECE and D-ECE at IoU {diagnosis.iou:g}, LaECE and LaACE at IoU {tau:g}; 0 is best"]
+    tables = {"reliability": rows, "categories": of_classes}
+    return Finding("calibration", settings, metrics, tables, notes)
+
+
+class _Bins:
+    """What falls into each of so many bins: how much, the mean score, and the mean of what the score should be."""
+
+    def __init__(self, count: NDArray[np.float64], score: NDArray[np.float64], target: NDArray[np.float64]) -> None:
+        self.count, self.score, self.target = count, score, target
+
+    @classmethod
+    def of(cls, at: NDArray[np.int64], size: int, score: NDArray[np.float64], target: NDArray[np.float64]) -> _Bins:
+        """Fill bins; means of empty ones are NaN."""
+        count = np.bincount(at, minlength=size).astype(np.float64)
+        sums = (np.bincount(at, values, minlength=size) for values in (score, target))
+        return cls(count, *(np.divide(s, count, out=np.full(size, np.nan), where=count > 0) for s in sums))
+
+
+def _binned(score: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
+    """Return the bin of each score: above its lower edge and up to its upper one; the first has 0 too."""
+    return np.maximum(np.searchsorted(np.linspace(0.0, 1.0, bins + 1), score, side="left") - 1, 0)
+
+
+def _weighted(bins: _Bins, size: int) -> NDArray[np.float64]:
+    """Return the weighted distance of each class, whose bins lie side by side; NaN without detections."""
+    gaps = np.nan_to_num(np.abs(bins.target - bins.score) * bins.count).reshape(size, -1).sum(axis=1)
+    count = bins.count.reshape(size, -1).sum(axis=1)
+    return np.asarray(np.divide(gaps, count, out=np.full(size, np.nan), where=count > 0))
+
+
+def _with_position(
+    diagnosis: Diagnosis,
+    counts: NDArray[np.bool_],
+    score: NDArray[np.float64],
+    hit: NDArray[np.float64],
+    bins: int,
+    position_bins: int,
+) -> float:
+    """Return D-ECE over bins of score and centre; NaN where the size of an image is not known."""
+    sizes = diagnosis.ground_truth.images.sizes
+    if sizes is None or not score.size:
+        return math.nan
+    of_image = sizes[diagnosis.matches.image[counts]]
+    if not of_image.all():
+        return math.nan
+    corners = diagnosis.corners("detections")[diagnosis.matches.detection[counts]]
+    place = _binned(score, bins)
+    total = bins
+    for axis in (0, 1):
+        centre = (corners[:, axis] + corners[:, axis + 2]) / 2 / of_image[:, 1 - axis]
+        place = place * position_bins + _binned(np.clip(centre, 0.0, 1.0), position_bins)
+        total *= position_bins
+    found = _Bins.of(place, total, score, hit)
+    return float(np.nansum(np.abs(found.target - found.score) * found.count) / score.size)
+
+
+PART = Part("calibration", "whether scores mean what they say", calibration)

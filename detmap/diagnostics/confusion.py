@@ -1,0 +1,259 @@
+"""Which classes are taken for which: a confusion matrix that agrees with AP, or one as other tools count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.arrangement import Arrangement, least_overlaps
+from detmap.diagnostics._pairs import BACKGROUND, Overlaps, overlaps, take_in_order
+from detmap.diagnostics._parts import Finding, Part, Rows, number
+from detmap.errors import OptionError, check_choice
+from detmap.kernels import readonly
+from detmap.matches import HIT, IGNORED, MISS
+from detmap.protocols import UNLIMITED
+
+if TYPE_CHECKING:
+    from detmap.diagnostics._diagnosis import Diagnosis
+
+Match = Literal["ap", "ultralytics", "supervision"]
+
+#: What each way of counting takes by default: the least score, and the IoU threshold; None is the diagnosis's own.
+DEFAULTS: dict[str, tuple[float | None, float | None]] = {
+    "ap": (None, None),
+    "ultralytics": (0.25, 0.45),
+    "supervision": (0.3, 0.5),
+}
+
+#: So many pairs of classes are listed, and so many images with each.
+_PAIRS, _EXAMPLES = 20, 3
+
+
+class Confusion(Finding):
+    """What `confusion` finds.
+
+    Attributes
+    ----------
+    matrix : ndarray of int64, shape (K + 1, K + 1)
+        Rows are what an object is, columns what it was found as. The last row and column are background: detections of no
+        object, and objects that were not found.
+    categories : tuple of str
+        The K classes.
+    score, iou : float
+        The least score of a detection, and the threshold.
+    """
+
+    matrix: NDArray[np.int64]
+    categories: tuple[str, ...]
+    score: float
+    iou: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what every part does, and ``categories`` and ``matrix``."""
+        return {**super().to_dict(), "categories": list(self.categories), "matrix": self.matrix.tolist()}
+
+
+def confusion(
+    diagnosis: Diagnosis, *, score: float | None = None, iou: float | None = None, match: Match = "ap"
+) -> Confusion:
+    """Return the confusion matrix of the detections of some score or more.
+
+    Parameters
+    ----------
+    score : float, optional
+        The least score. By default the diagnosis's: the best F1 of all classes together; for other tools theirs.
+    iou : float, optional
+        The threshold; by default the diagnosis's, or the other tool's.
+    match : {"ap", "ultralytics", "supervision"}
+        ``ap``: the matching of AP comes first, class by class. Then what is left on both sides is matched across classes,
+        the detection of the highest score first, each with the free object that it overlaps most. So a row sums to the
+        objects of its class, a column to the true and false positives of AP, and the diagonal has the true ones. Ignored
+        detections and objects are in no cell. ``ultralytics`` (8.4): whatever the class, each detection in order of score
+        takes the free object that it overlaps most, by more than the threshold; scores above the least. ``supervision``
+        (0.31): pairs of one class come first, then the larger overlap, above the threshold; scores of the least or more.
+        Both know no ignored objects. Ultralytics has what is predicted in rows: its matrix is this one transposed.
+
+    Returns
+    -------
+    Confusion
+        ``matrix``; `rows` lists the pairs of classes that are most confused, with images.
+    """
+    check_choice("match", match, DEFAULTS)
+    least, threshold = DEFAULTS[match]
+    chosen = ""
+    if score is None:
+        score = diagnosis.score if least is None else least
+        if least is None and not diagnosis.score_is_given:
+            chosen = ", where F1 of all classes together is best"
+    score = number("score", score, finite=False)
+    iou = (diagnosis.iou if threshold is None else threshold) if iou is None else number("iou", iou)
+    if not 0 < iou <= 1:
+        raise OptionError(f"iou must be above 0 and at most 1, not {iou!r}")
+    truth, found, image = (_as_ap if match == "ap" else _as_others)(diagnosis, score, iou, match)
+    size = len(diagnosis.categories)
+    matrix = np.bincount(truth * (size + 1) + found, minlength=(size + 1) ** 2).reshape(size + 1, size + 1)
+    hits = int(np.trace(matrix[:size, :size]))
+    detected, objects = int(matrix[:, :size].sum()), int(matrix[:size].sum())
+    metrics = {
+        "score": score,
+        "precision": hits / detected if detected else float("nan"),
+        "recall": hits / objects if objects else float("nan"),
+        "F1": 2 * hits / (detected + objects) if detected + objects else float("nan"),
+    }
+    tables = {
+        "most confused": _confused(diagnosis, matrix, truth, found, image),
+        "categories": _classes(diagnosis, matrix),
+    }
+    above = "above" if match == "ultralytics" else "of at least"
+    notes = [f"detections of scores {above} {score:.4g}{chosen}; IoU {iou:g}"]
+    made = Confusion("confusion", {"score": score, "iou": iou, "match": match}, metrics, tables, notes)
+    made.matrix, made.categories = readonly(matrix, np.int64), tuple(diagnosis.categories)
+    made.score, made.iou = score, iou
+    return made
+
+
+Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+
+def _cells(
+    size: int,
+    truth: tuple[NDArray[np.int32], NDArray[np.int32]],
+    found: tuple[NDArray[np.int32], NDArray[np.int32]],
+    pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
+    shown: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+) -> Cells:
+    """Return row, column and image of every entry of a matrix.
+
+    `truth` and `found` are category and image of objects and detections, `pairs` which of them belong together (detections,
+    then objects), and `shown` which objects and detections are to be shown if nothing belongs to them.
+    """
+    alone_truth, alone_found = shown[0].copy(), shown[1].copy()
+    alone_found[pairs[0]] = False
+    alone_truth[pairs[1]] = False
+    lost, wrong = np.flatnonzero(alone_truth), np.flatnonzero(alone_found)
+    rows = (truth[0][pairs[1]], truth[0][lost], np.full(wrong.size, size))
+    columns = (found[0][pairs[0]], np.full(lost.size, size), found[0][wrong])
+    images = (truth[1][pairs[1]], truth[1][lost], found[1][wrong])
+    made = [np.concatenate(parts).astype(np.int64) for parts in (rows, columns, images)]
+    return made[0], made[1], made[2]
+
+
+def _as_ap(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Cells:
+    """Match as AP does, and then across classes."""
+    matches, truth = diagnosis.matched_at(iou), diagnosis.arranged.truth
+    kept = matches.score >= score
+    hits = np.flatnonzero(kept & (matches.outcome == HIT))
+    objects = diagnosis.places[matches.ground_truth[hits]]
+    free = diagnosis.counted.copy()
+    free[objects] = False
+    wrong = kept & (matches.outcome == MISS)
+    least = float(least_overlaps(diagnosis.protocol, [iou])[0])
+    near = _near(diagnosis, least)
+    near = near.take(
+        wrong[near.found] & free[near.truth] & (matches.category[near.found] != truth.category[near.truth])
+    )
+    made = _taken(near, diagnosis.arranged)
+    return _cells(
+        len(diagnosis.categories),
+        (truth.category, truth.image),
+        (matches.category, matches.image),
+        (np.concatenate((hits, made.found)), np.concatenate((objects, made.truth))),
+        (diagnosis.counted, kept & (matches.outcome != IGNORED)),
+    )
+
+
+def _near(diagnosis: Diagnosis, least: float) -> Overlaps:
+    """Return the pairs that overlap by `least` or more; those of the diagnosis where these are enough."""
+    if least < BACKGROUND:
+        return overlaps(diagnosis.arranged, least, diagnosis.threads)
+    return diagnosis.overlaps.take(diagnosis.overlaps.overlap >= least)
+
+
+def _taken(near: Overlaps, arranged: Arrangement, same_first: bool = False) -> Overlaps:
+    """Return the pairs that are made one by one, while detection and object are free.
+
+    The best score comes first, then the larger overlap; with `same_first` pairs of one class, then the larger overlap. Equal
+    ones come as the records of detections and then objects do, with `same_first` as those of objects and then detections.
+    """
+    found, truth = arranged.found, arranged.truth
+    ties = truth.order[near.truth]
+    if same_first:
+        other = found.category[near.found] != truth.category[near.truth]
+        order = np.lexsort((found.order[near.found], ties, -near.overlap, other))
+    else:
+        order = np.lexsort((ties, -near.overlap, found.order[near.found], -found.scores[near.found]))
+    near = near.take(order)
+    return near.take(take_in_order(near.found.tolist(), near.truth.tolist(), found.order.size, truth.order.size))
+
+
+def _as_others(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Cells:
+    """Match as another tool does, which knows no ignored objects and no cap."""
+    truth = diagnosis.ground_truth
+    plain = replace(truth, crowd=readonly(np.zeros(len(truth)), np.bool_))
+    protocol = replace(diagnosis.protocol, ignore=(), crowd_overlap=False, max_dets=(UNLIMITED,))
+    scores = diagnosis.detections.scores
+    kept = scores > score if match == "ultralytics" else scores >= score
+    arranged = Arrangement.of(plain, diagnosis.detections.take(kept), protocol, threads=diagnosis.threads)
+    near = overlaps(arranged, float(np.nextafter(iou, 2.0)), diagnosis.threads)
+    made = _taken(near, arranged, match == "supervision")
+    found, objects = arranged.found, arranged.truth
+    return _cells(
+        len(diagnosis.categories),
+        (objects.category, objects.image),
+        (found.category, found.image),
+        (made.found, made.truth),
+        (np.ones(objects.order.size, np.bool_), np.ones(found.order.size, np.bool_)),
+    )
+
+
+def _confused(
+    diagnosis: Diagnosis,
+    matrix: NDArray[np.int64],
+    truth: NDArray[np.int64],
+    found: NDArray[np.int64],
+    image: NDArray[np.int64],
+) -> Rows:
+    size = len(diagnosis.categories)
+    inner = matrix[:size, :size].copy()
+    np.fill_diagonal(inner, 0)
+    objects = matrix[:size].sum(axis=1)
+    flat = inner.ravel()
+    rows: Rows = []
+    for cell in np.argsort(-flat, kind="stable")[:_PAIRS].tolist():
+        if not flat[cell]:
+            break
+        i, j = divmod(cell, size)
+        at = np.unique(image[(truth == i) & (found == j)])[:_EXAMPLES]
+        rows.append(
+            {
+                "object": diagnosis.categories[i],
+                "found as": diagnosis.categories[j],
+                "count": int(flat[cell]),
+                "share": float(flat[cell] / objects[i]),
+                "for example on": ", ".join(str(diagnosis.image_name(one)) for one in at.tolist()),
+            }
+        )
+    return rows
+
+
+def _classes(diagnosis: Diagnosis, matrix: NDArray[np.int64]) -> Rows:
+    size = len(diagnosis.categories)
+    return [
+        {
+            "category": name,
+            "objects": int(matrix[k].sum()),
+            "found": int(matrix[k, k]),
+            "found as another": int(matrix[k, :size].sum() - matrix[k, k]),
+            "not found": int(matrix[k, size]),
+            "detections": int(matrix[:, k].sum()),
+            "of another": int(matrix[:size, k].sum() - matrix[k, k]),
+            "of nothing": int(matrix[size, k]),
+        }
+        for k, name in enumerate(diagnosis.categories)
+    ]
+
+
+PART = Part("confusion", "which classes are taken for which", confusion)

@@ -1,0 +1,92 @@
+"""What a score cut, a cap on detections, and duplicates cost or would gain in AP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.arrangement import Arrangement
+from detmap.diagnostics._errors import DUPE, errors
+from detmap.diagnostics._parts import Finding, Part, Rows, number
+from detmap.diagnostics._ranking import Ranking, mean
+from detmap.errors import OptionError
+from detmap.matches import matches_of
+from detmap.protocols import UNLIMITED
+
+if TYPE_CHECKING:
+    from detmap.diagnostics._diagnosis import Diagnosis
+
+
+def cuts(
+    diagnosis: Diagnosis,
+    *,
+    scores: Iterable[float] = (0.01, 0.05, 0.1, 0.25, 0.5),
+    caps: Iterable[int] = (1, 10, 100, 300),
+) -> Finding:
+    """Return AP if fewer detections were kept, or more.
+
+    Parameters
+    ----------
+    scores : iterable of float
+        Least scores; that of the diagnosis is added.
+    caps : iterable of int
+        So many detections are kept, the best ones: of each class in each image, and of each image whatever the class.
+
+    Returns
+    -------
+    Finding
+        ``AP``; ``dAP_score``: what cutting at the diagnosis's score changes; ``dAP_cap``: what no cap at all would change;
+        ``dAP_duplicates``: what AP would gain if no object had been detected twice.
+    """
+    wanted = sorted({number("a score", value) for value in scores} | ({diagnosis.score} - {np.nan}))
+    limits = list(caps)
+    if not all(isinstance(cap, int | np.integer) and not isinstance(cap, bool) and cap >= 1 for cap in limits):
+        raise OptionError(f"caps must be integers of at least 1, not {limits!r}")
+    ranking, matches, ap = diagnosis.ranking, diagnosis.matches, diagnosis.ap
+    rows: Rows = []
+
+    def add(what: str, kept: NDArray[np.bool_]) -> float:
+        """Add the row of a cut that keeps some detections, by row of the matches."""
+        at = kept[ranking.order]
+        now = mean(ranking.ap_of(ranking.outcome, kept=at))
+        rows.append({"cut": what, "kept": int(np.count_nonzero(kept)), "AP": now, "dAP": now - ap})
+        return now - ap
+
+    least = {score: add(f"scores of {score:.4g} or more", matches.score >= score) for score in wanted if score == score}
+    of_score = least.get(diagnosis.score, float("nan"))
+    cap = diagnosis.protocol.max_dets[-1]
+    rank = diagnosis.arranged.found.rank
+    for limit in limits:
+        if limit < cap:
+            add(f"{limit} of a class in an image", rank < limit)
+    order = np.lexsort((matches.detection, -matches.score, matches.image))
+    ahead = np.empty(order.size, np.int64)
+    ahead[order] = np.arange(order.size) - np.searchsorted(matches.image, matches.image)
+    for limit in limits:
+        add(f"{limit} of an image", ahead < limit)
+    duplicates = add("no duplicates", errors(diagnosis) != DUPE)
+    more = _without_cap(diagnosis)
+    rows.append({"cut": "no cap", "kept": more[0], "AP": more[1], "dAP": more[1] - ap})
+    metrics = {"AP": ap, "dAP_score": of_score, "dAP_cap": more[1] - ap, "dAP_duplicates": duplicates}
+    said = "no cap" if cap == UNLIMITED else f"{cap} detections of a class in an image"
+    notes = [f"the protocol keeps {said}; AP is {ap:.4f} at IoU {diagnosis.iou:g}"]
+    return Finding("cuts", {"scores": wanted, "caps": limits}, metrics, {"cuts": rows}, notes)
+
+
+def _without_cap(diagnosis: Diagnosis) -> tuple[int, float]:
+    """Return how many detections there are without a cap, and AP."""
+    matches = diagnosis.matches
+    cap = diagnosis.protocol.max_dets[-1]
+    if cap == UNLIMITED or not (diagnosis.arranged.found.rank == cap - 1).any():
+        return len(matches), diagnosis.ap
+    protocol = replace(diagnosis.protocol, max_dets=(UNLIMITED,))
+    arranged = Arrangement.of(diagnosis.ground_truth, diagnosis.detections, protocol, threads=diagnosis.threads)
+    every = matches_of(arranged, diagnosis.iou, matches.area, threads=diagnosis.threads)
+    return len(every), mean(Ranking.of(every, diagnosis.positives).ap)
+
+
+PART = Part("cuts", "what a score cut, a cap and duplicates cost or would gain", cuts)

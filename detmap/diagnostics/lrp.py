@@ -1,0 +1,105 @@
+"""Localisation recall precision: an error that weighs place, false positives and misses, and the best score to cut at.
+
+K. Oksuz, B. C. Cam, E. Akbas and S. Kalkan, Localization Recall Precision (LRP): A New Performance Metric for Object
+Detection, 2018, and One Metric to Measure Them All, 2021.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.diagnostics._parts import Finding, Part, Rows, number
+from detmap.diagnostics._ranking import Ranking, mean
+from detmap.errors import OptionError
+from detmap.matches import HIT, MISS
+
+if TYPE_CHECKING:
+    from detmap.diagnostics._diagnosis import Diagnosis
+
+
+def lrp(diagnosis: Diagnosis, *, iou: float | None = None, area: str | None = None) -> Finding:
+    """Return LRP and optimal LRP of every class, their parts, and the score that makes LRP least.
+
+    Parameters
+    ----------
+    iou : float, optional
+        The threshold, below 1; by default the diagnosis's.
+    area : str, optional
+        The name of one of the protocol's area ranges; by default the first, the whole.
+
+    Returns
+    -------
+    Finding
+        ``oLRP`` and its parts ``oLRP_Loc`` (the mean of 1 - IoU of the hits), ``oLRP_FP`` (1 - precision) and ``oLRP_FN``
+        (1 - recall): means over the classes. ``LRP`` and its parts: likewise of all detections, whatever their scores. A
+        class without hits has 1 for the error and for FN, and NaN for the rest; one without objects is NaN. `rows` has every
+        class, and ``threshold``, the score from which on detections should be kept.
+    """
+    tau = diagnosis.iou if iou is None else number("iou", iou)
+    if not 0 <= tau < 1:
+        raise OptionError(f"iou must be at least 0 and below 1, not {tau!r}")
+    matches = diagnosis.matched_at(tau, area)
+    if matches is diagnosis.matches:
+        ranking, positives = diagnosis.ranking, diagnosis.positives
+    else:
+        hits = matches.ground_truth[matches.outcome == HIT]
+        counted = np.concatenate((hits, matches.missed))
+        codes = diagnosis.arranged.truth.category[diagnosis.places[counted]]
+        positives = np.bincount(codes, minlength=len(matches.categories))
+        ranking = Ranking.of(matches, positives)
+    overlap = matches.overlap[ranking.order]
+    best = np.full((positives.size, 5), np.nan)
+    whole = np.full((positives.size, 4), np.nan)
+    starts = ranking.starts.tolist()
+    for k, sought in enumerate(positives.tolist()):
+        if sought:
+            rows = slice(starts[k], starts[k + 1])
+            best[k], whole[k] = _of_class(ranking.outcome[rows], overlap[rows], ranking.scores[rows], sought, tau)
+    names = ("oLRP", "oLRP_Loc", "oLRP_FP", "oLRP_FN")
+    metrics = {name: mean(best[:, at]) for at, name in enumerate(names)}
+    metrics |= {name[1:]: mean(whole[:, at]) for at, name in enumerate(names)}
+    rows_of: Rows = [
+        {"category": name, "objects": count, **dict(zip((*names, "threshold"), row, strict=True)), "LRP": error}
+        for name, count, row, error in zip(
+            diagnosis.categories, positives.tolist(), best.tolist(), whole[:, 0].tolist(), strict=True
+        )
+    ]
+    notes = [f"at IoU {tau:g}; 0 is best and 1 worst; threshold: keep detections of this score or more"]
+    return Finding("lrp", {"iou": tau, "area": matches.area}, metrics, {"categories": rows_of}, notes)
+
+
+def _of_class(
+    outcome: NDArray[np.uint8],
+    overlap: NDArray[np.float64],
+    score: NDArray[np.float64],
+    positives: int,
+    tau: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return oLRP, its three parts and the threshold, and LRP and its three parts, of one class in ranking order."""
+    hit = outcome == HIT
+    nothing = np.array([1.0, np.nan, np.nan, 1.0])
+    if not hit.any():
+        return np.append(nothing, np.nan), nothing
+    hits, wrong = np.cumsum(hit, dtype=np.float64), np.cumsum(outcome == MISS, dtype=np.float64)
+    away = hits - np.cumsum(np.where(hit, overlap, 0.0))
+    lost = positives - hits
+    error = (away / (1 - tau) + wrong + lost) / (hits + wrong + lost)
+
+    def parts(at: int) -> list[float]:
+        kept = hits[at] + wrong[at]
+        place = away[at] / hits[at] if hits[at] else np.nan
+        return [
+            float(error[at]),
+            float(place),
+            float(wrong[at] / kept) if kept else np.nan,
+            float(lost[at] / positives),
+        ]
+
+    least = int(np.argmin(error))
+    return np.array([*parts(least), float(score[least])]), np.array(parts(-1))
+
+
+PART = Part("lrp", "localisation recall precision: one error for place, false positives and misses", lrp)

@@ -1,0 +1,130 @@
+"""Precision, recall and F1 by score: where to cut detections off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from detmap.diagnostics._parts import Finding, Part, Rows, number
+from detmap.diagnostics._ranking import Cuts
+from detmap.errors import OptionError
+from detmap.matches import HIT, IGNORED
+
+if TYPE_CHECKING:
+    from detmap.diagnostics._diagnosis import Diagnosis
+
+#: The curve is told at so many scores.
+_POINTS = 200
+
+
+class OperatingPoints(Finding):
+    """What `operating_points` finds.
+
+    Attributes
+    ----------
+    cuts : Cuts
+        Precision, recall and F1 of all classes together at every score that occurs.
+    """
+
+    cuts: Cuts
+
+
+def operating_points(
+    diagnosis: Diagnosis,
+    *,
+    precision: float | Iterable[float] = (0.5, 0.75, 0.9, 0.95),
+    recall: float | Iterable[float] = (0.5, 0.75, 0.9),
+) -> OperatingPoints:
+    """Return precision, recall and F1 by score, of all classes together, and scores to cut at.
+
+    Detections of a score or more are kept. A cut changes no match of what is kept, so that nothing is matched again.
+
+    Parameters
+    ----------
+    precision : float or iterable of float
+        Wanted precisions; the score is the one with the highest recall that has this precision or more.
+    recall : float or iterable of float
+        Wanted recalls; the score is the highest one that has this recall or more.
+
+    Returns
+    -------
+    OperatingPoints
+        ``F1`` and ``score``, ``precision``, ``recall`` where F1 is best. `rows` has a row for each wanted value, NaN where
+        it is not reached; with the diagnosis's ``replicates`` also 95 % intervals: of the score that would be chosen on
+        other images, and of precision and recall at this score.
+    """
+    wanted = [("best F1", "f1", 0.0)]
+    for name, values in (("precision", precision), ("recall", recall)):
+        for value in [values] if isinstance(values, int | float | np.number) else tuple(values):
+            if not 0 < number(name, value) <= 1:
+                raise OptionError(f"a wanted {name} must be above 0 and at most 1, not {value!r}")
+            wanted.append((f"{name} {float(value):g}", name, float(value)))
+    cuts = diagnosis.cuts_of_all
+    places = [_place(cuts, kind, value) for _, kind, value in wanted]
+    rows: Rows = [{"point": name, **cuts.row(at)} for (name, _, _), at in zip(wanted, places, strict=True)]
+    if diagnosis.replicates:
+        rows = [row | more for row, more in zip(rows, _intervals(diagnosis, cuts, wanted, places), strict=True)]
+    shown = np.unique(np.linspace(0, max(cuts.score.size - 1, 0), _POINTS).astype(np.int64))
+    curve: Rows = [cuts.row(at) for at in shown.tolist()] if cuts.score.size else []
+    ranking = diagnosis.ranking
+    by_class: Rows = []
+    for k, name in enumerate(diagnosis.categories):
+        of = slice(int(ranking.starts[k]), int(ranking.starts[k + 1]))
+        one = Cuts.of(ranking.scores[of], ranking.outcome[of], int(ranking.positives[k]))
+        by_class.append({"category": name, "objects": one.positives, **one.row(one.best())})
+    best = cuts.row(places[0])
+    metrics = {"F1": best["f1"], **{name: best[name] for name in ("score", "precision", "recall")}}
+    tables = {"points": rows, "categories": by_class, "curve": curve}
+    settings: dict[str, Any] = {name: [v for _, kind, v in wanted if kind == name] for name in ("precision", "recall")}
+    notes = [f"all classes together at IoU {diagnosis.iou:g}; detections of the score or more are kept"]
+    made = OperatingPoints("operating_points", settings, metrics, tables, notes)
+    made.cuts = cuts
+    return made
+
+
+def _place(cuts: Cuts, kind: str, value: float) -> int | None:
+    if kind == "f1":
+        return cuts.best()
+    return cuts.with_precision(value) if kind == "precision" else cuts.with_recall(value)
+
+
+def _intervals(
+    diagnosis: Diagnosis, cuts: Cuts, wanted: list[tuple[str, str, float]], places: list[int | None]
+) -> list[dict[str, float]]:
+    """Return the columns of intervals of each row."""
+    from detmap.diagnostics._resampling import interval, weights
+
+    diagnosis.say("operating_points: drawing images anew")
+    matches, truth = diagnosis.matches, diagnosis.arranged.truth
+    counts = np.flatnonzero(matches.outcome != IGNORED)
+    order = counts[np.argsort(-matches.score[counts], kind="stable")]
+    image, hit, score = matches.image[order], matches.outcome[order] == HIT, matches.score[order]
+    last = np.flatnonzero(np.append(score[1:] != score[:-1], True)[: score.size])
+    objects = np.bincount(truth.image[diagnosis.counted], minlength=matches.image_ids.size)
+    found = []
+    for weight in weights(matches.image_ids.size, diagnosis.replicates, diagnosis.seed):
+        kept = weight[image]
+        hits = np.cumsum(kept * hit)[last]
+        one = Cuts(cuts.score, hits, np.cumsum(kept)[last] - hits, int(weight @ objects))
+        values = []
+        for (_, kind, value), at in zip(wanted, places, strict=True):
+            own = _place(one, kind, value)
+            values.append(np.nan if own is None else float(cuts.score[own]))
+            values += [np.nan, np.nan] if at is None else [float(one.precision[at]), float(one.recall[at])]
+        found.append(values)
+    table, images = np.array(found), int(np.count_nonzero(objects))
+    rows = []
+    for at, place in enumerate(places):
+        row: dict[str, float] = {}
+        for i, name in enumerate(("score", "precision", "recall")):
+            ends = interval(
+                cuts.row(place)[name], table[:, 3 * at + i], diagnosis.replicates, images, bounded=name != "score"
+            )
+            row |= dict(zip((f"{name} low", f"{name} high"), ends, strict=True))
+        rows.append(row)
+    return rows
+
+
+PART = Part("operating_points", "precision, recall and F1 by score, and which score to cut at", operating_points)

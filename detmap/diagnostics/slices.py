@@ -1,0 +1,330 @@
+"""AP, recall and errors of some of the objects: small or large ones, crowded or cut off, or as a file of attributes says."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from detmap.diagnostics._errors import BKG, DUPE, ERRORS, errors
+from detmap.diagnostics._pairs import Rematch
+from detmap.diagnostics._parts import Finding, Part, Rows
+from detmap.diagnostics._ranking import mean
+from detmap.errors import InputError, OptionError, shorten
+from detmap.matches import HIT, IGNORED, MISS
+
+if TYPE_CHECKING:
+    from detmap.diagnostics._diagnosis import Diagnosis
+
+Ranges = Mapping[str, Sequence[float]]
+
+_INF = float("inf")
+
+#: How objects are told apart by default: the name of each slice, its least value, and what all its values are below.
+RANGES: dict[str, dict[str, tuple[float, float]]] = {
+    "area": {"small": (0, 1024), "medium": (1024, 9216), "large": (9216, _INF)},
+    "relative_area": {"below 1 %": (0, 0.01), "1 to 10 %": (0.01, 0.1), "10 % or more": (0.1, _INF)},
+    "aspect": {"tall": (0, 0.5), "about square": (0.5, 2), "wide": (2, _INF)},
+    "crowding": {"alone": (0, 2), "2 to 5": (2, 6), "6 to 15": (6, 16), "16 or more": (16, _INF)},
+    "position": {"centre": (0, 1 / 3), "between": (1 / 3, 2 / 3), "edge": (2 / 3, _INF)},
+    "truncation": {"whole": (0, 1), "at the border": (1, _INF)},
+}
+
+#: What each of them looks at, in words.
+MEANING = {
+    "area": "square pixels, as area ranges see them",
+    "relative_area": "the share of the image that the box covers",
+    "aspect": "width over height of the box",
+    "crowding": "objects to be found in the image",
+    "position": "how far the centre of the box lies from that of the image: 0 is there, 1 at a border",
+    "truncation": "whether the box reaches a border of the image, to 1 pixel",
+}
+
+_NEEDS_SIZES = ("relative_area", "position", "truncation")
+
+#: An attribute may have so many different values.
+_MOST_VALUES = 50
+
+#: A box that ends so many pixels from the border of its image reaches it.
+_BORDER = 1.0
+
+
+class _Slice(NamedTuple):
+    """Some objects, by position; and the detections that count there without a match, None where that is all."""
+
+    by: str
+    name: str
+    objects: NDArray[np.bool_]
+    detections: NDArray[np.bool_] | None
+
+
+def slices(
+    diagnosis: Diagnosis,
+    *,
+    by: str | Iterable[str] | None = None,
+    ranges: Mapping[str, Ranges] | None = None,
+    attributes: str | os.PathLike[str] | Mapping[str, ArrayLike] | None = None,
+) -> Finding:
+    """Return AP, recall and errors of slices of the objects.
+
+    Objects outside of a slice are ignored there: a detection of one is neither right nor wrong. A detection of nothing
+    counts if it has itself what makes the slice, as with COCO's area ranges; where only objects have it, it counts in every
+    slice.
+
+    Parameters
+    ----------
+    by : str or iterable of str, optional
+        Among "area", "relative_area", "aspect", "crowding", "position", "truncation" and the names of attributes; by default
+        all that can be told: some need the sizes of images.
+    ranges : mapping of str to (mapping of str to (float, float)), optional
+        Slices of one's own: ``{"area": {"tiny": (0, 256), "rest": (256, inf)}}``. A value of at least the first number and
+        below the second is within.
+    attributes : path, or mapping of str to array, optional
+        A CSV file with a column ``image_id``, ``image`` (the name of a file) or ``object`` (the place of an object in the
+        ground truth, from 0), and a column for each attribute; or arrays by name, a value per image of
+        ``ground_truth.images.ids`` or a value per object. Each value is a slice; an empty one belongs to none.
+
+    Returns
+    -------
+    Finding
+        `rows` has a row per slice; with the diagnosis's ``replicates`` also the 95 % interval of AP, the p-value of its
+        difference from the AP of all objects, and that corrected by Holm's method for the number of slices.
+
+    Raises
+    ------
+    OptionError
+        For what cannot be told, or ranges that are none.
+    InputError
+        For a file that cannot be read.
+    """
+    made, notes = _slices(diagnosis, by, ranges, attributes)
+    rematch = Rematch.of(diagnosis.arranged, diagnosis.iou, diagnosis.threads)
+    ranking, error, ap = diagnosis.ranking, errors(diagnosis), diagnosis.ap
+    nothing = np.zeros(len(diagnosis.matches), np.bool_)
+    category = diagnosis.arranged.truth.category
+    whole = _bootstrap(diagnosis, diagnosis.matches.outcome, diagnosis.counted)
+    rows: Rows = []
+    for at, one in enumerate(made):
+        diagnosis.say(f"slices: {at + 1} of {len(made)}")
+        outside = nothing if one.detections is None else ~one.detections
+        outcome, taken = rematch.match(~one.objects, outside)
+        counted = diagnosis.counted & one.objects
+        positives = np.bincount(category[counted], minlength=ranking.positives.size)
+        own = mean(ranking.ap_of(outcome[ranking.order], positives))
+        total, found = int(positives.sum()), int(np.count_nonzero(taken))
+        wrong = np.bincount(error[outcome == MISS], minlength=BKG + 1)
+        wrong[DUPE] += wrong[0]  # its object goes to another one here, as the better one does not count
+        rows.append(
+            {
+                "by": one.by,
+                "slice": one.name,
+                "objects": total,
+                "AP": own,
+                "difference": own - ap,
+                "recall": found / total if total else float("nan"),
+                "hits": int(np.count_nonzero(outcome == HIT)),
+                "false positives": int(np.count_nonzero(outcome == MISS)),
+                **dict(zip(ERRORS[:BKG], wrong[1:].tolist(), strict=True)),
+                "missed": total - found,
+                "ignored": int(np.count_nonzero(outcome == IGNORED)),
+            }
+        )
+        if whole is not None:
+            rows[-1] |= _interval(diagnosis, outcome, counted, whole)
+    if whole is not None and rows:
+        from detmap.statistics.tests import adjust
+
+        for row, p in zip(rows, adjust([row["p"] for row in rows], "holm").tolist(), strict=True):
+            row["p (Holm)"] = p
+    metrics = {f"AP {row['by']} {row['slice']}": row["AP"] for row in rows}
+    notes += [f"{by}: {MEANING[by]}" for by in dict.fromkeys(one.by for one in made) if by in MEANING]
+    notes.append(
+        f"AP of all objects is {ap:.4f} at IoU {diagnosis.iou:g}; objects outside of a slice are ignored there"
+    )
+    settings = {"by": list(dict.fromkeys(one.by for one in made))}
+    return Finding("slices", settings, {"AP": ap, **metrics}, {"slices": rows}, notes)
+
+
+def _bootstrap(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Any:
+    """Return the bootstrap of AP with these outcomes; None where no interval was asked for."""
+    if not diagnosis.replicates:
+        return None
+    from detmap.diagnostics._resampling import bootstrap_of
+
+    return bootstrap_of(diagnosis, outcome, counted)
+
+
+def _interval(
+    diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_], whole: Any
+) -> dict[str, float]:
+    from detmap.diagnostics._resampling import p_value
+
+    own = _bootstrap(diagnosis, outcome, counted)
+    low, high = own.interval()[0].tolist()
+    return {"low": low, "high": high, "p": p_value(own, whole)}
+
+
+def _slices(
+    diagnosis: Diagnosis, by: str | Iterable[str] | None, ranges: Mapping[str, Ranges] | None, attributes: Any
+) -> tuple[list[_Slice], list[str]]:
+    """Return the slices that are asked for, and what should be said of those that are not there."""
+    given = {} if attributes is None else _attributes(diagnosis, attributes)
+    every = [*RANGES, *given]
+    for name in ranges or {}:
+        if name not in RANGES:
+            raise OptionError(f"no ranges of {shorten(name)} can be given; only of: {', '.join(RANGES)}")
+    sizes, notes = diagnosis.ground_truth.images.sizes, []
+    missing = [] if sizes is not None and sizes.all() else list(_NEEDS_SIZES)
+    if by is None:
+        wanted = [name for name in every if name not in missing]
+        if missing:
+            notes.append(f"not shown: {', '.join(missing)}, as sizes of images are not known")
+    else:
+        wanted = [by] if isinstance(by, str) else list(by)
+    made: list[_Slice] = []
+    for name in wanted:
+        if name not in every:
+            raise OptionError(f"nothing is known of {shorten(name)}; one of: {', '.join(every)}")
+        if name in missing:
+            raise OptionError(f"{name} needs the size of every image, which the ground truth does not have")
+        if name in given:
+            made += given[name]
+            continue
+        objects, detections = _values(diagnosis, name)
+        for title, (low, high) in _checked(name, (ranges or {}).get(name, RANGES[name])).items():
+            inside = [(side >= low) & (side < high) for side in (objects, detections)]
+            made.append(_Slice(name, title, inside[0], inside[1]))
+    return made, notes
+
+
+def _checked(by: str, given: Any) -> dict[str, tuple[float, float]]:
+    """Return ranges as pairs of numbers."""
+    try:
+        made = {str(name): (float(low), float(high)) for name, (low, high) in given.items()}
+        if made and all(low < high for low, high in made.values()):
+            return made
+    except (TypeError, ValueError, AttributeError):
+        pass
+    raise OptionError(f"ranges of {by} must be like {{'small': (0, 1024)}}, low below high, not {shorten(given)}")
+
+
+def _values(diagnosis: Diagnosis, by: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what slices are made of: of every object and of every detection, by position; NaN is in no slice."""
+    arranged, matches = diagnosis.arranged, diagnosis.matches
+    if by == "area":
+        return arranged.objects.areas, arranged.detection_areas(0, len(matches))
+    if by == "crowding":
+        count = np.bincount(arranged.truth.image[diagnosis.counted], minlength=matches.image_ids.size).astype(
+            np.float64
+        )
+        return count[arranged.truth.image], count[arranged.found.image]
+    made = []
+    for side, order, image in (
+        ("ground_truth", arranged.truth.order, arranged.truth.image),
+        ("detections", arranged.found.order, arranged.found.image),
+    ):
+        corners = diagnosis.corners(side)[order]
+        near, far = corners[:, :2], corners[:, 2:]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            width, height = (far - near).T
+            if by == "aspect":
+                made.append(width / height)
+                continue
+            sizes = diagnosis.ground_truth.images.sizes
+            assert sizes is not None
+            size = sizes[image][:, ::-1].astype(np.float64)
+            if by == "relative_area":
+                made.append(width * height / size.prod(axis=1))
+            elif by == "position":
+                made.append(np.abs((near + far) / size - 1).max(axis=1))
+            else:
+                made.append(((near <= _BORDER) | (far >= size - _BORDER)).any(axis=1).astype(np.float64))
+    return made[0], made[1]
+
+
+def _attributes(diagnosis: Diagnosis, given: Any) -> dict[str, list[_Slice]]:
+    """Return the slices of attributes by their names."""
+    truth = diagnosis.ground_truth
+    if isinstance(given, Mapping):
+        columns = {str(name): np.asarray(values).astype(str) for name, values in given.items()}
+    else:
+        columns = _read(diagnosis, os.fspath(given))
+    made = {}
+    for name, values in columns.items():
+        if name in RANGES:
+            raise OptionError(f"an attribute cannot be called {name}, which is known already")
+        if values.shape not in ((truth.images.ids.size,), (len(truth),)):
+            raise OptionError(
+                f"the attribute {shorten(name)} has {values.shape} values where {truth.images.ids.size} images or "
+                f"{len(truth)} objects are"
+            )
+        found = np.unique(values[values != ""]).tolist()
+        if len(found) > _MOST_VALUES:
+            raise OptionError(
+                f"the attribute {shorten(name)} has {len(found)} different values; at most {_MOST_VALUES}"
+            )
+        arranged = diagnosis.arranged
+        of_images = values.size == truth.images.ids.size
+        own = values[arranged.truth.image if of_images else arranged.truth.order]
+        of_detections = values[arranged.found.image] if of_images else None
+        made[name] = [
+            _Slice(name, value, own == value, None if of_detections is None else of_detections == value)
+            for value in found
+        ]
+    return made
+
+
+def _read(diagnosis: Diagnosis, path: str) -> dict[str, NDArray[Any]]:
+    """Read a CSV file of attributes."""
+    from detmap.formats.files import read_small
+
+    try:
+        table = list(csv.reader(io.StringIO(bytes(read_small(path)).decode("utf-8-sig"), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"is not a CSV file: {error}", source=path) from None
+    truth, header = diagnosis.ground_truth, [title.strip() for title in (table or [[]])[0]]
+    key = next((at for at, title in enumerate(header) if title in ("image_id", "image", "object")), None)
+    if key is None or len(header) < 2 or len(set(header)) < len(header):
+        raise InputError(
+            "needs a first line with image_id, image or object and the names of attributes, each once", source=path
+        )
+    names = truth.images.names or ()
+    places = {
+        "image_id": lambda: {str(one): at for at, one in enumerate(truth.images.ids.tolist())},
+        "image": lambda: (
+            {**{str(one): at for at, one in enumerate(truth.images.ids.tolist())}}
+            | {name: at for at, name in enumerate(names) if name}
+        ),
+        "object": lambda: {str(at): at for at in range(len(truth))},
+    }[header[key]]()
+    count = len(truth) if header[key] == "object" else truth.images.ids.size
+    out = {title: [""] * count for at, title in enumerate(header) if at != key}
+    for number, row in enumerate(table[1:], 2):
+        if not row:
+            continue
+        if len(row) != len(header):
+            raise InputError(
+                f"has {len(row)} values where {len(header)} are expected", source=path, record=f"line {number}"
+            )
+        at = places.get(row[key].strip())
+        if at is None:
+            what = "an object" if header[key] == "object" else "an image"
+            raise InputError(
+                f"is not {what} of the ground truth",
+                source=path,
+                record=f"line {number}",
+                field=header[key],
+                value=row[key],
+            )
+        for place, (title, value) in enumerate(zip(header, row, strict=True)):
+            if place != key:
+                out[title][at] = value.strip()
+    return {title: np.array(values, str) for title, values in out.items()}
+
+
+PART = Part("slices", "AP, recall and errors by size, aspect, crowding, position and attributes", slices)

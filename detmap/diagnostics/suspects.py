@@ -1,0 +1,178 @@
+"""Labels to look at: where detections and ground truth disagree so that the ground truth may well be wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.arrangement import Arrangement, least_overlaps
+from detmap.diagnostics._errors import BKG, errors
+from detmap.diagnostics._pairs import overlaps
+from detmap.diagnostics._parts import Finding, Part, Rows, number
+from detmap.errors import OptionError
+from detmap.ids import used
+from detmap.kernels import readonly
+from detmap.matches import HIT
+from detmap.tables import Detections
+
+if TYPE_CHECKING:
+    from detmap.diagnostics._diagnosis import Diagnosis
+
+REASONS = ("no label", "other class", "never found", "labelled twice")
+
+
+def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -> Finding:
+    """Return labels to look at, the most suspicious ones first.
+
+    * ``no label``: a detection of the diagnosis's score or more where there is no object of any class. As suspicious as its
+      score is rare among false positives: the precision of its class's detections of that score or more.
+    * ``other class``: an object that no detection of its class finds, and that detections of the diagnosis's score or more
+      cover, all of one other class. As suspicious as the precision of the best of them.
+    * ``never found``: an object that no detection touches. As suspicious as the recall of its class.
+    * ``labelled twice``: two objects of one image that overlap by `duplicate` or more. As suspicious as that.
+
+    Parameters
+    ----------
+    most : int
+        So many rows.
+    duplicate : float
+        The least overlap of two labels of the same thing.
+
+    Returns
+    -------
+    Finding
+        How many of each there are; `rows` are the most suspicious: ``suspicion`` between 0 and 1, the reason in words, rows
+        in the tables of ground truth (``object``, ``other object``) and detections (``detection``), -1 where there is none.
+    """
+    if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1:
+        raise OptionError(f"most must be an integer of at least 1, not {most!r}")
+    if not 0 < number("duplicate", duplicate) <= 1:
+        raise OptionError(f"duplicate must be above 0 and at most 1, not {duplicate!r}")
+    found = [_unlabelled(diagnosis), *_unfound(diagnosis), _twice(diagnosis, duplicate)]
+    columns = [np.concatenate(parts) for parts in zip(*found, strict=True)]
+    reason = np.repeat(np.arange(4), [part[0].size for part in found])
+    order = np.lexsort((columns[2], columns[1], reason, -columns[0]))[:most].tolist()
+    rows: Rows = [_row(diagnosis, int(reason[at]), *(column[at].item() for column in columns)) for at in order]
+    metrics = {name: int(part[0].size) for name, part in zip(REASONS, found, strict=True)}
+    notes = [f"detections of score {diagnosis.score:.4g} or more, at IoU {diagnosis.iou:g}"]
+    return Finding("suspects", {"most": most, "duplicate": duplicate}, metrics, {"suspects": rows}, notes)
+
+
+#: Suspicion; rows of an object, of another object, and of a detection in their tables.
+_Found = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+
+def _made(suspicion: NDArray[Any], first: Any = None, second: Any = None, detection: Any = None) -> _Found:
+    none = np.full(suspicion.size, -1)
+    columns = [none if column is None else np.asarray(column, np.int64) for column in (first, second, detection)]
+    return suspicion.astype(np.float64), columns[0], columns[1], columns[2]
+
+
+def _precision(diagnosis: Diagnosis) -> NDArray[np.float64]:
+    """Return for each detection the share of hits among those of its class with its score or more, by position."""
+    ranking = diagnosis.ranking
+    first = ranking.starts[:-1][ranking.category]
+    total = np.concatenate(([0], np.cumsum(ranking.outcome == HIT)))
+    share = (total[1:] - total[first]) / (np.arange(ranking.order.size) - first + 1)
+    out = np.empty(ranking.order.size)
+    out[ranking.order] = share
+    return out
+
+
+def _unlabelled(diagnosis: Diagnosis) -> _Found:
+    matches = diagnosis.matches
+    alone = (errors(diagnosis) == BKG) & (matches.score >= diagnosis.score)
+    alone[diagnosis.overlaps.found] = False  # an object that does not count, as a crowd, is a label too
+    at = np.flatnonzero(alone)
+    return _made(_precision(diagnosis)[at], detection=matches.detection[at])
+
+
+def _unfound(diagnosis: Diagnosis) -> tuple[_Found, _Found]:
+    """Return the objects that only another class finds, and those that no detection touches."""
+    matches, truth, near = diagnosis.matches, diagnosis.arranged.truth, diagnosis.overlaps
+    size = truth.order.size
+    touched, own = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
+    touched[near.truth] = True
+    least = float(least_overlaps(diagnosis.protocol, [diagnosis.iou])[0])
+    near = near.take(near.overlap >= least)
+    same = matches.category[near.found] == truth.category[near.truth]
+    own[near.truth[same]] = True
+    # Detections of other classes that cover an object which none of its own class covers.
+    sure = ~same & (matches.score[near.found] >= diagnosis.score)
+    sure &= (diagnosis.counted & ~own)[near.truth]
+    near = near.take(sure)
+    order = np.lexsort((-matches.score[near.found], near.truth))
+    near = near.take(order)
+    kinds = matches.category[near.found]
+    lowest, highest = np.full(size, np.iinfo(np.int64).max), np.full(size, -1)
+    np.minimum.at(lowest, near.truth, kinds)
+    np.maximum.at(highest, near.truth, kinds)
+    first = np.append(True, near.truth[1:] != near.truth[:-1])[: near.truth.size]
+    best = near.take(first & (lowest == highest)[near.truth])
+    flipped = _made(_precision(diagnosis)[best.found], truth.order[best.truth], detection=matches.detection[best.found])
+    hits = np.bincount(matches.category[matches.outcome == HIT], minlength=diagnosis.positives.size)
+    recall = hits / np.maximum(diagnosis.positives, 1)
+    lost = np.flatnonzero(diagnosis.counted & ~touched)
+    return flipped, _made(recall[truth.category[lost]], truth.order[lost])
+
+
+def _twice(diagnosis: Diagnosis, least: float) -> _Found:
+    """Return pairs of objects on one image that overlap so much that they may be one."""
+    truth = diagnosis.ground_truth
+    real = truth.take(~truth.crowd)
+    rows = np.flatnonzero(~truth.crowd)
+    every = np.ones(len(real), np.bool_)
+    as_found = Detections(
+        images=used(real.images, every),
+        categories=used(real.categories, every),
+        shapes=real.shapes,
+        scores=readonly(np.ones(len(real)), np.float64),
+        source=truth.source,
+    )
+    protocol = replace(diagnosis.protocol, max_dets=(2**31 - 1,))
+    arranged = Arrangement.of(real, as_found, protocol, threads=diagnosis.threads)
+    near = overlaps(arranged, least, diagnosis.threads)
+    one, other = rows[arranged.found.order[near.found]], rows[arranged.truth.order[near.truth]]
+    once = one < other
+    return _made(np.minimum(near.overlap[once], 1.0), one[once], other[once])
+
+
+def _row(
+    diagnosis: Diagnosis, reason: int, suspicion: float, first: int, second: int, detection: int
+) -> dict[str, Any]:
+    truth, found = diagnosis.ground_truth, diagnosis.detections
+
+    def named(row: int) -> str:
+        return str(truth.categories.names[truth.categories.codes[row]])
+
+    label = named(first) if first >= 0 else ""
+    seen = ""
+    if detection >= 0:
+        key = found.categories.ids[found.categories.codes[detection]]
+        seen = truth.categories.names[int(np.searchsorted(truth.categories.ids, key))]
+        score = float(found.scores[detection])
+    says = {
+        0: lambda: f"{seen} found with score {score:.3g} where no label is",
+        1: lambda: f"labelled {label}, found as {seen} with score {score:.3g}",
+        2: lambda: f"no detection touches this {label}",
+        3: lambda: f"{label} and {named(second)} overlap by {suspicion:.3g}",
+    }[reason]()
+    if first >= 0:
+        image = int(truth.images.codes[first])
+    else:
+        image = int(np.searchsorted(truth.images.ids, found.images.ids[found.images.codes[detection]]))
+    return {
+        "suspicion": suspicion,
+        "kind": REASONS[reason],
+        "reason": says,
+        "image": str(diagnosis.image_name(image)),
+        "object": first,
+        "other object": second,
+        "detection": detection,
+    }
+
+
+PART = Part("suspects", "labels that may well be wrong", suspects)

@@ -1,0 +1,235 @@
+"""TIDE: every false positive and every missed object gets one reason, and each reason a price in AP.
+
+D. Bolya, S. Foley, J. Hays and J. Hoffman, TIDE: A General Toolbox for Identifying Object Detection Errors, 2020.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.diagnostics._errors import BKG, BOTH, CLS, DUPE, ERRORS, LOC, MISSED, errors
+from detmap.diagnostics._parts import Finding, Part, Rows
+from detmap.diagnostics._ranking import average_precision, mean
+from detmap.diagnostics._tidecv import tidecv
+from detmap.errors import check_choice
+from detmap.matches import HIT, IGNORED, MISS
+
+if TYPE_CHECKING:
+    from detmap.diagnostics._diagnosis import Diagnosis
+
+#: What each says, in words.
+MEANING = {
+    "Cls": "covers an object of another class",
+    "Loc": "lies beside an object of its class",
+    "Both": "lies beside an object of another class",
+    "Dupe": "covers an object that a detection of higher score has found",
+    "Bkg": "lies where there is no object",
+    "Miss": "an object that nothing found or came close to",
+    "FalsePos": "all false positives at once",
+    "FalseNeg": "all objects that were not found at once",
+}
+
+
+class Tide(Finding):
+    """What `tide` finds.
+
+    Attributes
+    ----------
+    error : ndarray of uint8, shape (n,)
+        Of each detection in the order of ``diagnosis.matches``: 0 where it is none, else 1 plus its place in `ERRORS`.
+    missed : ndarray of int32
+        Rows in the table of ground truth that are misses: not found, and no error of class or place points to them.
+    """
+
+    error: NDArray[np.uint8]
+    missed: NDArray[np.int32]
+
+
+def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap") -> Tide:
+    """Return the six errors of TIDE, and what AP would gain if there were none of each.
+
+    Every false positive has one error, the first of these that applies: Loc (overlaps an object of its own class by 0.1 or
+    more, but less than the threshold), Cls (overlaps one of another class by the threshold or more), Dupe (one of its own
+    class, which is taken), Both (one of another class by 0.1 or more), Bkg. A missed object to which no Loc and no Cls
+    points is a Miss.
+
+    An error is mended like this: of the Loc and Cls that point to a missed object the one of the highest score becomes a
+    hit, of the object's class; every other false positive goes away; of a Miss the object goes away.
+
+    Parameters
+    ----------
+    rules : {"detmap", "tidecv"}
+        ``detmap`` takes the matching of the protocol: hits, ignored detections and errors are all detections there are, AP
+        is the AP of `detmap.evaluate` at this threshold, and with all errors mended it is 1. ``tidecv`` repeats tidecv
+        1.0.1, which has rules of its own: 100 detections per image whatever their classes; the first object among equals;
+        ignored detections have errors too; a class that has detections but no objects counts as AP 0; mended errors stand
+        ahead of other detections of the same score, so that ties alone can cost AP.
+
+    Returns
+    -------
+    Tide
+        ``AP``, and ``dAP_Cls`` and so on: the gain if all errors of this kind alone were mended, ``dAP_FalsePos`` if there
+        were no false positives, ``dAP_FalseNeg`` if all objects that are not found did not exist. `rows` has in
+        ``progressive`` the gain on top of the errors in the rows before.
+    """
+    check_choice("rules", rules, ("detmap", "tidecv"))
+    if rules == "tidecv":
+        found = tidecv(diagnosis)
+        return _finding(found.error, found.missed, found.counts, found.values, (), rules)
+    matches, ranking = diagnosis.matches, diagnosis.ranking
+    error = errors(diagnosis)
+    mend = _Mending(diagnosis, error)
+    counts = [*np.bincount(error, minlength=7)[1:7].tolist()]
+    missed = mend.missed
+    counts[MISSED - 1] = missed.size
+    ap = diagnosis.ap
+    values = {"AP": ap}
+    for code, name in enumerate(ERRORS, 1):
+        values[f"dAP_{name}"] = mend.ap({code}) - ap
+    last, mended = ap, set[int]()
+    for code, name in enumerate(ERRORS, 1):
+        mended.add(code)
+        now = mend.ap(mended)
+        values[f"progressive_{name}"] = now - last
+        last = now
+    hits = np.bincount(matches.category[matches.outcome == HIT], minlength=ranking.positives.size)
+    values["dAP_FalsePos"] = mean(ranking.ap_of(np.where(ranking.outcome == MISS, IGNORED, ranking.outcome))) - ap
+    values["dAP_FalseNeg"] = mean(_of_none(ranking.ap_of(ranking.outcome, hits), ranking.positives, hits)) - ap
+    per_class = np.zeros((ranking.positives.size, 7), np.int64)
+    np.add.at(per_class, (matches.category, error), 1)
+    lost = diagnosis.arranged.truth.category[diagnosis.places[missed]]
+    per_class[:, MISSED] = np.bincount(lost, minlength=ranking.positives.size)
+    by_class: Rows = [
+        {"category": name, "AP": ap, "objects": objects, "hits": hit, **dict(zip(ERRORS, row[1:], strict=True))}
+        for name, ap, objects, hit, row in zip(
+            diagnosis.categories,
+            ranking.ap.tolist(),
+            ranking.positives.tolist(),
+            hits.tolist(),
+            per_class.tolist(),
+            strict=True,
+        )
+    ]
+    return _finding(error, missed, counts, values, by_class, rules)
+
+
+def _finding(
+    error: NDArray[np.uint8],
+    missed: NDArray[np.int32],
+    counts: list[int],
+    values: dict[str, float],
+    by_class: Rows | tuple[()],
+    rules: str,
+) -> Tide:
+    special: Rows = [
+        {"error": name, "dAP": values[f"dAP_{name}"], "meaning": MEANING[name]} for name in ("FalsePos", "FalseNeg")
+    ]
+    main: Rows = [
+        {
+            "error": name,
+            "count": count,
+            "dAP": values[f"dAP_{name}"],
+            "progressive": values[f"progressive_{name}"],
+            "meaning": MEANING[name],
+        }
+        for name, count in zip(ERRORS, counts, strict=True)
+    ]
+    metrics = {name: value for name, value in values.items() if not name.startswith("progressive")}
+    tables = {"errors": main, "special errors": special}
+    if by_class:
+        tables["categories"] = list(by_class)
+    notes = ["dAP: what AP gains if errors of this kind alone are mended; progressive: on top of the rows before"]
+    made = Tide("tide", {"rules": rules}, metrics, tables, notes)
+    made.error, made.missed = error, missed
+    return made
+
+
+def _of_none(
+    ap: NDArray[np.float64], before: NDArray[np.int64], now: NDArray[np.int64], wrong: NDArray[np.bool_] | None = None
+) -> NDArray[np.float64]:
+    """Return AP with a value for classes whose last objects went away: 1, and 0 where there are `wrong` detections."""
+    gone = (before > 0) & (now == 0)
+    return np.where(gone, 1.0 if wrong is None else np.where(wrong, 0.0, 1.0), ap)
+
+
+class _Mending:
+    """The ranking with room for the detections that a mended class moves to another category."""
+
+    def __init__(self, diagnosis: Diagnosis, error: NDArray[np.uint8]) -> None:
+        matches, ranking = diagnosis.matches, diagnosis.ranking
+        self.protocol, self.positives = matches.protocol, ranking.positives
+        assert matches.same is not None
+        assert matches.other is not None
+        places = diagnosis.places
+        # The object that each Loc and Cls points to, if nothing finds it; of those that point to one the best score wins.
+        target = np.select([error == LOC, error == CLS], [matches.same, matches.other], -1).astype(np.int64)
+        pointing = np.flatnonzero(target >= 0)
+        pointing = pointing[diagnosis.found[places[target[pointing]]] < 0]
+        pointing = pointing[np.lexsort((pointing, -matches.score[pointing], target[pointing]))]
+        first = np.append(True, np.diff(target[pointing]) != 0)[: pointing.size]
+        best = pointing[first]
+        reached = np.zeros(len(diagnosis.ground_truth), np.bool_)
+        reached[target[best]] = True
+        self.missed = matches.missed[~reached[matches.missed]]
+        truth = diagnosis.arranged.truth.category
+        self.fewer = np.bincount(truth[places[self.missed]], minlength=self.positives.size)
+        # The points: all detections in ranking order, and among them a copy of each best Cls in its object's category.
+        moved = best[error[best] == CLS]
+        to = truth[places[target[moved]]].astype(np.int64)
+        at = _insertions(ranking.starts, ranking.scores, ranking.order, to, matches.score[moved], moved)
+        order = np.lexsort((moved, -matches.score[moved], to))
+        at, moved, to = at[order], moved[order], to[order]
+        rows = np.insert(ranking.order, at, moved)
+        self.moved = np.insert(np.zeros(ranking.order.size, np.bool_), at, True)
+        self.starts = ranking.starts + np.concatenate(([0], np.cumsum(np.bincount(to, minlength=self.positives.size))))
+        self.error = error[rows]
+        self.outcome = matches.outcome[rows]
+        is_best = np.zeros(len(matches), np.bool_)
+        is_best[best] = True
+        self.best = is_best[rows]
+
+    def ap(self, mended: set[int]) -> float:
+        """Return the mean AP with errors of some kinds mended."""
+        counts, hit = (self.outcome != IGNORED) & ~self.moved, (self.outcome == HIT) & ~self.moved
+        if LOC in mended:
+            mine = (self.error == LOC) & ~self.moved
+            counts &= ~mine | self.best
+            hit |= mine & self.best
+        if CLS in mended:
+            counts &= self.error != CLS
+            counts |= self.moved
+            hit |= self.moved
+        for code in mended & {BOTH, DUPE, BKG}:
+            counts &= self.error != code
+        positives = self.positives - self.fewer if MISSED in mended else self.positives
+        ap = average_precision(self.starts, hit, counts, positives, self.protocol)
+        total = np.concatenate(([0], np.cumsum(counts)))
+        wrong = total[self.starts[1:]] > total[self.starts[:-1]]
+        return mean(_of_none(ap, self.positives, positives, wrong))
+
+
+def _insertions(
+    starts: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    order: NDArray[np.int64],
+    to: NDArray[np.int64],
+    score: NDArray[np.float64],
+    rows: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return where in a ranking detections belong that go to other categories: by score, and among equals by row."""
+    at = np.empty(to.size, np.int64)
+    for k in np.unique(to).tolist():
+        some = to == k
+        own = -scores[starts[k] : starts[k + 1]]
+        low, high = (np.searchsorted(own, -score[some], side) for side in ("left", "right"))
+        tied = np.flatnonzero(low < high)
+        for i, row in zip(tied.tolist(), rows[some][tied].tolist(), strict=True):
+            low[i] += np.searchsorted(order[starts[k] + low[i] : starts[k] + high[i]], row)
+        at[some] = starts[k] + low
+    return at
+
+
+PART = Part("tide", "the kinds of errors, and what each of them costs in AP", tide)

@@ -12,13 +12,19 @@ from functools import partial
 from typing import Any
 
 from detmap import __version__
-from detmap.cli import converting, detection, rankings, warm
+from detmap.cli import cards, converting, detection, rankings, warm
 from detmap.cli.options import Command, add_plugins
 from detmap.cli.output import say
 from detmap.errors import DetmapError
 
 #: Every command, in the order in which help lists them.
-_COMMANDS: dict[str, Command] = {**detection.COMMANDS, **converting.COMMANDS, **rankings.COMMANDS, **warm.COMMANDS}
+_COMMANDS: dict[str, Command] = {
+    **detection.COMMANDS,
+    **cards.COMMANDS,
+    **converting.COMMANDS,
+    **rankings.COMMANDS,
+    **warm.COMMANDS,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from detmap.detection import DetectionResult, evaluate, match
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
     from detmap.evaluator import Evaluator
+    from detmap.explanations import explain, find_value
     from detmap.formats.coco import read_coco, read_coco_results
     from detmap.formats.converting import Converted, convert
     from detmap.formats.files import read, write
@@ -34,6 +35,7 @@ _HOMES = {
     "detection": ("DetectionResult", "evaluate", "match"),
     "errors": ("DetmapError", "InputError", "MissingDependencyError", "OptionError", "StateError"),
     "evaluator": ("Evaluator",),
+    "explanations": ("explain", "find_value"),
     "formats.coco": ("read_coco", "read_coco_results"),
     "formats.converting": ("Converted", "convert"),
     "formats.files": ("read", "write"),
@@ -66,6 +68,8 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "IGNORED",
     "DetectionResult",
     "compare",
+    "explain",
+    "find_value",
     "Evaluator",
     "patch_pycocotools",
     "Patch",

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from detmap import __version__
-from detmap.cli import cards, converting, detection, rankings, warm
+from detmap.cli import cards, converting, detection, explaining, rankings, warm
 from detmap.cli.options import Command, add_plugins
 from detmap.cli.output import say
 from detmap.errors import DetmapError
@@ -20,6 +20,7 @@ from detmap.errors import DetmapError
 #: Every command, in the order in which help lists them.
 _COMMANDS: dict[str, Command] = {
     **detection.COMMANDS,
+    **explaining.COMMANDS,
     **cards.COMMANDS,
     **converting.COMMANDS,
     **rankings.COMMANDS,

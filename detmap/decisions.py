@@ -204,11 +204,12 @@ def differing(one: Any, other: Any) -> list[str]:
 def apart(one: Any, other: Any) -> str:
     """Return in words what `one` decides otherwise than `other`, which is the better known."""
     declared = decisions_of(type(one))
-    found = [
-        f"{name} {declared[name].words(getattr(one, name))} (not {declared[name].words(getattr(other, name))})"
-        for name in differing(one, other)
-    ]
-    return "; ".join(found) or "nothing"
+    found = []
+    for name in differing(one, other):
+        made = declared[name]
+        if made.words(getattr(one, name)) != made.words(getattr(other, name)):  # else they differ by rounding alone
+            found.append(f"{name} {made.words(getattr(one, name))}" if made.phrase is None else made.phrase(one))
+    return ", ".join(found) or "nothing"
 
 
 def documented(of: type[T]) -> type[T]:

@@ -135,7 +135,7 @@ BOX_DECIMALS = decision(
     plain=_plain_integer,
     wrong=_wrong_decimals,
     words=lambda value: "as given" if value is None else str(value),
-    phrase=lambda protocol: f"detected boxes with {protocol.box_decimals} decimals",
+    phrase=lambda protocol: f"decimals of detected boxes {protocol.box_decimals}",
     flag=Flag(
         name="--box-decimals",
         metavar="N",
@@ -153,7 +153,7 @@ SCORE_DECIMALS = decision(
     plain=_plain_integer,
     wrong=_wrong_decimals,
     words=lambda value: "as given" if value is None else str(value),
-    phrase=lambda protocol: f"scores with {protocol.score_decimals} decimals",
+    phrase=lambda protocol: f"decimals of scores {protocol.score_decimals}",
     flag=Flag(name="--score-decimals", metavar="N", help="round scores to so many decimals", read=_parse_integer),
     since=_SINCE,
     reads=True,

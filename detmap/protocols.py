@@ -137,7 +137,7 @@ class Protocol:
             "matching",
             allowed=YES_OR_NO,
             group="pixels",
-            phrase=lambda protocol: "inclusive pixels",
+            phrase=lambda protocol: "inclusive pixels" if protocol.inclusive_pixels else "no inclusive pixels",
             flag=Flag(
                 name="--inclusive-pixels",
                 value=True,

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import examples
+from support import examples, same_bits
 from test_presets import tables, workload
 
 import detmap
 from detmap import cli
-from detmap.explanations import replay
+from detmap.explanations import replay, search
 from detmap.explanations.search import interval
 from detmap.explanations.shares import sampled, shapley
 from detmap.protocols import COCO, PRESETS
@@ -63,6 +63,16 @@ def test_symmetric_decisions_share_alike(values):
 
     shares = shapley(3, value)
     assert shares[0] == shares[1]
+
+
+def test_drawn_shares_are_near_the_exact_ones():
+    """Within a few of the standard errors that are said, and better the more orders are drawn."""
+    rng = np.random.default_rng(3)
+    values = rng.random(16).tolist()
+    exact, (drawn, errors) = shapley(4, game(values, 4)), sampled(4, game(values, 4), 400, 1)
+    assert max(errors) < 0.05
+    assert all(abs(float(one - other)) < 4 * error for one, other, error in zip(exact, drawn, errors, strict=True))
+    assert max(sampled(4, game(values, 4), 20, 1)[1]) > max(errors)
 
 
 @settings(max_examples=examples(50))
@@ -117,6 +127,9 @@ def test_more_than_seven_decisions_are_sampled(pair):
     assert sum((one.exact for one in made.shares), Fraction()) == Fraction(made.target_value) - Fraction(
         made.source_value
     )
+    assert made.error == max(one.error for one in made.shares)
+    with pytest.raises(detmap.OptionError, match="orders must be an integer of at least 4, not 2"):
+        detmap.explain(*pair, "ultralytics", "detectron2-voc", orders=2)
     again = detmap.explain(*pair, "ultralytics", "detectron2-voc", orders=6)
     assert [one.exact for one in again.shares] == [one.exact for one in made.shares]
 
@@ -211,32 +224,74 @@ def test_quoted_digits():
 
 
 @pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("number", range(2))
+def test_what_is_cut_from_a_tally_is_what_would_be_matched(pair, name, number):
+    """A replay matches less often than it evaluates, and every value has the bits of an evaluation of its own."""
+    rng, looked = np.random.default_rng(number), replay.Replay(*pair)
+    choices = {
+        "min_score": [None, 0.01, 0.2, 0.5],
+        "max_dets": [(1,), (2,), (10,), (100,)],
+        "max_per_image": [None, 2, 8],
+        "scored_images": ["all", "detected"],
+        "interpolation": ["grid", "all-point", "101-linear-tail"],
+        "use_categories": [True, False],
+        "score_decimals": [None, 1],
+        "left_out": [(), ("crowd",), ("difficult", "crowd")],
+    }
+    for _ in range(8):
+        chosen = {key: values[rng.integers(len(values))] for key, values in choices.items() if rng.random() < 0.5}
+        one = replay.trimmed(dataclasses.replace(PRESETS[name], **chosen), "AP")
+        result = detmap.evaluate(*pair, one)
+        found = looked.value(one)
+        assert found.value == result["AP"], chosen
+        assert same_bits(found.classes, result._by_category(None))
+    assert looked.matchings <= looked.evaluations
+
+
+@pytest.mark.parametrize("name", ["coco", "ultralytics-8.3", "padilla", "detectron2-voc"])
 def test_the_number_of_a_tool(pair, name):
     """A named protocol is found by its number."""
     value = next(iter(detmap.evaluate(*pair, name).values()))
-    search = detmap.find_value(*pair, f"{value:.6f}", most=1)
-    first = search.candidates[0]
+    made = detmap.find_value(*pair, f"{value:.6f}", most=1)
+    first = made.candidates[0]
     assert not first.changes
     assert abs(first.value - value) < 1e-6
-    assert name in (first.base, *first.others) or search.named[name] == first.value
+    assert name in (first.base, *first.others) or made.named[name] == first.value
 
 
+@pytest.fixture
+def small(monkeypatch):
+    """A search among fewer changes."""
+    kept = {name: search.GRID[name] for name in ("min_score", "matching", "curve", "strict")}
+    monkeypatch.setattr(search, "GRID", kept)
+
+
+@pytest.mark.usefixtures("small")
 def test_a_changed_decision_is_found(pair):
     value = detmap.evaluate(*pair, replay.parse("coco+min_score=0.25"))["AP"]
-    search = detmap.find_value(*pair, f"{value:.4f}", most=5)
-    names = [name for one in search.candidates for name in (one.name, *one.others)]
+    made = detmap.find_value(*pair, f"{value:.4f}", most=5)
+    names = [name for one in made.candidates for name in (one.name, *one.others)]
     assert any("min_score 0.25" in name for name in names)
-    assert search.tried[0] == len(search.named)
-    assert search.tried[1] > 50
-    assert all(search.low <= one.value <= search.high for one in search.candidates)
+    assert made.tried[0] == len(made.named)
+    assert made.tried[1] > 20
+    assert all(made.low <= one.value <= made.high for one in made.candidates)
 
 
-def test_a_number_that_nothing_gives(pair):
-    search = detmap.find_value(*pair, "0.999999")
-    assert search.candidates == []
-    assert search.sentences()[0].startswith("Nothing that was tried gives this number; ")
-    assert search.tried[2] > 0
-    json.dumps(search.to_dict())
+@pytest.mark.usefixtures("small")
+def test_two_changed_decisions_are_found(pair):
+    value = detmap.evaluate(*pair, replay.parse("coco+min_score=0.25+matching=best"))["AP"]
+    made = detmap.find_value(*pair, f"{value:.4f}", most=5)
+    assert value in [one.value for one in made.candidates]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_number_that_nothing_gives(pair, monkeypatch):
+    monkeypatch.setattr(search, "_PAIRS", 40)
+    made = detmap.find_value(*pair, "0.999999")
+    assert made.candidates == []
+    assert made.sentences()[0].startswith("Nothing that was tried gives this number; ")
+    assert made.tried[2] > 0
+    json.dumps(made.to_dict())
 
 
 # ------------------------------------------------------------------------------------------------ the command line
@@ -268,7 +323,9 @@ def test_the_command(capsys, tmp_path):
 def test_the_command_for_a_number(capsys):
     truth = detmap.read_coco(TRUTH)
     value = detmap.evaluate(truth, detmap.read_coco_results(FOUND, truth))["AP"]
-    code, out, _ = run(capsys, "explain", TRUTH, FOUND, "--value", f"{value:.5f}", "--format", "json", "--quiet")
+    code, out, _ = run(
+        capsys, "explain", TRUTH, FOUND, "--value", f"{value:.5f}", "--most", 1, "--format", "json", "--quiet"
+    )
     assert code == 0
     assert json.loads(out)["candidates"][0]["base"] == "coco"
 

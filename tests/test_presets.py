@@ -234,7 +234,7 @@ def test_decisions_that_cannot_be(decision, value, says):
 
 
 def test_what_a_tool_decides_otherwise_is_said():
-    assert apart(PRESETS["supervision"], COCO) == "numbers float32 (not float64)"
+    assert apart(PRESETS["supervision"], COCO) == "boxes and scores in single precision"
     assert apart(COCO, COCO) == "nothing"
-    assert "matching best (not best-free)" in apart(PRESETS["padilla"], COCO)
+    assert "matching best, inclusive pixels, all-point AP" in apart(PRESETS["padilla"], COCO)
     assert naive.VOC_RECALL_GRID.tolist() == list(PRESETS["detectron2-voc"].recall_thresholds)

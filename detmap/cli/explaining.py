@@ -48,7 +48,11 @@ def _fill(parser: argparse.ArgumentParser) -> None:
         "--iou-type", metavar="KIND", help="what is compared: bbox (default), segm, keypoints, boundary"
     )
     parser.add_argument(
-        "--orders", type=int, default=64, metavar="N", help="orders drawn where more than 7 rules differ; default: 64"
+        "--orders",
+        type=int,
+        default=64,
+        metavar="N",
+        help="orders drawn at most where more than 7 rules differ; default: 64",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of those draws; default: 0")
     parser.add_argument("--most", type=int, default=10, metavar="N", help="with --value: candidates shown; default: 10")

@@ -32,6 +32,13 @@ def is_late(name: str) -> bool:
     return set(_DECLARED[name].affects) <= {"curve", "mean"}
 
 
+#: The decisions after matching and ranking, as by default.
+_LATE: dict[str, Any] = {name: _DEFAULTS[name] for name, made in _DECLARED.items() if made.affects and is_late(name)}
+
+#: So few detections are not worth threads.
+_FEW = 20_000
+
+
 def parse(text: str) -> Protocol:
     """Return a protocol from its name and changes, as ``coco`` or ``coco+min_score=0.25+max_dets=300``.
 
@@ -146,6 +153,8 @@ class Replay:
     def __post_init__(self) -> None:
         check_pair(self.ground_truth, self.detections)
         self.detections = self.detections.on_images_of(self.ground_truth)
+        if self.threads is None and len(self.detections) < _FEW:
+            self.threads = 1
 
     def value(self, protocol: Protocol) -> Value:
         """Return the metric under a protocol that is `trimmed` for it.
@@ -168,15 +177,23 @@ class Replay:
         return self._known[plain]
 
     def _tally(self, protocol: Protocol) -> Tally:
-        early = replace(
-            protocol, **{name: _DEFAULTS[name] for name in _DECLARED if _DECLARED[name].affects and is_late(name)}
-        )
-        if early not in self._tallies:
+        """Return the tally of a protocol, cut from one without cuts: a detection changes no match above it."""
+        early = replace(protocol, **_LATE)
+        uncut = replace(early, max_dets=(UNLIMITED,))
+        if early.scored_images == "all":
+            uncut = replace(uncut, min_score=None)
+        if uncut not in self._tallies:
             while len(self._tallies) > 1:  # protocols come such that the last one or two serve
                 del self._tallies[next(iter(self._tallies))]
             self.matchings += 1
-            self._tallies[early] = match(self.ground_truth, self.detections, early, threads=self.threads)
-        return self._tallies[early]
+            self._tallies[uncut] = match(self.ground_truth, self.detections, uncut, threads=self.threads)
+        tally = self._tallies[uncut]
+        if early == uncut:
+            return tally
+        kept = tally.rank < early.max_dets[-1]
+        if early.min_score is not None:
+            kept &= tally.scores >= early.min_score
+        return tally if kept.all() else tally.take(kept, slice(None))
 
     def simplified(self, protocol: Protocol) -> Protocol:
         """Return a protocol that gives the same numbers here, and the same one for most that do.

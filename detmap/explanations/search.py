@@ -205,17 +205,16 @@ def find_value(
     if type(most) is not int or most < 1:
         raise OptionError(f"most must be a positive integer, not {most!r}")
     tries = _Tries(Replay(ground_truth, detections, metric, threads), low, high)
-    tries.named()
-    tries.singles()
-    if len(tries.found) < most:
-        tries.pairs()
+    for attempt in (tries.named, tries.singles, tries.pairs):
+        if len(tries.found) < most:
+            attempt()
     return Search(
         metric=metric,
         low=low,
         high=high,
         candidates=tries.candidates()[:most],
         named={name: tries.replay.value(one).value for name, one in tries.bases.items()},
-        idle=tuple(name for name in GRID if name not in tries.moved),
+        idle=tuple(name for name in GRID if name not in tries.moved) if tries.varied else (),
         tried=(tries.count[0], tries.count[1], tries.count[2]),
         evaluations=tries.replay.evaluations,
     )
@@ -235,6 +234,7 @@ class _Tries:
     found: dict[Protocol, list[tuple[str, tuple[Change, ...], Protocol, float]]] = field(default_factory=dict)
     effects: dict[tuple[str, Change], float] = field(default_factory=dict)
     moved: set[str] = field(default_factory=set)
+    varied: list[str] = field(default_factory=list)
     count: list[int] = field(default_factory=lambda: [0, 0, 0])
 
     def named(self) -> None:
@@ -251,9 +251,13 @@ class _Tries:
             trimmed(COCO, self.replay.metric)  # says which metrics there are
 
     def singles(self) -> None:
-        """Try every change of one decision."""
+        """Try every change of one decision, of every named protocol that gives a number of its own."""
+        seen: dict[float, str] = {}
         for name, base in self.bases.items():
             before = self.replay.value(base).value
+            if seen.setdefault(before, name) != name:
+                continue
+            self.varied.append(name)
             for change in self._changes(base):
                 after = self._try(name, (change,), self._changed(base, change))
                 self.effects[name, change] = after - before
@@ -261,25 +265,26 @@ class _Tries:
                     self.moved.add(change[0])
 
     def pairs(self) -> None:
-        """Try changes of two decisions, those first whose effects add up to the number."""
+        """Try changes of two decisions, those first whose effects together come nearest to the number."""
         middle = (self.low + self.high) / 2
         expected: list[tuple[float, str, Change, Change]] = []
-        for name, base in self.bases.items():
-            before = self.replay.value(base).value
-            moving = [change for change in self._changes(base) if self.effects[name, change]]
+        for name in self.varied:
+            before = self.replay.value(self.bases[name]).value
+            moving = [(label, at) for (of, (label, at)), effect in self.effects.items() if of == name and effect]
             for at, one in enumerate(moving):
                 for other in moving[at + 1 :]:
                     if one[0] != other[0]:
-                        both = self.effects[name, one] + self.effects[name, other]
-                        expected.append((abs(before + both - middle), name, one, other))
+                        effects = self.effects[name, one], self.effects[name, other]
+                        # Most effects scale with the rest; those of few detections add up.
+                        scaled = (before + effects[0]) * (before + effects[1]) / before if before else sum(effects)
+                        off = min(abs(scaled - middle), abs(before + sum(effects) - middle))
+                        expected.append((off, name, one, other))
         expected.sort(key=lambda row: row[0])
-        done = 0
-        for _, name, one, other in expected:
-            if done >= _PAIRS:
-                break
-            known = self.replay.evaluations
+        # What shares its matching is tried together.
+        for _, name, one, other in sorted(
+            expected[:_PAIRS], key=lambda row: (self.varied.index(row[1]), row[2], row[3])
+        ):
             self._try(name, (one, other), self._changed(self._changed(self.bases[name], one), other))
-            done += self.replay.evaluations - known
 
     def candidates(self) -> list[Candidate]:
         """Return what gives the number, each value once: of fewest changes, and of those the best known base."""

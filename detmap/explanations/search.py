@@ -51,6 +51,9 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
 #: So many protocols with two changes are evaluated, those first that single changes lead to expect near the number.
 _PAIRS = 600
 
+#: Of large tables fewer: so many that about so many detections are scored in all.
+_ROWS = 60_000_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:

@@ -197,6 +197,41 @@ def test_what_is_no_card(folder, text, says, capsys):
     assert run("verify", folder / "absent.json", *inputs(folder)) == 2
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"protocol": 5},
+        {"decision_max_dets": 5},
+        {"decision_area_ranges": "a:0:1"},
+        {"decision_use_categories": "no"},
+        {"threads": 2},
+        {"card": "x"},
+        {"no_such": "x"},
+        {"image_set": ["x"]},
+    ],
+)
+def test_options_that_no_card_has(card, folder, options, capsys):
+    made = cards.read(card)
+    made["options"] |= options
+    card.write_bytes(cards.to_json(cards.finished(made)))
+    assert run("verify", card, *inputs(folder)) == 2
+    assert f"field '{next(iter(options))}': is no option" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("kind", "found"), [("segm", "masks"), ("keypoints", "poses")])
+def test_cards_of_masks_and_poses(kind, found, tmp_path):
+    """Numbers of poses go through numpy's exp: they may differ in their last bits, and no more."""
+    given = ROOT / "fixtures/people/ground_truth.json", ROOT / f"fixtures/people/{found}.json"
+    path = tmp_path / "card.json"
+    assert run("eval", *given, "--iou-type", kind, "--card", path, "--quiet") == 0
+    assert run("verify", path, *given) == 0
+    for change, code in ((1e-12, int(kind == "segm")), (1e-6, 1)):
+        made = cards.read(path)
+        made["numbers"]["AP"] = cards.number(float(made["numbers"]["AP"]["decimal"]) + change)
+        (tmp_path / "changed.json").write_bytes(cards.to_json(cards.finished(made)))
+        assert run("verify", tmp_path / "changed.json", *given) == code
+
+
 def test_inputs_of_another_number(card, folder, capsys):
     assert run("verify", card, inputs(folder)[0]) == 2
     assert "needs 2 inputs: ground_truth detections" in capsys.readouterr().err

@@ -330,6 +330,30 @@ def test_the_command_for_a_number(capsys):
     assert json.loads(out)["candidates"][0]["base"] == "coco"
 
 
+@pytest.mark.parametrize(("kind", "found", "cap"), [("segm", "masks", 100), ("keypoints", "poses", 20)])
+def test_masks_and_poses(capsys, kind, found, cap):
+    """A name means what it means for that kind of shape: the ends are what `detmap eval` says."""
+    paths = [str(ROOT / f"fixtures/people/{name}.json") for name in ("ground_truth", found)]
+    assert replay.parse("coco", kind).max_dets[-1] == cap
+    code, out, _ = run(
+        capsys,
+        "explain",
+        *paths,
+        "--from",
+        "coco",
+        "--to",
+        "coco+matching=best",
+        "--iou-type",
+        kind,
+        "--format",
+        "json",
+    )
+    assert code == 0
+    shown = json.loads(run(capsys, "eval", *paths, "--iou-type", kind, "--format", "json", "--quiet")[1])
+    explained = json.loads(run(capsys, "explain", *paths, "--from", "coco", "--iou-type", kind, "--format", "json")[1])
+    assert explained["source"]["value"] == shown["metrics"]["AP"] == json.loads(out)["source"]["value"]
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

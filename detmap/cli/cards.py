@@ -173,9 +173,11 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
     if len(options.inputs) != len(roles):
         raise OptionError(f"a card of detmap {command} needs {len(roles)} inputs: {' '.join(roles)}")
     given = parser.parse_args(list(options.inputs))
-    unknown = [name for name in card["options"] if name not in vars(given) or name in _APART]
-    if unknown:
-        raise InputError(f"has an option that this version does not know: {unknown[0]!r}", source=options.card)
+    actions = {action.dest: action for action in parser._actions if action.dest not in _APART}
+    for name, value in card["options"].items():
+        if name not in actions or not _fits(actions[name], value):
+            problem = "is no option, or no value of one, that this version knows"
+            raise InputError(problem, source=options.card, field=name, value=value)
     vars(given).update(card["options"], quiet=True, card=options.card, threads=options.threads)
     for name in _FILES:
         if getattr(options, name):
@@ -197,6 +199,15 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
         if name in card["options"]:
             again["options"][name] = card["options"][name]
     return again
+
+
+def _fits(action: argparse.Action, value: Any) -> bool:
+    """Return whether a value can be what an option was given as."""
+    if action.nargs == 0:  # a flag
+        return type(value) is type(action.const) and value == action.const
+    if isinstance(action, argparse._AppendAction):
+        return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return type(value) is (action.type if action.type in (int, float) else str)
 
 
 COMMANDS = {"verify": Command("check an evaluation card: the same inputs, decisions, bits", _fill)}

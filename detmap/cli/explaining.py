@@ -79,7 +79,7 @@ def _explain(options: argparse.Namespace) -> None:
         search = find_value(*tables, options.value, options.metric, most=options.most, threads=options.threads)
         _show_search(search, options)
         return
-    source, target = parse(options.source), parse(options.target or "coco")
+    source, target = (parse(text, options.iou_type) for text in (options.source, options.target or "coco"))
     tables = read_pair(options, options.iou_type or source.iou_type)
     made = explain(
         *tables,
@@ -99,11 +99,12 @@ def _show_explanation(made: Any, options: argparse.Namespace) -> None:
     document = made.to_dict()
     _write(options, document)
     steps = {step.decision: step for step in made.chain}
+    columns = (made.source.name, made.target.name) if made.source.name != made.target.name else ("from", "to")
     shares = [
         {
             "rule": one.decision,
-            made.source.name: _short(one.before),
-            made.target.name: _short(one.after),
+            columns[0]: _short(one.before),
+            columns[1]: _short(one.after),
             "share": f"{one.value:+.4f}",
             **({"error": one.error} if made.error else {}),
             "detections": steps[one.decision].changed,

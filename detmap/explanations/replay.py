@@ -39,8 +39,10 @@ _LATE: dict[str, Any] = {name: _DEFAULTS[name] for name, made in _DECLARED.items
 _FEW = 20_000
 
 
-def parse(text: str) -> Protocol:
+def parse(text: str, iou_type: str | None = None) -> Protocol:
     """Return a protocol from its name and changes, as ``coco`` or ``coco+min_score=0.25+max_dets=300``.
+
+    With an `iou_type` it is what the name means for that kind of shape: of poses a cap of 20.
 
     Raises
     ------
@@ -48,7 +50,7 @@ def parse(text: str) -> Protocol:
         For what is unknown or cannot be.
     """
     name, *changes = text.split("+")
-    found = resolve(name.strip())
+    found = resolve(name.strip(), iou_type=iou_type)
     given: dict[str, Any] = {}
     for change in changes:
         key, equals, value = (part.strip() for part in change.partition("="))
@@ -297,7 +299,7 @@ def pair(
     OptionError
         Where they compare other shapes, or have no such metric.
     """
-    named = [parse(one) if isinstance(one, str) else one for one in (source, target)]
+    named = [parse(one, iou_type) if isinstance(one, str) else one for one in (source, target)]
     both = [trimmed(resolve(one, iou_type=iou_type), metric) for one in named]
     if both[0].iou_type != both[1].iou_type:
         raise OptionError(

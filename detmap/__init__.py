@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from detmap.diagnostics import Diagnosis, diagnose
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
     from detmap.evaluator import Evaluator
+    from detmap.explanations import explain, find_value
     from detmap.formats.coco import read_coco, read_coco_results
     from detmap.formats.converting import Converted, convert
     from detmap.formats.files import read, write
@@ -36,6 +37,7 @@ _HOMES = {
     "diagnostics": ("Diagnosis", "diagnose"),
     "errors": ("DetmapError", "InputError", "MissingDependencyError", "OptionError", "StateError"),
     "evaluator": ("Evaluator",),
+    "explanations": ("explain", "find_value"),
     "formats.coco": ("read_coco", "read_coco_results"),
     "formats.converting": ("Converted", "convert"),
     "formats.files": ("read", "write"),
@@ -70,6 +72,8 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "compare",
     "diagnose",
     "Diagnosis",
+    "explain",
+    "find_value",
     "Evaluator",
     "patch_pycocotools",
     "Patch",

@@ -17,6 +17,7 @@ from detmap.errors import InputError
 from detmap.ids import Ids, locate, select
 from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
 from detmap.notices import added
+from detmap.preparation import left_out, prepared
 from detmap.protocols import UNLIMITED, Protocol
 from detmap.shapes import Column, Kind, Pairs, find
 from detmap.tables import Detections, GroundTruth
@@ -152,7 +153,7 @@ class Arrangement:
     ) -> Arrangement:
         """Arrange two tables; parameters and errors are those of `detmap.match`."""
         kind = find(protocol.iou_type)
-        detections = detections.on_images_of(ground_truth)
+        ground_truth, detections = prepared(ground_truth, detections.on_images_of(ground_truth), protocol)
         shapes = detections.shape(kind.name), ground_truth.shape(kind.name)
         compared: tuple[Any, Any] = shapes
         unusual: dict[str, int] = {}
@@ -176,9 +177,15 @@ class Arrangement:
             det_image = image_of[det_image]
         if categories.size < ground_truth.categories.ids.size:
             det_category = np.where(det_category >= 0, category_of[det_category], -1).astype(np.int32)
+        truth_category = category_of[ground_truth.categories.codes]
+        out_of_truth, out_of_found = left_out(ground_truth, detections, protocol)
+        if out_of_truth is not None:
+            truth_category = np.where(out_of_truth, np.int32(-1), truth_category)
+        if out_of_found is not None:
+            det_category = np.where(out_of_found, np.int32(-1), det_category)
         merged = not protocol.use_categories
         truth = Side.of(
-            category_of[ground_truth.categories.codes],
+            truth_category,
             image_of[ground_truth.images.codes],
             images.size,
             merged,
@@ -195,6 +202,8 @@ class Arrangement:
         crowd = ground_truth.crowd if protocol.crowd_overlap else np.zeros_like(ground_truth.crowd)
         pixel = 1.0 if protocol.inclusive_pixels else 0.0
         areas = None if kind.areas is None else kind.areas(ground_truth, protocol)
+        if protocol.object_areas == "shape":
+            areas = shapes[1].areas()
         names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
         return cls(
             protocol=protocol,

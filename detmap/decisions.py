@@ -84,6 +84,10 @@ class Decision:
         Whether `describe` says it always; otherwise only where it is not the default.
     flag : Flag, or None
         How the command line takes it; None: it does not.
+    group : str
+        Decisions of one group make sense together only, and count as one where two protocols are compared.
+    reads : bool
+        Whether it lies in what is read, which records and how exact, rather than in how they are scored.
     since : str
         The version that has it first. Where a later one is as by default, it is not written to files, so that they stay the
         same.
@@ -98,6 +102,8 @@ class Decision:
     phrase: Callable[[Any], str] | None = None
     always: bool = False
     flag: Flag | None = None
+    group: str = ""
+    reads: bool = False
     since: str = FIRST
 
 
@@ -183,6 +189,27 @@ def rows(whole: Any) -> list[dict[str, str]]:
         for name, made in decisions_of(type(whole)).items()
         if made.affects
     ]
+
+
+def differing(one: Any, other: Any) -> list[str]:
+    """Return the names of the decisions in which two protocols or conventions differ, but for those of names alone."""
+    declared = decisions_of(type(one))
+    return [
+        name
+        for name, made in declared.items()
+        if set(made.affects) - {"names"} and getattr(one, name) != getattr(other, name)
+    ]
+
+
+def apart(one: Any, other: Any) -> str:
+    """Return in words what `one` decides otherwise than `other`, which is the better known."""
+    declared = decisions_of(type(one))
+    found = []
+    for name in differing(one, other):
+        made = declared[name]
+        if made.words(getattr(one, name)) != made.words(getattr(other, name)):  # else they differ by rounding alone
+            found.append(f"{name} {made.words(getattr(one, name))}" if made.phrase is None else made.phrase(one))
+    return ", ".join(found) or "nothing"
 
 
 def documented(of: type[T]) -> type[T]:

@@ -28,8 +28,15 @@ RULES = {
 GRIDS = {"11-point": np.arange(0.0, 1.1, 0.1), "101-point": np.linspace(0.0, 1.0, 101)}
 
 INTERPOLATIONS = (*RULES, *GRIDS)
+
+#: Interpolations of detectors alone: straight lines between the points of the envelope are read at COCO's recalls, and
+#: integrated by trapezoids. The value says whether the curve falls from its last point to (1, 0) in a slanted line, which
+#: adds area, or drops at that point.
+LINEAR = {"101-linear": False, "101-linear-tail": True}
 _NONE = readonly((), np.float64)
 _NO_COUNTS = readonly((), np.int64)
+
+Linear = Literal["101-linear", "101-linear-tail"]
 
 TieRule = Literal["index", "reversed", "docid", "collapsed", "expected", "best", "worst"]
 
@@ -234,18 +241,21 @@ class Hits(Frozen):
         return replace(self, ranks=ranks, grades=grades if self.grades.size else self.grades)
 
     def average_precision(
-        self, interpolation: Interpolation = "step", epsilon: float = 0.0, *, threads: int | None = None
+        self, interpolation: Interpolation | Linear = "step", epsilon: float = 0.0, *, threads: int | None = None
     ) -> NDArray[np.float64]:
         """Return the average precision of every ranking.
 
         Parameters
         ----------
-        interpolation : {"step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point"}
+        interpolation : {"step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point", "101-linear", \
+"101-linear-tail"}
             ``step`` is the mean over the positives of the precision at each hit (trec_eval's map, scikit-learn);
             ``all-point`` the area under the envelope (VOC from 2010); ``trapezoid`` Oxford's and Market-1501's rule, the
             mean of the precision at a hit and at the rank before it; ``trapezoid-hits`` takes the hit before instead, a
-            known mistake, to reproduce numbers published with it; the others the mean of the envelope at fixed
-            recalls (VOC2007, COCO).
+            known mistake, to reproduce numbers published with it; ``11-point`` and ``101-point`` the mean of the envelope at
+            fixed recalls (VOC2007, COCO). ``101-linear`` and ``101-linear-tail`` are Ultralytics' rules: the trapezoid over
+            101 recalls of straight lines between the points of the envelope, which drops to 0 at the last point, or falls
+            to (1, 0) in a straight line.
         epsilon : float
             Added to the rank where a precision is taken; COCO's is ``numpy.spacing(1)``.
 
@@ -264,7 +274,9 @@ class Hits(Frozen):
                 threads,
             )
             return out
-        check_choice("interpolation", interpolation, INTERPOLATIONS)
+        if interpolation in LINEAR:
+            return self._linear(LINEAR[interpolation], epsilon)
+        check_choice("interpolation", interpolation, (*INTERPOLATIONS, *LINEAR))
         grid = GRIDS[interpolation]
         precision, _ = self.interpolate(grid, epsilon, threads=threads)
         if interpolation == "101-point":
@@ -273,6 +285,31 @@ class Hits(Frozen):
         for column in precision.T:  # VOC's program adds p / 11 eleven times: the order is part of the last bit
             total += column / grid.size
         return total
+
+    def _linear(self, tail: bool, epsilon: float) -> NDArray[np.float64]:
+        """Return the AP of every ranking by straight lines between the points of its envelope.
+
+        Only hits are known, and they suffice. The last miss before a hit has the recall of the hit before and the envelope
+        of the one that follows, as its own precision is lower: where there is such a miss the curve is flat.
+        """
+        grid, out = GRIDS["101-point"], np.where(self.positives > 0, 0.0, np.nan)
+        for q in np.flatnonzero((self.counts > 0) & (self.positives > 0)).tolist():
+            ranks = self.ranks[self.starts[q] : self.starts[q + 1]]
+            hits, items = np.arange(1.0, ranks.size + 1), max(int(self.items[q]), int(ranks[-1]))
+            envelope = np.maximum.accumulate((hits / (ranks + epsilon))[::-1])[::-1]
+            recall = hits / self.positives[q]
+            # Of points of one recall the last one counts: a hit, or the last miss behind it.
+            missed = np.diff(ranks) > 1
+            last = np.append(np.where(missed, envelope[1:], envelope[:-1]), ranks.size / (items + epsilon))
+            at, value = np.empty(2 * ranks.size + 3), np.empty(2 * ranks.size + 3)
+            at[0], value[0] = 0.0, 1.0 if ranks[0] == 1 else envelope[0]
+            at[1:-2:2], value[1:-2:2] = recall, envelope
+            at[2:-2:2], value[2:-2:2] = recall, last
+            at[-2], value[-2] = (recall[-1], last[-1] if tail else 0.0)
+            at[-1], value[-1] = 1.0, 0.0
+            read = np.interp(grid, at, value)
+            out[q] = (np.diff(grid) * (read[1:] + read[:-1]) / 2.0).sum()
+        return out
 
     def interpolate(
         self, grid: ArrayLike, epsilon: float = 0.0, *, threads: int | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,176 +9,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from detmap import decisions
+from detmap import choices, decisions
+from detmap import file_decisions as in_files
+from detmap.choices import UNLIMITED as UNLIMITED
+from detmap.choices import WHOLE
+from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
 from detmap.errors import OptionError, shorten
-from detmap.hits import GRIDS, INTERPOLATIONS, Interpolation
+from detmap.hits import GRIDS, INTERPOLATIONS, LINEAR, Interpolation, Linear
 from detmap.plugins import Registry, register
 from detmap.shapes import KINDS, find
-
-#: No cap on the detections of an image.
-UNLIMITED = 2**31 - 1
-
-#: The area range that holds everything.
-_WHOLE = ("all", 0.0, 1e10)
 
 AreaRanges = Mapping[str, Sequence[float]]
 Sigmas = Sequence[float] | Mapping[Any, Sequence[float]]
 
-
-def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
-    """Return thresholds from ``"start:stop:step"``, ``"a,b,c"``, a number, or numbers.
-
-    A range includes its stop and is laid out by `numpy.linspace`, as pycocotools' is, so that ``"0.5:0.95:0.05"`` has
-    the very numbers of COCO.
-
-    Raises
-    ------
-    OptionError
-        Where that cannot be read.
-    """
-    if not isinstance(spec, str):
-        if isinstance(spec, int | float | np.number):
-            return (float(spec),)
-        if isinstance(spec, np.ma.MaskedArray) and np.ma.getmaskarray(spec).any():
-            raise OptionError("thresholds must not be masked")
-        return tuple(float(value) for value in spec)
-    try:
-        if ":" not in spec:
-            return tuple(float(part) for part in spec.split(","))
-        start, stop, step = (float(part) for part in spec.split(":"))
-        count = round((stop - start) / step) + 1
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise OptionError(f"thresholds must be start:stop:step or a,b,c, not {spec!r}") from None
-    if not 1 <= count <= 10_000 or abs(start + (count - 1) * step - stop) > 1e-9:
-        raise OptionError(f"{spec!r} does not reach its stop in whole steps")
-    return tuple(np.linspace(start, stop, count).tolist())
-
-
-def _parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return area ranges from ``"NAME:LO:HI"``; the whole is added, so that AP stays what it is."""
-    ranges: dict[str, tuple[float, float]] = {}
-    for text in given:
-        try:
-            name, low, high = text.rsplit(":", 2)
-            limits = (float(low), float(high))
-        except ValueError:
-            raise ValueError(f"must be NAME:LO:HI, not {shorten(text)}") from None
-        if not name or name in ranges:
-            raise ValueError(f"{shorten(text)} has {'a name given before' if name else 'no name'}")
-        ranges[name] = limits
-    return ranges if next(iter(ranges)) == "all" else {"all": _WHOLE[1:], **ranges}
-
-
-def _parse_caps(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"must be integers with commas between, not {shorten(text)}") from None
-
-
-def _parse_number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"must be a number, not {shorten(text)}") from None
-
-
-def _parse_names(text: str) -> tuple[str, ...]:
-    return () if text == "none" else tuple(part.strip() for part in text.split(","))
-
-
-def _wrong_thresholds(name: str, values: tuple[float, ...]) -> str | None:
-    if not values or not all(math.isfinite(value) for value in values):
-        return f"{name} must be one or more finite numbers, not {values!r}"
-    if name == "iou_thresholds" and len(set(values)) != len(values):
-        return f"{name} repeat a value"
-    return None
-
-
-def _wrong_area_ranges(ranges: tuple[tuple[str, float, float], ...]) -> str | None:
-    if not ranges:
-        return "at least one area range is needed; the first one must hold all objects"
-    for name, low, high in ranges:
-        if not low <= high:
-            return f"area range {name!r} must be low:high with low <= high, not {low}:{high}"
-        if not name or name.isdigit():
-            return f"an area range cannot be called {name!r}: caps give metrics such names"
-    return "two area ranges have one name" if len({name for name, _, _ in ranges}) != len(ranges) else None
-
-
-def _wrong_caps(caps: tuple[Any, ...]) -> str | None:
-    if not caps or not all(type(cap) is int and 1 <= cap <= UNLIMITED for cap in caps):
-        return f"max_dets must be positive integers up to {UNLIMITED}, not {list(caps)!r}"
-    return "max_dets must ascend without repeats" if list(caps) != sorted(set(caps)) else None
-
-
-def _wrong_epsilon(value: Any) -> str | None:
-    return None if math.isfinite(value) else f"epsilon must be a finite number, not {value!r}"
-
-
-def _plain_sigmas(given: Any) -> Any:
-    """Return sigmas as tuples.
-
-    Raises
-    ------
-    OptionError
-        Where they are not positive numbers.
-    """
-    if given is None:
-        return None
-    pairs = isinstance(given, Mapping) or (
-        isinstance(given, list | tuple) and bool(given) and isinstance(given[0], list | tuple)
-    )
-    try:
-        if pairs:
-            listed = given.items() if isinstance(given, Mapping) else given
-            made: Any = tuple((str(key), tuple(map(float, numbers))) for key, numbers in listed)
-        else:
-            made = tuple(map(float, given))
-    except (TypeError, ValueError):
-        made = ()
-    numbers = [number for _, own in made for number in own] if pairs else list(made)
-    if (
-        not numbers
-        or not all(0 < number < math.inf for number in numbers)
-        or (pairs and not all(own for _, own in made))
-    ):
-        raise OptionError(f"sigmas must be positive numbers, or those of each category, not {shorten(given)}")
-    return made
-
-
-def _parse_sigmas(found: Any) -> Any:
-    if not isinstance(found, list | dict):
-        raise ValueError("must be a list of numbers, or an object of them by category")
-    return found
-
-
-def _wrong_dilation(value: Any) -> str | None:
-    good = isinstance(value, float) and 0 < value < math.inf
-    return None if good else f"dilation must be a positive number, not {value!r}"
-
-
-def _say_thresholds(values: tuple[float, ...]) -> str:
-    steps = np.diff(values)
-    if len(values) > 2 and np.allclose(steps, steps[0], rtol=0, atol=1e-9):
-        return f"{values[0]:g}:{values[-1]:g}:{steps[0]:g}"
-    return "/".join(f"{value:g}" for value in values)
-
-
-def _say_area_ranges(ranges: tuple[tuple[str, float, float], ...]) -> str:
-    return "/".join(f"{name}:{low:g}:{high:g}" for name, low, high in ranges)
-
-
-def _say_caps(caps: tuple[int, ...]) -> str:
-    return "/".join("no cap" if cap == UNLIMITED else str(cap) for cap in caps)
-
-
-def _say_flags(flags: tuple[str, ...]) -> str:
-    return "/".join(flags) or "none"
-
-
-_INTERPOLATIONS = ("grid", *INTERPOLATIONS)
+_INTERPOLATIONS = ("grid", *INTERPOLATIONS, *LINEAR)
 
 
 @decisions.documented
@@ -193,15 +37,15 @@ class Protocol:
             "A detection may match where its overlap is at least the threshold.",
             "matching",
             plain=lambda values: tuple(map(float, values)),
-            wrong=partial(_wrong_thresholds, "iou_thresholds"),
-            words=_say_thresholds,
-            phrase=lambda protocol: f"IoU {_say_thresholds(protocol.iou_thresholds)}",
+            wrong=partial(choices.wrong_thresholds, "iou_thresholds"),
+            words=choices.say_thresholds,
+            phrase=lambda protocol: f"IoU {choices.say_thresholds(protocol.iou_thresholds)}",
             always=True,
             flag=Flag(
                 name="--iou-thresholds",
                 metavar="LIST",
                 help="IoU thresholds: a range start:stop:step, as 0.5:0.95:0.05, or a list, as 0.5,0.75",
-                read=parse_thresholds,
+                read=choices.parse_thresholds,
             ),
         )
     )
@@ -211,33 +55,34 @@ class Protocol:
             'Where the precision array is read, and averaged if `interpolation` is "grid".',
             "curve",
             plain=lambda values: tuple(map(float, values)),
-            wrong=partial(_wrong_thresholds, "recall_thresholds"),
-            words=_say_thresholds,
-            phrase=lambda protocol: f"recall {_say_thresholds(protocol.recall_thresholds)}",
+            wrong=partial(choices.wrong_thresholds, "recall_thresholds"),
+            words=choices.say_thresholds,
+            group="curve",
+            phrase=lambda protocol: f"recall {choices.say_thresholds(protocol.recall_thresholds)}",
             flag=Flag(
                 name="--recall-thresholds",
                 metavar="LIST",
                 help="recalls at which precision is read: a range, as 0:1:0.01, or a list, as 0,0.5,1",
-                read=parse_thresholds,
+                read=choices.parse_thresholds,
             ),
         ),
     )
     area_ranges: tuple[tuple[str, float, float], ...] = field(
-        default=(_WHOLE,),
+        default=(WHOLE,),
         metadata=decision(
             "Name, least and largest area in square pixels, both included. The first range must hold all objects; its "
             "metrics have no suffix (AP, not AP_all).",
             "matching",
             plain=lambda ranges: tuple((str(name), float(low), float(high)) for name, low, high in ranges),
-            wrong=_wrong_area_ranges,
-            words=_say_area_ranges,
+            wrong=choices.wrong_area_ranges,
+            words=choices.say_area_ranges,
             phrase=lambda protocol: f"areas {'/'.join(name for name, _, _ in protocol.area_ranges)}",
             flag=Flag(
                 name="--area-range",
                 metavar="NAME:LO:HI",
                 help="an area range in square pixels, reported as AP_NAME; may be repeated; "
                 "replaces small, medium and large",
-                read=_parse_area_ranges,
+                read=choices.parse_area_ranges,
                 repeated=True,
             ),
         ),
@@ -248,15 +93,15 @@ class Protocol:
             "Caps on the detections of one category in one image, ascending. AP is taken at the largest.",
             "ranking",
             plain=lambda caps: tuple(int(cap) if isinstance(cap, np.integer) else cap for cap in caps),
-            wrong=_wrong_caps,
-            words=_say_caps,
-            phrase=lambda protocol: f"detections per image and category {_say_caps(protocol.max_dets)}",
+            wrong=choices.wrong_caps,
+            words=choices.say_caps,
+            phrase=lambda protocol: f"detections per image and category {choices.say_caps(protocol.max_dets)}",
             always=True,
             flag=Flag(
                 name="--max-dets",
                 metavar="LIST",
                 help="caps on the detections of a category in an image, as 1,10,100; AP is taken at the largest",
-                read=_parse_caps,
+                read=choices.parse_caps,
             ),
         ),
     )
@@ -291,7 +136,8 @@ class Protocol:
             "Whether corners are the last pixels inside a box: then a box from 3 to 5 is 3 pixels wide.",
             "matching",
             allowed=YES_OR_NO,
-            phrase=lambda protocol: "inclusive pixels",
+            group="pixels",
+            phrase=lambda protocol: "inclusive pixels" if protocol.inclusive_pixels else "no inclusive pixels",
             flag=Flag(
                 name="--inclusive-pixels",
                 value=True,
@@ -299,7 +145,7 @@ class Protocol:
             ),
         ),
     )
-    interpolation: Interpolation | Literal["grid"] = field(
+    interpolation: Interpolation | Linear | Literal["grid"] = field(
         default="grid",
         metadata=decision(
             '"grid" is COCO\'s: the mean over IoU thresholds, recall thresholds and categories at once. With any other each '
@@ -307,6 +153,7 @@ class Protocol:
             "curve",
             "mean",
             allowed=_INTERPOLATIONS,
+            group="curve",
             phrase=lambda protocol: f"{protocol.interpolation} AP",
             always=True,
             flag=Flag(name="--interpolation", metavar="RULE", help=f"rule of AP: {', '.join(_INTERPOLATIONS)}"),
@@ -319,13 +166,14 @@ class Protocol:
             "matching",
             allowed=("crowd", "difficult"),
             plain=tuple,
-            words=_say_flags,
-            phrase=lambda protocol: f"ignored {_say_flags(protocol.ignore)}",
+            words=choices.say_flags,
+            group="crowds",
+            phrase=lambda protocol: f"ignored {choices.say_flags(protocol.ignore)}",
             flag=Flag(
                 name="--ignore-flags",
                 metavar="LIST",
                 help="ground truth with these flags need not be found: crowd,difficult, or none",
-                read=_parse_names,
+                read=choices.parse_names,
             ),
         ),
     )
@@ -336,6 +184,7 @@ class Protocol:
             "detections.",
             "matching",
             allowed=YES_OR_NO,
+            group="crowds",
             phrase=lambda protocol: "crowds overlap as objects do",
             flag=Flag(
                 name="--no-crowd-overlap", value=False, help="measure the overlap with a crowd as with a single object"
@@ -360,7 +209,8 @@ class Protocol:
         metadata=decision(
             "Added to the number of detections where precision is taken.",
             "curve",
-            wrong=_wrong_epsilon,
+            wrong=choices.wrong_epsilon,
+            group="curve",
             phrase=lambda protocol: f"epsilon {protocol.epsilon:g}",
         ),
     )
@@ -425,13 +275,13 @@ class Protocol:
             'For "boundary": how far the boundary reaches from the contour, as a share of the image\'s diagonal.',
             "matching",
             plain=lambda value: float(value) if isinstance(value, int | float | np.number) else value,
-            wrong=_wrong_dilation,
+            wrong=choices.wrong_dilation,
             phrase=lambda protocol: f"dilation {protocol.dilation:g}",
             flag=Flag(
                 name="--dilation",
                 metavar="SHARE",
                 help="boundary: its width as a share of the image's diagonal; default: 0.02",
-                read=_parse_number,
+                read=choices.parse_number,
             ),
             since="0.2",
         ),
@@ -442,13 +292,13 @@ class Protocol:
             'For "keypoints": how far annotators disagree on each point, a list for all categories or one for each by its '
             "id or name. None: COCO's 17 numbers.",
             "matching",
-            plain=_plain_sigmas,
+            plain=choices.plain_sigmas,
             phrase=lambda protocol: "sigmas of its own",
             flag=Flag(
                 name="--sigmas",
                 metavar="FILE",
                 help="keypoints: a JSON list with a sigma per point, or an object of such lists by category",
-                read=_parse_sigmas,
+                read=choices.parse_sigmas,
                 is_file=True,
             ),
             since="0.2",
@@ -468,6 +318,17 @@ class Protocol:
             since="0.2",
         ),
     )
+
+    object_areas: Literal["own", "shape"] = field(default="own", metadata=in_files.OBJECT_AREAS)
+    far_corner: Literal["x+w-1", "x+w"] = field(default="x+w-1", metadata=in_files.FAR_CORNER)
+    min_score: float | None = field(default=None, metadata=in_files.MIN_SCORE)
+    max_per_image: int | None = field(default=None, metadata=in_files.MAX_PER_IMAGE)
+    left_out: tuple[str, ...] = field(default=(), metadata=in_files.LEFT_OUT)
+    scored_images: Literal["all", "detected"] = field(default="all", metadata=in_files.SCORED_IMAGES)
+    numbers: Literal["float64", "float32"] = field(default="float64", metadata=in_files.NUMBERS)
+    box_decimals: int | None = field(default=None, metadata=in_files.BOX_DECIMALS)
+    score_decimals: int | None = field(default=None, metadata=in_files.SCORE_DECIMALS)
+    box_offset: float = field(default=0.0, metadata=in_files.BOX_OFFSET)
 
     def __post_init__(self) -> None:
         decisions.settle(self)
@@ -523,9 +384,60 @@ VOC2007 = Protocol(
 
 VOC2012 = replace(VOC2007, name="voc2012", recall_thresholds=COCO.recall_thresholds, interpolation="all-point")
 
+_VOC2010 = replace(VOC2012, far_corner="x+w", ignore=())
+
+#: Other tools, each with what it is. What one decides differently is all that its row says.
+_TOOLS = {
+    "Ultralytics 8.4 of 2026, model.val() on boxes": Protocol(
+        name="ultralytics",
+        iou_thresholds=COCO.iou_thresholds,
+        interpolation="101-linear",
+        ignore=(),
+        crowd_overlap=False,
+        epsilon=0.0,
+        min_score=0.001,
+        max_per_image=300,
+        left_out=("crowd",),
+    ),
+    "Ultralytics 8.0 to 8.3 and YOLOv5, val on boxes": Protocol(
+        name="ultralytics-8.3",
+        iou_thresholds=COCO.iou_thresholds,
+        matching="best",
+        interpolation="101-linear-tail",
+        ignore=(),
+        crowd_overlap=False,
+        epsilon=0.0,
+        min_score=0.001,
+        max_per_image=300,
+        left_out=("crowd",),
+    ),
+    "torchmetrics MeanAveragePrecision, on boxes whose areas are not given": replace(
+        COCO, name="torchmetrics", object_areas="shape", numbers="float32"
+    ),
+    "supervision 0.26 and later, MeanAveragePrecision": replace(COCO, name="supervision", numbers="float32"),
+    "Padilla's Object-Detection-Metrics": replace(_VOC2010, name="padilla"),
+    "Cartucho's mAP": replace(_VOC2010, name="cartucho", ignore=("difficult",), ties="image"),
+    "MMEval's VOCMeanAP as by default, of MMDetection's VOC and COCO data": replace(
+        VOC2012, name="mmeval-voc", inclusive_pixels=False, ties="image"
+    ),
+    "Detectron2's PascalVOCDetectionEvaluator, 2007": replace(
+        VOC2007,
+        name="detectron2-voc",
+        iou_thresholds=tuple(percent / 100 for percent in range(50, 100, 5)),
+        strict=True,
+        ignore=("difficult",),
+        per_class_metrics=False,
+        box_decimals=1,
+        score_decimals=3,
+    ),
+}
+
+#: Who uses a named protocol, where it is not a benchmark of that name.
+USERS = {one.name: tool for tool, one in _TOOLS.items()}
+
 #: Every named protocol.
 PRESETS = Registry(Protocol, "protocol")
-for _preset in (COCO, VOC2007, VOC2012):
+for _preset in (COCO, VOC2007, VOC2012, *_TOOLS.values()):
     register(_preset)
 
 
@@ -577,7 +489,7 @@ def resolve(
     try:
         for name in ("iou_thresholds", "recall_thresholds"):
             if name in changes:
-                changes[name] = parse_thresholds(changes[name])
+                changes[name] = choices.parse_thresholds(changes[name])
         if area_ranges is not None:
             changes["area_ranges"] = tuple((str(k), float(low), float(high)) for k, (low, high) in area_ranges.items())
         if max_dets is not None:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from detmap.decisions import YES_OR_NO, Decision, decisions_of, rows
+from detmap.decisions import YES_OR_NO, Decision, apart, decisions_of, rows
 from detmap.notices import NOTICES
-from detmap.protocols import PRESETS, Protocol
+from detmap.protocols import COCO, PRESETS, USERS, Protocol
 from detmap.results import to_markdown
 from detmap.retrieval import CONVENTIONS, METRICS, Convention
 
@@ -56,7 +56,10 @@ def write(folder: Path) -> None:
 
 def _lines(presets: Mapping[str, Protocol]) -> Iterable[str]:
     """What each preset says of itself in one line."""
-    return (f"`{name}`\n: {_text(one.describe().partition(': ')[2])}." for name, one in presets.items())
+    for name, one in presets.items():
+        user = f"{_text(USERS[name])}. " if name in USERS else ""
+        unlike = f"\n\n  Unlike `coco`: {_text(apart(one, COCO))}." if name in USERS else ""
+        yield f"`{name}`\n: {user}Decides: {_text(one.describe().partition(': ')[2])}.{unlike}"
 
 
 def _compared(presets: Mapping[str, Protocol]) -> str:

@@ -113,6 +113,16 @@ GIVEN = {
     "dilation": (["--dilation", "0.5"], 0.5),
     "oks_area": (["--oks-area", "bbox*0.53"], "bbox*0.53"),
     "sigmas": (["--sigmas", "sigmas.json"], (0.25, 0.5)),
+    "object_areas": (["--object-areas", "shape"], "shape"),
+    "far_corner": (["--far-corner", "x+w"], "x+w"),
+    "min_score": (["--min-score", "0.25"], 0.25),
+    "max_per_image": (["--max-per-image", "300"], 300),
+    "left_out": (["--leave-out", "crowd"], ("crowd",)),
+    "scored_images": (["--scored-images", "detected"], "detected"),
+    "numbers": (["--numbers", "float32"], "float32"),
+    "box_decimals": (["--box-decimals", "0"], 0),
+    "score_decimals": (["--score-decimals", "3"], 3),
+    "box_offset": (["--box-offset", "-1"], -1.0),
 }
 
 

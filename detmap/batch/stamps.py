@@ -11,9 +11,9 @@ from detmap import plugins
 
 #: What decides no score of a file of detections, by the beginning of its path in the package.
 _APART = (
-    *("cli/", "pycocotools/", "retrieval/", "templates/"),
+    *("cli/", "explanations/", "pycocotools/", "retrieval/", "templates/"),
     *("batch/comparing", "batch/finding", "batch/leaderboard", "batch/shards", "batch/workers"),
-    *("evaluator.py", "formats/trec.py", "matches.py", "plots.py", "report.py", "updates.py"),
+    *("cards.py", "evaluator.py", "formats/trec.py", "matches.py", "plots.py", "report.py", "updates.py"),
 )
 
 #: What decides no score, but intervals and tests.

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from detmap import __version__
-from detmap.cli import converting, detection, diagnosing, rankings, warm
+from detmap.cli import cards, converting, detection, diagnosing, explaining, rankings, warm
 from detmap.cli.options import Command, add_plugins
 from detmap.cli.output import say
 from detmap.errors import DetmapError
@@ -21,6 +21,8 @@ from detmap.errors import DetmapError
 _COMMANDS: dict[str, Command] = {
     **detection.COMMANDS,
     **diagnosing.COMMANDS,
+    **explaining.COMMANDS,
+    **cards.COMMANDS,
     **converting.COMMANDS,
     **rankings.COMMANDS,
     **warm.COMMANDS,

@@ -6,9 +6,10 @@ import argparse
 import contextlib
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from detmap.cli.cards import Scored, Scorer, add_card, files_of, input_of, write_card
 from detmap.cli.options import (
     Command,
     add_bootstrap_options,
@@ -74,6 +75,7 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
     add_cluster_options(parser)
     add_output_options(parser, rows="--per-class", what="a row per category")
     parser.add_argument("--arrays", metavar="FILE.npz", help="write the arrays precision, recall and scores")
+    add_card(parser)
 
 
 def _eval(options: argparse.Namespace) -> None:
@@ -83,37 +85,11 @@ def _eval(options: argparse.Namespace) -> None:
     for flag in ("dt_format", "classes", "columns", "box_format"):
         if options.sharded and getattr(options, flag):
             raise OptionError(f"--{flag.replace('_', '-')} does not go with --sharded")
+    if options.card and options.sharded:
+        raise OptionError("--card does not go with --sharded: a card is of one file of detections")
     with stages(options) as stage, _executor(options) as executor:
-        stage("reading the ground truth")
-        from detmap.formats.files import once, read_detections, read_ground_truth
-
-        once([options.ground_truth, options.image_set, options.detections])
-        given = truth(options, protocol, [options.detections])
-        ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
-        if options.sharded:
-            from detmap.batch import evaluate_shards
-
-            warn_of_compiling(options)
-            stage("reading and matching the shards")
-            result = evaluate_shards(
-                ground_truth,
-                [options.detections],
-                protocol,
-                **_reading(options),
-                executor=executor,
-                threads=options.threads,
-            )
-            found = len(result.tally)
-        else:
-            stage("reading the detections")
-            read = [read_detections(options.detections, ground_truth, **single(options, protocol))]
-            from detmap import evaluate
-
-            warn_of_compiling(options)
-            stage("matching")
-            found = len(read[0])
-            # Popped, so that `evaluate` is alone to hold them and can let them go.
-            result = evaluate(ground_truth, read.pop(), protocol, threads=options.threads)
+        scored = _scored(options, protocol, stage, executor)
+        result: Any = scored.result
         made = None
         if options.bootstrap:
             from detmap.statistics import bootstrap
@@ -123,16 +99,64 @@ def _eval(options: argparse.Namespace) -> None:
     note(options, {"": result.notices})
     if options.out:
         write(options.out, (result_json(result, made, options) + "\n").encode())
+    if options.card:
+        write_card("eval", scored, options)
     if options.arrays:
         _write_arrays(options.arrays, result)
     if options.plot:
         result.plot(options.plot)
     kind = "" if protocol.iou_type == "bbox" else f" {protocol.iou_type}"
-    title = (
-        f"{protocol.name}{kind}: {found:,} detections, {len(ground_truth):,} objects, "
-        f"{ground_truth.images.ids.size:,} images, {ground_truth.categories.ids.size:,} categories"
-    )
+    title = f"{protocol.name}{kind}: {', '.join(f'{count:,} {of}' for of, count in scored.counts.items())}"
     show(result, options, title, made)
+
+
+def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
+    """Read and score; the inputs are named where a card is asked for."""
+    stage("reading the ground truth")
+    from detmap.formats.files import held, once, read_detections, read_ground_truth
+
+    once([options.ground_truth, options.image_set, options.detections])
+    given = truth(options, protocol, [options.detections])
+    sources: list[Any] = [options.ground_truth, options.detections]
+    inputs = []
+    if options.card:
+        sources = [held(path) for path in sources]
+    ground_truth = read_ground_truth(sources[0], options.image_set, **given)
+    if options.card:
+        inputs += [input_of("ground_truth", options.ground_truth, sources[0], ground_truth)]
+    if options.sharded:
+        from detmap.batch import evaluate_shards
+
+        warn_of_compiling(options)
+        stage("reading and matching the shards")
+        result = evaluate_shards(
+            ground_truth,
+            [options.detections],
+            protocol,
+            **_reading(options),
+            executor=executor,
+            threads=options.threads,
+        )
+        found = len(result.tally)
+    else:
+        stage("reading the detections")
+        read = [read_detections(sources[1], ground_truth, **single(options, protocol))]
+        if options.card:
+            inputs += [input_of("detections", options.detections, sources[1], read[0]), *files_of(options)]
+        from detmap import evaluate
+
+        warn_of_compiling(options)
+        stage("matching")
+        found = len(read[0])
+        # Popped, so that `evaluate` is alone to hold them and can let them go.
+        result = evaluate(ground_truth, read.pop(), protocol, threads=options.threads)
+    counts = {
+        "detections": found,
+        "objects": len(ground_truth),
+        "images": int(ground_truth.images.ids.size),
+        "categories": int(ground_truth.categories.ids.size),
+    }
+    return Scored(result, inputs, counts)
 
 
 def _write_arrays(path: str, result: DetectionResult) -> None:
@@ -334,6 +358,18 @@ def _compare(options: argparse.Namespace) -> None:
     print_notes([*notes, *made.sentences()], options)
 
 
+def read_pair(options: argparse.Namespace, iou_type: str) -> tuple[Any, Any]:
+    """Read ground truth and detections for a command that looks at one pair of them."""
+    from detmap.formats.files import once, read_detections, read_ground_truth
+
+    once([options.ground_truth, options.image_set, options.detections])
+    given: Any = argparse.Namespace(iou_type=iou_type)
+    how = truth(options, given, [options.detections])
+    ground_truth = read_ground_truth(options.ground_truth, options.image_set, **how)
+    warn_of_compiling(options)
+    return ground_truth, read_detections(options.detections, ground_truth, **single(options, given))
+
+
 def _reading(options: argparse.Namespace) -> dict[str, Any]:
     """Return what the options say about reading detections."""
     return {name: getattr(options, name) for name in ("unknown_images", "invalid_boxes", "missing_classes")}
@@ -381,9 +417,18 @@ def warn_of_compiling(options: argparse.Namespace) -> None:
 
 
 def _protocols(options: argparse.Namespace) -> None:
-    from detmap.protocols import PRESETS
+    from detmap.decisions import apart
+    from detmap.protocols import COCO, PRESETS, USERS
 
-    rows = [{"protocol": name, "decides": one.describe().partition(": ")[2]} for name, one in PRESETS.items()]
+    rows = [
+        {
+            "protocol": name,
+            "used by": USERS.get(name, "the benchmark" if PRESETS.is_shipped(name) else "a plug-in"),
+            "decides": one.describe().partition(": ")[2],
+            "unlike coco": apart(one, COCO),
+        }
+        for name, one in PRESETS.items()
+    ]
     print_list(rows, options)
 
 
@@ -392,6 +437,13 @@ def _fill_protocols(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_protocols)
     add_list_format(parser)
 
+
+#: What `detmap verify` does again.
+SCORERS = {
+    "eval": Scorer(
+        ("ground_truth", "detections"), lambda options: _scored(options, protocol_of(options), lambda text: None, None)
+    )
+}
 
 COMMANDS = {
     "eval": Command("score detections against ground truth", _fill_eval),

@@ -93,6 +93,13 @@ def add_detection_options(parser: argparse.ArgumentParser) -> None:
     rules = parser.add_argument_group("rules")
     rules.add_argument("--protocol", choices=tuple(PRESETS), default="coco", help="rules of a benchmark; default: coco")
     add_decisions(rules, Protocol, _COMMON)
+    add_reading_options(rules)
+    others = parser.add_argument_group("further decisions of the protocol")
+    add_decisions(others, Protocol, _COMMON, others=True)
+
+
+def add_reading_options(rules: Any) -> None:
+    """Add the options that say what becomes of records that do not fit, and how many threads there are, to a group."""
     rules.add_argument(
         "--unknown-images",
         choices=("error", "ignore"),
@@ -114,8 +121,6 @@ def add_detection_options(parser: argparse.ArgumentParser) -> None:
     rules.add_argument(
         "--threads", type=int, metavar="N", help="number of threads; default: one per processor; the result is the same"
     )
-    others = parser.add_argument_group("further decisions of the protocol")
-    add_decisions(others, Protocol, _COMMON, others=True)
 
 
 #: The decisions of a protocol that are changed most.

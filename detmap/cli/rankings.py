@@ -6,8 +6,10 @@ import argparse
 import io
 import json
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from detmap.cli.cards import Scored, Scorer, add_card, input_of, write_card
 from detmap.cli.options import Command, add_decisions, add_list_format, add_output_options, decided
 from detmap.cli.output import note, print_list, show
 from detmap.errors import OptionError, shorten
@@ -52,6 +54,7 @@ def _fill_trec(trec: argparse.ArgumentParser) -> None:
         help="tests of --compare: randomisation (default), t, wilcoxon",
     )
     add_output_options(trec, rows="--per-query", what="a row per query")
+    add_card(trec)
 
 
 def _fill_reid(reid: argparse.ArgumentParser) -> None:
@@ -69,6 +72,7 @@ def _fill_reid(reid: argparse.ArgumentParser) -> None:
     )
     _add_convention(reid, "reid")
     add_output_options(reid, rows="--per-query", what="a row per query")
+    add_card(reid)
 
 
 def _fill_hashing(hashing: argparse.ArgumentParser) -> None:
@@ -81,6 +85,7 @@ def _fill_hashing(hashing: argparse.ArgumentParser) -> None:
     hashing.add_argument("--k", type=int, metavar="N", help="depth of the metrics; default: all ranks")
     _add_convention(hashing, "hits_topk")
     add_output_options(hashing, rows="--per-query", what="a row per query")
+    add_card(hashing)
 
 
 def _fill_conventions(listing: argparse.ArgumentParser) -> None:
@@ -112,12 +117,38 @@ def _rules(options: argparse.Namespace) -> dict[str, Any]:
     return {"metrics": metrics, "convention": options.convention, **decided(options, Convention)}
 
 
-def _trec(options: argparse.Namespace) -> None:
-    from detmap.retrieval import evaluate_run
-
+def _trec_rules(options: argparse.Namespace) -> dict[str, Any]:
     given = {**_rules(options), "level": options.level, "depth": options.depth, "judged_only": options.judged_only}
     if options.complete:
         given["missing"] = "zero"
+    return given
+
+
+def _scored_run(options: argparse.Namespace) -> Scored:
+    """Score one run, and name what it was made from."""
+    from detmap.formats.files import held, once
+    from detmap.retrieval import evaluate_run
+
+    paths = [options.qrels, *options.runs]
+    if len(paths) != 2 or options.compare is not None:
+        raise OptionError("a card is of one run: give one, and no --compare")
+    once(paths)
+    qrels, run = map(held, paths)
+    inputs = [input_of("qrels", paths[0], qrels), input_of("run", paths[1], run)]
+    result = evaluate_run(qrels, run, **_trec_rules(options))
+    return Scored(result, inputs, dict(result.queries))
+
+
+def _trec(options: argparse.Namespace) -> None:
+    from detmap.retrieval import evaluate_run
+
+    if options.card:
+        scored = _scored_run(options)
+        note(options, {"": scored.result.notices})
+        write_card("trec", scored, options)
+        _finish(scored.result, options, options.runs[0])
+        return
+    given = _trec_rules(options)
     from detmap.formats.files import held, once
 
     once([options.qrels, *options.runs])
@@ -214,11 +245,33 @@ def _finish(result: Any, options: argparse.Namespace, name: str) -> None:
     show(result, options, f"{name}: {result.describe()}")
 
 
+def _scored_arrays(options: argparse.Namespace, evaluate: Callable[[argparse.Namespace, Any], Any]) -> Scored:
+    """Score a file of arrays, and name it where a card is asked for."""
+    from detmap.formats.files import held
+
+    source = held(options.file) if options.card else options.file
+    inputs = [input_of("file", options.file, source)] if options.card else []
+    result = evaluate(options, source)
+    return Scored(result, inputs, dict(result.queries))
+
+
+def _show_arrays(command: str, scored: Scored, options: argparse.Namespace) -> None:
+    note(options, {"": scored.result.notices})
+    if options.card:
+        write_card(command, scored, options)
+    _finish(scored.result, options, options.file)
+
+
 def _reid(options: argparse.Namespace) -> None:
+    _show_arrays("reid", _scored_arrays(options, _evaluate_reid), options)
+
+
+def _evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
     from detmap.retrieval import evaluate_distances, evaluate_features
 
     arrays = _arrays(
         options.file,
+        source,
         ("distances", "distmat"),
         ("query_features",),
         ("gallery_features",),
@@ -231,21 +284,20 @@ def _reid(options: argparse.Namespace) -> None:
     labels += [arrays.get("query_cameras"), arrays.get("gallery_cameras")]
     if "query_features" in arrays:
         both = _need(arrays, options.file, "query_features", "gallery_features")
-        result = evaluate_features(*both, *labels, metric=options.metric, **_rules(options))
-    else:
-        result = evaluate_distances(*_need(arrays, options.file, "distances"), *labels, **_rules(options))
-    note(options, {"": result.notices})
-    _finish(result, options, options.file)
+        return evaluate_features(*both, *labels, metric=options.metric, **_rules(options))
+    return evaluate_distances(*_need(arrays, options.file, "distances"), *labels, **_rules(options))
 
 
 def _hashing(options: argparse.Namespace) -> None:
+    _show_arrays("hashing", _scored_arrays(options, _evaluate_hashing), options)
+
+
+def _evaluate_hashing(options: argparse.Namespace, source: Any) -> Any:
     from detmap.retrieval import evaluate_codes
 
     names = ("query_codes", "gallery_codes", "query_labels", "gallery_labels")
-    query, gallery, ours, theirs = _need(_arrays(options.file, *((n,) for n in names)), options.file, *names)
-    result = evaluate_codes(query, gallery, ours, theirs, options.k, **_rules(options))
-    note(options, {"": result.notices})
-    _finish(result, options, options.file)
+    query, gallery, ours, theirs = _need(_arrays(options.file, source, *((n,) for n in names)), options.file, *names)
+    return evaluate_codes(query, gallery, ours, theirs, options.k, **_rules(options))
 
 
 def _conventions(options: argparse.Namespace) -> None:
@@ -258,8 +310,11 @@ def _conventions(options: argparse.Namespace) -> None:
     print_list(rows, options)
 
 
-def _arrays(path: str, *names: tuple[str, ...]) -> dict[str, Any]:
-    """Read arrays of an .npz file: of each tuple of names the first that is there, under its first name."""
+def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> dict[str, Any]:
+    """Read arrays of an .npz file: of each tuple of names the first that is there, under its first name.
+
+    `source` is the path, or the bytes of what could be read only once.
+    """
     import zipfile
 
     import numpy as np
@@ -268,7 +323,7 @@ def _arrays(path: str, *names: tuple[str, ...]) -> dict[str, Any]:
     from detmap.formats import files
 
     try:
-        source = files.held(path)
+        source = files.held(source)
         with files.Unchanged(source), io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb") as raw:
             if raw.read(2) != b"PK":
                 raise InputError("is not an .npz file", source=path, remedy="save with numpy.savez")
@@ -308,6 +363,13 @@ def _need(arrays: dict[str, Any], path: str, *names: str) -> list[Any]:
             raise InputError(f"has no array {name}", source=path, remedy=f"there is {there}")
     return [arrays[name] for name in names]
 
+
+#: What `detmap verify` does again.
+SCORERS = {
+    "trec": Scorer(("qrels", "run"), _scored_run),
+    "reid": Scorer(("file",), lambda options: _scored_arrays(options, _evaluate_reid)),
+    "hashing": Scorer(("file",), lambda options: _scored_arrays(options, _evaluate_hashing)),
+}
 
 COMMANDS = {
     "trec": Command("score runs against judgements", _fill_trec),

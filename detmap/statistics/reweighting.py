@@ -92,6 +92,11 @@ class Reweighted:
 
     def __post_init__(self) -> None:
         protocol = self.tally.protocol
+        if protocol.interpolation == "101-linear-tail":
+            raise OptionError(
+                "the interpolation '101-linear-tail' asks how many detections follow the last hit, which resampled images "
+                "do not say: take '101-linear' (--interpolation 101-linear)"
+            )
         rows = dict(metric_table(protocol, ()))
         chosen = [rows[name] for name in self.metrics]
         areas = sorted({0, *(area for _, _, area, _, _ in chosen)})

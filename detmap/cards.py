@@ -1,0 +1,366 @@
+"""Evaluation cards: a file that says what was evaluated, how, and with which numbers, so that others can check it.
+
+A card holds hashes of the inputs, every decision, versions, counts, notices, and all numbers as decimal and hexadecimal
+floats. It is no signature: who changes a number and the digests with it makes another card, which verification refutes
+as long as the inputs are there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import detmap
+from detmap.decisions import decisions_of, default_of
+from detmap.errors import InputError, shorten
+from detmap.notices import describe
+from detmap.results import Result, to_markdown
+
+#: The version of the form of a card; cards of earlier ones are read.
+FORM = 1
+
+#: What follows from the rest of a card, and is made anew where a card is checked.
+_MADE = ("markdown", "bibtex", "digest")
+
+#: Numbers of poses may differ by so much: they go through numpy's exp, which differs in the last bit between processors.
+_POSES = 1e-9
+
+
+class Difference(NamedTuple):
+    """What a card says, and what was found: where (``inputs``, ``decisions``, ``numbers``, …), of what, and both values."""
+
+    part: str
+    what: str
+    card: str
+    found: str
+
+
+def number(value: float) -> dict[str, str]:
+    """Return a number as a card holds it."""
+    value = float(value)
+    return {"decimal": repr(value), "hex": value.hex()}
+
+
+def table_digest(table: Any) -> str:
+    """Return the hash (SHA-256) of all that is scored of a table of ground truth or detections, whatever its format was."""
+    whole = hashlib.sha256()
+
+    def add(name: str, value: Any) -> None:
+        array = np.ascontiguousarray(value)
+        kind = array.dtype.newbyteorder("<") if array.dtype.kind in "iuf" else array.dtype
+        text = json.dumps([name, str(array.shape), array.tolist()]) if array.dtype.kind in "OU" else ""
+        whole.update(f"{name}\0{array.shape}\0".encode())
+        whole.update(text.encode() if text else array.astype(kind, copy=False).tobytes())
+
+    for of in ("images", "categories"):
+        ids = getattr(table, of)
+        add(f"{of}.ids", ids.ids)
+        add(f"{of}.codes", ids.codes)
+    add("categories.names", np.array(getattr(table.categories, "names", ()), object))
+    for name in ("scores", "areas", "crowd", "difficult"):
+        column = getattr(table, name, None)
+        if column is not None:
+            add(name, column)
+    for name, column in sorted(table.shapes.items()):
+        for part, array in sorted(column.arrays().items()):
+            add(f"{name}.{part}", array)
+    return whole.hexdigest()
+
+
+def file_digest(source: Any) -> str:
+    """Return the hash (SHA-256) of a file's bytes; of a folder that of the names and contents of all files in it.
+
+    Raises
+    ------
+    InputError
+        Where it cannot be read.
+    """
+    if isinstance(source, bytes):
+        return hashlib.sha256(source).hexdigest()
+    whole, root = hashlib.sha256(), Path(source)
+    listed = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
+    try:
+        for path in listed:
+            if path is not root:
+                place = path.relative_to(root).as_posix().encode("utf-8", "surrogateescape")
+                whole.update(b"%d %s %d\0" % (len(place), place, path.stat().st_size))
+            with open(path, "rb") as file:
+                while part := file.read(1 << 20):
+                    whole.update(part)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", source=str(source)) from None
+    return whole.hexdigest()
+
+
+def make(
+    command: str,
+    result: Result,
+    inputs: Sequence[Mapping[str, Any]],
+    options: Mapping[str, Any],
+    counts: Mapping[str, int],
+) -> dict[str, Any]:
+    """Return the card of a result.
+
+    Parameters
+    ----------
+    command : str
+        The command that evaluated: "eval", "trec", …
+    result : Result
+        What it found.
+    inputs : sequence of mapping
+        Of each input ``role``, ``name`` and ``sha256``, and of tables ``content``, the hash of what was read.
+    options : mapping
+        What was asked for besides, as the command line has it.
+    counts : mapping of str to int
+        How many detections, objects, images, … there are.
+    """
+    rules = _rules(result)
+    card: dict[str, Any] = {
+        "card": FORM,
+        "command": command,
+        "versions": versions(),
+        "inputs": [dict(one) for one in inputs],
+        "options": _plain(options),
+        "decisions": _plain({field.name: getattr(rules, field.name) for field in fields(rules)}),
+        "counts": {name: int(count) for name, count in counts.items()},
+        "notices": dict(sorted(result.notices.items())),
+        "numbers": {name: number(value) for name, value in result.items()},
+        "arrays": {} if getattr(rules, "iou_type", "") == "keypoints" else _arrays(result),
+    }
+    return finished(card)
+
+
+def finished(card: dict[str, Any]) -> dict[str, Any]:
+    """Return a card with what follows from the rest: its digest, and the lines for papers."""
+    card = {name: value for name, value in card.items() if name not in _MADE}
+    digest = hashlib.sha256(_canonical(card)).hexdigest()
+    return {**card, "digest": digest, "markdown": _markdown(card, digest), "bibtex": _bibtex(card, digest)}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what a number can depend on."""
+    import numba
+
+    found = {"detmap": detmap.__version__, "python": platform.python_version()}
+    return {**found, "numpy": np.__version__, "numba": numba.__version__}
+
+
+def to_json(card: Mapping[str, Any]) -> bytes:
+    """Return a card as it stands in its file."""
+    return (json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def read(path: Any) -> dict[str, Any]:
+    """Return the card in a file.
+
+    Raises
+    ------
+    InputError
+        Where there is none that this version can read.
+    """
+    from detmap.formats.files import held
+
+    source, name = held(path), str(path)
+    try:
+        data = source if isinstance(source, bytes) else Path(source).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", source=name) from None
+    try:
+        card = json.loads(data, object_pairs_hook=_once, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is no evaluation card: not valid JSON ({error})", source=name) from None
+    if not isinstance(card, dict) or type(card.get("card")) is not int:
+        raise InputError("is no evaluation card", source=name, remedy="detmap eval … --card card.json writes one")
+    if not 1 <= card["card"] <= FORM:
+        problem = f"is a card of form {card['card']}, and this version reads forms up to {FORM}"
+        raise InputError(problem, source=name, remedy="verify it with a newer version of detmap")
+    shape = {"command": str, **dict.fromkeys(("versions", "options", "decisions", "counts", "notices"), dict)}
+    shape |= {"inputs": list, "numbers": dict, "arrays": dict, **dict.fromkeys(_MADE, str)}
+    for part, kind in shape.items():
+        if not isinstance(card.get(part), kind):
+            raise InputError(f"is no evaluation card: {part} is missing or of another kind", source=name)
+    for part in (*card["inputs"], *card["numbers"].values()):
+        if not isinstance(part, dict) or not all(isinstance(value, str) for value in part.values()):
+            raise InputError("is no evaluation card: an input or number is not written as one", source=name)
+    return card
+
+
+def compare(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Difference]:
+    """Return every difference between a card and another of the same evaluation, made now.
+
+    Names of inputs may differ, and versions: these alone change no conclusion.
+    """
+    found = _inputs(card["inputs"], again["inputs"])
+    known = {**_defaults(again), **card["decisions"]}
+    if card["command"] != again["command"]:
+        found.append(Difference("command", "", card["command"], again["command"]))
+    for part, mine in (("options", card["options"]), ("decisions", known)):
+        found += _unequal(part, mine, again[part])
+    for part in ("counts", "notices"):
+        found += _unequal(part, card[part], again[part])
+    poses = again["decisions"].get("iou_type") == "keypoints"
+    for name in {**card["numbers"], **again["numbers"]}:
+        mine, theirs = card["numbers"].get(name), again["numbers"].get(name)
+        if mine != theirs and not (poses and mine and theirs and _near(mine, theirs)):
+            found.append(Difference("numbers", name, _shown(mine), _shown(theirs)))
+    found += [
+        one._replace(card=one.card[:20], found=one.found[:20])
+        for one in _unequal("arrays", card["arrays"], again["arrays"])
+    ]
+    made = finished(dict(card))
+    for part in _MADE:
+        if card[part] != made[part]:
+            found.append(
+                Difference("card", part, "does not follow from the rest", "the card was changed after it was made")
+            )
+    return found
+
+
+def other_versions(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Difference]:
+    """Return the versions in which a card and one made now differ."""
+    return _unequal("versions", card["versions"], again["versions"])
+
+
+def _rules(result: Any) -> Any:
+    """Return the protocol or convention of a result."""
+    return result.protocol if hasattr(result, "tally") else result.convention
+
+
+def _arrays(result: Any) -> dict[str, str]:
+    """Return the hashes of all numbers behind the metrics, bit by bit."""
+    found: dict[str, Any] = {}
+    if hasattr(result, "tally"):
+        found = {name: getattr(result, name) for name in ("precision", "recall", "scores", "average_precision")}
+    else:
+        found = {f"per_query {name}": values for name, values in dict(result.per_query).items()}
+    digests = {}
+    for name, values in found.items():
+        column = np.array(values, "<f8", order="C")
+        column[np.isnan(column)] = np.nan  # all NaN are one
+        digests[name] = hashlib.sha256(f"{column.shape}".encode() + column.tobytes()).hexdigest()
+    return digests
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON holds it, floats as text that says every bit."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if value is None or isinstance(value, bool | int | str) else repr(value)
+
+
+def _canonical(card: Mapping[str, Any]) -> bytes:
+    return json.dumps(card, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the later decisions, which a card of an earlier version lacks, as by default."""
+    from detmap.decisions import FIRST
+    from detmap.protocols import Protocol
+    from detmap.retrieval.conventions import Convention
+
+    of: Any = Protocol if "iou_thresholds" in again["decisions"] else Convention
+    declared = decisions_of(of)
+    return {one.name: _plain(default_of(one)) for one in fields(of) if declared[one.name].since != FIRST}
+
+
+def _inputs(mine: Sequence[Mapping[str, str]], theirs: Sequence[Mapping[str, str]]) -> list[Difference]:
+    """Return the inputs that are not what the card was made from."""
+    found = []
+    roles = dict.fromkeys(str(one.get("role")) for one in (*mine, *theirs))
+    for role in roles:
+        left, right = ([one for one in side if str(one.get("role")) == role] for side in (mine, theirs))
+        for at in range(max(len(left), len(right))):
+            one, other = (side[at] if at < len(side) else {} for side in (left, right))
+            for key in ("sha256", "content"):
+                if one.get(key) != other.get(key):
+                    what = role.replace("_", " ") + (" (what was read of it)" if key == "content" else "")
+                    found.append(Difference("inputs", what, str(one.get(key))[:20], str(other.get(key))[:20]))
+    return found
+
+
+def _unequal(part: str, mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[Difference]:
+    return [
+        Difference(part, name, _shown(mine.get(name)), _shown(theirs.get(name)))
+        for name in {**theirs, **mine}
+        if name not in mine or name not in theirs or _canonical({"": mine[name]}) != _canonical({"": theirs[name]})
+    ]
+
+
+def _near(mine: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
+    """Return whether two numbers of poses are the same but for the last bits of an exp."""
+    try:
+        one, other = (float.fromhex(side["hex"]) for side in (mine, theirs))
+        return mine == number(one) and abs(one - other) <= _POSES
+    except (KeyError, ValueError, OverflowError):
+        return False
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, Mapping) and set(value) == {"decimal", "hex"}:
+        return f"{value['decimal']} ({value['hex']})"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a name stands twice")
+    return made
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _markdown(card: Mapping[str, Any], digest: str) -> str:
+    """Return the block for a README or an issue."""
+    rows = [
+        {"metric": name, "value": _rounded(value), "hexadecimal": value.get("hex", "")}
+        for name, value in list(card["numbers"].items())[:12]
+    ]
+    inputs = ", ".join(
+        f"{str(one.get('role')).replace('_', ' ')} `{shorten(str(one.get('name')))[1:-1]}` "
+        f"(SHA-256 {str(one.get('sha256'))[:16]}…)"
+        for one in card["inputs"]
+    )
+    counts = ", ".join(f"{count:,} {name}" for name, count in card["counts"].items() if type(count) is int)
+    said = {code: count for code, count in card["notices"].items() if type(count) is int}
+    scored = f"`detmap {card['command']}` {card['versions'].get('detmap')}"
+    lines = [
+        f"**{card['decisions'].get('name')}**, scored by {scored}: {counts}.",
+        to_markdown(rows),
+        f"Inputs: {inputs}. Card: `{digest[:16]}`; `detmap verify card.json …` checks it.",
+        *(f"* {sentence}" for sentence in describe(said)),
+    ]
+    return "\n\n".join(lines[:3]) + ("\n\n" + "\n".join(lines[3:]) if lines[3:] else "")
+
+
+def _rounded(value: Mapping[str, str]) -> str:
+    try:
+        found = float(value["decimal"])
+    except (KeyError, ValueError):
+        return str(value.get("decimal"))
+    return "–" if math.isnan(found) else f"{found:.4f}"
+
+
+def _bibtex(card: Mapping[str, Any], digest: str) -> str:
+    """Return the line for a bibliography."""
+    version, name = card["versions"].get("detmap"), card["decisions"].get("name")
+    values = [f"{metric} = {_rounded(value)}" for metric, value in card["numbers"].items()]
+    note = f"Protocol {name}, {next(iter(values), 'no number')}, evaluation card {digest[:16]}"
+    author = "{The detmap developers}"
+    return f"@misc{{detmap-{digest[:8]}, title = {{detmap {version}}}, author = {{{author}}}, note = {{{note}}}}}"

@@ -1,0 +1,182 @@
+"""How values of a protocol's decisions are read, made plain, checked, and said in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from detmap.errors import OptionError, shorten
+
+#: No cap on the detections of an image.
+UNLIMITED = 2**31 - 1
+
+#: The area range that holds everything.
+WHOLE = ("all", 0.0, 1e10)
+
+
+def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
+    """Return thresholds from ``"start:stop:step"``, ``"a,b,c"``, a number, or numbers.
+
+    A range includes its stop and is laid out by `numpy.linspace`, as pycocotools' is, so that ``"0.5:0.95:0.05"`` has
+    the very numbers of COCO.
+
+    Raises
+    ------
+    OptionError
+        Where that cannot be read.
+    """
+    if not isinstance(spec, str):
+        if isinstance(spec, int | float | np.number):
+            return (float(spec),)
+        if isinstance(spec, np.ma.MaskedArray) and np.ma.getmaskarray(spec).any():
+            raise OptionError("thresholds must not be masked")
+        return tuple(float(value) for value in spec)
+    try:
+        if ":" not in spec:
+            return tuple(float(part) for part in spec.split(","))
+        start, stop, step = (float(part) for part in spec.split(":"))
+        count = round((stop - start) / step) + 1
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise OptionError(f"thresholds must be start:stop:step or a,b,c, not {spec!r}") from None
+    if not 1 <= count <= 10_000 or abs(start + (count - 1) * step - stop) > 1e-9:
+        raise OptionError(f"{spec!r} does not reach its stop in whole steps")
+    return tuple(np.linspace(start, stop, count).tolist())
+
+
+def parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return area ranges from ``"NAME:LO:HI"``; the whole is added, so that AP stays what it is."""
+    ranges: dict[str, tuple[float, float]] = {}
+    for text in given:
+        try:
+            name, low, high = text.rsplit(":", 2)
+            limits = (float(low), float(high))
+        except ValueError:
+            raise ValueError(f"must be NAME:LO:HI, not {shorten(text)}") from None
+        if not name or name in ranges:
+            raise ValueError(f"{shorten(text)} has {'a name given before' if name else 'no name'}")
+        ranges[name] = limits
+    return ranges if next(iter(ranges)) == "all" else {"all": WHOLE[1:], **ranges}
+
+
+def parse_caps(text: str) -> list[int]:
+    """Return caps from text: integers with commas between."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"must be integers with commas between, not {shorten(text)}") from None
+
+
+def parse_number(text: str) -> float:
+    """Return a number from text."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"must be a number, not {shorten(text)}") from None
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Return names from text, with commas between; ``none`` is none."""
+    return () if text == "none" else tuple(part.strip() for part in text.split(","))
+
+
+def wrong_thresholds(name: str, values: tuple[float, ...]) -> str | None:
+    """Return what is wrong with thresholds, None where nothing is; likewise the others."""
+    if not values or not all(math.isfinite(value) for value in values):
+        return f"{name} must be one or more finite numbers, not {values!r}"
+    if name == "iou_thresholds" and len(set(values)) != len(values):
+        return f"{name} repeat a value"
+    return None
+
+
+def wrong_area_ranges(ranges: tuple[tuple[str, float, float], ...]) -> str | None:
+    """Return what is wrong with area ranges."""
+    if not ranges:
+        return "at least one area range is needed; the first one must hold all objects"
+    for name, low, high in ranges:
+        if not low <= high:
+            return f"area range {name!r} must be low:high with low <= high, not {low}:{high}"
+        if not name or name.isdigit():
+            return f"an area range cannot be called {name!r}: caps give metrics such names"
+    return "two area ranges have one name" if len({name for name, _, _ in ranges}) != len(ranges) else None
+
+
+def wrong_caps(caps: tuple[Any, ...]) -> str | None:
+    """Return what is wrong with caps."""
+    if not caps or not all(type(cap) is int and 1 <= cap <= UNLIMITED for cap in caps):
+        return f"max_dets must be positive integers up to {UNLIMITED}, not {list(caps)!r}"
+    return "max_dets must ascend without repeats" if list(caps) != sorted(set(caps)) else None
+
+
+def wrong_epsilon(value: Any) -> str | None:
+    """Return what is wrong with an epsilon."""
+    return None if math.isfinite(value) else f"epsilon must be a finite number, not {value!r}"
+
+
+def plain_sigmas(given: Any) -> Any:
+    """Return sigmas as tuples.
+
+    Raises
+    ------
+    OptionError
+        Where they are not positive numbers.
+    """
+    if given is None:
+        return None
+    pairs = isinstance(given, Mapping) or (
+        isinstance(given, list | tuple) and bool(given) and isinstance(given[0], list | tuple)
+    )
+    try:
+        if pairs:
+            listed = given.items() if isinstance(given, Mapping) else given
+            made: Any = tuple((str(key), tuple(map(float, numbers))) for key, numbers in listed)
+        else:
+            made = tuple(map(float, given))
+    except (TypeError, ValueError):
+        made = ()
+    numbers = [number for _, own in made for number in own] if pairs else list(made)
+    if (
+        not numbers
+        or not all(0 < number < math.inf for number in numbers)
+        or (pairs and not all(own for _, own in made))
+    ):
+        raise OptionError(f"sigmas must be positive numbers, or those of each category, not {shorten(given)}")
+    return made
+
+
+def parse_sigmas(found: Any) -> Any:
+    """Return sigmas from what a file of JSON holds."""
+    if not isinstance(found, list | dict):
+        raise ValueError("must be a list of numbers, or an object of them by category")
+    return found
+
+
+def wrong_dilation(value: Any) -> str | None:
+    """Return what is wrong with a dilation."""
+    good = isinstance(value, float) and 0 < value < math.inf
+    return None if good else f"dilation must be a positive number, not {value!r}"
+
+
+def say_thresholds(values: tuple[float, ...]) -> str:
+    """Return thresholds in words: a range where they are one."""
+    steps = np.diff(values)
+    if len(values) > 2 and np.allclose(steps, steps[0], rtol=0, atol=1e-9):
+        return f"{values[0]:g}:{values[-1]:g}:{steps[0]:g}"
+    return "/".join(f"{value:g}" for value in values)
+
+
+def say_area_ranges(ranges: tuple[tuple[str, float, float], ...]) -> str:
+    """Return area ranges in words."""
+    return "/".join(f"{name}:{low:g}:{high:g}" for name, low, high in ranges)
+
+
+def say_caps(caps: tuple[int, ...]) -> str:
+    """Return caps in words."""
+    return "/".join("no cap" if cap == UNLIMITED else str(cap) for cap in caps)
+
+
+def say_flags(flags: tuple[str, ...]) -> str:
+    """Return flags in words."""
+    return "/".join(flags) or "none"

@@ -1,0 +1,213 @@
+"""Evaluation cards on the command line: the option that writes one, and the command verify, which checks one."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from detmap.cli.options import Command, add_format, add_plugins
+from detmap.cli.output import print_tables, say
+from detmap.errors import DetmapError, InputError, OptionError
+
+if TYPE_CHECKING:
+    from detmap.results import Result
+
+#: Options that decide no number: where things are, what is shown, how fast.
+_APART = frozenset(
+    [
+        "run",
+        "ground_truth",
+        "detections",
+        "qrels",
+        "runs",
+        "file",
+        "card",
+        "bootstrap",
+        "bootstrap_needed",
+        "interval",
+        "seed",
+        "confidence",
+        "sharded",
+        "scheduler",
+        "threads",
+        "format",
+        "quiet",
+        "rows",
+        "out",
+        "plot",
+        "arrays",
+        "plugin",
+        "compare",
+        "tests",
+    ]
+)
+
+#: Options that name a file, which is an input of its own; their flags on `detmap verify`.
+_FILES = {"image_set": "--image-set", "classes": "--classes", "image_sizes": "--image-sizes"}
+
+
+class Scored(NamedTuple):
+    """What a command scored: its result, its inputs as a card names them, and how many of what there were."""
+
+    result: Result
+    inputs: list[dict[str, str]]
+    counts: dict[str, int]
+
+
+class Scorer(NamedTuple):
+    """How a command scores again: the roles of its inputs, and what scores the inputs that its options name."""
+
+    roles: tuple[str, ...]
+    score: Callable[[argparse.Namespace], Scored]
+
+
+def add_card(parser: argparse.ArgumentParser) -> None:
+    """Add the option that writes a card."""
+    parser.add_argument(
+        "--card",
+        metavar="FILE",
+        help="write an evaluation card, which `detmap verify` checks: hashes of the inputs, every decision, all numbers",
+    )
+
+
+def input_of(role: str, path: str, source: Any, table: Any = None) -> dict[str, str]:
+    """Return an input as a card names it; `source` is its path, or the bytes of what could be read only once."""
+    from detmap import cards
+
+    made = {"role": role, "name": "standard input" if path == "-" else str(path).rpartition("/")[2] or str(path)}
+    made["sha256"] = cards.file_digest(source)
+    return made if table is None else {**made, "content": cards.table_digest(table)}
+
+
+def files_of(options: argparse.Namespace) -> list[dict[str, str]]:
+    """Return the files that options name, as inputs."""
+    import os
+
+    given = {name: getattr(options, name, None) for name in _FILES}
+    return [input_of(name, path, path) for name, path in given.items() if path and os.path.exists(path)]
+
+
+def made_of(command: str, scored: Scored, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the card of what a command scored."""
+    from detmap import cards
+
+    given = {
+        name: value
+        for name, value in sorted(vars(options).items())
+        if name not in _APART and value is not None and value is not False
+    }
+    return cards.make(command, scored.result, scored.inputs, given, scored.counts)
+
+
+def write_card(command: str, scored: Scored, options: argparse.Namespace) -> None:
+    """Write the card that was asked for."""
+    from detmap import cards
+    from detmap.writing import write
+
+    write(options.card, cards.to_json(made_of(command, scored, options)))
+
+
+_EPILOG = """\
+examples:
+  detmap eval gt.json dt.json --card card.json
+  detmap verify card.json gt.json dt.json
+  detmap verify card.json qrels.txt run.txt
+
+exit code: 0 if every number has the same bits, 1 if something differs (it is listed), 2 if the card cannot be read
+"""
+
+
+def _fill(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Score again what an evaluation card is about, and compare: the inputs, every decision, the counts and all numbers, "
+        "bit by bit."
+    )
+    parser.epilog = _EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.set_defaults(run=_verify)
+    parser.add_argument("card", metavar="CARD", help="the file that --card wrote")
+    parser.add_argument(
+        "inputs", metavar="INPUT", nargs="+", help="the inputs of the command that made it, in its order: GT DETECTIONS"
+    )
+    for name, flag in _FILES.items():
+        parser.add_argument(flag, metavar="FILE", help=f"where the card's {name.replace('_', ' ')} lies now")
+    parser.add_argument("--threads", type=int, metavar="N", help="number of threads; default: one per processor")
+    add_format(parser)
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from detmap import cards
+
+    card = cards.read(options.card)
+    again = _again(card, options)
+    if isinstance(again, list):
+        differences, others = again, []
+    else:
+        differences, others = cards.compare(card, again), cards.other_versions(card, again)
+    rows = [{"part": one.part, "of": one.what, "card": one.card, "found": one.found} for one in differences]
+    numbers = len(card["numbers"])
+    verdict = f"{len(rows)} differences" if rows else f"the same bits in all {numbers} numbers, and every decision"
+    document = {"verified": not rows, "differences": rows, "versions": [one._asdict() for one in others]}
+    print_tables([rows], options, f"{options.card}: {verdict if len(rows) != 1 else '1 difference'}", document, rows)
+    if others and not options.quiet:
+        said = ", ".join(f"{one.what} {one.card} (here {one.found})" for one in others)
+        say(f"note: the card was made with {said}" + ("" if rows else ": the numbers are the same"))
+    return 1 if rows else 0
+
+
+def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, Any] | list[Any]:
+    """Return the card of the same evaluation, made now; where the inputs are others that cannot be scored, what differs."""
+    from detmap import cards
+    from detmap.cli import detection, rankings
+
+    commands = {**detection.COMMANDS, **rankings.COMMANDS}
+    scorers: dict[str, Any] = {**detection.SCORERS, **rankings.SCORERS}
+    command = card["command"]
+    if command not in scorers:
+        raise InputError(f"is a card of a command that is not verified: {command!r}", source=options.card)
+    parser = argparse.ArgumentParser(prog="detmap verify", exit_on_error=False)
+    add_plugins(parser)
+    commands[command].fill(parser)
+    roles = scorers[command].roles
+    if len(options.inputs) != len(roles):
+        raise OptionError(f"a card of detmap {command} needs {len(roles)} inputs: {' '.join(roles)}")
+    given = parser.parse_args(list(options.inputs))
+    actions = {action.dest: action for action in parser._actions if action.dest not in _APART}
+    for name, value in card["options"].items():
+        if name not in actions or not _fits(actions[name], value):
+            problem = "is no option, or no value of one, that this version knows"
+            raise InputError(problem, source=options.card, field=name, value=value)
+    vars(given).update(card["options"], quiet=True, card=options.card, threads=options.threads)
+    for name in _FILES:
+        if getattr(options, name):
+            setattr(given, name, getattr(options, name))
+    try:
+        again = made_of(command, scorers[command].score(given), given)
+    except DetmapError as error:
+        there = [input_of(role, path, path) for role, path in zip(roles, options.inputs, strict=True) if path != "-"]
+        now = {one["role"]: one["sha256"] for one in (*there, *files_of(given))}
+        wrong = [
+            cards.Difference("inputs", role.replace("_", " "), str(one.get("sha256"))[:20], now[role][:20])
+            for one in card["inputs"]
+            if (role := str(one.get("role"))) in now and one.get("sha256") != now[role]
+        ]
+        if not wrong:
+            raise
+        return [*wrong, cards.Difference("evaluation", "", "was scored", str(error))]
+    for name in _FILES:  # where such a file lies is not what it says
+        if name in card["options"]:
+            again["options"][name] = card["options"][name]
+    return again
+
+
+def _fits(action: argparse.Action, value: Any) -> bool:
+    """Return whether a value can be what an option was given as."""
+    if action.nargs == 0:  # a flag
+        return type(value) is type(action.const) and value == action.const
+    if isinstance(action, argparse._AppendAction):
+        return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return type(value) is (action.type if action.type in (int, float) else str)
+
+
+COMMANDS = {"verify": Command("check an evaluation card: the same inputs, decisions, bits", _fill)}

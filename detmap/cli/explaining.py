@@ -1,0 +1,181 @@
+"""The command explain: why two tools give different numbers, and which rules give a number."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from detmap.cli.detection import read_pair
+from detmap.cli.options import (
+    Command,
+    add_detections,
+    add_format,
+    add_ground_truth,
+    add_input_options,
+    add_reading_options,
+)
+from detmap.cli.output import note, print_notes, print_tables
+from detmap.errors import OptionError
+from detmap.writing import write
+
+_EPILOG = """\
+examples:
+  detmap explain gt.json dt.json --from ultralytics --to coco
+  detmap explain gt.json dt.json --from coco --to coco+min_score=0.25
+  detmap explain gt.json dt.json --value 0.437
+  detmap explain gt.json dt.json --value 61.2 --metric AP50
+
+`detmap protocols` lists what --from and --to can name; +DECISION=VALUE changes a decision.
+"""
+
+
+def _fill(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Say why two tools give different numbers for the same detections: every rule in which they differ gets its share. "
+        "Or find the rules that give a number."
+    )
+    parser.epilog = _EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.set_defaults(run=_explain)
+    add_ground_truth(parser)
+    add_detections(parser)
+    parser.add_argument("--from", dest="source", metavar="PROTOCOL", help="the rules of the one number")
+    parser.add_argument("--to", dest="target", metavar="PROTOCOL", help="the rules of the other; default: coco")
+    parser.add_argument("--value", metavar="NUMBER", help="which rules give this number, to the digits given?")
+    parser.add_argument("--metric", default="AP", metavar="NAME", help="AP (default), AP50, AP75, AP_small, …")
+    parser.add_argument(
+        "--iou-type", metavar="KIND", help="what is compared: bbox (default), segm, keypoints, boundary"
+    )
+    parser.add_argument(
+        "--orders",
+        type=int,
+        default=64,
+        metavar="N",
+        help="orders drawn at most where more than 7 rules differ; default: 64",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of those draws; default: 0")
+    parser.add_argument("--most", type=int, default=10, metavar="N", help="with --value: candidates shown; default: 10")
+    add_input_options(parser)
+    add_reading_options(parser.add_argument_group("reading"))
+    output = add_format(parser)
+    output.add_argument("--out", metavar="FILE", help="write everything as JSON")
+
+
+def _explain(options: argparse.Namespace) -> None:
+    if (options.source is None) == (options.value is None):
+        raise OptionError("give --from PROTOCOL, or --value NUMBER")
+    if options.value is not None and (options.target is not None or options.iou_type not in (None, "bbox")):
+        raise OptionError(
+            "--value looks among all protocols of boxes: it goes with neither --to nor another --iou-type"
+        )
+    from detmap.explanations import explain, find_value, parse
+
+    if options.value is not None:
+        from detmap.explanations.search import interval
+
+        interval(options.value)  # a typo shows before files are read
+        tables = read_pair(options, "bbox")
+        search = find_value(*tables, options.value, options.metric, most=options.most, threads=options.threads)
+        _show_search(search, options)
+        return
+    source, target = (parse(text, options.iou_type) for text in (options.source, options.target or "coco"))
+    tables = read_pair(options, options.iou_type or source.iou_type)
+    made = explain(
+        *tables,
+        source,
+        target,
+        options.metric,
+        iou_type=options.iou_type,
+        orders=options.orders,
+        seed=options.seed,
+        threads=options.threads,
+    )
+    _show_explanation(made, options)
+
+
+def _show_explanation(made: Any, options: argparse.Namespace) -> None:
+    note(options, {"": made.notices})
+    document = made.to_dict()
+    _write(options, document)
+    steps = {step.decision: step for step in made.chain}
+    columns = (made.source.name, made.target.name) if made.source.name != made.target.name else ("from", "to")
+    shares = [
+        {
+            "rule": one.decision,
+            columns[0]: _short(one.before),
+            columns[1]: _short(one.after),
+            "share": f"{one.value:+.4f}",
+            **({"error": one.error} if made.error else {}),
+            "detections": steps[one.decision].changed,
+        }
+        for one in made.shares
+        if one.exact
+    ]
+    chain = [{"step": made.source.name, "value": made.source_value, "change": "", "classes moved most": ""}]
+    for step in made.chain:
+        moved = ", ".join(f"{name} {change:+.3f}" for name, change in step.classes[:3])
+        if step.change or moved:
+            chain.append(
+                {
+                    "step": step.decision,
+                    "value": step.value,
+                    "change": f"{step.change:+.4f}",
+                    "classes moved most": moved,
+                }
+            )
+    examples = [
+        {
+            "rule": step.decision,
+            "image": str(one.image),
+            "category": one.name,
+            "score": one.score,
+            "box": " ".join(f"{side:g}" for side in one.box),
+            "overlap": one.overlap,
+            "before": one.before,
+            "after": one.after,
+        }
+        for step in made.chain
+        if step.change
+        for one in step.examples[:3]
+    ]
+    ends = [
+        f"{value:.4f} under {one.name}"
+        for value, one in ((made.source_value, made.source), (made.target_value, made.target))
+    ]
+    title = f"{made.metric}: {', '.join(ends)}"
+    print_tables([shares, chain, examples], options, title, document, document["shares"])
+    print_notes(made.sentences(), options)
+
+
+def _show_search(search: Any, options: argparse.Namespace) -> None:
+    document = search.to_dict()
+    _write(options, document)
+    found = [
+        {
+            "protocol": one.base,
+            "with": " and ".join(one.changes),
+            "value": f"{one.value:.6f}",
+            "the same here": "; ".join(one.others[:2])
+            + (f" and {len(one.others) - 2} more" if len(one.others) > 2 else ""),
+        }
+        for one in search.candidates
+    ]
+    named = [{"protocol": name, "value": f"{value:.6f}"} for name, value in search.named.items()]
+    title = f"{search.metric} {options.value}: {len(search.candidates) or 'no'} candidates"
+    print_tables([found, named], options, title, document, document["candidates"])
+    print_notes(search.sentences(), options)
+
+
+def _write(options: argparse.Namespace, document: Any) -> None:
+    if options.out:
+        from detmap.results import without_nan
+
+        write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 48 else text[:45] + "…"
+
+
+COMMANDS = {"explain": Command("say why two tools give different numbers, or which rules give a number", _fill)}

@@ -1,0 +1,349 @@
+"""One pair of tables under many protocols: each is evaluated once, and matched again only where a decision touches that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.choices import UNLIMITED, WHOLE
+from detmap.decisions import YES_OR_NO, decisions_of, default_of
+from detmap.detection import DetectionResult, match
+from detmap.errors import InputError, OptionError, shorten
+from detmap.preparation import prepared
+from detmap.protocols import Protocol, resolve
+from detmap.shapes.boxes import Boxes
+from detmap.tables import Detections, GroundTruth, check_pair
+from detmap.tally import Tally
+
+#: The thresholds of metrics that are taken at one.
+_AT = {"AP50": 0.5, "AP75": 0.75}
+
+_DECLARED = decisions_of(Protocol)
+_DEFAULTS = {name: default_of(one) for name, one in Protocol.__dataclass_fields__.items()}
+
+
+def is_late(name: str) -> bool:
+    """Return whether a decision is carried out after matching and ranking, so that these need not be done again."""
+    return set(_DECLARED[name].affects) <= {"curve", "mean"}
+
+
+#: The decisions after matching and ranking, as by default.
+_LATE: dict[str, Any] = {name: _DEFAULTS[name] for name, made in _DECLARED.items() if made.affects and is_late(name)}
+
+#: So few detections are not worth threads.
+_FEW = 20_000
+
+
+def parse(text: str, iou_type: str | None = None) -> Protocol:
+    """Return a protocol from its name and changes, as ``coco`` or ``coco+min_score=0.25+max_dets=300``.
+
+    With an `iou_type` it is what the name means for that kind of shape: of poses a cap of 20.
+
+    Raises
+    ------
+    OptionError
+        For what is unknown or cannot be.
+    """
+    name, *changes = text.split("+")
+    found = resolve(name.strip(), iou_type=iou_type)
+    given: dict[str, Any] = {}
+    for change in changes:
+        key, equals, value = (part.strip() for part in change.partition("="))
+        made = _DECLARED.get(key)
+        if made is None or not equals or not made.affects:
+            known = ", ".join(one for one, declared in _DECLARED.items() if declared.affects)
+            raise OptionError(f"{shorten(change)} is no decision=value; decisions: {known}")
+        try:
+            given[key] = _read(made, value)
+        except ValueError as error:
+            raise OptionError(str(error) if isinstance(error, OptionError) else f"{key} {error}") from None
+    return replace(found, name=text, **given) if given else found
+
+
+def _read(made: Any, text: str) -> Any:
+    """Return the value of a decision that a text says."""
+    if made.allowed is YES_OR_NO:
+        if text not in ("yes", "no"):
+            raise ValueError(f"must be yes or no, not {shorten(text)}")
+        return text == "yes"
+    if text == "none" and made.reads:
+        return () if made.allowed else None
+    if made.flag is None:
+        try:
+            return float(text)
+        except ValueError:
+            raise ValueError(f"must be a number, not {shorten(text)}") from None
+    if made.flag.repeated:
+        return tuple((name, low, high) for name, (low, high) in made.flag.read(text.split("/")).items())
+    return text if made.flag.read is None else made.flag.read(text)
+
+
+def trimmed(protocol: Protocol, metric: str) -> Protocol:
+    """Return a protocol that decides what one metric needs and nothing else.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        Any.
+    metric : str
+        "AP" (mAP is another name of it), "AP50", "AP75", or "AP_" and the name of an area range.
+
+    Raises
+    ------
+    OptionError
+        Where the protocol has no such metric.
+    """
+    ranges = {name: (name, low, high) for name, low, high in protocol.area_ranges}
+    area = protocol.area_ranges[0]
+    thresholds = protocol.iou_thresholds
+    if metric in _AT:
+        thresholds = (_AT[metric],)
+    elif metric.startswith("AP_") and metric[3:] in ranges:
+        area = ranges[metric[3:]]
+    elif metric not in ("AP", "mAP"):
+        known = ["AP", *_AT, *(f"AP_{name}" for name in list(ranges)[1:])]
+        raise OptionError(
+            f"{shorten(metric)} is no AP of {protocol.name} that can be explained; one of: {', '.join(known)}"
+        )
+    changes: dict[str, Any] = {"iou_thresholds": thresholds, "area_ranges": (area,), "max_dets": protocol.max_dets[-1:]}
+    return replace(protocol, per_class_metrics=False, **changes)
+
+
+class Value(NamedTuple):
+    """A metric under a protocol: its value, and that of every category, NaN without ground truth."""
+
+    value: float
+    classes: NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class Replay:
+    """Two tables that are evaluated under many protocols.
+
+    Parameters
+    ----------
+    ground_truth, detections : GroundTruth, Detections
+        What is scored.
+    metric : str
+        As for `trimmed`.
+    threads : int, optional
+        One per processor by default.
+
+    Attributes
+    ----------
+    evaluations, matchings : int
+        How many protocols were evaluated, and how often was matched for them.
+    notices : mapping of str to int
+        What was unusual in the tables, counted.
+    """
+
+    ground_truth: GroundTruth
+    detections: Detections
+    metric: str = "AP"
+    threads: int | None = None
+    evaluations: int = 0
+    matchings: int = 0
+    notices: Mapping[str, int] = field(default_factory=dict)
+    _known: dict[Protocol, Value] = field(default_factory=dict)
+    _tallies: dict[Protocol, Tally] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_pair(self.ground_truth, self.detections)
+        self.detections = self.detections.on_images_of(self.ground_truth)
+        if self.threads is None and len(self.detections) < _FEW:
+            self.threads = 1
+
+    def value(self, protocol: Protocol) -> Value:
+        """Return the metric under a protocol that is `trimmed` for it.
+
+        Raises
+        ------
+        InputError
+            Where it is undefined, since there is no ground truth.
+        """
+        plain = self.simplified(protocol)
+        if plain not in self._known:
+            self.evaluations += 1
+            result = DetectionResult(replace(self._tally(plain), protocol=plain), threads=self.threads)
+            self.notices = self.notices or result.notices
+            value = result["AP"]
+            if np.isnan(value):
+                problem = f"has nothing to find under {protocol.name}, so that {self.metric} is undefined"
+                raise InputError(problem, source=self.ground_truth.source)
+            self._known[plain] = Value(value, result._by_category(None))
+        return self._known[plain]
+
+    def _tally(self, protocol: Protocol) -> Tally:
+        """Return the tally of a protocol, cut from one without cuts: a detection changes no match above it."""
+        early = replace(protocol, **_LATE)
+        uncut = replace(early, max_dets=(UNLIMITED,))
+        if early.scored_images == "all":
+            uncut = replace(uncut, min_score=None)
+        if uncut not in self._tallies:
+            while len(self._tallies) > 1:  # protocols come such that the last one or two serve
+                del self._tallies[next(iter(self._tallies))]
+            self.matchings += 1
+            self._tallies[uncut] = match(self.ground_truth, self.detections, uncut, threads=self.threads)
+        tally = self._tallies[uncut]
+        if early == uncut:
+            return tally
+        kept = tally.rank < early.max_dets[-1]
+        if early.min_score is not None:
+            kept &= tally.scores >= early.min_score
+        return tally if kept.all() else tally.take(kept, slice(None))
+
+    def simplified(self, protocol: Protocol) -> Protocol:
+        """Return a protocol that gives the same numbers here, and the same one for most that do.
+
+        Decisions that touch nothing in these tables, as a cap that no image reaches, become what they are by default.
+        """
+        same: dict[str, Any] = {"name": "", "iou_type": protocol.iou_type, "result_areas": protocol.result_areas}
+        flags = [flag for flag in ("crowd", "difficult") if getattr(self.ground_truth, flag).any()]
+        same["left_out"] = tuple(flag for flag in flags if flag in protocol.left_out)
+        same["ignore"] = tuple(flag for flag in flags if flag in protocol.ignore and flag not in protocol.left_out)
+        if "crowd" not in flags or "crowd" in protocol.left_out:
+            same["crowd_overlap"] = True
+        if protocol.interpolation != "grid":
+            same["recall_thresholds"] = (0.0,)
+        boxes = protocol.iou_type == "bbox"
+        if boxes:
+            same |= {name: _DEFAULTS[name] for name in ("dilation", "sigmas", "oks_area", "result_areas")}
+        most, largest = self._counts
+        if protocol.max_per_image is not None and protocol.max_per_image >= most:
+            same["max_per_image"] = None
+        if protocol.max_dets[-1] >= (largest if protocol.use_categories else most):
+            same["max_dets"] = (UNLIMITED,)
+        ((_, low, high),) = protocol.area_ranges
+        if boxes and low <= 0 and high >= 1e10:
+            same |= {"area_ranges": (WHOLE,), "object_areas": "own"}
+        else:
+            same["area_ranges"] = (("all", low, high),)
+        if not (protocol.inclusive_pixels and self._any_sizes):
+            same["far_corner"] = "x+w-1"
+        if self._changes_nothing(numbers=protocol.numbers):
+            same["numbers"] = "float64"
+        if same.get("numbers", protocol.numbers) == "float64":
+            if not protocol.box_offset and self._changes_nothing(box_decimals=protocol.box_decimals):
+                same["box_decimals"] = None
+            if self._changes_nothing(score_decimals=protocol.score_decimals):
+                same["score_decimals"] = None
+                scores = self.detections.scores
+                if protocol.min_score is not None and scores.size and protocol.min_score <= scores.min():
+                    same["min_score"] = None
+                if not self._any_ties:
+                    same["ties"] = "image"
+        if (
+            protocol.scored_images == "detected"
+            and same.get("min_score", protocol.min_score) is None
+            and self._all_seen
+        ):
+            same["scored_images"] = "all"
+        return replace(protocol, **same)
+
+    def _changes_nothing(self, **decision: Any) -> bool:
+        """Return whether rounding numbers leaves both tables as they are."""
+        ((name, value),) = decision.items()
+        if value == _DEFAULTS[name]:
+            return True
+        key = (name, value)
+        if key not in self._rounded:
+            plain = replace(resolve("coco"), **decision)
+            before = self.ground_truth, self.detections
+            self._rounded[key] = all(
+                np.array_equal(one.shapes["bbox"].arrays()["table"], other.shapes["bbox"].arrays()["table"])
+                and np.array_equal(getattr(one, "scores", ()), getattr(other, "scores", ()))
+                for one, other in zip(before, prepared(*before, plain), strict=True)
+            )
+        return self._rounded[key]
+
+    @cached_property
+    def _rounded(self) -> dict[Any, bool]:
+        return {}
+
+    @cached_property
+    def _counts(self) -> tuple[int, int]:
+        """The largest numbers of detections of an image, and of a category in an image."""
+        images, categories = self.detections.images.codes.astype(np.int64), self.detections.categories
+        cells = np.sort(images * max(categories.ids.size, 1) + categories.codes)
+        starts = np.flatnonzero(np.append(True, cells[1:] != cells[:-1])[: cells.size])
+        return int(np.bincount(images).max(initial=0)), int(np.diff(np.append(starts, cells.size)).max(initial=0))
+
+    @cached_property
+    def _any_sizes(self) -> bool:
+        columns = self.ground_truth.shapes["bbox"], self.detections.shapes["bbox"]
+        return any(isinstance(column, Boxes) and column.sizes for column in columns)
+
+    @cached_property
+    def _any_ties(self) -> bool:
+        return bool(np.unique(self.detections.scores).size < self.detections.scores.size)
+
+    @cached_property
+    def _all_seen(self) -> bool:
+        truth = self.ground_truth.images
+        held = truth.ids[np.unique(truth.codes)]
+        return bool(np.isin(held, self.detections.images.ids).all())
+
+
+def pair(
+    source: str | Protocol, target: str | Protocol, metric: str, iou_type: str | None
+) -> tuple[Protocol, Protocol]:
+    """Return two protocols, trimmed for a metric.
+
+    Raises
+    ------
+    OptionError
+        Where they compare other shapes, or have no such metric.
+    """
+    named = [parse(one, iou_type) if isinstance(one, str) else one for one in (source, target)]
+    both = [trimmed(resolve(one, iou_type=iou_type), metric) for one in named]
+    if both[0].iou_type != both[1].iou_type:
+        raise OptionError(
+            "one protocol compares {}, the other {}: give one iou_type".format(*(one.iou_type for one in both))
+        )
+    return both[0], both[1]
+
+
+def players(source: Protocol, target: Protocol) -> list[tuple[str, tuple[str, ...]]]:
+    """Return what two protocols decide differently: a label, and the decisions that make sense together only.
+
+    They stand in reading order: what is read, what is matched, how is ranked, and the curve.
+    """
+    from detmap.decisions import differing
+
+    groups: dict[str, list[str]] = {}
+    for name in differing(source, target):
+        groups.setdefault(_DECLARED[name].group or name, []).append(name)
+    order = ("matching", "ranking", "curve", "mean")
+
+    def place(item: tuple[str, list[str]]) -> tuple[bool, int]:
+        made = [_DECLARED[name] for name in item[1]]
+        return not any(one.reads for one in made), min(
+            order.index(a) for one in made for a in one.affects if a in order
+        )
+
+    return [(label, tuple(names)) for label, names in sorted(groups.items(), key=place)]
+
+
+#: What is not said of a group of decisions where others say enough.
+TACIT = {
+    "interpolation": ("recall_thresholds", "epsilon"),
+    "ignore": ("crowd_overlap",),
+    "left_out": ("crowd_overlap",),
+}
+
+
+def said(protocol: Protocol, names: Sequence[str]) -> str:
+    """Return in words what a protocol decides in some decisions, which are one, or a group."""
+    silent = {tacit for name in names for tacit in TACIT.get(name, ())}
+    told = []
+    for name in names:
+        if name not in silent:
+            word = _DECLARED[name].words(getattr(protocol, name))
+            word = {"True": "yes", "False": "no"}.get(word, word)
+            told.append(word if len(set(names) - silent) == 1 else f"{name} {word}")
+    return ", ".join(told)

@@ -1,0 +1,336 @@
+"""Which protocol gives a number: the named ones first, then those with one or two decisions changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from detmap.choices import UNLIMITED
+from detmap.errors import OptionError, shorten
+from detmap.explanations.replay import TACIT, Replay, is_late, said, trimmed
+from detmap.protocols import COCO, PRESETS, Protocol
+from detmap.tables import Detections, GroundTruth
+
+#: What is tried besides the values that named protocols use: decision and value. Decisions of a group change together.
+GRID: dict[str, tuple[dict[str, Any], ...]] = {
+    "min_score": tuple({"min_score": cut} for cut in (0.001, 0.01, 0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5)),
+    "max_dets": tuple({"max_dets": (cap,)} for cap in (1, 10, 20, 50, 100, 300, 500, UNLIMITED)),
+    "max_per_image": tuple({"max_per_image": cap} for cap in (10, 50, 100, 300, None)),
+    "crowds": (
+        {"ignore": ("crowd",), "crowd_overlap": True, "left_out": ()},
+        {"ignore": ("crowd", "difficult"), "crowd_overlap": False, "left_out": ()},
+        {"ignore": (), "crowd_overlap": False, "left_out": ("crowd",)},
+        {"ignore": (), "crowd_overlap": False, "left_out": ("difficult",)},
+        {"ignore": (), "crowd_overlap": False, "left_out": ()},
+    ),
+    "curve": tuple(
+        {"interpolation": rule, "recall_thresholds": COCO.recall_thresholds, "epsilon": 0.0}
+        for rule in ("grid", "all-point", "11-point", "101-linear", "101-linear-tail", "step", "trapezoid")
+    ),
+    "pixels": (
+        {"inclusive_pixels": False, "far_corner": "x+w-1"},
+        {"inclusive_pixels": True, "far_corner": "x+w-1"},
+        {"inclusive_pixels": True, "far_corner": "x+w"},
+    ),
+    "iou_thresholds": tuple(
+        {"iou_thresholds": at} for at in ((0.5,), (0.75,), COCO.iou_thresholds, (0.3,), (0.4,), (0.6,), (0.7,))
+    ),
+    "matching": ({"matching": "best"}, {"matching": "best-free"}),
+    "strict": ({"strict": True}, {"strict": False}),
+    "use_categories": ({"use_categories": False}, {"use_categories": True}),
+    "scored_images": ({"scored_images": "detected"}, {"scored_images": "all"}),
+    "box_decimals": ({"box_decimals": 0}, {"box_decimals": 1}, {"box_decimals": None}),
+    "score_decimals": ({"score_decimals": 2}, {"score_decimals": 3}, {"score_decimals": None}),
+    "box_offset": ({"box_offset": 1.0}, {"box_offset": -1.0}, {"box_offset": 0.0}),
+    "numbers": ({"numbers": "float32"}, {"numbers": "float64"}),
+    "ties": ({"ties": "file"}, {"ties": "image"}),
+}
+
+#: So many protocols with two changes are evaluated, those first that single changes lead to expect near the number.
+_PAIRS = 600
+
+#: Of large tables fewer: so many that about so many detections are scored in all.
+_ROWS = 60_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A protocol that gives the number.
+
+    Attributes
+    ----------
+    protocol : Protocol
+        It, as far as it decides the metric.
+    base : str
+        The named protocol that it is a variant of.
+    changes : tuple of str
+        What it decides otherwise, as ``"min_score 0.25"``.
+    value : float
+        What it gives.
+    others : tuple of str
+        Others that give the very same value with as few changes, and cannot be told from it here.
+    """
+
+    protocol: Protocol
+    base: str
+    changes: tuple[str, ...]
+    value: float
+    others: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The named protocol and its changes."""
+        return " with ".join([self.base, *([" and ".join(self.changes)] if self.changes else [])])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """What was found, and tried, for a number.
+
+    Attributes
+    ----------
+    metric : str
+        What it is taken for.
+    low, high : float
+        Every value from `low` to `high` is written with the quoted digits.
+    candidates : list of Candidate
+        Those of fewest changes first; values that many named protocols lead to ahead of others.
+    named : dict of str to float
+        The value under every named protocol.
+    idle : tuple of str
+        Decisions without any effect here.
+    tried : tuple of int
+        How many protocols were tried with no, one and two changes.
+    evaluations : int
+        How many of them differ here, and were evaluated.
+    """
+
+    metric: str
+    low: float
+    high: float
+    candidates: list[Candidate]
+    named: dict[str, float]
+    idle: tuple[str, ...]
+    tried: tuple[int, int, int]
+    evaluations: int
+
+    def sentences(self) -> list[str]:
+        """Return in words what was found."""
+        told = []
+        if not self.candidates:
+            nearest = min(self.named, key=lambda name: abs(self.named[name] - (self.low + self.high) / 2))
+            told.append(
+                f"Nothing that was tried gives this number; {nearest} is nearest with {self.named[nearest]:.4f}."
+            )
+        if self.idle:
+            told.append(f"Without any effect here: {', '.join(self.idle)}.")
+        none, one, two = self.tried
+        told.append(f"Tried: {none} named protocols, {one} with one change, {two} with two.")
+        return told
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "metric": self.metric,
+            "low": self.low,
+            "high": self.high,
+            "candidates": [
+                {"base": one.base, "changes": list(one.changes), "value": one.value, "others": list(one.others)}
+                for one in self.candidates
+            ],
+            "named": self.named,
+            "without_effect": list(self.idle),
+            "tried": list(self.tried),
+            "evaluations": self.evaluations,
+        }
+
+
+def interval(text: str | float) -> tuple[float, float]:
+    """Return the least and the largest number that is written so; above 1 it is taken for a percentage.
+
+    Raises
+    ------
+    OptionError
+        Where the text is no number from 0 to 100.
+    """
+    try:
+        number = Decimal(str(text).strip().rstrip("%"))
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite() or not 0 <= number <= 100:
+        raise OptionError(f"the value must be a number as 0.437 or 43.7, not {shorten(text)}")
+    half = Decimal((0, (5,), int(number.as_tuple().exponent) - 1))
+    unit = 100 if number > 1 or str(text).strip().endswith("%") else 1
+    slack = 1e-12  # a value that lies half way may be written either way
+    return float((number - half) / unit) - slack, float((number + half) / unit) + slack
+
+
+def find_value(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    value: str | float,
+    metric: str = "AP",
+    *,
+    most: int = 10,
+    threads: int | None = None,
+) -> Search:
+    """Find the protocols that give a number.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+        What there is to find.
+    detections : Detections
+        What was found.
+    value : str or float
+        The number as it is quoted: as many digits as are given must agree. Above 1 it is a percentage.
+    metric : str
+        As for `detmap.explain`.
+    most : int
+        So many candidates are returned at most.
+    threads : int, optional
+        One per processor by default.
+
+    Returns
+    -------
+    Search
+
+    Raises
+    ------
+    OptionError
+        For an unknown metric, or a value that is no number.
+    InputError
+        Where there is nothing to find.
+    """
+    low, high = interval(value)
+    if type(most) is not int or most < 1:
+        raise OptionError(f"most must be a positive integer, not {most!r}")
+    tries = _Tries(Replay(ground_truth, detections, metric, threads), low, high)
+    for attempt in (tries.named, tries.singles, tries.pairs):
+        if len(tries.found) < most:
+            attempt()
+    return Search(
+        metric=metric,
+        low=low,
+        high=high,
+        candidates=tries.candidates()[:most],
+        named={name: tries.replay.value(one).value for name, one in tries.bases.items()},
+        idle=tuple(name for name in GRID if name not in tries.moved) if tries.varied else (),
+        tried=(tries.count[0], tries.count[1], tries.count[2]),
+        evaluations=tries.replay.evaluations,
+    )
+
+
+Change = tuple[str, int]
+
+
+@dataclass(eq=False)
+class _Tries:
+    """What was tried so far."""
+
+    replay: Replay
+    low: float
+    high: float
+    bases: dict[str, Protocol] = field(default_factory=dict)
+    found: dict[Protocol, list[tuple[str, tuple[Change, ...], Protocol, float]]] = field(default_factory=dict)
+    effects: dict[tuple[str, Change], float] = field(default_factory=dict)
+    moved: set[str] = field(default_factory=set)
+    varied: list[str] = field(default_factory=list)
+    count: list[int] = field(default_factory=lambda: [0, 0, 0])
+
+    def named(self) -> None:
+        """Try the named protocols that compare boxes, and have the metric."""
+        for name, one in PRESETS.items():
+            try:
+                plain = trimmed(one, self.replay.metric)
+            except OptionError:
+                continue
+            if plain.iou_type == "bbox":
+                self.bases[name] = plain
+                self._try(name, (), plain)
+        if not self.bases:
+            trimmed(COCO, self.replay.metric)  # says which metrics there are
+
+    def singles(self) -> None:
+        """Try every change of one decision, of every named protocol that gives a number of its own."""
+        seen: dict[float, str] = {}
+        for name, base in self.bases.items():
+            before = self.replay.value(base).value
+            if seen.setdefault(before, name) != name:
+                continue
+            self.varied.append(name)
+            for change in self._changes(base):
+                after = self._try(name, (change,), self._changed(base, change))
+                self.effects[name, change] = after - before
+                if after != before:
+                    self.moved.add(change[0])
+
+    def pairs(self) -> None:
+        """Try changes of two decisions, those first whose effects together come nearest to the number."""
+        middle = (self.low + self.high) / 2
+        expected: list[tuple[float, str, Change, Change]] = []
+        for name in self.varied:
+            before = self.replay.value(self.bases[name]).value
+            moving = [(label, at) for (of, (label, at)), effect in self.effects.items() if of == name and effect]
+            for at, one in enumerate(moving):
+                for other in moving[at + 1 :]:
+                    if one[0] != other[0]:
+                        effects = self.effects[name, one], self.effects[name, other]
+                        # Most effects scale with the rest; those of few detections add up.
+                        scaled = (before + effects[0]) * (before + effects[1]) / before if before else sum(effects)
+                        off = min(abs(scaled - middle), abs(before + sum(effects) - middle))
+                        expected.append((off, name, one, other))
+        expected.sort(key=lambda row: row[0])
+        # What shares its matching is tried together.
+        for _, name, one, other in sorted(
+            expected[:_PAIRS], key=lambda row: (self.varied.index(row[1]), row[2], row[3])
+        ):
+            self._try(name, (one, other), self._changed(self._changed(self.bases[name], one), other))
+
+    def candidates(self) -> list[Candidate]:
+        """Return what gives the number, each value once: of fewest changes, and of those the best known base."""
+        by_value: dict[tuple[int, float], list[tuple[str, tuple[Change, ...], Protocol, float]]] = {}
+        for ways in self.found.values():
+            fewest = min(len(changes) for _, changes, _, _ in ways)
+            for way in ways:
+                if len(way[1]) == fewest:
+                    by_value.setdefault((fewest, way[3]), []).append(way)
+        made = []
+        for (fewest, value), ways in sorted(by_value.items(), key=lambda item: (item[0][0], -len(item[1]))):
+            if any(fewer < fewest and same == value for fewer, same in by_value):
+                continue
+            named = [self._candidate(*way[:3], value) for way in ways]
+            made.append(replace(named[0], others=tuple(one.name for one in named[1:6])))
+        return made
+
+    def _candidate(self, name: str, changes: Sequence[Change], protocol: Protocol, value: float) -> Candidate:
+        said_of = []
+        for label, at in changes:
+            names = [one for one in GRID[label][at] if getattr(protocol, one) != getattr(self.bases[name], one)]
+            silent = {tacit for one in names for tacit in TACIT.get(one, ())}
+            said_of.append(", ".join(f"{one} {said(protocol, [one])}" for one in names if one not in silent))
+        return Candidate(protocol=protocol, base=name, changes=tuple(said_of), value=value)
+
+    def _changes(self, base: Protocol) -> Iterator[Change]:
+        """Yield every change of one decision, or group, that makes another protocol here; each different one once."""
+        own, there = self.replay.simplified(base), set()
+        # What is matched in one way is used for all of its curves: they come last, and only there costs are small.
+        for label in sorted(GRID, key=lambda one: all(map(is_late, GRID[one][0]))):
+            for at in range(len(GRID[label])):
+                made = self.replay.simplified(self._changed(base, (label, at)))
+                if made != own and made not in there:
+                    there.add(made)
+                    yield label, at
+
+    def _changed(self, base: Protocol, change: Change) -> Protocol:
+        return replace(base, **GRID[change[0]][change[1]])
+
+    def _try(self, name: str, changes: tuple[Change, ...], protocol: Protocol) -> float:
+        value = self.replay.value(protocol).value
+        self.count[len(changes)] += 1
+        if self.low <= value <= self.high:
+            plain = self.replay.simplified(protocol)
+            self.found.setdefault(plain, []).append((name, changes, protocol, value))
+        return value

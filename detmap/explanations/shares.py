@@ -1,0 +1,447 @@
+"""Why two protocols give different numbers: each decision's share of the difference, and detections that change sides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.decisions import decisions_of
+from detmap.errors import OptionError
+from detmap.explanations.replay import Replay, Value, is_late, pair, players, said
+from detmap.kernels.pairs import HIT, IGNORED, MISS
+from detmap.matches import Matches, match_pairs
+from detmap.protocols import Protocol
+from detmap.tables import Detections, GroundTruth
+
+#: Up to so many decisions all orders in which they can be changed are weighed; of more some are drawn.
+EXACT = 7
+
+#: No more orders are drawn once all standard errors are at most this, and there are so many pairs of orders.
+SURE, _PAIRS = 1e-4, 4
+
+#: What no file of detections tells.
+BEFORE = (
+    "How the detections came about (non-maximum suppression, letterboxing, the model's own score cut) is not in the files, "
+    "and not among these decisions."
+)
+
+_OUTCOMES = {MISS: "false positive", HIT: "hit", IGNORED: "ignored"}
+
+#: How many classes and detections are named for each decision.
+_NAMED = 5
+
+Values = Callable[[frozenset[int]], Fraction]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A detection whose outcome a decision changes.
+
+    Attributes
+    ----------
+    image, category : int or str
+        Their ids.
+    name : str
+        The category's name.
+    box : tuple of float
+        As given: x, y, width, height, or two corners where the table has these.
+    score : float
+        As given.
+    iou : float
+        The threshold at which the outcome changes.
+    overlap : float
+        With the object that it takes before or after; NaN where it takes none.
+    before, after : str
+        "hit", "false positive", "ignored", or "not scored".
+    """
+
+    image: Any
+    category: Any
+    name: str
+    box: tuple[float, ...]
+    score: float
+    iou: float
+    overlap: float
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """A decision's share of the difference between two protocols.
+
+    Attributes
+    ----------
+    decision : str
+        Its name, or that of a group of decisions that make sense together only.
+    decisions : tuple of str
+        The names in the group.
+    before, after : str
+        What the two protocols decide.
+    value : float
+        The Shapley value: what changing this decision changes, averaged over all orders in which the decisions can be
+        changed one after the other.
+    exact : Fraction
+        The same without rounding. Shares sum to the difference of the two values exactly.
+    error : float
+        The standard error of the value where orders were drawn; 0 where all were weighed.
+    """
+
+    decision: str
+    decisions: tuple[str, ...]
+    before: str
+    after: str
+    value: float
+    exact: Fraction
+    error: float = 0.0
+
+    @property
+    def sentence(self) -> str:
+        """What the share says."""
+        if not self.exact:
+            return f"{self.decision} makes no difference here."
+        return f"{self.decision}: {self.value:+.4f} for {self.after} in place of {self.before}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A step on the way from one protocol to the other, decision by decision in reading order.
+
+    Attributes
+    ----------
+    decision : str
+        What changes.
+    value : float
+        The metric after the change.
+    change : float
+        By how much it changed.
+    classes : list of (name, float)
+        The classes that the step moved most, and by how much.
+    examples : list of Example
+        Detections whose outcome the step changed, the surest first.
+    changed : int
+        How many such detections there are.
+    """
+
+    decision: str
+    value: float
+    change: float
+    classes: list[tuple[str, float]] = field(default_factory=list)
+    examples: list[Example] = field(default_factory=list)
+    changed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """Why a metric has two values under two protocols.
+
+    Attributes
+    ----------
+    metric : str
+        What was measured.
+    source, target : Protocol
+        The two protocols, as far as they decide this metric.
+    source_value, target_value : float
+        The metric under each.
+    shares : list of Share
+        The largest first. Their exact values sum to the exact difference of the two floats.
+    chain : list of Step
+        The way from the source's value to the target's, in reading order.
+    error : float
+        The largest standard error of a share; 0 where all orders were weighed.
+    evaluations, matchings : int
+        How many different protocols were evaluated, and how often was matched for them.
+    notices : mapping of str to int
+        What was unusual in the tables, counted.
+    """
+
+    metric: str
+    source: Protocol
+    target: Protocol
+    source_value: float
+    target_value: float
+    shares: list[Share]
+    chain: list[Step]
+    error: float
+    evaluations: int
+    matchings: int
+    notices: Mapping[str, int] = field(default_factory=dict)
+
+    def sentences(self) -> list[str]:
+        """Return what the shares say, the largest first, and what they do not know."""
+        gap = self.target_value - self.source_value
+        first = (
+            f"{self.metric} is {self.source_value:.4f} under {self.source.name} and {self.target_value:.4f} under "
+            f"{self.target.name}: {gap:+.4f}."
+        )
+        idle = [share.decision for share in self.shares if not share.exact]
+        more = [f"No difference here: {', '.join(idle)}."] if idle else []
+        if self.error:
+            more.append(f"Orders were drawn: standard errors are up to {self.error:.2g}.")
+        return [first, *(share.sentence for share in self.shares if share.exact), *more, BEFORE]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values; exact shares as fractions."""
+        return {
+            "metric": self.metric,
+            "source": {"protocol": self.source.to_dict(), "value": self.source_value},
+            "target": {"protocol": self.target.to_dict(), "value": self.target_value},
+            "difference": self.target_value - self.source_value,
+            "shares": [
+                {
+                    "decision": one.decision,
+                    "decisions": list(one.decisions),
+                    "before": one.before,
+                    "after": one.after,
+                    "value": one.value,
+                    "exact": str(one.exact),
+                    "error": one.error,
+                    "sentence": one.sentence,
+                }
+                for one in self.shares
+            ],
+            "chain": [
+                {
+                    "decision": step.decision,
+                    "value": step.value,
+                    "change": step.change,
+                    "classes": [{"category": name, "change": change} for name, change in step.classes],
+                    "changed_detections": step.changed,
+                    "examples": [{**vars(one), "box": list(one.box)} for one in step.examples],
+                }
+                for step in self.chain
+            ],
+            "error": self.error,
+            "evaluations": self.evaluations,
+            "matchings": self.matchings,
+            "sentences": self.sentences(),
+            "notices": dict(self.notices),
+        }
+
+    def __repr__(self) -> str:
+        return f"<Explanation: {self.metric} {self.source_value:.4f} to {self.target_value:.4f}, {len(self.shares)} shares>"
+
+
+def explain(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    source: str | Protocol,
+    target: str | Protocol,
+    metric: str = "AP",
+    *,
+    iou_type: str | None = None,
+    orders: int = 64,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Explanation:
+    """Say why a metric has different values under two protocols.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+        What there is to find.
+    detections : Detections
+        What was found.
+    source, target : str or Protocol
+        Names of `detmap.PRESETS`, with changes as in ``"coco+min_score=0.25"``, or protocols.
+    metric : str
+        "AP" (of VOC's protocols the same as mAP), "AP50", "AP75", or "AP_" and the name of an area range of both.
+    iou_type : str, optional
+        What is compared, as for `detmap.evaluate`.
+    orders : int
+        How many orders are drawn at most where more than seven decisions differ: fewer where all standard errors are at
+        most 0.0001.
+    seed : int
+        Of those draws.
+    threads : int, optional
+        One per processor by default. The result does not depend on it.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    OptionError
+        For an unknown protocol or metric, and for protocols that compare different shapes.
+    InputError
+        Where the metric is undefined, as there is nothing to find.
+    """
+    if type(orders) is not int or orders < 4:
+        raise OptionError(f"orders must be an integer of at least 4, not {orders!r}")
+    both = pair(source, target, metric, iou_type)
+    replay = Replay(ground_truth, detections, metric, threads)
+    differ = players(*both)
+
+    def changed(which: Sequence[int]) -> Protocol:
+        names = [name for at in which for name in differ[at][1]]
+        return replace(both[0], **{name: getattr(both[1], name) for name in names})
+
+    def value(which: frozenset[int]) -> Fraction:
+        return Fraction(replay.value(changed(sorted(which))).value)
+
+    ends = [replay.value(one).value for one in both]
+    # Decisions on the curve change fastest, so that what was matched serves for all of them.
+    order = sorted(range(len(differ)), key=lambda at: all(map(is_late, differ[at][1])), reverse=True)
+    if len(differ) <= EXACT:
+        exact, errors = shapley(len(differ), value, order), [0.0] * len(differ)
+    else:
+        exact, errors = sampled(len(differ), value, orders, seed)
+    shares = [
+        Share(
+            decision=label,
+            decisions=names,
+            before=said(both[0], names),
+            after=said(both[1], names),
+            value=float(exact[at]),
+            exact=exact[at],
+            error=errors[at],
+        )
+        for at, (label, names) in enumerate(differ)
+    ]
+    chain = _chain(replay, both[0], [(label, changed(range(at + 1))) for at, (label, _) in enumerate(differ)])
+    return Explanation(
+        metric=metric,
+        source=both[0],
+        target=both[1],
+        source_value=ends[0],
+        target_value=ends[1],
+        shares=sorted(shares, key=lambda one: -abs(one.exact)),
+        chain=chain,
+        error=max(errors, default=0.0),
+        evaluations=replay.evaluations,
+        matchings=replay.matchings,
+        notices=replay.notices,
+    )
+
+
+def shapley(count: int, value: Values, order: Sequence[int] | None = None) -> list[Fraction]:
+    """Return the Shapley values of a game with so many players; they sum to its value with all less that with none.
+
+    `order` lists the players by how fast they change while the sets of them are gone through, the fastest first.
+    """
+    fastest = list(range(count)) if order is None else list(order)
+    sets = [frozenset(fastest[bit] for bit in range(count) if code >> bit & 1) for code in range(1 << count)]
+    known = {one: value(one) for one in sets}
+    weights = [
+        Fraction(math.factorial(size) * math.factorial(count - size - 1), math.factorial(count))
+        for size in range(count)
+    ]
+    return [
+        sum((weights[len(one)] * (known[one | {player}] - known[one]) for one in sets if player not in one), Fraction())
+        for player in range(count)
+    ]
+
+
+def sampled(count: int, value: Values, orders: int, seed: int) -> tuple[list[Fraction], list[float]]:
+    """Return the means of the players' contributions over orders that are drawn, and their standard errors.
+
+    Every order is drawn together with its reverse, which makes the means surer. They sum as Shapley values do.
+    """
+    generator = np.random.default_rng(seed)
+    known: dict[frozenset[int], Fraction] = {}
+
+    def look_up(one: frozenset[int]) -> Fraction:
+        if one not in known:
+            known[one] = value(one)
+        return known[one]
+
+    means: list[list[Fraction]] = []
+    errors = [math.inf] * count
+    while 2 * len(means) < orders and (len(means) < _PAIRS or max(errors) > SURE):
+        forward = generator.permutation(count).tolist()
+        gained = [Fraction()] * count
+        for way in (forward, forward[::-1]):
+            there: frozenset[int] = frozenset()
+            for player in way:
+                gained[player] += (look_up(there | {player}) - look_up(there)) / 2
+                there = there | {player}
+        means.append(gained)
+        if len(means) > 1:
+            columns = np.array([[float(one) for one in row] for row in means])
+            errors = (np.std(columns, axis=0, ddof=1) / math.sqrt(len(means))).tolist()
+    return [sum(column, Fraction()) / len(means) for column in zip(*means, strict=True)], errors
+
+
+def _chain(replay: Replay, first: Protocol, steps: Sequence[tuple[str, Protocol]]) -> list[Step]:
+    """Return what each change of a decision does, one after the other."""
+    made, before, at = [], replay.value(first), first
+    for label, protocol in steps:
+        after = replay.value(protocol)
+        changed, examples = 0, list[Example]()
+        simpler = replay.simplified(at), replay.simplified(protocol)
+        if any(getattr(simpler[0], name) != getattr(simpler[1], name) for name in _EARLY):
+            changed, examples = _flipped(replay, at, protocol)
+        made.append(
+            Step(
+                decision=label,
+                value=after.value,
+                change=after.value - before.value,
+                classes=_moved(replay, protocol, before, after),
+                examples=examples,
+                changed=changed,
+            )
+        )
+        before, at = after, protocol
+    return made
+
+
+_EARLY = [name for name, made in decisions_of(Protocol).items() if made.affects and not is_late(name)]
+
+
+def _moved(replay: Replay, protocol: Protocol, before: Value, after: Value) -> list[tuple[str, float]]:
+    """Return the classes whose values changed most."""
+    if before.classes.size != after.classes.size:  # all are one on one side
+        return []
+    names = replay.ground_truth.categories.names if protocol.use_categories else ("all",)
+    change = np.nan_to_num(after.classes - before.classes)
+    most = np.argsort(-np.abs(change), kind="stable")[:_NAMED]
+    return [(names[k], float(change[k])) for k in most.tolist() if change[k] and k < len(names)]
+
+
+def _flipped(replay: Replay, before: Protocol, after: Protocol) -> tuple[int, list[Example]]:
+    """Return how many detections have another outcome, and some of them."""
+    iou = 0.5 if before.find_threshold(0.5) is not None or 0.5 in after.iou_thresholds else before.iou_thresholds[0]
+    sides = [
+        match_pairs(
+            replay.ground_truth, replay.detections, one, iou=iou, area=one.area_ranges[0][0], threads=replay.threads
+        )
+        for one in (before, after)
+    ]
+    count = len(replay.detections)
+    outcomes, overlaps = zip(*(_by_row(side, count) for side in sides), strict=True)
+    rows = np.flatnonzero(outcomes[0] != outcomes[1])
+    table, found = replay.detections, []
+    names = dict(zip(replay.ground_truth.categories.ids.tolist(), replay.ground_truth.categories.names, strict=True))
+    scores = table.scores[rows]
+    for row in rows[np.argsort(-scores, kind="stable")[:_NAMED]].tolist():
+        overlap = overlaps[1][row] if not math.isnan(overlaps[1][row]) else overlaps[0][row]
+        category = table.categories.ids[table.categories.codes[row]].item()
+        found.append(
+            Example(
+                image=table.images.ids[table.images.codes[row]].item(),
+                category=category,
+                name=names.get(category, str(category)),
+                box=tuple(table.shapes["bbox"].arrays()["table"][row].tolist()),
+                score=float(table.scores[row]),
+                iou=float(iou),
+                overlap=float(overlap),
+                before=_OUTCOMES.get(int(outcomes[0][row]), "not scored"),
+                after=_OUTCOMES.get(int(outcomes[1][row]), "not scored"),
+            )
+        )
+    return int(rows.size), found
+
+
+def _by_row(side: Matches, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return outcome (-1: not scored) and overlap of every detection of the table."""
+    outcome, overlap = np.full(count, -1), np.full(count, np.nan)
+    outcome[side.detection] = side.outcome
+    overlap[side.detection] = side.overlap
+    return outcome, overlap

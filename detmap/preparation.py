@@ -1,0 +1,123 @@
+"""Carries out the decisions of a protocol that lie in the files: rounds and moves numbers, and leaves records out.
+
+Where a protocol decides nothing of the kind, as `coco` and VOC's, nothing here is called for and nothing is copied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.kernels import readonly
+from detmap.protocols import Protocol
+from detmap.shapes.boxes import Boxes
+from detmap.tables import Detections, GroundTruth
+
+T = TypeVar("T", GroundTruth, Detections)
+
+
+def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> tuple[GroundTruth, Detections]:
+    """Return both tables with their numbers as the protocol takes them; rows stay where they are."""
+    single = protocol.numbers == "float32"
+    if single:
+        ground_truth, detections = _in_single(ground_truth), _in_single(detections)
+        detections = replace(detections, scores=readonly(detections.scores.astype(np.float32), np.float64))
+    if protocol.box_decimals is not None or protocol.box_offset:
+        corners = _corners(_boxes(detections)) + protocol.box_offset
+        if protocol.box_decimals is not None:
+            corners = rounded(corners, protocol.box_decimals)
+        detections = _with_corners(detections, corners)
+    if protocol.score_decimals is not None:
+        detections = replace(
+            detections, scores=readonly(rounded(detections.scores, protocol.score_decimals), np.float64)
+        )
+    if protocol.inclusive_pixels and protocol.far_corner == "x+w":
+        ground_truth, detections = _by_corners(ground_truth), _by_corners(detections)
+    return ground_truth, detections
+
+
+def left_out(
+    ground_truth: GroundTruth, detections: Detections, protocol: Protocol
+) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
+    """Return which objects and which detections are not scored, shapes (g,) and (n,); None: all are.
+
+    The detections are on images of the ground truth.
+    """
+    if not (
+        protocol.left_out
+        or protocol.scored_images == "detected"
+        or protocol.min_score is not None
+        or protocol.max_per_image is not None
+    ):
+        return None, None
+    objects: NDArray[np.bool_] | None = None
+    cut = np.zeros(len(detections), np.bool_)
+    if protocol.min_score is not None:
+        cut |= detections.scores < protocol.min_score
+    images = detections.images.codes
+    if protocol.max_per_image is not None and np.bincount(images[~cut]).max(initial=0) > protocol.max_per_image:
+        rows = np.flatnonzero(~cut)
+        order = rows[np.lexsort((-detections.scores[rows], images[rows]))]  # stable: of equal scores the first
+        starts = np.concatenate(([0], np.cumsum(np.bincount(images[order], minlength=detections.images.ids.size))))
+        cut[order] = np.arange(order.size) - starts[images[order]] >= protocol.max_per_image
+    for flag in protocol.left_out:
+        flagged = getattr(ground_truth, flag)
+        objects = flagged if objects is None else objects | flagged
+    if protocol.scored_images == "detected":
+        there = np.zeros(detections.images.ids.size, np.bool_)
+        there[images[~cut]] = True
+        unseen = ~np.isin(ground_truth.images.ids, detections.images.ids[there])[ground_truth.images.codes]
+        objects = unseen if objects is None else objects | unseen
+    return objects, cut if cut.any() else None
+
+
+def rounded(values: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:
+    """Return values rounded to some decimals, correctly: as Python rounds and writes them.
+
+    numpy multiplies and divides, which rounds once too often where a value lies about half way: those are few.
+    """
+    out = np.round(values, decimals)
+    if not decimals:  # which is exact
+        return out
+    scaled = np.abs(values) * 10.0**decimals
+    doubtful = (np.abs(scaled - np.floor(scaled) - 0.5) < 1e-3) | (scaled > 1e12)
+    out[doubtful] = [round(value, decimals) for value in values[doubtful].tolist()]
+    return out
+
+
+def _boxes(table: GroundTruth | Detections) -> Boxes:
+    boxes = table.shapes["bbox"]
+    assert isinstance(boxes, Boxes)
+    return boxes
+
+
+def _with_boxes(table: T, boxes: Boxes) -> T:
+    return replace(table, shapes={**table.shapes, "bbox": boxes})
+
+
+def _corners(boxes: Boxes) -> NDArray[np.float64]:
+    """Return x1, y1, x2, y2 of boxes, shape (n, 4)."""
+    if not boxes.sizes:
+        return boxes.table
+    return np.concatenate((boxes.table[:, :2], boxes.table[:, :2] + boxes.table[:, 2:]), axis=1)
+
+
+def _with_corners(table: T, corners: NDArray[np.float64]) -> T:
+    """Return a table with boxes of these corners, in the form in which it has them."""
+    sizes = _boxes(table).sizes
+    if sizes:
+        corners = np.concatenate((corners[:, :2], corners[:, 2:] - corners[:, :2]), axis=1)
+    return _with_boxes(table, Boxes(readonly(corners, np.float64), sizes))
+
+
+def _by_corners(table: T) -> T:
+    """Return a table whose boxes are given by their corners."""
+    return _with_boxes(table, Boxes(readonly(_corners(_boxes(table)), np.float64), False))
+
+
+def _in_single(table: T) -> T:
+    """Return a table with the corners of its boxes in single precision; sizes are differences in it."""
+    return _with_corners(table, _corners(_boxes(table)).astype(np.float32))

@@ -16,7 +16,7 @@ from detmap.checks import ids
 from detmap.checks.agreement import CHANGES, as_corners, overlaps, swapped_axes, swapped_sides
 from detmap.checks.codes import Finding, found
 from detmap.checks.facts import Facts
-from detmap.checks.sides import Side, as_sizes
+from detmap.checks.sides import Side, as_sizes, reach_of
 from detmap.shapes import Boxes
 from detmap.tables import Detections, GroundTruth
 
@@ -126,19 +126,12 @@ def _by_shapes(side: Side) -> tuple[str, Array] | None:
     return best
 
 
-def _reach(boxes: Array, sizes: Array) -> Array:
-    """Return by how many pixels each box reaches beyond its image; negative where it does not, or no size is known."""
-    far = (boxes[:, :2] + boxes[:, 2:] - sizes).max(axis=1)
-    near = np.where(np.isfinite(sizes).all(axis=1), -boxes[:, :2].min(axis=1), -np.inf)
-    return np.asarray(np.maximum(far, near))
-
-
 def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
     """Boxes that reach far beyond their images as they are, and would not if they were read in another way."""
     boxes, sizes = side.boxes, side.sizes
     column = side.table.shapes["bbox"]
     in_corners = isinstance(column, Boxes) and not column.sizes
-    reach = _reach(boxes, sizes)
+    reach = side.reach
     far = (reach > np.maximum(0.05 * np.where(np.isfinite(sizes), sizes, 0).max(axis=1), 3)) & (boxes[:, 2:] > 0).all(
         axis=1
     )
@@ -172,7 +165,7 @@ def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
 
 def _fits(boxes: Array, sizes: Array) -> NDArray[np.bool_]:
     """Return which boxes have a size, and lie on their image."""
-    return np.asarray((boxes[:, 2:] > 0).all(axis=1) & (_reach(boxes, sizes) <= _ROUNDING))
+    return np.asarray((boxes[:, 2:] > 0).all(axis=1) & (reach_of(boxes, sizes) <= _ROUNDING))
 
 
 def _rather(far: Array, fits: Array, boxes: Array, sizes: Array, code: str) -> bool:
@@ -196,7 +189,7 @@ def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Findi
     of_image = True
     if other is not None and len(other):  # what both sides do is the image's
         there = np.isin(other.image, images)
-        beyond = _reach(other.boxes, other.sizes) > 3
+        beyond = other.reach > 3
         of_image = not there.any() or bool(np.count_nonzero(beyond & there) >= 0.5 * np.count_nonzero(far))
     masks = side.table.shapes.get("segm")
     if masks is not None and hasattr(masks, "sizes"):
@@ -234,15 +227,15 @@ def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
         yield found("zero_sized_boxes", int(flat.sum()), side.unit, **side.records(flat))
     if facts.caused(side.role, *_CAUSES, *ids.CAUSES, "no_agreement"):
         return  # boxes are written, or their images are called, otherwise
-    beyond = _reach(boxes, side.sizes) > _ROUNDING
+    beyond = side.reach > _ROUNDING
     if isinstance(side.table, Detections) and beyond.any():
         near = np.maximum(boxes[:, :2], 0.0)
         far = np.minimum(boxes[:, :2] + boxes[:, 2:], side.sizes)
         inside = np.maximum(far - near, 0).prod(axis=1)
         beyond &= inside < (1 - _UNCLIPPED) * np.maximum(boxes[:, 2:], 0).prod(axis=1)
     beyond &= ~inverted
-    if beyond.any():
-        more = f"{int((_reach(boxes[beyond], side.sizes[beyond])).max()):,} pixels at most"
+    if beyond.any() and not (side.role == "detections" and "keypoints" in side.table.shapes):  # around points
+        more = f"{int((side.reach[beyond]).max()):,} pixels at most"
         yield found("outside_boxes", int(beyond.sum()), side.unit, more=more, **side.records(beyond))
 
 
@@ -262,8 +255,11 @@ def duplicates(*columns: Array) -> NDArray[np.bool_]:
     for column in columns:
         bits = (column + 0.0).view(np.uint64) if column.dtype.kind == "f" else column.astype(np.uint64)
         mixed = ids.mix(mixed ^ bits)
-    order = np.argsort(mixed, kind="stable")
     out = np.zeros(mixed.size, np.bool_)
+    ascending = np.sort(mixed)
+    if not (ascending[1:] == ascending[:-1]).any():
+        return out
+    order = np.argsort(mixed, kind="stable")
     out[order[1:]] = mixed[order[1:]] == mixed[order[:-1]]
     return out
 
@@ -354,16 +350,17 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
             strange |= crowd & drawn
             why.append("a polygon, where crowds are run lengths")
     areas = side.boxes[:, 2:].clip(0).prod(axis=1)
+    usual = np.zeros(table.categories.ids.size)
     if (~crowd).any():
-        usual = _medians(table.categories.codes[~crowd], areas[~crowd], table.categories.ids.size)
+        usual = _medians(table.categories.codes[~crowd], areas[~crowd], usual.size)
         small = crowd & (areas < usual[table.categories.codes])
         # Of objects that were flagged at random half would be that small; of crowds few are.
         if np.count_nonzero(small) >= max(_FEWEST, 0.25 * np.count_nonzero(crowd)):
             strange |= small
             why.append("smaller than a usual object of their category")
     if facts.agreement is not None and not facts.causes:
-        fitted = crowd & _fitted(facts)
-        if np.count_nonzero(fitted) >= max(1, 0.1 * np.count_nonzero(crowd)):
+        fitted = crowd & (areas < 2 * usual[table.categories.codes]) & _fitted(facts)
+        if np.count_nonzero(fitted) >= max(_FEWEST, 0.1 * np.count_nonzero(crowd)):
             strange |= fitted
             why.append("found as one object by a detection")
     share = np.count_nonzero(crowd) / len(table)

@@ -344,13 +344,13 @@ CODES: dict[str, Code] = {
             ),
             (
                 "leakage",
-                "{many} stand in both ground truths",
+                "{many} of both ground truths",
                 "A model is tested on what it was trained on: the numbers are too good.",
                 "Take them out of one of the two.",
             ),
             (
                 "same_query_document",
-                "{many} that the run ranks more than once for its query",
+                "{many} ranked more than once for a query",
                 "detmap refuses the run; elsewhere a relevant document counts twice.",
                 "Keep the best score of each document.",
             ),
@@ -362,13 +362,13 @@ CODES: dict[str, Code] = {
             ),
             (
                 "disjoint_queries",
-                "None of {many} of the run is judged",
+                "No query that is judged is among {many} of the run",
                 "Nothing can be scored.",
                 "Write the ids of queries as the judgements do, and use those of the same topics.",
             ),
             (
                 "disjoint_documents",
-                "None of {many} of the run is judged",
+                "No document that is judged is among {many} of the run",
                 "Every metric is 0.",
                 "Write the ids of documents as the judgements do, and use those of the same corpus.",
             ),
@@ -383,8 +383,8 @@ CODES: dict[str, Code] = {
             ),
             (
                 "categories_without_detections",
-                "{many} with objects and without a detection",
-                "Their AP is 0, which pulls the mean down.",
+                "{many} without a detection",
+                "Where there are objects of them, AP is 0, which pulls the mean down.",
                 "Was the model trained on them, and are their ids or names the same?",
             ),
             (
@@ -401,13 +401,13 @@ CODES: dict[str, Code] = {
             ),
             (
                 "repeated_image_ids",
-                "{many} listed more than once under one id",
+                "{many} listed again under the same id",
                 "Which size and file name counts depends on the tool.",
                 "List each image once.",
             ),
             (
                 "same_image_twice",
-                "{many} that are there under another id too",
+                "{many} there under another id too",
                 "An image counts twice, and its detections may all stand on one of the two.",
                 "Keep one of the two.",
             ),
@@ -449,7 +449,7 @@ CODES: dict[str, Code] = {
             ),
             (
                 "crowds_misplaced",
-                "{many} that look like single objects and are flagged as crowds",
+                "{many} flagged as a crowd, and of the form of a single object",
                 "Nobody need find them, and what is found there does not count.",
                 "Flag regions of many objects alone as iscrowd.",
             ),
@@ -505,7 +505,7 @@ CODES: dict[str, Code] = {
                 "logit_scores",
                 "{many} with scores that are no probabilities, below 0 or above 1",
                 "AP is right; whatever has a threshold on scores, or measures calibration, is not.",
-                "Apply the sigmoid or softmax.",
+                "Apply the sigmoid or softmax to logits, or bring scores into 0 to 1 otherwise.",
             ),
             (
                 "percentage_scores",
@@ -539,7 +539,7 @@ CODES: dict[str, Code] = {
             ),
             (
                 "missing_queries",
-                "{many} that are judged, and that the run lacks",
+                "{many} judged, and not in the run",
                 "They are left out of the means, unless --complete counts them as 0.",
                 "Did the run end early, or does it find nothing there?",
             ),
@@ -596,7 +596,7 @@ CODES: dict[str, Code] = {
             ),
             (
                 "extra_queries",
-                "{many} of the run that nobody judged",
+                "{many} of the run without judgements",
                 "They are left out.",
                 "Nothing, if the run holds more topics than the judgements.",
             ),

@@ -101,7 +101,7 @@ def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator
     cells = side.image * table.categories.ids.size + table.categories.codes
     cells = cells[side.image >= 0]
     if cells.size:
-        held = np.unique(cells, return_counts=True)[1]
+        held = np.bincount(cells) if cells.max() < 1 << 24 else np.unique(cells, return_counts=True)[1]
         beyond = int(np.maximum(held - _LOOKED_AT, 0).sum())
         if beyond:
             yield found("beyond_cap", beyond, "detection")

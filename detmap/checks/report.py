@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from detmap.checks.codes import SEVERITIES, Finding, many
+from detmap.checks.codes import NAMED, SEVERITIES, Finding, many
 from detmap.checks.figures import Figure
 from detmap.results import printable, to_markdown, to_text, without_nan
 
@@ -133,10 +133,10 @@ def _lines(one: Finding) -> list[tuple[str, str]]:
     lines = [("effect", one.effect), ("remedy", one.remedy)]
     shown = one.to_dict()["records"]
     if shown:
-        more = f" and {one.count - len(shown):,} more" if one.count > len(shown) and one.named == "record" else ""
-        lines.append(
-            ("first" if more else "where", f"{_plural(one.named, len(shown))} {', '.join(map(str, shown))}{more}")
-        )
+        counted = one.named in ("record", one.unit)
+        left = one.count - len(shown) if counted else 0
+        more = f" and {left:,} more" if left > 0 else " and others" if not counted and len(shown) == NAMED else ""
+        lines.append(("where", f"{_plural(one.named, len(shown))} {', '.join(map(str, shown))}{more}"))
     return lines
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.checks.agreement import tail
+from detmap.checks.boxes import duplicates
 from detmap.checks.codes import Finding, found
 from detmap.checks.facts import Facts
 from detmap.checks.sides import Side
@@ -80,18 +81,10 @@ def _two_scales(scores: NDArray[np.float64]) -> bool:
 def _tied(facts: Facts, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return which detections have the score of another of their category."""
     codes = facts.detections.categories.codes
-    order = np.lexsort((scores, codes)) if len(scores) < 50_000 else _ordered(codes, scores)
-    same = (scores[order[1:]] == scores[order[:-1]]) & (codes[order[1:]] == codes[order[:-1]])
-    tied = np.zeros(len(scores), np.bool_)
-    tied[order[1:][same]] = True
-    tied[order[:-1][same]] = True
-    return tied
-
-
-def _ordered(codes: NDArray[np.int32], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return rows by category and score, as quickly as two sorts allow."""
-    by_score = np.argsort(scores)
-    return np.asarray(by_score[np.argsort(codes[by_score], kind="stable")])
+    again = duplicates(codes, scores)
+    if again.any():
+        again |= duplicates(codes[::-1], scores[::-1])[::-1]
+    return again
 
 
 def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:

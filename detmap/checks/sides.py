@@ -130,6 +130,11 @@ class Side:
         return np.asarray(table[self.image], np.float64)
 
     @cached_property
+    def reach(self) -> NDArray[np.float64]:
+        """By how many pixels each box reaches beyond its image, as `reach_of` says it."""
+        return reach_of(self.boxes, self.sizes)
+
+    @cached_property
     def crowd(self) -> NDArray[np.bool_]:
         """Which records are crowds."""
         return self.table.crowd if isinstance(self.table, GroundTruth) else np.zeros(len(self), np.bool_)
@@ -151,6 +156,14 @@ def as_sizes(boxes: Boxes) -> NDArray[np.float64]:
     table: NDArray[np.float64] = boxes.table.copy()
     table[:, 2:] -= table[:, :2]
     return table
+
+
+def reach_of(boxes: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return by how many pixels boxes reach beyond images; negative where they do not, or no size is known."""
+    x, y, w, h = np.ascontiguousarray(boxes.T)
+    far = np.maximum(x + w - sizes[:, 0], y + h - sizes[:, 1])
+    near = np.where(np.isfinite(sizes[:, 0] + sizes[:, 1]), -np.minimum(x, y), -np.inf)
+    return np.asarray(np.maximum(far, near))
 
 
 def side_of(table: Table, truth: GroundTruth | None = None) -> Side:

@@ -339,7 +339,7 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
     table = side.table
     assert isinstance(table, GroundTruth)
     crowd = table.crowd
-    if not crowd.any():
+    if not crowd.any() or facts.caused("ground_truth", *_CAUSES):
         return
     strange = np.zeros(len(table), np.bool_)
     why = []

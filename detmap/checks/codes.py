@@ -498,7 +498,7 @@ CODES: dict[str, Code] = {
             (
                 "keypoint_flags",
                 "{many} with a visibility other than 0, 1 and 2",
-                "Points count as labelled that are not: was a confidence written there?",
+                "Points count as labelled that are not, if a confidence was written there.",
                 "Write 0 (not labelled), 1 (hidden) or 2 (visible).",
             ),
             (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 from detmap.checks.codes import Finding, found, names
 from detmap.checks.facts import Facts
 from detmap.checks.sides import Side
-from detmap.formats._names import stem
+from detmap.formats._names import resolve_images, stem
 from detmap.ids import locate
+from detmap.tables import Detections, GroundTruth
 
 #: What may be wrong with ids of images.
 CAUSES = ("image_ids_shifted", "image_ids_positions", "image_ids_type", "image_ids_names")
+
+#: So many ids must be explained to explain them all.
+_FEWEST = 3
 
 #: Objects that two images must share, box by box, to be one image.
 _SHARED = 3
@@ -32,59 +36,57 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _unmatched(facts: Facts, side: Side) -> Iterator[Finding]:
-    table = side.raw if side.unknown and side.raw is not None else side.table
-    rows = np.flatnonzero(locate(table.images.ids, facts.truth.on.images.ids)[table.images.codes] < 0)
-    if side.unknown and side.raw is not None:
-        rows = rows[:0]
-    unknown = max(side.unknown, int(rows.size))
+    table = side.table if side.raw is None or not side.unknown else side.raw
+    strange = _strange(table, facts.truth.on, named=table is side.raw)
+    unknown = max(side.unknown, 0 if table is side.raw else int(strange[table.images.codes].sum()))
     gain = facts.agreement.of_images if facts.agreement is not None else None
     if gain is not None:
         facts.causes.add(("detections", gain.code))
         estimate = max(gain.gained.size, unknown)
         yield found(gain.code, estimate, "detection", more=gain.more, **side.records(np.sort(gain.gained)))
-        return
-    if not unknown:
-        return
-    said = _other_ids(table.images.ids, facts.truth)
-    if said is not None:
-        code, more = said
+    elif unknown:
+        ids = table.images.ids[strange].tolist()
+        code, more = _other_ids(ids, table.images.ids.size, facts.truth) or ("unknown_images", "")
         facts.causes.add(("detections", code))
-        yield found(code, unknown, "detection", more=more, **_examples(table, facts.truth))
-        return
-    facts.causes.add(("detections", "unknown_images"))
-    yield found("unknown_images", unknown, "detection", **_examples(table, facts.truth))
+        yield found(code, unknown, "detection", more=more, records=ids, named="image")
 
 
-def _examples(table: Any, truth: Side) -> dict[str, Any]:
-    strange = locate(table.images.ids, truth.on.images.ids) < 0
-    return {"records": table.images.ids[strange][:10].tolist(), "named": "image"}
+def _strange(table: Detections | GroundTruth, truth: GroundTruth, named: bool) -> NDArray[np.bool_]:
+    """Return which ids of images the ground truth does not have; `named`: looked up as formats do that go by names."""
+    ids = table.images.ids
+    unknown = locate(ids, truth.images.ids) < 0
+    if named and ids.dtype.kind == "U" and unknown.any():
+        resolved = resolve_images(ids.tolist(), truth, "ignore", table.source)
+        unknown &= np.array([one is None for one in resolved], np.bool_)
+    return np.asarray(unknown)
 
 
-def _other_ids(ids: NDArray[Any], truth: Side) -> tuple[str, str] | None:
-    """Return why ids are not among those of the images, if most of those that are not are among something else."""
+def _other_ids(strange: list[Any], count: int, truth: Side) -> tuple[str, str] | None:
+    """Return why ids are not among those of the images, if most of those that are not are among something else.
+
+    One or two of many may be so by chance.
+    """
     known = truth.on.images.ids.tolist()
-    among = set(known)
-    strange = [one for one in ids.tolist() if one not in among]
-    if not strange:
+    if not strange or not known:
         return None
-    ways: list[tuple[str, dict[Any, Any], Any]] = []
-    if isinstance(strange[0], str) != (bool(known) and isinstance(known[0], str)):
+    ways: list[tuple[str, dict[Any, Any], Callable[[Any], Any]]] = []
+    if isinstance(strange[0], str) != isinstance(known[0], str):
         ways.append(("image_ids_type", {_canonical(one): one for one in known}, _canonical))
     file_names = truth.on.images.names
     if file_names is not None:
         pairs = [(name, one) for name, one in zip(file_names, known, strict=True) if name]
         ways.append(("image_ids_names", {_base(name): one for name, one in pairs}, _base))
         ways.append(("image_ids_names", {stem(name): one for name, one in pairs}, _stem))
-        ways.append(("image_ids_names", {_number(stem(name)): one for name, one in pairs}, _number))
-    if known and isinstance(known[0], str):
+        ways.append(("image_ids_names", {_number(name): one for name, one in pairs}, _number))
+    if isinstance(known[0], str):
         ways.append(("image_ids_names", {stem(one): one for one in known}, _stem))
-        ways.append(("image_ids_names", {_number(stem(one)): one for one in known}, _number))
+        ways.append(("image_ids_names", {_number(one): one for one in known}, _number))
     else:
         ways.append(("image_ids_names", {str(one): one for one in known}, _number))
     for code, places, key in ways:
         places.pop(None, None)
         hits = [(one, places[key(one)]) for one in strange if key(one) in places]
-        if 2 * len(hits) > len(strange):
+        if 2 * len(hits) > len(strange) and (len(hits) >= _FEWEST or len(strange) == count or code == "image_ids_type"):
             return code, f"{names([repr(hits[0][0])])} is {names([repr(hits[0][1])])}"
     return None
 

@@ -108,7 +108,7 @@ def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
         yield found(
             "unknown_categories", int(counts[left].sum()), "detection", records=shown, named="category", more=said
         )
-    if facts.agreement is not None and not facts.caused("detections", *_IDS):
+    if facts.agreement is not None and not facts.caused("detections", *_IDS, "no_agreement"):
         yield from _disagreeing(facts, own)
 
 

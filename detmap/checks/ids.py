@@ -46,7 +46,10 @@ def _unmatched(facts: Facts, side: Side) -> Iterator[Finding]:
         yield found(gain.code, estimate, "detection", more=gain.more, **side.records(np.sort(gain.gained)))
     elif unknown:
         ids = table.images.ids[strange].tolist()
-        code, more = _other_ids(ids, table.images.ids.size, facts.truth) or ("unknown_images", "")
+        said = _other_ids(ids, table.images.ids.size, facts.truth)
+        if said is None and facts.agreement is None:  # else boxes would have said it
+            said = by_ids_alone(table.images.ids, facts.truth.on.images.ids, "image_ids")
+        code, more = said or ("unknown_images", "")
         facts.causes.add(("detections", code))
         yield found(code, unknown, "detection", more=more, records=ids, named="image")
 
@@ -88,6 +91,20 @@ def _other_ids(strange: list[Any], count: int, truth: Side) -> tuple[str, str] |
         hits = [(one, places[key(one)]) for one in strange if key(one) in places]
         if 2 * len(hits) > len(strange) and (len(hits) >= _FEWEST or len(strange) == count or code == "image_ids_type"):
             return code, f"{names([repr(hits[0][0])])} is {names([repr(hits[0][1])])}"
+    return None
+
+
+def by_ids_alone(ids: NDArray[Any], known: NDArray[Any], what: str) -> tuple[str, str] | None:
+    """Return how ids would all be known if they were meant otherwise, where not all are: off by one, or places."""
+    if ids.dtype.kind != "i" or known.dtype.kind != "i" or min(ids.size, known.size) < _FEWEST:
+        return None
+    for shift in (1, -1):
+        if (locate(ids + shift, known) >= 0).all():
+            return f"{what}_shifted", f"each {'+' if shift > 0 else '-'} 1 is one that is there"
+    for first in (0, 1):
+        inside = (ids >= first) & (ids < known.size + first)
+        if inside.all() and 2 * np.count_nonzero(locate(ids, known) < 0) > ids.size:
+            return f"{what}_positions", f"counted from {first}, in the order of the ids"
     return None
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from detmap.checks.codes import Finding, found, names
 from detmap.checks.facts import Facts
+from detmap.checks.ids import by_ids_alone
 from detmap.checks.sides import Side
 from detmap.ids import locate
 from detmap.tables import GroundTruth
@@ -23,6 +24,9 @@ _IDS = (
     "classes_renamed",
     "classes_permuted",
 )
+
+#: Those that concern all categories.
+_WHOLE = ("category_ids_shifted", "category_ids_positions")
 
 #: The fewest detections on objects from which a class is taken for another.
 _FEWEST = 5
@@ -85,21 +89,23 @@ def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
     moved = _moved(facts, own)
     weight = int(counts[list(moved)].sum()) if moved else 0
     written = _written_otherwise(side, truth, unknown)
+    if written is None and facts.agreement is None and unknown.any():
+        written = by_ids_alone(table.ids, truth.categories.ids, "category_ids")
     if written is not None:
         code, more = written
         facts.causes.add(("detections", code))
-        rows = unknown[table.codes]
+        rows = unknown[table.codes] if code not in _WHOLE else np.ones(table.codes.size, np.bool_)
         yield found(code, int(rows.sum()), "detection", more=more, **side.records(rows))
         return
     if moved:
         code, more = _way(facts, truth, moved, own)
         facts.causes.add(("detections", code))
         rows = np.isin(table.codes, list(moved))
-        if code in ("category_ids_shifted", "category_ids_positions"):
+        if code in _WHOLE:
             rows, weight = np.ones(table.codes.size, np.bool_), int(table.codes.size)
         yield found(code, weight, "detection", more=more, **side.records(rows))
     left = unknown & ~np.isin(np.arange(table.ids.size), list(moved))
-    if left.any() and not facts.caused("detections", "category_ids_shifted", "category_ids_positions"):
+    if left.any() and not facts.caused("detections", *_WHOLE):
         shown = table.ids[left].tolist()
         if side.raw is not None and side.raw.categories.ids.dtype.kind == "U":  # the names that became numbers
             known = {*truth.categories.names, *map(str, truth.categories.ids.tolist())}

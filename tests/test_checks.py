@@ -195,6 +195,37 @@ def test_a_schema_tells_nothing_of_what_is_on_the_images(tmp_path, capsys):
         check(bare, schema=True)
 
 
+def test_what_reading_refuses_is_never_called_clean(tmp_path):
+    """Where no record is wrong by itself, what reading says of the whole is the finding, or the error."""
+    truth, _, _ = written(tmp_path, clean(3))
+    text = truth.read_text()
+    twice = tmp_path / "twice.json"
+    twice.write_text(text[:-1] + ', "images": []}')
+    with pytest.raises(InputError, match="is there twice"):
+        check(twice)
+    found = tmp_path / "none.json"
+    found.write_text('[5, {"image_id": [], "category_id": 1, "bbox": "x", "score": 1}]')
+    report = check(truth, found)
+    assert (report.findings[0].code, report.findings[0].count) == ("bad_values", 2)
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_beyond_all_measure_are_checked_without_a_warning(tmp_path):
+    """Areas and differences of such boxes and scores are infinite."""
+    truth, _, _ = written(tmp_path, clean(3))
+    image = clean(3).truth["images"][0]["id"]
+    found = [
+        {"image_id": image, "category_id": 1, "bbox": [sign * 1e149, 2, 1e149, 1e149], "score": sign * 1e308}
+        for sign in (1, -1)
+    ]
+    path = tmp_path / "far.json"
+    path.write_text(json.dumps(found))
+    report = check(truth, path)
+    assert {"outside_boxes", "logit_scores"} <= set(report.codes)
+    assert report.to_text()
+    assert report.to_html()
+
+
 # --------------------------------------------------------------------------------------------------------------- rankings
 
 

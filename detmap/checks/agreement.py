@@ -342,7 +342,8 @@ class Agreement:
         if self.of_images is not None or self.of_boxes is not None or inside < 30 or not self.order.size:
             return False
         chance = int(np.count_nonzero(self.nearest(self.elsewhere, self.boxes[self.astray]).overlap >= 0.5))
-        return self.hits < 0.2 * inside and tail(self.hits, 2.0 * chance + 0.01 * inside) > 0.01
+        expected = chance * self.rows.size / max(self.astray.size, 1)
+        return self.hits < 0.2 * inside and tail(self.hits, 1.2 * expected + 0.5) > 0.001
 
     @cached_property
     def best(self) -> Nearest:

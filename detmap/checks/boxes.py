@@ -47,7 +47,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield from _forms(facts, side)
         yield from _duplicates(side)
     yield from _sizes(facts)
-    yield from _areas(facts.truth)
+    if not facts.caused("ground_truth", *_CAUSES):
+        yield from _areas(facts.truth)
     yield from _crowds(facts)
 
 

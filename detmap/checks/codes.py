@@ -146,7 +146,7 @@ CODES: dict[str, Code] = {
             ),
             (
                 "bad_values",
-                "{many} left out, as a field is missing or no finite number",
+                "{many} left out, as a field is missing or wrong",
                 "detmap refuses the file; other tools stop, or score NaN.",
                 "Repair the records, or leave them out.",
             ),

@@ -16,6 +16,9 @@ from detmap.checks.sides import Side
 #: So many bars a plot has.
 BARS = 16
 
+#: Beyond it differences of values could be infinite, and a plot would show nothing.
+_FARTHEST = 1e100
+
 _BLOCKS = "▁▂▃▄▅▆▇█"
 
 
@@ -80,9 +83,9 @@ class Figure:
 
 def number(value: float) -> str:
     """Return a number with three digits that count, whole where it is."""
-    if value == int(value) and abs(value) < 1e15:
+    if value == int(value) and abs(value) < 1e9:
         return f"{int(value):,}"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,.0f}" if 100 <= abs(value) < 1e9 else f"{value:.3g}"
 
 
 def make(facts: Facts) -> list[Figure]:
@@ -107,7 +110,7 @@ def _of_side(facts: Facts, side: Side) -> Iterator[Figure | None]:
 def figure_of(name: str, values: NDArray[Any], *, log: bool = False) -> Figure | None:
     """Return the distribution of the values that are finite, None without any; with `log` its bars grow by a factor."""
     values = values[np.isfinite(values)]
-    if not values.size:
+    if not values.size or np.abs(values).max() > _FARTHEST:
         return None
     low, quarter, median, three_quarters, high = map(float, np.quantile(values, (0, 0.25, 0.5, 0.75, 1)))
     if not log and low == np.floor(low) and (values == np.floor(values)).all() and high - low < BARS:

@@ -142,6 +142,8 @@ class Side:
     def records(self, which: NDArray[Any], most: int = 10) -> dict[str, Any]:
         """Return what a finding says of the first of some rows, given as flags or indices: numbers, else their images."""
         at = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        if at.size == len(self) > most:
+            return {}  # it is all of them
         at = at[:most]
         if self.rows is not None:
             return {"records": [int(row) for row in self.rows[at]], "named": "record"}
@@ -265,7 +267,7 @@ def _salvaged(
 ) -> tuple[Table, NDArray[np.int64], Sequence[Refused]]:
     """Return what can be read of a file that is refused, where its format can leave records aside."""
     made = None if form.salvage is None else form.salvage(source, role, kinds, truth)
-    if made is None:
+    if made is None or not made[2]:  # where nothing else is wrong with it, what was said is
         raise error
     return made
 

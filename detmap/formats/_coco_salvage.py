@@ -113,14 +113,18 @@ def _outlines(values: Sequence[Any]) -> Outlines | None:
 
 def salvage(source: Source, role: Role, kinds: Sequence[str], ground_truth: GroundTruth | None) -> Salvaged | None:
     """Read a file record by record, and leave those aside that are wrong; None where it is no such file at all."""
+    from detmap.formats.coco import _check_once
+
     data, name = read_bytes(source, role.replace("_", " "))
     text = bytes(data).removeprefix(b"\xef\xbb\xbf")
     try:
+        if not name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+            _check_once(text, ("images", "categories", *RESULT_LISTS), name)
         if name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
             document: Any = [json.loads(line) for line in text.splitlines() if line.strip()]
         else:
             document = json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # InputError too: a list that is there twice
         return None
     try:
         if role == "ground_truth":
@@ -185,9 +189,8 @@ def _results(document: Any, kinds: Sequence[str], truth: GroundTruth | None, nam
     refused += [Refused(places["annotations"][row], code, problem) for row, (code, problem) in good.wrong.items()]
     rows = [row for row in range(len(records)) if row not in good.wrong]
     left = [records[row] for row in rows]
-    if not left:
-        return None
-    tables = [read_coco_results(left, iou_type=kind, invalid_boxes="miss") for kind in kinds]
+    read = kinds if left else ["bbox"]
+    tables = [read_coco_results(left, iou_type=kind, invalid_boxes="miss") for kind in read]
     return _joined(tables[0], tables, name), np.array([places["annotations"][row] for row in rows], np.int64), refused
 
 

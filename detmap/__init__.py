@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from detmap import forks  # noqa: F401 - ahead of all that is imported while another thread may fork
 
 if TYPE_CHECKING:
+    from detmap.checks import Report, check
     from detmap.detection import DetectionResult, evaluate, match
     from detmap.diagnostics import Diagnosis, diagnose
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "checks": ("Report", "check"),
     "detection": ("DetectionResult", "evaluate", "match"),
     "diagnostics": ("Diagnosis", "diagnose"),
     "errors": ("DetmapError", "InputError", "MissingDependencyError", "OptionError", "StateError"),
@@ -81,6 +83,8 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "write",
     "convert",
     "Converted",
+    "check",
+    "Report",
     "read_coco",
     "read_coco_results",
     "read_voc",
@@ -98,14 +102,12 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
 ]
 
 
+#: Parts of the package that need no import of their own: ``detmap.masks.Masks``.
+_PARTS = ("checks", "diagnostics", "formats", "masks", "retrieval", "shapes")
+
+
 def __getattr__(name: str) -> Any:
-    if name in (
-        "diagnostics",
-        "formats",
-        "masks",
-        "retrieval",
-        "shapes",
-    ):  # detmap.masks.Masks needs no import of its own
+    if name in _PARTS:
         return import_module(f"detmap.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'detmap' has no attribute {name!r}")

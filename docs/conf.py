@@ -50,6 +50,7 @@ nitpicky = True
 COMPLETE = (
     "detmap",
     "detmap.batch",
+    "detmap.checks",
     "detmap.formats",
     "detmap.masks",
     "detmap.diagnostics",

@@ -1,4 +1,4 @@
-"""The parts of pages that follow from declarations: protocols, conventions, metrics of rankings, notices."""
+"""The parts of pages that follow from declarations: protocols, conventions, metrics of rankings, notices, checks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from detmap.checks import CODES
 from detmap.decisions import YES_OR_NO, Decision, apart, decisions_of, rows
 from detmap.notices import NOTICES
 from detmap.protocols import COCO, PRESETS, USERS, Protocol
@@ -45,10 +46,20 @@ def notices() -> str:
     )
 
 
+def checks() -> str:
+    """Everything that a check can find."""
+    return to_markdown(
+        [
+            {"": row.severity, "code": f"`{code}`", "finding": row.says.format(many="…"), "remedy": row.remedy}
+            for code, row in CODES.items()
+        ]
+    )
+
+
 def write(folder: Path) -> None:
     """Write each part into a file of its own; one that stays the same is not touched."""
     folder.mkdir(exist_ok=True)
-    for make in (protocols, conventions, metrics, notices):
+    for make in (protocols, conventions, metrics, notices, checks):
         path, text = folder / f"{make.__name__}.md", make() + "\n"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")

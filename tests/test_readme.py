@@ -9,6 +9,7 @@ from executed import ROOT
 
 import detmap
 from detmap import cli, retrieval
+from detmap.checks import CODES
 from detmap.decisions import decisions_of
 from detmap.notices import NOTICES
 
@@ -42,6 +43,7 @@ def test_pages_made_from_declarations_hold_all_of_them(monkeypatch, tmp_path):
         ([*retrieval.CONVENTIONS, *decisions_of(retrieval.Convention)], "conventions"),
         ([metric.name for metric in retrieval.METRICS], "metrics"),
         (NOTICES, "notices"),
+        (CODES, "checks"),
     ):
         affecting = [name for name in names if name not in ("name", "formula", "users")]  # these decide nothing
         assert [name for name in affecting if f"`{name}`" not in made[page]] == []

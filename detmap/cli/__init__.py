@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from detmap import __version__
-from detmap.cli import cards, converting, detection, diagnosing, explaining, rankings, warm
+from detmap.cli import cards, checking, converting, detection, diagnosing, explaining, rankings, warm
 from detmap.cli.options import Command, add_plugins
 from detmap.cli.output import say
 from detmap.errors import DetmapError
@@ -24,13 +24,16 @@ _COMMANDS: dict[str, Command] = {
     **explaining.COMMANDS,
     **cards.COMMANDS,
     **converting.COMMANDS,
+    **checking.COMMANDS,
     **rankings.COMMANDS,
     **warm.COMMANDS,
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 2 for input or options that cannot be used, 3 for a part of it."""
+    """Run the command line and return its exit code: 0, 1 for what check finds, 2 for input or options that cannot be used,
+    3 for a part of it.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character gets its name
             stream.reconfigure(errors="backslashreplace")

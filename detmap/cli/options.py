@@ -264,11 +264,11 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_format(parser: argparse.ArgumentParser) -> Any:
-    """Add the options that every command has that shows a table, and return their group."""
+def add_format(parser: argparse.ArgumentParser, *more: str) -> Any:
+    """Add the options that every command has that shows a table, and return their group; `more` are further formats."""
     output = parser.add_argument_group("output")
     output.add_argument(
-        "--format", choices=("table", "json", "csv", "markdown"), default="table", help="default: table"
+        "--format", choices=("table", "json", "csv", "markdown", *more), default="table", help="default: table"
     )
     output.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
     return output

@@ -59,12 +59,16 @@ def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
 def kinds_in(source: Source) -> dict[str, int]:
     """Return how many records of a document have a shape of each kind, and under "" how many records there are.
 
-    Of a document that cannot be read nothing is said: its reader says what is wrong.
+    Of a document that cannot be read nothing is said: its reader says what is wrong; nor of one without such shapes.
     """
     fields = {kind.field: name for name, kind in KINDS.items() if kind.reader is not None and not kind.stored}
-    record = msgspec.defstruct("_Record", [(field, msgspec.Raw, msgspec.Raw()) for field in fields], gc=False)
     data, name = read_bytes(source, "records")
     text = bytes(data).removeprefix(b"\xef\xbb\xbf")
+    if b"\\u00" not in text:  # in which a name could be written otherwise
+        fields = {field: kind for field, kind in fields.items() if b'"%b"' % field.encode() in text}
+    if not fields:
+        return {}
+    record = msgspec.defstruct("_Record", [(field, msgspec.Raw, msgspec.Raw()) for field in fields], gc=False)
     try:
         if name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
             records = msgspec.json.Decoder(record).decode_lines(text)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError, OptionError
-from detmap.formats import _coco_writing
+from detmap.formats import _coco_salvage, _coco_writing
 from detmap.formats._coco_checks import FIELDS, checked_ground_truth, checked_results
 from detmap.formats._coco_facts import kinds_in, with_facts
 from detmap.formats._open import Held
@@ -544,6 +544,8 @@ FORMAT = register(
         written=_SUFFIXES,
         tell=_tell,
         kinds_in=kinds_in,
+        inspect=_coco_salvage.inspect,
+        salvage=_coco_salvage.salvage,
         holds=None,  # whatever kind has a reader
         words=("COCO JSON", "COCO result JSON"),
     )

@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats._open import Held
@@ -155,6 +158,66 @@ class Writing:
     ground_truth: GroundTruth | None = None
 
 
+class Refused(NamedTuple):
+    """A record that strict reading refuses, and why.
+
+    Attributes
+    ----------
+    record : int
+        Its place in its list.
+    code : str
+        The finding of `detmap.checks.CODES` that it is.
+    problem : str
+        What is wrong with it.
+    unit : str
+        What it is, as "image"; nothing for an object or a detection.
+    """
+
+    record: int
+    code: str
+    problem: str
+    unit: str = ""
+
+
+class Outlines(NamedTuple):
+    """Polygons as a file has them.
+
+    Attributes
+    ----------
+    records : ndarray of int64, shape (p,)
+        The record of each polygon, as its place in the file's list.
+    numbers : ndarray of int64, shape (p,)
+        How many numbers each has, two for a point.
+    low, high : ndarray of float64, shape (p, 2)
+        The least and the largest x and y; infinite where there are none.
+    """
+
+    records: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+class Inspection(NamedTuple):
+    """What a file of ground truth says besides what tables keep.
+
+    Attributes
+    ----------
+    images, categories : list of int or str
+        The ids in their lists, those too that are there more than once.
+    outlines : Outlines or None
+        The polygons; None where there are none.
+    """
+
+    images: list[Any]
+    categories: list[Any]
+    outlines: Outlines | None
+
+
+#: What reading returns that leaves records aside: a table, the place of each of its rows in the file's list, and the others.
+Salvaged = tuple[GroundTruth | Detections, NDArray[np.int64], Sequence[Refused]]
+
+
 #: What a format cannot hold of a table that is written: code to the sentence that a person reads, for `n` records.
 LOST = {
     "crowd": "{n} objects are crowds, which the format has no field for: they are written as plain objects",
@@ -211,6 +274,12 @@ class Format:
         ``kinds_in(source)`` returns how many records have a shape of each kind, by `iou_type`; boxes apart. The names are
         those of kinds that read their own field; ``""`` is the number of all records. None: it holds boxes, or takes what
         `iou_type` says.
+    inspect : callable, or None
+        ``inspect(source)`` returns an `Inspection` of ground truth, for ``detmap check``; None: there is nothing to add.
+    salvage : callable, or None
+        ``salvage(source, role, kinds, ground_truth)`` reads what strict reading refuses: a table with shapes of some kinds,
+        without the records that are wrong, the places of its rows in the file's list, and what was left aside; None where
+        that cannot be done.
     """
 
     name: str
@@ -228,6 +297,8 @@ class Format:
     needs_images: bool = False
     tell: Callable[[Given], Role | None] | None = None
     kinds_in: Callable[[Any], Mapping[str, int]] | None = None
+    inspect: Callable[[Any], Inspection | None] | None = None
+    salvage: Callable[[Any, Role, Sequence[str], GroundTruth | None], Salvaged | None] | None = None
 
 
 #: Every format by name.

@@ -170,7 +170,7 @@ def given(values: Any, source: str) -> MaskColumn:
 # --------------------------------------------------------------------------------------------------------- COCO's records
 
 #: What is wrong with a segmentation, and what to do about it.
-_PROBLEMS = {
+PROBLEMS = {
     kernels.NEITHER: ("must be polygons, or an object with size and counts", None),
     kernels.INCOMPLETE: ("a mask must be an object with size and counts", None),
     kernels.TWICE: ("has size or counts twice", "keep the one that is meant"),
@@ -281,7 +281,7 @@ def _check(whole: kernels.Segments, place: Place) -> NDArray[np.int64]:
     kinds = whole.kinds
     if (kinds < 0).any():
         row = int(np.argmax(kinds < 0))
-        problem, remedy = _PROBLEMS[int(kinds[row])]
+        problem, remedy = PROBLEMS[int(kinds[row])]
         raise InputError(problem, source=place.source, record=place.record(row), field="segmentation", remedy=remedy)
     absent = np.flatnonzero(kinds == kernels.ABSENT)
     boxes = place.boxes

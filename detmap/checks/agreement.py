@@ -1,0 +1,387 @@
+"""Whether detections lie on objects as they are, or would if ids or boxes were read in another way.
+
+A hypothesis is a way in which ids or boxes may have been written wrongly, and what undoes it. Its *gain* is the number of
+detections of a sample that lie well on an object under it, and not at all as they are. What chance brings is measured in
+the same way, on other images than theirs: a hypothesis holds where it gains far more than that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks.sides import Side
+from detmap.ids import locate
+from detmap.shapes import Boxes
+
+#: So many detections are looked at, and so many pairs with objects.
+_SAMPLE, _PAIRS = 20_000, 1_000_000
+
+#: A gain is a detection that overlaps an object by more than the one, and overlapped none by the other.
+_WELL, _HARDLY = 0.6, 0.3
+
+#: The chance that a hypothesis that is wrong is taken for right.
+_CHANCE = 1e-5
+
+#: The least share of the sample that a hypothesis has to gain.
+_SHARE = 0.01
+
+Array = NDArray[Any]
+Change = Callable[[Array, Array], Array]
+
+
+def as_corners(boxes: Array, sizes: Array) -> Array:
+    """Return boxes x, y, width, height of what are two corners."""
+    return np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
+
+
+def as_sizes(boxes: Array, sizes: Array) -> Array:
+    """Return boxes x, y, width, height of what was taken for two corners, and is not."""
+    return np.concatenate([boxes[:, :2], boxes[:, 2:] + boxes[:, :2]], axis=1)
+
+
+def as_centres(boxes: Array, sizes: Array) -> Array:
+    """Return boxes of which x and y are the centre."""
+    return np.concatenate([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, 2:]], axis=1)
+
+
+def swapped_sides(boxes: Array, sizes: Array) -> Array:
+    """Return boxes whose width and height are swapped."""
+    return boxes[:, [0, 1, 3, 2]]
+
+
+def swapped_axes(boxes: Array, sizes: Array) -> Array:
+    """Return boxes whose x and y are swapped, and width and height too."""
+    return boxes[:, [1, 0, 3, 2]]
+
+
+def swapped_corner(boxes: Array, sizes: Array) -> Array:
+    """Return boxes whose x and y are swapped, and not width and height."""
+    return boxes[:, [1, 0, 2, 3]]
+
+
+def in_pixels(boxes: Array, sizes: Array) -> Array:
+    """Return boxes that are fractions of the image."""
+    known = np.where(np.isfinite(sizes), sizes, 0.0)
+    return np.asarray(boxes * np.concatenate([known, known], axis=1))
+
+
+#: What undoes each way in which boxes are written wrongly.
+CHANGES: dict[str, tuple[Change, ...]] = {
+    "corners_as_sizes": (as_corners,),
+    "centres_as_corners": (as_centres,),
+    "sides_swapped": (swapped_sides,),
+    "axes_swapped": (swapped_axes, swapped_corner),
+    "normalised_boxes": (in_pixels,),
+}
+
+
+class Nearest(NamedTuple):
+    """The object that each detection of the sample overlaps most, -1 for none, and by how much."""
+
+    overlap: NDArray[np.float64]
+    object: NDArray[np.int64]
+
+
+class Gain(NamedTuple):
+    """What a hypothesis gains.
+
+    Attributes
+    ----------
+    code : str
+        The finding that it is.
+    role : str
+        The side whose ids or boxes are wrong.
+    gained : ndarray of int64
+        Rows of the detections that gain.
+    nearest : Nearest
+        What the detections of `Agreement.astray` overlap under it.
+    more : str
+        What the finding says besides.
+    """
+
+    code: str
+    role: str
+    gained: NDArray[np.int64]
+    nearest: Nearest
+    more: str = ""
+
+
+def tail(count: int, mean: float) -> float:
+    """Return the chance of at least `count` where so many are expected, by Poisson's distribution."""
+    if count <= 0:
+        return 1.0
+    if mean <= 0:
+        return 0.0
+    if count > mean + 40 * math.sqrt(mean) + 200:
+        return 0.0
+    term = math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
+    total, at = 0.0, count
+    while True:  # terms fall once they are beyond the mean
+        total += term
+        at += 1
+        term *= mean / at
+        if at > mean and term <= 1e-18 * total:
+            return min(total, 1.0)
+
+
+def overlaps(one: Array, other: Array) -> Array:
+    """Return the IoU of boxes x, y, width, height, row by row; 0 where one of them has no area."""
+    near = np.maximum(one[:, :2], other[:, :2])
+    far = np.minimum(one[:, :2] + one[:, 2:], other[:, :2] + other[:, 2:])
+    sides = np.maximum(far - near, 0.0)
+    both = sides[:, 0] * sides[:, 1]
+    areas = [np.maximum(box[:, 2], 0.0) * np.maximum(box[:, 3], 0.0) for box in (one, other)]
+    union = areas[0] + areas[1] - both
+    return np.asarray(np.divide(both, union, out=np.zeros(len(both)), where=union > 0))
+
+
+def _best(made: Iterable[Gain | None]) -> Gain | None:
+    """Return the one that gains most."""
+    return max((one for one in made if one is not None), key=lambda one: one.gained.size, default=None)
+
+
+@dataclass(eq=False)
+class Agreement:
+    """Detections that should lie on objects, and those objects.
+
+    Attributes
+    ----------
+    truth, found : Side
+        What is compared.
+    """
+
+    truth: Side
+    found: Side
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """The sample: the detections of the highest scores, as many as there are objects, thinned evenly."""
+        scores = self.found.table.scores  # type: ignore[union-attr]
+        objects = int(np.count_nonzero(~self.truth.crowd))
+        most = min(len(scores), max(objects, 200))
+        if most < len(scores):
+            rows = np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
+        else:
+            rows = np.arange(len(scores))
+        counts = self.stops - self.starts
+        image = self.found.image[rows]
+        pairs = int(np.where(image >= 0, counts[image], 0).sum()) if counts.size else 0
+        step = max(1, -(-len(rows) // _SAMPLE), -(-pairs // _PAIRS))
+        if step == 1:
+            return np.asarray(rows, np.int64)
+        return np.asarray(np.random.default_rng(0).permutation(rows)[: len(rows) // step], np.int64)
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The objects that are no crowds, image by image."""
+        rows = np.flatnonzero(~self.truth.crowd)
+        return rows[np.argsort(self.truth.image[rows], kind="stable")]
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where the objects of each image begin in `order`."""
+        return np.searchsorted(self.truth.image[self.order], np.arange(self.truth.on.images.ids.size))
+
+    @cached_property
+    def stops(self) -> NDArray[np.int64]:
+        """And where they end."""
+        return np.searchsorted(self.truth.image[self.order], np.arange(self.truth.on.images.ids.size), "right")
+
+    def nearest(self, image: Array, found: Array, truth: Array | None = None) -> Nearest:
+        """Return what boxes of the sample, on images given by their places (-1: none), overlap most."""
+        boxes = self.truth.boxes if truth is None else truth
+        count = len(image)
+        if not self.order.size or not count:
+            return Nearest(np.zeros(count), np.full(count, -1))
+        held = np.where(image >= 0, (self.stops - self.starts)[image], 0)
+        owner = np.repeat(np.arange(count), held)
+        first = np.cumsum(held) - held
+        objects = self.order[self.starts[image[owner]] + np.arange(owner.size) - first[owner]]
+        values = overlaps(found[owner], boxes[objects])
+        best = np.zeros(count)
+        some = held > 0
+        if owner.size:
+            best[some] = np.maximum.reduceat(values, first[some])
+        which = np.full(count, -1)
+        at = np.flatnonzero((values == best[owner]) & (values > 0))[::-1]
+        which[owner[at]] = objects[at]
+        return Nearest(best, which)
+
+    @cached_property
+    def image(self) -> NDArray[np.int64]:
+        """The image of each detection of the sample."""
+        return self.found.image[self.rows]
+
+    @cached_property
+    def boxes(self) -> Array:
+        """The box of each detection of the sample."""
+        return self.found.boxes[self.rows]
+
+    @cached_property
+    def plain(self) -> Nearest:
+        """What the sample overlaps as it is."""
+        return self.nearest(self.image, self.boxes)
+
+    @cached_property
+    def astray(self) -> NDArray[np.int64]:
+        """Which detections of the sample, as places in it, lie on no object as they are: these alone can gain."""
+        return np.flatnonzero(self.plain.overlap < _HARDLY)
+
+    @cached_property
+    def elsewhere(self) -> NDArray[np.int64]:
+        """For each of these another image that has objects, to measure chance."""
+        full = np.flatnonzero(self.stops > self.starts)
+        if full.size < 2:
+            return np.full(self.astray.size, -1)
+        place = np.clip(np.searchsorted(full, self.image[self.astray]), 0, full.size - 1)
+        return np.asarray(full[(place + full.size // 2) % full.size])
+
+    def gain(self, code: str, role: str, image: Array, found: Array, truth: Array | None = None) -> Gain | None:
+        """Return what those that are astray gain by other images or boxes, where chance does not explain it."""
+        made = self.nearest(image, found, truth)
+        better = made.overlap >= _WELL
+        gained = int(np.count_nonzero(better))
+        if gained < max(3, _SHARE * self.rows.size):
+            return None
+        control = self.nearest(self.elsewhere, found, truth)
+        chance = int(np.count_nonzero(control.overlap >= _WELL))
+        if tail(gained, 2.0 * chance + 0.5) > _CHANCE:
+            return None
+        return Gain(code, role, self.rows[self.astray[better]], made)
+
+    # ------------------------------------------------------------------------------------------------------------- images
+
+    @cached_property
+    def of_images(self) -> Gain | None:
+        """The best of the hypotheses about ids of images."""
+        ids, known = self.found.table.images.ids, self.truth.on.images.ids
+        if ids.dtype.kind != "i" or known.dtype.kind != "i" or not known.size or not ids.size:
+            return None
+        own, boxes = ids[self.found.table.images.codes[self.rows[self.astray]]], self.boxes[self.astray]
+        ways: list[tuple[str, Array, str]] = []
+        shifts = {1, -1, int(known[0]) - int(ids[0]), int(known[-1]) - int(ids[-1])} - {0}
+        for shift in sorted(shifts, key=abs):
+            if abs(shift) < 1 << 60:
+                sign = "+" if shift > 0 else "-"
+                says = f"each {sign} {abs(shift):,} is the one that is meant"
+                ways.append(("image_ids_shifted", locate(own + shift, known), says))
+        consecutive = int(known[-1]) - int(known[0]) == known.size - 1
+        for first in () if consecutive else (0, 1):
+            place = np.where((own >= first) & (own < known.size + first), own - first, -1)
+            ways.append(("image_ids_positions", place, f"counted from {first}, in the order of the ids"))
+        return _best(self._named(self.gain(code, "detections", place, boxes), says) for code, place, says in ways)
+
+    @staticmethod
+    def _named(made: Gain | None, more: str) -> Gain | None:
+        return None if made is None else made._replace(more=more)
+
+    # -------------------------------------------------------------------------------------------------------------- boxes
+
+    @cached_property
+    def of_boxes(self) -> Gain | None:
+        """The best of the hypotheses about boxes, on either side."""
+        if self.of_images is not None:
+            return None  # a second defect on top of it is found once the first is mended
+        return _best(self._of_boxes())
+
+    def _of_boxes(self) -> Iterator[Gain | None]:
+        image, own = self.image[self.astray], self.boxes[self.astray]
+        for side in (self.found, self.truth):
+            column = side.table.shapes["bbox"]
+            changes: Mapping[str, tuple[Change, ...]] = CHANGES
+            if isinstance(column, Boxes) and not column.sizes:
+                changes = {**CHANGES, "corners_as_sizes": (), "sizes_as_corners": (as_sizes,)}
+            for code, ways in changes.items():
+                for change in ways:
+                    if side is self.found:
+                        made = change(own, side.sizes[self.rows[self.astray]])
+                        yield self.gain(code, side.role, image, made)
+                    else:
+                        yield self.gain(code, side.role, image, own, change(side.boxes, side.sizes))
+        for scale, more in self._scales(own, image):
+            scaled = own * np.concatenate([scale, scale], axis=1)
+            yield self._named(self.gain("scaled_boxes", "detections", image, scaled), more)
+
+    def _scales(self, own: Array, image: Array) -> Iterator[tuple[Array, str]]:
+        """Factors of width and height: for detections on images of one size (a model's input), or all by one factor."""
+        far, sizes = own[:, :2] + own[:, 2:], self.found.sizes[self.rows[self.astray]]
+        good = (own[:, 2:] > 0).all(axis=1) & (image >= 0)
+        if np.count_nonzero(good) < max(10, _SHARE * self.rows.size) or not self.order.size:
+            return
+        reach = np.maximum(np.quantile(far[good], 0.999, axis=0), 1e-9)
+        objects = self.truth.boxes[self.order]
+        if np.isfinite(sizes).all() and reach.max() > 2:
+            longest = float(reach.max())
+            ends = {(float(reach[0]), float(reach[1])), (longest, longest)}
+            ends |= {(side, side) for side in (32.0 * math.ceil(longest / 32 - 0.2), 1000.0, 1024.0)}
+            for end in sorted(ends):
+                yield sizes / np.array(end), f"as if each image were {end[0]:.0f} x {end[1]:.0f}"
+                whole = sizes.max(axis=1, keepdims=True) / max(end)
+                yield np.concatenate([whole, whole], axis=1), f"as if the longest side were {max(end):.0f}"
+        factors = np.quantile(objects[:, :2] + objects[:, 2:], 0.999, axis=0) / reach
+        for factor in sorted({*factors.tolist(), float(np.sqrt(factors.prod())), 2.0, 0.5}):
+            if abs(factor - 1) > 0.05:
+                yield np.full((len(own), 2), factor), f"times {factor:.3g} they lie on objects"
+
+    @property
+    def hits(self) -> int:
+        """How many detections of the sample overlap an object by half."""
+        return int(np.count_nonzero(self.plain.overlap >= 0.5))
+
+    @cached_property
+    def none(self) -> bool:
+        """Whether the sample lies on objects no more than it would on other images."""
+        inside = int(np.count_nonzero(self.image >= 0))
+        if self.of_images is not None or self.of_boxes is not None or inside < 30 or not self.order.size:
+            return False
+        chance = int(np.count_nonzero(self.nearest(self.elsewhere, self.boxes[self.astray]).overlap >= 0.5))
+        expected = chance * self.rows.size / max(self.astray.size, 1)
+        return self.hits < 0.2 * inside and tail(self.hits, 1.2 * expected + 0.5) > 0.001
+
+    @cached_property
+    def best(self) -> Nearest:
+        """What the sample overlaps as it is, or as the best hypothesis has it where that is more."""
+        made = [one for one in (self.of_images, self.of_boxes) if one is not None]
+        if not made:
+            return self.plain
+        overlap, objects = self.plain.overlap.copy(), self.plain.object.copy()
+        nearest = made[0].nearest
+        better = nearest.overlap > overlap[self.astray]
+        overlap[self.astray[better]] = nearest.overlap[better]
+        objects[self.astray[better]] = nearest.object[better]
+        return Nearest(overlap, objects)
+
+    def objects_of(self, gain: Gain) -> NDArray[np.int64]:
+        """Return the objects that detections lie on under a hypothesis alone, ascending."""
+        at = gain.nearest.object[gain.nearest.overlap >= _WELL]
+        return np.unique(at[at >= 0])
+
+    def rate(self, rows: NDArray[np.int64]) -> tuple[float, float]:
+        """Return which share of some detections lies on an object, and which share of the objects no detection lies on.
+
+        The latter is 0 where there are so many detections that nobody has cut them off.
+        """
+        near = self.nearest(self.found.image[rows], self.found.boxes[rows])
+        rate = float(np.mean(near.overlap >= 0.5)) if rows.size else 0.0
+        if len(self.found) > 10 * self.order.size:
+            return rate, 0.0
+        near = self.nearest(self.found.image, self.found.boxes)
+        hit = np.unique(near.object[near.overlap >= 0.5])
+        return rate, 1.0 - hit.size / max(self.order.size, 1)
+
+    @cached_property
+    def confusion(self) -> NDArray[np.int64]:
+        """How many detections of each category lie on an object of each category, shape (d, g)."""
+        found, truth = self.found.table.categories, self.truth.table.categories
+        on = self.best.overlap >= 0.5
+        of = truth.codes[self.best.object[on]].astype(np.int64)
+        own = found.codes[self.rows[on]].astype(np.int64)
+        shape = (found.ids.size, truth.ids.size)
+        return np.bincount(own * shape[1] + of, minlength=shape[0] * shape[1]).reshape(shape)

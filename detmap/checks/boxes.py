@@ -1,0 +1,406 @@
+"""Boxes: whether they are written as they are read, lie on their images, and are there once.
+
+A cause shows in up to three ways: by the shapes of the same records (a mask says where its box is), by the other side (boxes
+that lie on nothing would lie on objects), and by the edges of images. What a cause explains is not said again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks import ids
+from detmap.checks.agreement import CHANGES, as_corners, overlaps, swapped_axes, swapped_sides
+from detmap.checks.codes import Finding, found
+from detmap.checks.facts import Facts
+from detmap.checks.sides import Side, as_sizes, reach_of
+from detmap.shapes import Boxes
+from detmap.tables import Detections, GroundTruth
+
+#: By so many pixels a box of ground truth may reach beyond its image: some tools count pixels from 1, and to the last.
+_ROUNDING = 1.5
+
+#: What share of a detection's box may lie beyond the image: few detectors clip their boxes.
+_UNCLIPPED = 0.25
+
+#: Causes that explain boxes beyond images, of no size, or inverted.
+_CAUSES = (*CHANGES, "sizes_as_corners", "scaled_boxes", "image_sizes_swapped")
+
+#: The fewest boxes, or images, that make a rule of what could be an accident.
+_FEWEST = 3
+
+Array = NDArray[Any]
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Look for boxes that are written otherwise than they are read, lie outside, or are there twice."""
+    yield from _causes(facts)
+    if facts.agreement is not None and facts.agreement.none and not facts.causes:
+        assert facts.found is not None
+        more = f"of {facts.agreement.rows.size:,} that were looked at, {facts.agreement.hits:,} overlap one by half"
+        facts.causes.add(("detections", "no_agreement"))
+        yield found("no_agreement", len(facts.found), "detection", more=more)
+    for side in facts.sides:
+        yield from _forms(facts, side)
+        yield from _duplicates(side)
+    yield from _sizes(facts)
+    if not facts.caused("ground_truth", *_CAUSES):
+        yield from _areas(facts.truth)
+    yield from _crowds(facts)
+
+
+# ------------------------------------------------------------------------------------------------------------------- causes
+
+
+def _causes(facts: Facts) -> Iterator[Finding]:
+    sides = [side for side in facts.sides if len(side)]
+    for side in sides:
+        rows = _normalised(facts, side)
+        if rows is not None:
+            yield _cause(facts, side, "normalised_boxes", rows)
+    for side in sides:
+        if not facts.caused(side.role, *_CAUSES):
+            made = _by_shapes(side)
+            if made is not None:
+                yield _cause(facts, side, *made)
+    gain = facts.agreement.of_boxes if facts.agreement is not None and not facts.causes & _all_causes() else None
+    if gain is not None:
+        assert facts.agreement is not None
+        side = facts.agreement.truth if gain.role == "ground_truth" else facts.agreement.found
+        rows = facts.agreement.objects_of(gain) if side is facts.truth else np.sort(gain.gained)
+        yield _cause(facts, side, gain.code, rows, gain.more)
+    for side in sides:
+        if not facts.caused(side.role, *_CAUSES):
+            yield from _by_edges(facts, side)
+
+
+def _all_causes() -> set[tuple[str, str]]:
+    return {(role, code) for role in ("ground_truth", "detections") for code in _CAUSES}
+
+
+def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "") -> Finding:
+    facts.causes.add((side.role, code))
+    count = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
+    return found(code, count, side.unit, more=more, **side.records(rows))
+
+
+def _normalised(facts: Facts, side: Side) -> Array | None:
+    """Return which boxes lie within 0 to 1 where the image, or most other boxes, are larger."""
+    boxes = side.boxes
+    within = np.asarray(((boxes >= 0) & (boxes <= 1.0)).all(axis=1) & (boxes[:, 2:] > 0).all(axis=1))
+    if not within.any():
+        return None
+    known = np.isfinite(side.sizes).all(axis=1)
+    large = known & (side.sizes > 2).all(axis=1)
+    if within.all() and not large.any():
+        other = facts.found if side is facts.truth else facts.truth
+        if other is None or not len(other) or np.median(other.boxes[:, 2:]) <= 1:
+            return None  # both sides are, and say so alike
+        return within
+    # A box of less than a pixel in the corner of an image is an accident; several are not.
+    within &= large | ~known
+    fractions = within & (boxes % 1 != 0).any(axis=1)
+    return within if np.count_nonzero(fractions) >= _FEWEST else None
+
+
+def _by_shapes(side: Side) -> tuple[str, Array] | None:
+    """Return what undoes boxes that lie elsewhere than the masks of their records."""
+    masks = side.table.shapes.get("segm")
+    if masks is None:
+        return None
+    areas, bounds = masks.areas(), as_sizes(masks.bounds())
+    plain = overlaps(side.boxes, bounds)
+    off = (areas > 16) & (plain < 0.5)
+    best: tuple[str, Array] | None = None
+    if np.count_nonzero(off) < _FEWEST:
+        return None
+    for code, ways in CHANGES.items():
+        for change in ways:
+            mended = off & (overlaps(change(side.boxes, side.sizes), bounds) >= 0.8)
+            if np.count_nonzero(mended) >= max(_FEWEST, 0.5 * np.count_nonzero(off)) and (
+                best is None or np.count_nonzero(mended) > np.count_nonzero(best[1])
+            ):
+                best = code, mended
+    return best
+
+
+def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
+    """Boxes that reach far beyond their images as they are, and would not if they were read in another way."""
+    boxes, sizes = side.boxes, side.sizes
+    column = side.table.shapes["bbox"]
+    in_corners = isinstance(column, Boxes) and not column.sizes
+    reach = side.reach
+    far = (reach > np.maximum(0.05 * np.where(np.isfinite(sizes), sizes, 0).max(axis=1), 3)) & (boxes[:, 2:] > 0).all(
+        axis=1
+    )
+    count = int(np.count_nonzero(far))
+    if isinstance(side.table, GroundTruth) and not in_corners:
+        by_area = _areas_of_corners(side.table, boxes)
+        if by_area is not None:
+            yield _cause(facts, side, "corners_as_sizes", by_area)
+            return
+    if count < _FEWEST:
+        return
+    ways: list[tuple[str, Array]] = [
+        ("image_sizes_swapped", _fits(boxes, sizes[:, ::-1])),
+        ("sides_swapped", _fits(swapped_sides(boxes, sizes), sizes)),
+        ("axes_swapped", _fits(swapped_axes(boxes, sizes), sizes)),
+    ]
+    if not in_corners:
+        ways.insert(0, ("corners_as_sizes", _fits(as_corners(boxes, sizes), sizes)))
+    shares = [(code, np.count_nonzero(far & fits) / count) for code, fits in ways]
+    code, share = max(shares, key=lambda one: one[1])
+    if share < 0.9 or not _rather(far, dict(ways)[code], boxes, sizes, code):
+        return
+    if code in ("image_sizes_swapped", "axes_swapped"):
+        yield from _turned(facts, side, far, dict(ways)[code])
+        return
+    rows = dict(ways)[code] & (far if count < 0.02 * len(far) else np.ones_like(far))
+    fitting = np.count_nonzero(dict(ways)[code]) / len(far)
+    # If all that is within the image fits as well, all are written so; else those that reach beyond it.
+    yield _cause(facts, side, code, rows if fitting > 0.98 else far & dict(ways)[code])
+
+
+def _fits(boxes: Array, sizes: Array) -> NDArray[np.bool_]:
+    """Return which boxes have a size, and lie on their image."""
+    return np.asarray((boxes[:, 2:] > 0).all(axis=1) & (reach_of(boxes, sizes) <= _ROUNDING))
+
+
+def _rather(far: Array, fits: Array, boxes: Array, sizes: Array, code: str) -> bool:
+    """Return whether so many fit only if they are read in another way.
+
+    Boxes that were moved or enlarged at random fit so by chance. That is measured by what fits of those that are within.
+    """
+    within = ~far & np.isfinite(sizes).all(axis=1)
+    others = np.count_nonzero(within)
+    by_chance = np.count_nonzero(within & fits) / others if others else 0.0
+    count = int(np.count_nonzero(far))
+    if code == "corners_as_sizes":
+        return others == 0 or by_chance > 0.95 or 0.9**count > 2 * max(by_chance, 0.2) ** count
+    return count >= 5 or by_chance < 0.5
+
+
+def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Finding]:
+    """Boxes that fit if x and y are swapped: is it the boxes, or the size that the ground truth says of the image?"""
+    images = np.unique(side.image[far])
+    other = facts.found if side is facts.truth else facts.truth
+    of_image = True
+    if other is not None and len(other):  # what both sides do is the image's
+        there = np.isin(other.image, images)
+        beyond = other.reach > 3
+        of_image = not there.any() or bool(np.count_nonzero(beyond & there) >= 0.5 * np.count_nonzero(far))
+    masks = side.table.shapes.get("segm")
+    if masks is not None and hasattr(masks, "sizes"):
+        agree = (masks.sizes()[:, ::-1] == side.sizes).all(axis=1)
+        of_image = of_image and not agree[far].all()
+    if not of_image:
+        yield _cause(facts, side, "axes_swapped", far & fits)
+        return
+    if images.size >= 2 or images.size == side.on.images.ids.size:
+        for one in facts.sides:
+            facts.causes.add((one.role, "image_sizes_swapped"))
+        ids = side.on.images.ids[images].tolist()
+        yield found("image_sizes_swapped", images.size, "image", records=ids, named="image")
+
+
+def _areas_of_corners(table: GroundTruth, boxes: Array) -> Array | None:
+    """Return which objects have the area of the box that their numbers would be as two corners."""
+    corner = np.maximum(boxes[:, 2] - boxes[:, 0], 0) * np.maximum(boxes[:, 3] - boxes[:, 1], 0)
+    plain = boxes[:, 2] * boxes[:, 3]
+    close = (corner > 0) & (np.abs(table.areas - corner) <= 0.001 * corner) & (np.abs(plain - corner) > 0.01 * corner)
+    return close if np.count_nonzero(close) >= max(_FEWEST, 0.005 * len(close)) else None
+
+
+# -------------------------------------------------------------------------------------------------------------------- forms
+
+
+def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
+    """Boxes of no size, of a negative one, or beyond their image."""
+    boxes = side.boxes
+    inverted = np.asarray((boxes[:, 2:] < 0).any(axis=1))
+    if inverted.any() and not facts.caused(side.role, *_CAUSES):
+        yield found("inverted_boxes", int(inverted.sum()), side.unit, **side.records(inverted))
+    flat = np.asarray((boxes[:, 2:] == 0).any(axis=1) & ~inverted)
+    if flat.any() and not facts.caused(side.role, "corners_as_sizes", "sizes_as_corners"):
+        yield found("zero_sized_boxes", int(flat.sum()), side.unit, **side.records(flat))
+    if facts.caused(side.role, *_CAUSES, *ids.CAUSES, "no_agreement"):
+        return  # boxes are written, or their images are called, otherwise
+    beyond = side.reach > _ROUNDING
+    if isinstance(side.table, Detections) and beyond.any():
+        near = np.maximum(boxes[:, :2], 0.0)
+        far = np.minimum(boxes[:, :2] + boxes[:, 2:], side.sizes)
+        inside = np.maximum(far - near, 0).prod(axis=1)
+        beyond &= inside < (1 - _UNCLIPPED) * np.maximum(boxes[:, 2:], 0).prod(axis=1)
+    beyond &= ~inverted
+    if beyond.any() and not (side.role == "detections" and "keypoints" in side.table.shapes):  # around points
+        more = f"{int((side.reach[beyond]).max()):,} pixels at most"
+        yield found("outside_boxes", int(beyond.sum()), side.unit, more=more, **side.records(beyond))
+
+
+def _sizes(facts: Facts) -> Iterator[Finding]:
+    """Images of which no height and width is known, where others or nothing say them."""
+    known = facts.truth.on.images.sizes
+    count = facts.truth.on.images.ids.size
+    without = np.ones(count, np.bool_) if known is None else ~(known > 0).all(axis=1)
+    if without.any():
+        ids = facts.truth.on.images.ids[without][:10].tolist()
+        yield found("unknown_sizes", int(without.sum()), "image", records=ids, named="image")
+
+
+def duplicates(*columns: Array) -> NDArray[np.bool_]:
+    """Return which rows repeat an earlier one in all columns."""
+    mixed = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        bits = (column + 0.0).view(np.uint64) if column.dtype.kind == "f" else column.astype(np.uint64)
+        mixed = ids.mix(mixed ^ bits)
+    out = np.zeros(mixed.size, np.bool_)
+    ascending = np.sort(mixed)
+    if not (ascending[1:] == ascending[:-1]).any():
+        return out
+    order = np.argsort(mixed, kind="stable")
+    out[order[1:]] = mixed[order[1:]] == mixed[order[:-1]]
+    return out
+
+
+def _duplicates(side: Side) -> Iterator[Finding]:
+    """Records of one image and category with the same box; of objects also with nearly the same."""
+    if len(side) < 2:
+        return
+    category = side.table.categories.codes
+    again = duplicates(side.table.images.codes, category, *np.ascontiguousarray(side.boxes.T), side.crowd)
+    more = ""
+    if isinstance(side.table, GroundTruth):
+        close = _close(side)
+        if np.count_nonzero(close) and not again[close].all():
+            again |= close
+            more = "some with all but the same box"
+    for name in ("segm", "keypoints"):  # boxes alone may be equal, as of two poses in one box
+        column = side.table.shapes.get(name)
+        if column is not None and name == "segm":
+            again &= duplicates(side.table.images.codes, category, column.areas()) | (again & bool(more))
+    if again.any():
+        code = "duplicate_objects" if side.role == "ground_truth" else "duplicate_detections"
+        yield found(code, int(again.sum()), side.unit, more=more, **side.records(again))
+
+
+def _close(side: Side, most: int = 2_000_000) -> NDArray[np.bool_]:
+    """Return which objects overlap an earlier one of their image and category by 95 in a hundred."""
+    codes = side.table.images.codes.astype(np.int64) * side.table.categories.ids.size + side.table.categories.codes
+    rows = np.flatnonzero(~side.crowd & (side.boxes[:, 2:] > 0).all(axis=1))
+    # Neighbours by their left edge, within an image and category: what overlaps so much lies close to each other there.
+    order = rows[np.lexsort((side.boxes[rows, 0], codes[rows]))]
+    out = np.zeros(len(side), np.bool_)
+    for step in range(1, 9):
+        if order.size <= step or order.size * step > most:
+            break
+        one, other = order[:-step], order[step:]
+        pairs = codes[one] == codes[other]
+        if not pairs.any():
+            break
+        one, other = one[pairs], other[pairs]
+        same = overlaps(side.boxes[one], side.boxes[other]) >= 0.95
+        out[np.maximum(one, other)[same]] = True
+    return out
+
+
+# -------------------------------------------------------------------------------------------------------- areas and crowds
+
+
+def _areas(side: Side) -> Iterator[Finding]:
+    """Areas that are neither those of the box nor those of the mask."""
+    table = side.table
+    assert isinstance(table, GroundTruth)
+    if not len(table) or table.notices.get("missing_area", 0) == len(table):
+        return
+    box = np.maximum(side.boxes[:, 2:], 0).prod(axis=1)
+    around = side.boxes[:, 2:].clip(0).sum(axis=1)  # half of the outline, by which rounding may change an area
+    area = table.areas
+    masks = table.shapes.get("segm")
+    is_box = np.abs(area - box) <= np.maximum(0.02 * box, 1.5 * around + 1)
+    if masks is not None:
+        drawn = masks.areas()
+        is_mask = np.abs(area - drawn) <= np.maximum(0.15 * drawn, 2 * around + 2)
+        wrong = ~is_box & ~is_mask
+    else:
+        wrong = (area > 1.02 * box + 1.5 * around + 1) | (area < 0.002 * box - 1)
+        exact = np.abs(area - box) <= 0.005 * box + 0.5
+        if np.count_nonzero(exact) >= 0.6 * len(table):
+            wrong = ~is_box  # areas are those of boxes here, and not of masks that nobody reads
+    wrong &= (side.boxes[:, 2:] > 0).all(axis=1)
+    if wrong.any():
+        yield found("area_misfits", int(wrong.sum()), "object", **side.records(wrong))
+
+
+def _crowds(facts: Facts) -> Iterator[Finding]:
+    """Crowds that look like single objects: by their outline, their size, or a detection that fits them alone."""
+    side = facts.truth
+    table = side.table
+    assert isinstance(table, GroundTruth)
+    crowd = table.crowd
+    if not crowd.any() or facts.caused("ground_truth", *_CAUSES):
+        return
+    strange = np.zeros(len(table), np.bool_)
+    why = []
+    outlines = side.inspected.outlines if side.inspected is not None else None
+    if outlines is not None and side.rows is not None:
+        drawn = np.isin(side.rows, outlines.records)
+        if (crowd & drawn).any():
+            strange |= crowd & drawn
+            why.append("a polygon, where crowds are run lengths")
+    areas = side.boxes[:, 2:].clip(0).prod(axis=1)
+    usual = np.zeros(table.categories.ids.size)
+    if (~crowd).any():
+        usual = _medians(table.categories.codes[~crowd], areas[~crowd], usual.size)
+        small = crowd & (areas < usual[table.categories.codes])
+        # Of objects that were flagged at random half would be that small; of crowds few are.
+        if np.count_nonzero(small) >= max(_FEWEST, 0.25 * np.count_nonzero(crowd)):
+            strange |= small
+            why.append("smaller than a usual object of their category")
+    if facts.agreement is not None and not facts.causes:
+        fitted = crowd & (areas < 2 * usual[table.categories.codes]) & _fitted(facts)
+        if np.count_nonzero(fitted) >= max(_FEWEST, 0.1 * np.count_nonzero(crowd)):
+            strange |= fitted
+            why.append("found as one object by a detection")
+    share = np.count_nonzero(crowd) / len(table)
+    if share > 0.5:
+        strange |= crowd
+        why.append("more than half of all objects")
+    if strange.any():
+        yield found("crowds_misplaced", int(strange.sum()), "object", more=", or ".join(why), **side.records(strange))
+
+
+def _medians(codes: Array, values: Array, count: int) -> NDArray[np.float64]:
+    """Return the median of the values of each code; of those with fewer than five values the median of all."""
+    out = np.full(count, np.median(values))
+    order = np.lexsort((values, codes))
+    edges = np.searchsorted(codes[order], np.arange(count + 1))
+    held = np.diff(edges)
+    some = held >= 5
+    out[some] = values[order][(edges[:-1] + held // 2)[some]]
+    return out
+
+
+def _fitted(facts: Facts) -> NDArray[np.bool_]:
+    """Return which crowds a detection of their category and of a good score fits as it would fit an object."""
+    assert facts.found is not None
+    assert facts.agreement is not None
+    truth = facts.truth
+    rows = np.flatnonzero(truth.crowd)
+    out = np.zeros(len(truth), np.bool_)
+    sample = facts.agreement.rows
+    sample = sample[np.isin(facts.found.image[sample], truth.image[rows])]
+    by_image: dict[int, list[int]] = {}
+    for row, image in zip(sample.tolist(), facts.found.image[sample].tolist(), strict=True):
+        by_image.setdefault(image, []).append(row)
+    pairs = [(row, other) for row in rows.tolist() for other in by_image.get(int(truth.image[row]), ())][:1_000_000]
+    if not pairs:
+        return out
+    objects, others = np.array(pairs).T
+    own = truth.table.categories.ids[truth.table.categories.codes[objects]]
+    theirs = facts.found.table.categories.ids[facts.found.table.categories.codes[others]]
+    fits = overlaps(truth.boxes[objects], facts.found.boxes[others]) >= 0.75
+    out[objects[fits & (own.astype(str) == theirs.astype(str))]] = True
+    return out

@@ -1,0 +1,117 @@
+"""Which images have detections, how many, and whether some limit or some lost part shows there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks import ids as image_ids
+from detmap.checks.agreement import tail
+from detmap.checks.codes import Finding, found
+from detmap.checks.facts import Facts
+from detmap.checks.sides import Side
+
+#: Detections of an image and category that the protocol coco looks at.
+_LOOKED_AT = 100
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Look for images without detections, and for limits of how many an image has."""
+    truth = facts.truth
+    count = truth.on.images.ids.size
+    objects = np.bincount(truth.image[~truth.crowd], minlength=count)
+    if not facts.schema and len(truth) and 2 * np.count_nonzero(objects == 0) > count:
+        ids = truth.on.images.ids[objects == 0][:10].tolist()
+        empty = int(np.count_nonzero(objects == 0))
+        yield found("images_without_objects", empty, "image", records=ids, named="image")
+    side = facts.found
+    if side is None or not len(side) or facts.caused("detections", *image_ids.CAUSES):
+        return
+    known = side.image >= 0
+    detections = np.bincount(side.image[known], minlength=count)
+    if detections.any():
+        yield from _empty(facts, objects, detections)
+    yield from _capped(facts, side, detections)
+
+
+def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64]) -> Iterator[Finding]:
+    """Images without detections: as many as chance brings, or more."""
+    there = np.ones(objects.size, np.bool_) if facts.schema else objects > 0
+    empty = there & (detections == 0)
+    count = int(np.count_nonzero(empty))
+    if not count:
+        return
+    ids = facts.truth.on.images.ids[empty][:10].tolist()
+    others = detections[there & ~empty]
+    expected = np.count_nonzero(there) * chance_of_none(others)
+    together = _longest(empty[there])
+    lost = tail(count, expected) < 1e-3 or (
+        together >= 5 and _run(together, int(np.count_nonzero(there)), count) < 1e-4
+    )
+    if not facts.schema and not lost and objects[empty].sum() > 0:
+        # Images without detections hold few objects by chance; a part that is lost holds as many as others.
+        lost = count >= 5 and float(np.median(objects[empty])) >= 1.0 * float(np.median(objects[there & ~empty])) > 2
+    code = "missing_shard" if lost and count > 1 else "images_without_detections"
+    more = f"{max(expected, 0.0):.1f} would be expected" if code == "missing_shard" else ""
+    yield found(code, count, "image", records=ids, named="image", more=more)
+
+
+def chance_of_none(counts: NDArray[np.int64]) -> float:
+    """Return the chance of 0 by a negative binomial distribution through counts that are at least 1.
+
+    Mean and variance are of what is there; of a distribution with many zeros they are adjusted until they agree with it.
+    """
+    if not counts.size:
+        return 0.0
+    mean, variance = float(counts.mean()), float(counts.var())
+    ones = np.count_nonzero(counts == 1) / counts.size
+    none = 0.0
+    for _ in range(50):  # the moments of all, zeros included, for this share of zeros
+        whole = mean * (1 - none)
+        spread = (variance + mean**2) * (1 - none) - whole**2
+        if spread > whole * (1 + 1e-9):
+            size = whole**2 / (spread - whole)
+            made = (size / (size + whole)) ** size
+        else:
+            made = math.exp(-whole)
+        if abs(made - none) < 1e-9:
+            break
+        none = min(made, 0.9)
+    # The model's tail is a guess where counts are large: images with one detection say more of those with none.
+    return min(none, 2.0 * ones + 1.0 / counts.size) if mean > 3 else none
+
+
+def _longest(flags: NDArray[np.bool_]) -> int:
+    """Return the length of the longest run of flags that are set."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
+    return int((edges[1::2] - edges[::2]).max()) if edges.size else 0
+
+
+def _run(length: int, among: int, count: int) -> float:
+    """Return about how many runs so long there are if so many flags among all are set by chance."""
+    return float(among * (count / among) ** length) if count < among else 1.0
+
+
+def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator[Finding]:
+    """As many detections on many images as on any, as no chance has it."""
+    table = facts.detections
+    cells = side.image * table.categories.ids.size + table.categories.codes
+    cells = cells[side.image >= 0]
+    if cells.size:
+        held = np.bincount(cells) if cells.max() < 1 << 24 else np.unique(cells, return_counts=True)[1]
+        beyond = int(np.maximum(held - _LOOKED_AT, 0).sum())
+        if beyond:
+            yield found("beyond_cap", beyond, "detection")
+    most = int(detections.max()) if detections.size else 0
+    if most < 3:
+        return
+    at = np.flatnonzero(detections == most)
+    near = [int(np.count_nonzero(detections == most - step)) for step in (1, 2, 3)]
+    some = int(np.count_nonzero(detections))
+    # Counts below the limit go on as they come; at it all those pile up that would be above.
+    if at.size >= 3 and at.size > 3 and tail(at.size, 1.5 * max(near) + 1) < 1e-3 and at.size >= 0.01 * some:
+        ids = facts.truth.on.images.ids[at][:10].tolist()
+        yield found("cap_reached", at.size, "image", records=ids, named="image", more=f"{most:,}")

@@ -1,0 +1,61 @@
+"""What the checks of every theme look at, and which causes were found so far: what they explain is not said again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from detmap.checks.agreement import Agreement
+from detmap.checks.sides import Side
+from detmap.tables import Detections
+
+
+@dataclass(eq=False)
+class Facts:
+    """What is checked.
+
+    Attributes
+    ----------
+    truth : Side
+        The ground truth; of a schema the images and categories alone.
+    found : Side, or None
+        The detections.
+    schema : bool
+        Whether nothing may be said of objects.
+    train : Side, or None
+        Another ground truth, with which the first should share no image.
+    causes : set of tuple
+        Pairs of a role and a code that were found, and that explain others.
+    """
+
+    truth: Side
+    found: Side | None = None
+    schema: bool = False
+    train: Side | None = None
+    causes: set[tuple[str, str]] = field(default_factory=set)
+
+    @property
+    def sides(self) -> Iterator[Side]:
+        """Both, or the one there is."""
+        yield self.truth
+        if self.found is not None:
+            yield self.found
+
+    @property
+    def detections(self) -> Detections:
+        """The table of detections."""
+        assert self.found is not None
+        assert isinstance(self.found.table, Detections)
+        return self.found.table
+
+    @cached_property
+    def agreement(self) -> Agreement | None:
+        """Both sides together, where there are objects and detections."""
+        if self.found is None or self.schema or not len(self.found) or not len(self.truth):
+            return None
+        return Agreement(self.truth, self.found)
+
+    def caused(self, role: str, *codes: str) -> bool:
+        """Return whether one of some causes was found on a side."""
+        return any((role, code) in self.causes for code in codes)

@@ -1,0 +1,134 @@
+"""Statistics of what was checked, and small plots of them: objects and detections per image, sizes, aspects, scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks.facts import Facts
+from detmap.checks.sides import Side
+
+#: So many bars a plot has.
+BARS = 16
+
+#: Beyond it differences of values could be infinite, and a plot would show nothing.
+_FARTHEST = 1e100
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A distribution.
+
+    Attributes
+    ----------
+    name : str
+        What it is of.
+    count : int
+        How many values there are.
+    low, quarter, median, three_quarters, high : float
+        The least, the quartiles, and the largest.
+    edges : tuple of float
+        Where the bars of its plot begin and end.
+    bars : tuple of int
+        How many values each holds.
+    """
+
+    name: str
+    count: int
+    low: float
+    quarter: float
+    median: float
+    three_quarters: float
+    high: float
+    edges: tuple[float, ...]
+    bars: tuple[int, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "name": self.name,
+            "count": self.count,
+            "low": self.low,
+            "quarter": self.quarter,
+            "median": self.median,
+            "three_quarters": self.three_quarters,
+            "high": self.high,
+            "edges": list(self.edges),
+            "bars": list(self.bars),
+        }
+
+    def row(self) -> dict[str, str]:
+        """Return a row of a table."""
+        numbers = {"least": self.low, "quarter": self.quarter, "median": self.median}
+        numbers |= {"three quarters": self.three_quarters, "most": self.high}
+        shown = {name: number(value) for name, value in numbers.items()}
+        return {"": self.name, **shown, "distribution": self.plot()}
+
+    def plot(self) -> str:
+        """Return the plot as a line of characters: a blank where there is nothing."""
+        most = max(self.bars, default=0)
+        if not most:
+            return ""
+        return "".join(
+            " " if not n else _BLOCKS[min(int(n / most * len(_BLOCKS)), len(_BLOCKS) - 1)] for n in self.bars
+        )
+
+
+def number(value: float) -> str:
+    """Return a number with three digits that count, whole where it is."""
+    if value == int(value) and abs(value) < 1e9:
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if 100 <= abs(value) < 1e9 else f"{value:.3g}"
+
+
+def make(facts: Facts) -> list[Figure]:
+    """Return the distributions of what is checked."""
+    return [made for one in facts.sides for made in _of_side(facts, one) if made is not None]
+
+
+def _of_side(facts: Facts, side: Side) -> Iterator[Figure | None]:
+    if not len(side):
+        return
+    what = side.unit + "s"
+    counts = np.bincount(side.image[side.image >= 0], minlength=facts.truth.on.images.ids.size)
+    yield figure_of(f"{what} per image", counts.astype(np.float64))
+    sides = side.boxes[:, 2:]
+    good = (sides > 0).all(axis=1)
+    yield figure_of(f"size of {what}, root of the area", np.sqrt(sides[good].prod(axis=1)), log=True)
+    yield figure_of(f"aspect of {what}, width / height", sides[good, 0] / sides[good, 1], log=True)
+    if side is facts.found:
+        yield figure_of("scores", facts.detections.scores)
+
+
+def figure_of(name: str, values: NDArray[Any], *, log: bool = False) -> Figure | None:
+    """Return the distribution of the values that are finite, None without any; with `log` its bars grow by a factor."""
+    values = values[np.isfinite(values)]
+    if not values.size or np.abs(values).max() > _FARTHEST:
+        return None
+    low, quarter, median, three_quarters, high = map(float, np.quantile(values, (0, 0.25, 0.5, 0.75, 1)))
+    if not log and low == np.floor(low) and (values == np.floor(values)).all() and high - low < BARS:
+        edges = np.arange(low - 0.5, high + 1)
+    elif low == high:
+        edges = np.array([low, low + 1.0])
+    elif log and low > 0:
+        edges = np.geomspace(low, high, BARS + 1)
+    else:
+        edges = np.linspace(low, high, BARS + 1)
+    place = np.clip(np.searchsorted(edges, values, "right") - 1, 0, len(edges) - 2)
+    bars = np.bincount(place, minlength=len(edges) - 1)
+    return Figure(
+        name, int(values.size), low, quarter, median, three_quarters, high, tuple(edges.tolist()), tuple(bars.tolist())
+    )
+
+
+def logarithmic(figure: Figure) -> bool:
+    """Return whether the bars of a plot grow by a factor."""
+    edges = figure.edges
+    return len(edges) > 2 and edges[0] > 0 and math.isclose(edges[1] / edges[0], edges[2] / edges[1], rel_tol=1e-6)

@@ -1,0 +1,211 @@
+"""Categories: whether both sides mean the same, and what each of them has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks.codes import Finding, found, names
+from detmap.checks.facts import Facts
+from detmap.checks.ids import by_ids_alone
+from detmap.checks.sides import Side
+from detmap.ids import locate
+from detmap.tables import GroundTruth
+
+#: Causes by which categories have no detections.
+_IDS = (
+    "category_ids_shifted",
+    "category_ids_positions",
+    "category_ids_type",
+    "category_ids_names",
+    "classes_renamed",
+    "classes_permuted",
+)
+
+#: Those that concern all categories.
+_WHOLE = ("category_ids_shifted", "category_ids_positions")
+
+#: The fewest detections on objects from which a class is taken for another.
+_FEWEST = 5
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Look for categories that do not match, and for those without objects or detections."""
+    truth = facts.truth.table
+    assert isinstance(truth, GroundTruth)
+    yield from _repeated(facts, truth)
+    if facts.found is not None:
+        yield from _mapped(facts, facts.found, truth)
+    objects = np.bincount(truth.categories.codes[~truth.crowd], minlength=truth.categories.ids.size)
+    if not facts.schema and (objects == 0).any() and len(truth):
+        yield _of_categories("categories_without_objects", truth, objects == 0)
+    if facts.found is not None and not facts.caused("detections", *_IDS) and len(facts.found):
+        place = locate(facts.detections.categories.ids, truth.categories.ids)
+        known = place[facts.detections.categories.codes]
+        detections = np.bincount(known[known >= 0], minlength=truth.categories.ids.size)
+        without = (detections == 0) & ((objects > 0) | facts.schema)
+        if without.any() and not without.all():
+            yield _of_categories("categories_without_detections", truth, without)
+
+
+def _of_categories(code: str, truth: GroundTruth, which: NDArray[np.bool_]) -> Finding:
+    at = np.flatnonzero(which).tolist()
+    shown = [truth.categories.names[place] for place in at]
+    ids = [truth.categories.ids[place].item() for place in at[:10]]
+    return found(code, len(at), "category", records=ids, named="category", more=names(shown))
+
+
+def _plain(name: str) -> str:
+    """Return a name without what people write in several ways: case, blanks, underscores, hyphens."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def _repeated(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
+    """Categories of one name, or listed twice."""
+    first: dict[str, int] = {}
+    again = []
+    for place, name in enumerate(truth.categories.names):
+        key = _plain(name) or name
+        if first.setdefault(key, place) != place:
+            again.append(place)
+    listed = facts.truth.inspected.categories if facts.truth.inspected is not None else []
+    twice = len(listed) - len(set(listed))
+    if again or twice:
+        shown = [truth.categories.names[place] for place in again]
+        ids = [truth.categories.ids[place].item() for place in again]
+        count = len(again) + twice
+        yield found("repeated_categories", count, "category", records=ids, named="category", more=names(shown))
+
+
+def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
+    """Categories of detections that are others in the ground truth, or are not there."""
+    table = facts.detections.categories
+    counts = np.bincount(table.codes, minlength=table.ids.size)
+    own = locate(table.ids, truth.categories.ids)
+    unknown = own < 0
+    moved = _moved(facts, own)
+    weight = int(counts[list(moved)].sum()) if moved else 0
+    written = _written_otherwise(side, truth, unknown)
+    if written is None and facts.agreement is None and unknown.any():
+        written = by_ids_alone(table.ids, truth.categories.ids, "category_ids")
+    if written is not None:
+        code, more = written
+        facts.causes.add(("detections", code))
+        rows = unknown[table.codes] if code not in _WHOLE else np.ones(table.codes.size, np.bool_)
+        yield found(code, int(rows.sum()), "detection", more=more, **side.records(rows))
+        return
+    if moved:
+        code, more = _way(facts, truth, moved, own)
+        facts.causes.add(("detections", code))
+        rows = np.isin(table.codes, list(moved))
+        if code in _WHOLE:
+            rows, weight = np.ones(table.codes.size, np.bool_), int(table.codes.size)
+        yield found(code, weight, "detection", more=more, **side.records(rows))
+    left = unknown & ~np.isin(np.arange(table.ids.size), list(moved))
+    if left.any() and not facts.caused("detections", *_WHOLE):
+        shown = table.ids[left].tolist()
+        if side.raw is not None and side.raw.categories.ids.dtype.kind == "U":  # the names that became numbers
+            known = {*truth.categories.names, *map(str, truth.categories.ids.tolist())}
+            shown = [name for name in side.raw.categories.ids.tolist() if name not in known] or shown
+        said = names(shown)
+        yield found(
+            "unknown_categories", int(counts[left].sum()), "detection", records=shown, named="category", more=said
+        )
+    if facts.agreement is not None and not facts.caused("detections", *_IDS, "no_agreement"):
+        yield from _disagreeing(facts, own)
+
+
+def _written_otherwise(side: Side, truth: GroundTruth, unknown: NDArray[np.bool_]) -> tuple[str, str] | None:
+    """Return why categories are not among those of the ground truth, where their ids or names say it."""
+    raw = side.raw if side.raw is not None and side.raw.categories.ids.dtype.kind == "U" else None
+    ids = side.table.categories.ids[unknown].tolist() if raw is None else raw.categories.ids.tolist()
+    known, called = truth.categories.ids.tolist(), truth.categories.names
+    if not unknown.any() or not known:
+        return None
+    if raw is not None:
+        ids = [one for one in ids if one not in set(called) and one not in set(map(str, known))]
+    if not ids:
+        return None
+    text = isinstance(ids[0], str)
+    by_text = {str(one): one for one in known}
+    by_name = dict(zip(called, known, strict=True))
+    ways: list[tuple[str, dict[str, Any], Any]] = []
+    if text != isinstance(known[0], str):
+        ways.append(("category_ids_type", by_text, str))
+        if text:
+            ways.append(("category_ids_names", by_name, str))
+    elif text:
+        ways.append(("category_ids_names", by_name, str))
+    if text:
+        ways.append(("classes_renamed", {_plain(name): one for name, one in by_name.items()}, _plain))
+    for code, places, key in ways:
+        hits = [(one, places[key(one)]) for one in ids if key(one) in places]
+        if hits and (2 * len(hits) > len(ids) or code == "classes_renamed"):
+            return code, ", ".join(f"{names([repr(a)])} is {names([repr(b)])}" for a, b in hits[:3])
+    return None
+
+
+def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
+    """Return the categories of detections that lie on objects of one other category, and on few of their own.
+
+    That other category must not have detections of its own name there.
+    """
+    if facts.agreement is None:
+        return {}
+    matrix = facts.agreement.confusion
+    if not matrix.size:
+        return {}
+    rows, columns = matrix.sum(axis=1), matrix.sum(axis=0)
+    best = matrix.argmax(axis=1)
+    at = np.arange(len(matrix))
+    most = matrix[at, best]
+    right = np.where(own >= 0, matrix[at, own], 0)
+    moved = (best != own) & (rows >= _FEWEST) & (2 * most >= rows) & (most > 2 * right) & (2 * most >= columns[best])
+    # Of a class alone, chance or likeness may be enough: what is there under its own name must be little too.
+    place = {int(code): row for row, code in enumerate(own) if code >= 0}
+    for row in np.flatnonzero(moved).tolist():
+        other = place.get(int(best[row]))
+        if other is not None and 2 * matrix[other, best[row]] > most[row]:
+            moved[row] = False
+    return {row: int(best[row]) for row in np.flatnonzero(moved).tolist()}
+
+
+def _way(facts: Facts, truth: GroundTruth, moved: dict[int, int], own: NDArray[np.int64]) -> tuple[str, str]:
+    """Return which finding moved categories are: a constant, places in a list, other names, or another order."""
+    assert facts.agreement is not None
+    matrix, table = facts.agreement.confusion, facts.detections.categories
+    pairs = [(table.ids[a].item(), truth.categories.ids[b].item(), int(matrix[a, b]), b) for a, b in moved.items()]
+    total = sum(weight for _, _, weight, _ in pairs)
+    called = dict(zip(truth.categories.ids.tolist(), truth.categories.names, strict=True))
+    if all(isinstance(a, int) and isinstance(b, int) for a, b, _, _ in pairs) and 2 * total > matrix.sum():
+        for shift in (1, -1):
+            if sum(weight for a, b, weight, _ in pairs if b - a == shift) >= 0.8 * total:
+                return "category_ids_shifted", f"each {'+' if shift > 0 else '-'} 1 is the one that is meant"
+    if all(isinstance(a, int) for a, _, _, _ in pairs) and 2 * total > matrix.sum():
+        for first in (0, 1):
+            if sum(weight for a, _, weight, place in pairs if place + first == a) >= 0.8 * total:
+                return "category_ids_positions", f"counted from {first}, in the order of the ids"
+    shown = [f"{_called(a, called)} is {_called(b, called)}" for a, b, _, _ in sorted(pairs, key=lambda one: -one[2])]
+    unknown = sum(own[row] < 0 for row in moved)
+    return "classes_renamed" if 2 * unknown >= len(moved) else "classes_permuted", names(shown, 8)
+
+
+def _called(value: Any, called: dict[Any, str]) -> str:
+    name = called.get(value)
+    return str(value) if name is None or name == str(value) else f"{value} ({name})"
+
+
+def _disagreeing(facts: Facts, own: NDArray[np.int64]) -> Iterator[Finding]:
+    """Detections that lie on objects, most of them of another category."""
+    assert facts.agreement is not None
+    matrix = facts.agreement.confusion
+    if not matrix.size or matrix.sum() < 30 or matrix.shape[1] < 2:
+        return
+    right = int(matrix[np.flatnonzero(own >= 0), own[own >= 0]].sum())
+    total = int(matrix.sum())
+    if 2 * right < total:
+        more = f"of {total:,} that were looked at, {right:,} have the category of the object that they lie on"
+        yield found("classes_disagree", total - right, "detection", more=more)

@@ -1,0 +1,170 @@
+"""What a check found: findings and statistics, as text, JSON, rows, and a fragment of HTML."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from detmap.checks.codes import NAMED, SEVERITIES, Finding, many
+from detmap.checks.figures import Figure
+from detmap.results import printable, to_markdown, to_text, without_nan
+
+
+@dataclass(frozen=True)
+class Report:
+    """What to know before believing a number.
+
+    Attributes
+    ----------
+    subject : str
+        What was checked, in a line.
+    findings : tuple of Finding
+        The worst first.
+    figures : tuple of Figure
+        Distributions of what was checked.
+    """
+
+    subject: str
+    findings: tuple[Finding, ...]
+    figures: tuple[Figure, ...] = ()
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings by which numbers are surely wrong."""
+        return tuple(one for one in self.findings if one.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """Those by which they may well be."""
+        return tuple(one for one in self.findings if one.severity == "warning")
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes of the findings, in their order, each once."""
+        return tuple(dict.fromkeys(one.code for one in self.findings))
+
+    def exit_code(self, strict: bool = False) -> int:
+        """Return 1 where there are errors, or with `strict` warnings; else 0."""
+        return int(bool(self.errors or (strict and self.warnings)))
+
+    def title(self) -> str:
+        """Return what was checked, and how much was found, in a line."""
+        counts = [(sum(one.severity == severity for one in self.findings), severity) for severity in SEVERITIES]
+        said = ", ".join(many(count, severity) for count, severity in counts if count)
+        return f"{self.subject}: {said or 'nothing found'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain dicts, lists, strings and numbers."""
+        return {
+            "subject": self.subject,
+            "findings": [one.to_dict() for one in self.findings],
+            "statistics": [one.to_dict() for one in self.figures],
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return `to_dict` as JSON."""
+        return json.dumps(without_nan(self.to_dict()), indent=indent, allow_nan=False)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a flat record per finding."""
+        return [
+            {
+                "severity": one.severity,
+                "code": one.code,
+                "count": one.count,
+                "says": one.says,
+                "effect": one.effect,
+                "remedy": one.remedy,
+                "records": " ".join(map(str, one.to_dict()["records"])),
+            }
+            for one in self.findings
+        ]
+
+    def statistics(self) -> list[dict[str, Any]]:
+        """Return a row per distribution, as a person reads it."""
+        return [one.row() for one in self.figures]
+
+    def to_text(self) -> str:
+        """Return a paragraph per finding, and a table of statistics."""
+        parts = [printable(self.title())]
+        for one in self.findings:
+            parts.append(printable(f"{one.severity}: {one.says} ({one.code})"))
+            parts[-1] += "".join(f"\n  {word:<7} {printable(text)}" for word, text in _lines(one))
+        if self.figures:
+            parts.append(to_text(self.statistics()))
+        return "\n\n".join(parts)
+
+    def to_markdown(self) -> str:
+        """Return tables of findings and statistics."""
+        rows = [
+            {"": one.severity, "code": one.code, "finding": one.says, "effect": one.effect, "remedy": one.remedy}
+            for one in self.findings
+        ]
+        return "\n\n".join(filter(None, [to_markdown(rows), to_markdown(self.statistics())]))
+
+    def to_html(self) -> str:
+        """Return a fragment of a page: no script, no style of others, and nothing in a file becomes markup."""
+        out = ['<section class="detmap-check">', f"<h2>{_safe(self.title())}</h2>"]
+        if self.findings:
+            out.append("<dl>")
+            for one in self.findings:
+                out.append(f'<dt class="{one.severity}"><strong>{one.severity}</strong> {_safe(one.says)}')
+                out.append(f" <code>{_safe(one.code)}</code></dt>")
+                texts = "<br>".join(f"{_safe(word)}: {_safe(text)}" for word, text in _lines(one))
+                out.append(f"<dd>{texts}</dd>")
+            out.append("</dl>")
+        if self.figures:
+            header = ["", "least", "quarter", "median", "three quarters", "most"]
+            cells = "".join(f"<th>{_safe(name)}</th>" for name in [*header, "distribution"])
+            out.append(f"<table><thead><tr>{cells}</tr></thead><tbody>")
+            for figure in self.figures:
+                row = figure.row()
+                cells = "".join(f"<td>{_safe(row[name])}</td>" for name in header)
+                out.append(f"<tr>{cells}<td>{_plot(figure)}</td></tr>")
+            out.append("</tbody></table>")
+        out.append("</section>")
+        return "\n".join(out) + "\n"
+
+
+def _lines(one: Finding) -> list[tuple[str, str]]:
+    lines = [("effect", one.effect), ("remedy", one.remedy)]
+    shown = one.to_dict()["records"]
+    if shown:
+        counted = one.named in ("record", one.unit)
+        left = one.count - len(shown) if counted else 0
+        more = f" and {left:,} more" if left > 0 else " and others" if not counted and len(shown) == NAMED else ""
+        lines.append(("where", f"{_plural(one.named, len(shown))} {', '.join(map(str, shown))}{more}"))
+    return lines
+
+
+def _plural(word: str, count: int) -> str:
+    return many(count, word).partition(" ")[2]
+
+
+def _safe(text: str) -> str:
+    return html.escape(printable(text), quote=True)
+
+
+def _plot(figure: Figure, width: int = 160, height: int = 28) -> str:
+    """Return the bars as SVG."""
+    most = max(figure.bars, default=0) or 1
+    step = width / max(len(figure.bars), 1)
+    bars = "".join(
+        f'<rect x="{place * step:.1f}" y="{height * (1 - n / most):.1f}" width="{step * 0.9:.1f}" '
+        f'height="{height * n / most:.1f}"/>'
+        for place, n in enumerate(figure.bars)
+        if n
+    )
+    label = html.escape(f"{figure.name}: from {figure.low:.4g} to {figure.high:.4g}", quote=True)
+    return (
+        f'<svg role="img" aria-label="{label}" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'fill="currentColor">{bars}</svg>'
+    )
+
+
+def ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return findings, the worst first, otherwise as they came."""
+    return tuple(sorted(findings, key=lambda one: SEVERITIES.index(one.severity)))

@@ -1,0 +1,114 @@
+"""Scores: whether they rank, on one scale, and were not cut off where there was still something to find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks.agreement import tail
+from detmap.checks.boxes import duplicates
+from detmap.checks.codes import Finding, found
+from detmap.checks.facts import Facts
+from detmap.checks.sides import Side
+
+#: The share of detections that may be tied with another of their category.
+_TIED = 0.1
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Look for scores that rank nothing, are of two scales, coarse, or cut off."""
+    side = facts.found
+    if side is None or len(side) < 2:
+        return
+    scores = facts.detections.scores
+    low, high = float(scores.min()), float(scores.max())
+    if low == high:
+        yield found("constant_scores", len(side), "detection", more=f"{low:g}")
+        return
+    yield from _scales(side, scores, low, high)
+    tied = _tied(facts, scores)
+    if np.count_nonzero(tied) > max(_TIED * len(scores), 2):
+        more = f"{np.unique(scores).size:,} different scores in all"
+        yield found("quantised_scores", int(tied.sum()), "detection", more=more, **side.records(tied))
+    if low >= 0 and not facts.causes:
+        yield from _cut(facts, scores)
+
+
+def _scales(side: Side, scores: NDArray[np.float64], low: float, high: float) -> Iterator[Finding]:
+    """Scores that are no probabilities."""
+    if low >= 0 and high <= 1:
+        return
+    beyond = scores > 1
+    if low < 0:
+        outside = beyond | (scores < 0)
+        more = f"from {low:.3g} to {high:.3g}"
+        yield found("logit_scores", int(outside.sum()), "detection", more=more, **side.records(outside))
+        return
+    if _two_scales(scores):
+        more = f"up to {high:.4g}"
+        yield found("mixed_scores", int(beyond.sum()), "detection", more=more, **side.records(beyond))
+    elif high <= 100 and np.quantile(scores, 0.99) > 5:
+        yield found("percentage_scores", len(scores), "detection", more=f"from {low:.3g} to {high:.3g}")
+    else:
+        more = f"from {low:.3g} to {high:.3g}"
+        yield found("logit_scores", int(beyond.sum()), "detection", more=more, **side.records(beyond))
+
+
+def _two_scales(scores: NDArray[np.float64]) -> bool:
+    """Return whether scores within 0 to 1 are another population than those above.
+
+    Of one population the density just below 1 is about that just above; where probabilities were joined with scores on a
+    wider scale, it falls steeply at 1.
+    """
+    inside = scores[scores <= 1]
+    if inside.size < 3 or inside.size == scores.size:
+        return False
+    below, above = np.count_nonzero(inside > 0.5), np.count_nonzero((scores > 1) & (scores <= 1.5))
+    if tail(int(below), 3.0 * (above + 1)) < 1e-4 and float(np.quantile(scores[scores > 1], 0.5)) > 2:
+        return True
+    # A few far above all others, as of one file in percent among many.
+    return bool(
+        (scores > 1).mean() < 0.5
+        and float(np.quantile(scores[scores > 1], 0.5)) > 5
+        and inside.max() > 0.5
+        and below > 5
+        and tail(int(below), 2.0 * (above + 1)) < 1e-3
+    )
+
+
+def _tied(facts: Facts, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which detections have the score of another of their category."""
+    codes = facts.detections.categories.codes
+    again = duplicates(codes, scores)
+    if again.any():
+        again |= duplicates(codes[::-1], scores[::-1])[::-1]
+    return again
+
+
+def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:
+    """A least score above which there are many at once, and below none, where the last ones still find objects.
+
+    A detector's scores thin out towards 0 or pile up there; they do not end at once. If the density just above the least
+    score went on below it, so many would be expected there that none is no chance.
+    """
+    agreement = facts.agreement
+    if agreement is None or float(scores.max()) <= 0:
+        return
+    low, top = float(scores.min()), float(scores.max())
+    scale = 100.0 if top > 1.5 else 1.0
+    width = min(low, 0.1 * scale)
+    if low <= 0.01 * scale:
+        return
+    above = scores < low + width
+    expected = float(np.count_nonzero(above)) * low / width
+    if expected < 12:
+        return
+    lowest = np.flatnonzero(scores <= np.quantile(scores, 0.1))
+    rate, missed = agreement.rate(lowest[:5000])
+    if rate >= 0.1 and missed >= 0.03:
+        more = (
+            f"{low:.3g}; of the lowest tenth {rate:.0%} lie on an object, and {missed:.0%} of the objects are not found"
+        )
+        yield found("score_cut", len(scores), "detection", more=more)

@@ -1,0 +1,148 @@
+"""Masks, polygons and keypoints: whether they can be read, and lie where their boxes and images are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from detmap.checks.agreement import overlaps
+from detmap.checks.boxes import _CAUSES
+from detmap.checks.codes import Finding, found, names
+from detmap.checks.facts import Facts
+from detmap.checks.sides import Side, as_sizes
+from detmap.shapes.keypoints import Keypoints
+from detmap.shapes.masks import MaskColumn
+from detmap.tables import GroundTruth
+
+#: By so many pixels a polygon may reach beyond its image: annotators click on the edge.
+_EDGE = 2.0
+
+#: By this share of the box's sides a point may lie outside of it, and so many pixels.
+_NEAR, _PIXELS = 0.25, 4.0
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Look for records that could not be read, and shapes that do not fit."""
+    for side in facts.sides:
+        yield from _refused(side)
+        masks, poses = side.table.shapes.get("segm"), side.table.shapes.get("keypoints")
+        if isinstance(masks, MaskColumn):
+            yield from _masks(facts, side, masks)
+        if isinstance(poses, Keypoints):
+            yield from _poses(facts, side, poses)
+    yield from _polygons(facts)
+
+
+def _refused(side: Side) -> Iterator[Finding]:
+    """Records that strict reading refuses."""
+    by_code: dict[str, list[Any]] = {}
+    for one in side.refused:
+        by_code.setdefault(one.code, []).append(one)
+    for code, given in by_code.items():
+        problems = list(dict.fromkeys(one.problem for one in given))
+        unit = given[0].unit or side.unit
+        yield found(code, len(given), unit, records=[one.record for one in given], more=names(problems, 3))
+    without = sum(side.shapeless.values())
+    if without and "missing_shapes" not in by_code:
+        yield found("missing_shapes", without, side.unit)
+
+
+def _masks(facts: Facts, side: Side, masks: MaskColumn) -> Iterator[Finding]:
+    sizes = masks.sizes()[:, ::-1].astype(np.float64)
+    known = np.isfinite(side.sizes).all(axis=1)
+    other = known & (sizes != side.sizes).any(axis=1)
+    if other.any() and not facts.caused(side.role, "image_sizes_swapped"):
+        turned = other & (sizes[:, ::-1] == side.sizes).all(axis=1)
+        more = f"of {int(turned.sum()):,} height and width are swapped" if turned.any() else ""
+        yield found("mask_sizes", int(other.sum()), side.unit, more=more, **side.records(other))
+    areas = masks.areas()
+    empty = areas == 0
+    if empty.any():
+        yield found("empty_masks", int(empty.sum()), side.unit, **side.records(empty))
+    if facts.caused(side.role, *_CAUSES):
+        return
+    bounds = as_sizes(masks.bounds())
+    # Tiny masks are drawn by whole pixels, and a box by fractions: two pixels either way are no other place.
+    grown = np.maximum(side.boxes[:, 2:], 0) + 2
+    apart = np.abs(side.boxes[:, :2] + side.boxes[:, 2:] / 2 - bounds[:, :2] - bounds[:, 2:] / 2)
+    off = (
+        ~empty & (overlaps(side.boxes, bounds) < 0.5) & ((apart > 2).any(axis=1) | (bounds[:, 2:] > grown).any(axis=1))
+    )
+    off |= ~empty & (overlaps(side.boxes, bounds) < 0.25) & (areas > 64)
+    off &= (side.boxes[:, 2:] > 0).all(axis=1)
+    if off.any():
+        yield found("masks_off_boxes", int(off.sum()), side.unit, **side.records(off))
+
+
+def _polygons(facts: Facts) -> Iterator[Finding]:
+    """Polygons of the ground truth's file, ahead of what reading makes of them."""
+    side = facts.truth
+    outlines = side.inspected.outlines if side.inspected is not None else None
+    if outlines is None or side.rows is None or not outlines.records.size:
+        return
+    row_of = np.full(int(max(side.rows.max(initial=-1), outlines.records.max())) + 1, -1)
+    row_of[side.rows] = np.arange(side.rows.size)
+    rows = row_of[outlines.records]
+    odd = outlines.numbers < 6
+    odd |= outlines.numbers % 2 == 1
+    if odd.any():
+        whose = np.unique(outlines.records[odd]).tolist()
+        yield found("odd_polygons", int(odd.sum()), "polygon", records=whose)
+    there = (rows >= 0) & (outlines.numbers >= 2)
+    sizes = np.where(there[:, None], side.sizes[np.maximum(rows, 0)], np.inf)
+    within = there & (outlines.low >= 0).all(axis=1) & (outlines.high <= 1).all(axis=1) & np.isfinite(sizes).all(axis=1)
+    within &= (sizes > 2).all(axis=1)
+    if np.count_nonzero(within) >= 3:
+        records = np.unique(outlines.records[within])
+        yield found("normalised_polygons", records.size, "object", records=records.tolist())
+    if facts.caused(side.role, "image_sizes_swapped"):
+        return
+    reach = np.maximum((outlines.high - sizes).max(axis=1), np.where(there, -outlines.low.min(axis=1), -np.inf))
+    beyond = there & np.isfinite(sizes).all(axis=1) & (reach > _EDGE)
+    if beyond.any():
+        records = np.unique(outlines.records[beyond])
+        more = f"{int(reach[beyond].max()):,} pixels at most"
+        yield found("outside_polygons", records.size, "object", records=records.tolist(), more=more)
+
+
+def _poses(facts: Facts, side: Side, poses: Keypoints) -> Iterator[Finding]:
+    """Labelled points outside of their boxes, and counts that do not fit."""
+    counts = poses.sizes() // 3
+    if not counts.size:
+        return
+    points = poses.poses
+    starts = points.starts.astype(np.int64)
+    owner = np.repeat(np.arange(counts.size), counts)
+    first = np.cumsum(counts) - counts
+    at = starts[owner] + 3 * (np.arange(owner.size) - first[owner])
+    place = np.stack([points.values[at], points.values[at + 1]], axis=1)
+    flag = points.values[at + 2]
+    labelled = flag > 0
+    if isinstance(side.table, GroundTruth):
+        seen = np.bincount(owner[labelled], minlength=counts.size)
+        wrong = seen != poses.labelled
+        if wrong.any() and not side.table.notices.get("missing_num_keypoints"):
+            yield found("keypoint_counts", int(wrong.sum()), side.unit, **side.records(wrong))
+        strange = np.unique(owner[~np.isin(flag, (0, 1, 2))])
+        if strange.size:
+            yield found("keypoint_flags", strange.size, side.unit, **side.records(strange))
+        common = np.bincount(counts).argmax()
+        others = np.flatnonzero(counts != common)
+        if others.size and side.table.categories.ids.size == 1:
+            more = f"most have {common} points"
+            yield found("bad_keypoints", others.size, side.unit, more=more, **side.records(others))
+    if facts.caused(side.role, *_CAUSES):
+        return
+    boxes, sizes = side.boxes[owner], side.sizes[owner]
+    if isinstance(side.table, GroundTruth):
+        margin = _NEAR * np.maximum(boxes[:, 2:], 0) + _PIXELS
+        low, high = boxes[:, :2] - margin, boxes[:, :2] + boxes[:, 2:] + margin
+    else:  # a model places every point, hidden ones too, and often without a box
+        low, high = -0.5 * sizes, 1.5 * sizes
+    with np.errstate(invalid="ignore"):
+        out = labelled & ((place < low) | (place > high)).any(axis=1)
+    rows = np.unique(owner[out & np.isfinite(boxes).all(axis=1)])
+    if rows.size:
+        yield found("outside_keypoints", rows.size, side.unit, **side.records(rows))

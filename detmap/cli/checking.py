@@ -1,0 +1,134 @@
+"""The command that looks at files ahead of scoring: check."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from detmap.cli.options import Command, add_format, add_input_options
+from detmap.cli.output import print_list, stages
+from detmap.errors import OptionError
+
+_EPILOG = """\
+examples:
+  detmap check instances_val.json detections.json
+  detmap check instances_val.json --train instances_train.json
+  detmap check data.yaml runs/predict/labels --strict
+  detmap check --schema images.json submission.json
+  detmap check --trec judgements.txt run.txt
+  detmap check --codes
+
+exit code: 0 if there is no error, 1 if there are errors (with --strict: or warnings), 2 if nothing can be read
+"""
+
+
+def _fill(parser: argparse.ArgumentParser) -> None:
+    from detmap.formats.files import words
+
+    parser.description = (
+        "Say what to know before believing a number: ids that do not match, boxes in other units, classes in another "
+        "order, duplicates, scores that were cut off, and more. Nothing is scored."
+    )
+    parser.epilog = _EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.set_defaults(run=_check)
+    parser.add_argument(
+        "paths",
+        metavar="GT [DETECTIONS]",
+        nargs="*",
+        help=f"ground truth: {words('ground_truth')}; and detections: {words('detections')}; - is standard input",
+    )
+    parser.add_argument("--strict", action="store_true", help="exit with 1 where there are warnings, too")
+    parser.add_argument("--codes", action="store_true", help="list all that can be found, and do nothing else")
+    other = parser.add_argument_group("what is checked instead")
+    other.add_argument(
+        "--schema",
+        metavar="IMAGES",
+        help="check DETECTIONS against the images and categories of a file alone: nothing is said of what is on them",
+    )
+    other.add_argument("--trec", action="store_true", help="check QRELS RUN: judgements, and a run of rankings")
+    parser.add_argument(
+        "--train", metavar="GT", help="another ground truth, which should share no image with the first"
+    )
+    parser.add_argument(
+        "--iou-type", metavar="KIND", help="shapes to check besides boxes; default: all that every record has"
+    )
+    parser.add_argument("--image-set", metavar="FILE", help="as in detmap eval")
+    add_input_options(parser)
+    output = add_format(parser, "html")
+    output.add_argument("--out", metavar="FILE", help="write everything as JSON")
+
+
+#: How many paths there are, and what they are called, with --trec, with --schema, and otherwise.
+_PATHS = {"trec": ((2, 2), "QRELS RUN"), "schema": ((1, 1), "DETECTIONS"), "": ((1, 2), "GT, or GT DETECTIONS")}
+
+
+def _check(options: argparse.Namespace) -> int:
+    if options.codes:
+        _list_codes(options)
+        return 0
+    if options.trec and options.schema:
+        raise OptionError("--trec and --schema check different things: choose one")
+    what = "trec" if options.trec else "schema" if options.schema else ""
+    (fewest, most), called = _PATHS[what]
+    if not fewest <= len(options.paths) <= most:
+        flag = f"--{what} takes" if what else "detmap check takes"
+        raise OptionError(f"{flag} {called}, not {len(options.paths)} paths")
+    if options.train is not None and what:
+        raise OptionError(f"--train does not go with --{what}")
+    with stages(options) as stage:
+        stage("checking")
+        report = _made(options)
+    if options.out:
+        from detmap.writing import write
+
+        write(options.out, (report.to_json() + "\n").encode())
+    _show(report, options)
+    return int(report.exit_code(options.strict))
+
+
+def _made(options: argparse.Namespace) -> Any:
+    from detmap.checks import check, check_run
+    from detmap.formats.files import once
+
+    once([*options.paths, options.train, options.schema, options.classes, options.image_set])
+    if options.trec:
+        return check_run(*options.paths)
+    names = ("gt_format", "dt_format", "iou_type", "image_set", "image_sizes", "classes", "gt_columns", "columns")
+    more = {name: getattr(options, name) for name in (*names, "gt_box_format", "box_format")}
+    if options.schema:
+        return check(options.schema, options.paths[0], schema=True, **more)
+    return check(*options.paths, train=options.train, **more)
+
+
+def _show(report: Any, options: argparse.Namespace) -> None:
+    from detmap import results
+
+    if options.format == "json":
+        print(report.to_json())
+    elif options.format == "csv":
+        print(results.to_csv(report.rows()), end="")
+    else:
+        made = {"markdown": report.to_markdown, "html": report.to_html, "table": report.to_text}[options.format]
+        print(made().rstrip("\n"))
+
+
+def _list_codes(options: argparse.Namespace) -> None:
+    from detmap.checks import CODES
+
+    if options.format == "html":
+        raise OptionError("--codes is shown as table, json, csv or markdown")
+    rows = [
+        {
+            "code": row.code,
+            "severity": row.severity,
+            "finding": row.says.format(many="…"),
+            "effect": row.effect,
+            "remedy": row.remedy,
+        }
+        for row in CODES.values()
+    ]
+    print_list(rows, options)
+
+
+COMMANDS = {"check": Command("say what to know before believing a number", _fill)}

@@ -12,7 +12,6 @@ import io
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,16 +19,21 @@ from numpy.typing import NDArray
 
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import _delimited_writing
-from detmap.formats._names import match_categories, match_images
+from detmap.formats._names import matched
 from detmap.formats._source import Source, read_bytes
-from detmap.formats.registry import Format, Given, Reading, Role
+from detmap.formats.registry import Format, Given, Reading, Role, packed, unpacked_name
+from detmap.frames import with_image_names
 from detmap.headers import BOXES, COLUMNS, role_of_title
 from detmap.ids import coded
 from detmap.plugins import register
 from detmap.tables import Detections, GroundTruth
 
-_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-_INTEGER = re.compile(r"0|-?[1-9]\d{0,18}")
+_ENDINGS = packed(".csv", ".tsv")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+#: As data frames write integers where a column lacks some.
+_WIDENED = re.compile(r"(0|-?[1-9][0-9]{0,15})\.0")
+#: As data frames and people write flags.
+_FLAGS = {"true": "1", "false": "0"}
 _LONGEST = 256
 
 
@@ -87,11 +91,21 @@ class _Table(NamedTuple):
         for row, cell in enumerate(cells):
             if not cell or len(cell) > _LONGEST or "\0" in cell:
                 raise self.error(row, name, "has more than 256 characters, or a null" if cell else "is missing")
-        if name == names[0] and all(map(_INTEGER.fullmatch, cells)):
-            numbers = list(map(int, cells))
-            if all(-(2**63) <= number < 2**63 for number in numbers):
-                return name, numbers
-        return name, list(cells)
+        return name, integers(cells) if name == names[0] else cells
+
+    def names(self, ids: list[Any], column: str) -> dict[Any, str]:
+        """Return the names that a column has for ids, where there is such a column, and its cells say one.
+
+        Raises
+        ------
+        InputError
+            Where an id has two.
+        """
+        names: dict[Any, str] = {}
+        for row, (key, name) in enumerate(zip(ids, self.columns.get(column, [""] * len(ids)), strict=True)):
+            if name and names.setdefault(key, name) != name:
+                raise self.error(row, column, f"is another name of the {column} {shorten(key)} than before")
+        return names
 
     def missing(self, name: str, what: str) -> InputError:
         """Return the error that says that there is no column for something."""
@@ -107,6 +121,16 @@ class _Table(NamedTuple):
         """Return some of the rows."""
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
         return _Table(columns, [self.lines[row] for row in rows], self.source)
+
+
+def integers(cells: list[str]) -> list[Any]:
+    """Return ids as integers where all are; else as they are."""
+    if cells and all(map(_WIDENED.fullmatch, cells)):
+        cells = [cell[:-2] for cell in cells]
+    if not all(map(_INTEGER.fullmatch, cells)):
+        return cells
+    numbers = list(map(int, cells))
+    return numbers if all(-(2**63) <= number < 2**63 for number in numbers) else cells
 
 
 def _read(source: Source, columns: Any, what: str) -> _Table:
@@ -233,12 +257,11 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     by_name = "category_id" not in table.columns
     _, categories = table.ids(("category_id", "category"), "categories")
     form, boxes = _boxes(table)
+    for name in ("crowd", "difficult"):
+        if name in table.columns:
+            table.columns[name] = [_FLAGS.get(cell.lower(), cell) for cell in table.columns[name]]
     flags = {name: table.numbers(name) for name in ("crowd", "difficult", "area") if name in table.columns}
-    names: dict[Any, str] = {}
-    if not by_name and "category" in table.columns:
-        for row, (key, label) in enumerate(zip(categories, table.columns["category"], strict=True)):
-            if names.setdefault(key, label) != label:
-                raise table.error(row, "category", f"is another name of the category {key} than before")
+    names = {} if by_name else table.names(categories, "category")
     distinct = list(dict.fromkeys(images))
     made = GroundTruth.from_arrays(
         image_ids=_ids([images[row] for row in rows]),
@@ -254,10 +277,8 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
         invalid_boxes=reading.invalid_boxes,
         source=everything.source,
     )
-    if id_column == "image" or "image" not in everything.columns:
-        return made
-    files: dict[Any, str] = dict(zip(images, everything.columns["image"], strict=True))
-    return replace(made, images=replace(made.images, names=tuple(files[one] for one in made.images.values.tolist())))
+    files = {} if id_column == "image" else everything.names(images, "image")
+    return with_image_names(made, files)  # type: ignore[no-any-return]
 
 
 _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
@@ -291,24 +312,11 @@ def read_csv_detections(source: Source, ground_truth: GroundTruth | None, readin
     _, categories = table.ids(("category_id", "category"), "categories")
     form, boxes = _boxes(table)
     scores = table.numbers("score")
-    notices: dict[str, int] = {}
-    if ground_truth is not None:
-        images = match_images(images, ground_truth, reading.unknown_images, table.source, table.lines)
-        categories = match_categories(categories, ground_truth)
-        kept = [row for row, image in enumerate(images) if image is not None]
-        if len(kept) < len(images):
-            notices["unknown_image"] = len(images) - len(kept)
-            images, categories = [images[row] for row in kept], [categories[row] for row in kept]
-            boxes, scores = boxes[kept], scores[kept]
+    found = {"image_ids": _ids(images), "category_ids": _ids(categories), "boxes": boxes, "scores": scores}
+    found |= {"box_format": form, "invalid_boxes": reading.invalid_boxes, "source": table.source}
+    lines = table.lines
     return Detections.from_arrays(
-        image_ids=_ids(images),
-        category_ids=_ids(categories),
-        boxes=boxes,
-        box_format=form,  # type: ignore[arg-type]
-        scores=scores,
-        invalid_boxes=reading.invalid_boxes,
-        notices=notices,
-        source=table.source,
+        **matched(found, ground_truth, reading.unknown_images, lambda row: f"line {lines[row]}")
     )
 
 
@@ -320,9 +328,9 @@ def _sniff(given: Given) -> bool:
     """A name that says so, or a first line that names columns of images and of boxes."""
     if given.is_folder:
         return False
-    if given.name.endswith(_ENDINGS):
+    if given.name.lower().endswith(_ENDINGS):
         return True
-    if os.path.splitext(given.name.removesuffix(".gz"))[1] not in ("", ".txt"):
+    if os.path.splitext(unpacked_name(given.name))[1] not in ("", ".txt"):
         return False
     first = given.head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace")
     roles = {role_of_title(title.strip(' "\r')) for title in re.split("[,;\t]", first)}

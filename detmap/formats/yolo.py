@@ -270,9 +270,8 @@ def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Re
     name = name_of(source, "predictions")
     folder, settings = source, Settings({}, None, {}, "", "")
     if isinstance(source, str | os.PathLike) and os.path.isdir(source):
-        inside = os.path.join(os.fspath(source), "labels")
-        folder = inside if os.path.isdir(inside) else source
-        settings = _yolo_files.near(os.fspath(folder))
+        folder = _yolo_files.results_in(os.fspath(source))
+        settings = _yolo_files.near(folder)
     points = settings.points
     if reading.classes is not None:
         if isinstance(reading.classes, str | os.PathLike) and _yolo_files.is_settings(os.fspath(reading.classes)):
@@ -357,6 +356,8 @@ def _categories(
     if truth is None:
         return classes, {}
     known = truth.categories.values
+    if not known.size and not names:  # none of them can be meant
+        return classes, {}
     by_number = known.dtype.kind == "i" and known.tolist() == list(range(known.size))
     if names:
         missing = [number for number in used if number not in names]
@@ -433,6 +434,7 @@ FORMAT = register(
         words=("YOLO's data.yaml or folder of labels", "a folder of YOLO's predictions with scores"),
         members=".txt",
         inside="labels",
+        beside=_yolo_files.beside_results,
         needs_images=True,
         tell=_tell,
     )

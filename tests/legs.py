@@ -65,6 +65,7 @@ ABSENT = {
     "browser": ("no Chromium is installed",),
     "torchmetrics": ("could not import 'torchmetrics'", "could not import 'torchvision'"),
     "ultralytics": ("could not import 'ultralytics'",),
+    "supervision": ("could not import 'supervision'",),
 }
 
 

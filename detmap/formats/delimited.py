@@ -11,7 +11,8 @@ import csv
 import io
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +21,12 @@ from numpy.typing import NDArray
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import _delimited_writing
 from detmap.formats._names import matched
+from detmap.formats._open import Held
 from detmap.formats._source import Source, read_bytes
 from detmap.formats.registry import Format, Given, Reading, Role, packed, unpacked_name
 from detmap.frames import with_image_names
 from detmap.headers import BOXES, COLUMNS, role_of_title
-from detmap.ids import coded
+from detmap.ids import Ids, coded
 from detmap.plugins import register
 from detmap.tables import Detections, GroundTruth
 
@@ -147,7 +149,7 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
     except UnicodeDecodeError:
         raise InputError("is not a text file in UTF-8", source=name) from None
     first = text[:_HEAD].partition("\n")[0]
-    delimiter = max(",;\t", key=first.count)  # the first of them where there is none
+    delimiter = _delimiter_of(first)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows, lines = [], []
     try:
@@ -168,7 +170,24 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
             raise InputError(
                 f"has {len(row)} fields where {len(header)} are expected", source=name, record=f"line {line}"
             )
-    found: dict[str, list[str]] = {}
+    places = _places(header, renamed, name)
+    return _Table({role: [row[place].strip() for row in rows] for role, place in places.items()}, lines, name)
+
+
+def _delimiter_of(line: str) -> str:
+    """Return what is between cells: the first of the usual ones, where there is none."""
+    return max(",;\t", key=line.count)
+
+
+def _places(header: Sequence[str], renamed: Mapping[str, str], name: str) -> dict[str, int]:
+    """Return which column is what.
+
+    Raises
+    ------
+    InputError
+        Where two are the same, or one that the caller names is not there.
+    """
+    found: dict[str, int] = {}
     for place, title in enumerate(header):
         role = renamed.get(title) or (None if title in renamed.values() else role_of_title(title))
         if role is None:
@@ -180,12 +199,12 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
                 value=title,
                 remedy=f"say which: columns={{{role!r}: '…'}} (--columns {role}=…)",
             )
-        found[role] = [row[place].strip() for row in rows]
+        found[role] = place
     unknown = [title for title in renamed if title not in header]
     if unknown:
         have = ", ".join(shorten(one)[1:-1] for one in header[:20])
         raise InputError(f"has no column {shorten(unknown[0])}", source=name, remedy=f"it has: {have}")
-    return _Table(found, lines, name)
+    return found
 
 
 _HEAD = 1 << 16
@@ -219,6 +238,14 @@ def _checked(role: str) -> str:
     return found
 
 
+def _ways(columns: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the ways in which columns are boxes, each with the columns of it; the usual ones, where there are such."""
+    fits = [
+        (form, names) for form, choices in BOXES.items() for names in choices if all(one in columns for one in names)
+    ]
+    return [(form, names) for form, names in fits if names in [choices[0] for choices in BOXES.values()]] or fits
+
+
 def _boxes(table: _Table) -> tuple[str, NDArray[np.float64]]:
     """Return how boxes are written, and them.
 
@@ -227,13 +254,7 @@ def _boxes(table: _Table) -> tuple[str, NDArray[np.float64]]:
     InputError
         Where columns are missing, or fit more than one way.
     """
-    fits = [
-        (form, names)
-        for form, choices in BOXES.items()
-        for names in choices
-        if all(one in table.columns for one in names)
-    ]
-    exact = [(form, names) for form, names in fits if names in [choices[0] for choices in BOXES.values()]] or fits
+    exact = _ways(table.columns)
     if not exact:
         raise table.missing("x1", "boxes: x1, y1, x2, y2, or x, y, width, height, or cx, cy, width, height")
     if len(exact) > 1:
@@ -305,7 +326,14 @@ def _sizes(table: _Table, images: list[Any], distinct: list[Any]) -> NDArray[np.
 
 def read_csv_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
     """Read detections of CSV; see the module."""
-    table = _read(source, reading.columns, "detections")
+    data, name = read_bytes(source, "detections")
+    if len(data) >= _WORTH_SCANNING:
+        with suppress(InputError):  # which the other way finds as well, with its line
+            found = _scanned(data, reading)
+            if found is not None:
+                found |= {"invalid_boxes": reading.invalid_boxes, "source": name}
+                return Detections.from_arrays(**matched(found, ground_truth, reading.unknown_images))
+    table = _read(Held.of(bytes(data), name), reading.columns, "detections")
     if "score" not in table.columns:
         raise table.missing("score", "scores")
     _, images = table.ids(("image_id", "image"), "images")
@@ -318,6 +346,51 @@ def read_csv_detections(source: Source, ground_truth: GroundTruth | None, readin
     return Detections.from_arrays(
         **matched(found, ground_truth, reading.unknown_images, lambda row: f"line {lines[row]}")
     )
+
+
+_WORTH_SCANNING = 1 << 20  # bytes; below it, loading the scanner takes longer than all else
+
+
+def _scanned(data: Any, reading: Reading) -> dict[str, Any] | None:
+    """Return what `Detections.from_arrays` takes of a plain file; None where it is to be read the other way."""
+    from detmap.formats import _cells  # which loads the scanner
+
+    start = bytes(data[:_HEAD])
+    mark = 3 if start.startswith(b"\xef\xbb\xbf") else 0
+    first, feed, _ = start[mark:].partition(b"\n")
+    try:
+        line = first.decode()
+        delimiter = _delimiter_of(line)
+        titles = next(csv.reader([line], delimiter=delimiter, strict=True))
+    except (UnicodeDecodeError, csv.Error, StopIteration):
+        return None
+    given, renamed = _given(reading.columns)
+    header = given if given is not None else [title.strip() for title in titles]
+    places = _places(header, renamed, "")
+    image, category = (next((n for n in names if n in places), None) for names in (_IMAGE, _CATEGORY))
+    ways = _ways(places)
+    if not feed or image is None or category is None or "score" not in places or len(ways) != 1:
+        return None
+    form, sides = ways[0]
+    roles: list[str | None] = [None] * len(header)
+    for role in (image, category, "score", *sides):
+        roles[places[role]] = role
+    begin = mark if given is not None else mark + len(first) + 1
+    found = _cells.scan(data, begin, delimiter, roles, (image, category))
+    if found is None:
+        return None
+    ids = []
+    for role, names in ((image, _IMAGE), (category, _CATEGORY)):
+        distinct, codes = found[role]
+        if not distinct or not all(0 < len(one) <= _LONGEST and "\0" not in one for one in distinct):
+            return None
+        values = integers(distinct) if role == names[0] else distinct
+        ids.append(Ids(np.array(values), codes))
+    boxes = np.stack([found[side] for side in sides], axis=1)
+    return {"image_ids": ids[0], "category_ids": ids[1], "boxes": boxes, "scores": found["score"], "box_format": form}
+
+
+_IMAGE, _CATEGORY = ("image_id", "image"), ("category_id", "category")
 
 
 def _ids(values: list[Any]) -> Any:

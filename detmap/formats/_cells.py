@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,18 @@ from numpy.typing import NDArray
 
 from detmap.formats._documents import Document, NotUnderstood
 from detmap.formats._lists import Layout, scan_list
-from detmap.formats._tables import Fields, distinct_strings
+from detmap.formats._tables import Fields, Table, distinct_strings
 from detmap.kernels import readonly, scanning
 from detmap.kernels.cells import MOST_CELLS
 
 
 def scan(
-    data: Any, begin: int, delimiter: str, roles: Sequence[str | None], texts: Sequence[str]
+    data: Any,
+    begin: int,
+    delimiter: str,
+    roles: Sequence[str | None],
+    texts: Sequence[str],
+    integers: Sequence[str],
 ) -> dict[str, Any] | None:
     """Scan lines of cells from a position on.
 
@@ -32,34 +38,49 @@ def scan(
         For each cell of a line what it is; None where it is not read.
     texts : sequence of str
         Which of them are text; the others are numbers.
+    integers : sequence of str
+        Which of the text may be integers: they are, if all of all of these columns are.
 
     Returns
     -------
     dict of str to ndarray or (list of str, ndarray of int32), or None
-        Numbers as float64; of text the distinct strings, and each row's. None where a line is not plain: quotes, another
-        number of cells, blanks around text, what is no finite decimal number, text that is not UTF-8.
+        Numbers as float64, integers as int64; of text the distinct strings, and each row's. None where a line is not
+        plain: quotes, another number of cells, blanks around text, what is no finite decimal number, text that is not UTF-8.
     """
     if len(roles) > MOST_CELLS or len(data) - begin < 2 or not _is_text(data):
         return None
     names = [role for role in roles if role is not None]
-    kinds = {name: ((scanning.ID if name in texts else scanning.NUMBERS), 1) for name in names}
-    fields = Fields(b"1" * (len(roles) + len(names)), **kinds)
     cells = readonly([-1 if role is None else names.index(role) for role in roles], np.int64)
-    try:
-        document = Document(data, None, b"\n")
-        table, _ = scan_list(document, begin, Layout(fields, tokens=cells, delimiter=ord(delimiter)))
-        out: dict[str, Any] = {}
-        for name in names:
-            if name in texts:
-                codes, distinct = distinct_strings(table.texts, table.columns[name][:, 0])
-                out[name] = [one.decode() for one in distinct], codes
-                if any(one != one.strip() for one in out[name][0]):
-                    return None
-            else:
-                out[name] = table.numbers(name)
-        return out
-    except NotUnderstood:
-        return None
+    for kind in (scanning.INTEGER, scanning.ID):  # most ids are integers: then none need be told from others
+        kinds = {
+            name: ((kind if name in integers else scanning.ID if name in texts else scanning.NUMBERS), 1)
+            for name in names
+        }
+        fields = Fields(b"1" * (len(roles) + len(names)), **kinds)
+        with suppress(NotUnderstood):
+            document = Document(data, None, b"\n")
+            table, _ = scan_list(document, begin, Layout(fields, tokens=cells, delimiter=ord(delimiter)))
+            return {name: _column(table, name, kinds[name][0]) for name in names}
+    return None
+
+
+def _column(table: Table, name: str, kind: int) -> Any:
+    """Return a column; of text the distinct strings, and each row's.
+
+    Raises
+    ------
+    NotUnderstood
+        Where a string has blanks around it, which are not part of it.
+    """
+    if kind == scanning.NUMBERS:
+        return table.numbers(name)
+    if kind == scanning.INTEGER:
+        return table.columns[name][:, 0].view(np.int64)
+    codes, distinct = distinct_strings(table.texts, table.columns[name][:, 0])
+    strings = [one.decode() for one in distinct]
+    if any(one != one.strip() for one in strings):
+        raise NotUnderstood
+    return strings, codes
 
 
 def _is_text(data: Any) -> bool:

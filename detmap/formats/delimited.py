@@ -376,11 +376,15 @@ def _scanned(data: Any, reading: Reading) -> dict[str, Any] | None:
     for role in (image, category, "score", *sides):
         roles[places[role]] = role
     begin = mark if given is not None else mark + len(first) + 1
-    found = _cells.scan(data, begin, delimiter, roles, (image, category))
+    whole = [names[0] for names in (_IMAGE, _CATEGORY) if names[0] in roles]
+    found = _cells.scan(data, begin, delimiter, roles, (image, category), whole)
     if found is None:
         return None
-    ids = []
+    ids: list[Any] = []
     for role, names in ((image, _IMAGE), (category, _CATEGORY)):
+        if isinstance(found[role], np.ndarray):
+            ids.append(found[role])
+            continue
         distinct, codes = found[role]
         if not distinct or not all(0 < len(one) <= _LONGEST and "\0" not in one for one in distinct):
             return None

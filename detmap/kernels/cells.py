@@ -6,16 +6,28 @@ from typing import Any
 
 import numpy as np
 
-from detmap.kernels import helper, kernel
-from detmap.kernels.numbers import _doubt, _nearest, _number
+from detmap.kernels import helper, innermost, kernel
+from detmap.kernels.numbers import (
+    NUMBER_ROOM,
+    _doubt,
+    _integer,
+    _nearest,
+    _number,
+    _plain_integer,
+    _quotient,
+    _short_number,
+)
 from detmap.kernels.scanning import (
     CLOSED,
     DOUBTS,
     EVER,
     FAILED,
     FULL,
+    ID,
+    INTEGER,
     LIMIT,
     NUMBERS,
+    PASSED,
     POSITION,
     ROW,
     STATUS,
@@ -23,24 +35,50 @@ from detmap.kernels.scanning import (
     STRINGS,
 )
 from detmap.kernels.texts import LENGTH_BITS
-from detmap.kernels.words import U1, U63, _byte
+from detmap.kernels.words import HIGHS, ONES, U1, U63, _before, _byte, _load
 
 # A cell is not longer than this; and all of a line's numbers may be left to the caller, so that no line has more cells.
 LONGEST_CELL, MOST_CELLS = 1 << 16, 256
 
+QUOTES, FOURTEENS = np.uint64(0x2222222222222222), np.uint64(0x0E0E0E0E0E0E0E0E)
+
 
 @helper
 def _cell_end(data: Any, i: int, delimiter: int) -> int:
-    """The first position from `i` on that holds a delimiter or the end of a line, or is the end; -1 where a quote comes."""
+    """The first position from `i` on that holds a delimiter or the end of a line, or is the end.
+
+    It is -1 where a quote comes before, or a control character.
+    """
     begin = i
-    while i < len(data):
-        c = _byte(data, i)
-        if c == delimiter or c == 10 or c == 13:
-            break
-        if c == 34:
-            return -1
-        i += 1
-    return i if i - begin < LONGEST_CELL else -1
+    spread = np.uint64(delimiter) * ONES
+    while i - begin < LONGEST_CELL:
+        word = _load(data, i)  # zeros behind the end
+        between, quoted = word ^ spread, word ^ QUOTES
+        flags = ((between - ONES) & ~between) | ((quoted - ONES) & ~quoted) | ((word - FOURTEENS) & ~word)
+        n = _before(flags & HIGHS)
+        i += n
+        if n < 8:
+            c = _byte(data, i)
+            return i if c == delimiter or c == 10 or c == 13 or i == len(data) else -1
+    return -1
+
+
+@innermost
+def _plain_cell(data: Any, i: int, powers: Any) -> Any:
+    """Read a number of a few digits with a point: its bits, and its end, -1 for any other. `NUMBER_ROOM` bytes are there."""
+    mantissa, digits, end = _short_number(data, i)
+    return _quotient(mantissa, digits, powers), end
+
+
+@innermost
+def _integer_cell(data: Any, i: int, inside: int, powers: Any) -> Any:
+    """Read an integer of 64 bits: its value, and its end, -1 where there is none. What is written as -0 is text."""
+    if i < inside:
+        value, end = _plain_integer(data, i)
+        if end >= 0:
+            return value, end
+    value, end = _integer(data, i, powers)
+    return value, -1 if value == 0 and _byte(data, i) == 45 else end
 
 
 @kernel
@@ -69,14 +107,15 @@ def scan_cells(
     delimiter : int
         The byte between cells.
     places : (fields, 3) int64
-        Per field what it holds (`ID`: any text; `NUMBERS`), 1, and where its column begins: in `ids` or in `words`.
+        Per field what it holds (`ID`: any text; `NUMBERS`, `INTEGER`), 1, and where its column begins: of an `ID` in `ids`,
+        else in `words`.
     powers, ids, words, doubts, state
         As in `records.scan_records`. Every column is written.
     """
     i = state[POSITION]
     row = state[ROW]
     doubtful = state[DOUBTS]
-    last = len(cells) - 1
+    last, inside = len(cells) - 1, len(data) - NUMBER_ROOM
     status = FAILED
     while True:
         if i >= stop:
@@ -90,8 +129,15 @@ def scan_cells(
         for cell in range(len(cells)):
             begin = i
             field = cells[cell]
-            if field >= 0 and places[field, 0] == NUMBERS:
-                at = places[field, 2] + row
+            kind = places[field, 0] if field >= 0 else PASSED
+            at = places[field, 2] + row
+            if kind == NUMBERS:
+                if i < inside:
+                    bits, end = _plain_cell(data, i, powers)
+                    if end >= 0 and data[np.uint64(end)] == (delimiter if cell < last else 10):
+                        words[at] = bits
+                        i = end + (cell < last)
+                        continue
                 mantissa, exponent, i, fits = _number(data, begin, powers)
                 bits, certain = _nearest(mantissa, exponent, powers)
                 if _byte(data, begin) == 45:
@@ -101,10 +147,13 @@ def scan_cells(
                     i = _cell_end(data, begin, delimiter)
                     doubtful = _doubt(doubts, doubtful, at, begin, max(i, begin))
                 words[at] = bits
+            elif kind == INTEGER:
+                value, i = _integer_cell(data, begin, inside, powers)
+                words[at] = np.uint64(value)
             else:
                 i = _cell_end(data, begin, delimiter)
-                if field >= 0:
-                    ids[places[field, 2] + row] = np.uint64(begin << LENGTH_BITS | max(i, begin) - begin)
+                if kind == ID:
+                    ids[at] = np.uint64(begin << LENGTH_BITS | max(i, begin) - begin)
             if i < 0 or (cell < last and _byte(data, i) != delimiter):
                 i = -1
                 break
@@ -125,5 +174,5 @@ def scan_cells(
     state[DOUBTS] = doubtful
     state[EVER] = (1 << len(places)) - 1
     for field in range(len(places)):
-        if places[field, 0] != NUMBERS:
+        if places[field, 0] == ID:
             state[STRINGS] |= 1 << field

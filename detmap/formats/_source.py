@@ -12,7 +12,6 @@ import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NamedTuple
 
@@ -218,7 +217,7 @@ def name_of(source: object, otherwise: str) -> str:
 class _Listed(NamedTuple):
     """A file of a folder: its path, and what differs after a change."""
 
-    path: Path
+    path: str
     stamp: tuple[int, ...]
 
 
@@ -226,7 +225,7 @@ def _stamp(found: os.stat_result) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _listed(folder: Path, suffix: str) -> dict[str, _Listed]:
+def _listed(folder: str, suffix: str) -> dict[str, _Listed]:
     """Return a folder's files that end in `suffix`, in any case, by their names with `suffix` as it is here, in order."""
     found: dict[str, _Listed] = {}
     with os.scandir(folder) as entries:
@@ -243,8 +242,8 @@ def _listed(folder: Path, suffix: str) -> dict[str, _Listed]:
             if not stat.S_ISREG(state.st_mode):
                 raise InputError("is neither a file nor a folder", source=entry.path, remedy="remove it")
             if key in found:
-                raise _twice(found[key].path.name, entry.name, os.fspath(folder))
-            found[key] = _Listed(folder / entry.name, _stamp(state))
+                raise _twice(os.path.basename(found[key].path), entry.name, folder)
+            found[key] = _Listed(entry.path, _stamp(state))
     return dict(sorted(found.items()))
 
 
@@ -260,7 +259,7 @@ def _twice(one: str, other: str, name: str) -> InputError:
     )
 
 
-def _content(path: Path) -> bytes:
+def _content(path: str) -> bytes:
     """Return the bytes of a file, as they are."""
     opened = open_path(path)
     if isinstance(opened, Held):
@@ -273,7 +272,7 @@ def stamp(path: str | os.PathLike[str], suffix: str) -> object:
     """Return what differs after a file, or a folder's files that end in `suffix`, have changed; None where none is there."""
     try:
         if os.path.isdir(path):
-            return {key: file.stamp for key, file in _listed(Path(path), suffix).items()}
+            return {key: file.stamp for key, file in _listed(os.fspath(path), suffix).items()}
         return _stamp(os.stat(path))
     except (OSError, ValueError):
         return None
@@ -289,9 +288,9 @@ def fingerprint(source: str | os.PathLike[str] | Held, suffix: str) -> str:
     """
     whole = hashlib.sha256()
     if not isinstance(source, Held) and os.path.isdir(source):
-        for one in _listed(Path(source), suffix).values():
+        for one in _listed(os.fspath(source), suffix).values():
             data = _content(one.path)
-            whole.update(f"{one.path.name}\0{len(data)}\0".encode("utf-8", "surrogateescape"))
+            whole.update(f"{os.path.basename(one.path)}\0{len(data)}\0".encode("utf-8", "surrogateescape"))
             whole.update(data)
         return whole.hexdigest()
     opened = source if isinstance(source, Held) else open_path(source)
@@ -340,11 +339,11 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
     try:
         if isinstance(source, str | os.PathLike) and os.path.isdir(source):
             name = os.fspath(source)
-            files = _listed(Path(source), suffix)
+            files = _listed(os.fspath(source), suffix)
             count = len(files)
             for key, file in files.items():
-                yield key, _content(file.path), str(file.path)
-            if files != _listed(Path(source), suffix):
+                yield key, _content(file.path), file.path
+            if files != _listed(os.fspath(source), suffix):
                 raise changed(name)
         else:
             with Opened(source, name) as opened:

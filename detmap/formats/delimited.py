@@ -240,7 +240,7 @@ def _checked(role: str) -> str:
 
 def _ways(columns: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
     """Return the ways in which columns are boxes, each with the columns of it; the usual ones, where there are such."""
-    fits = [
+    fits: list[tuple[str, tuple[str, ...]]] = [
         (form, names) for form, choices in BOXES.items() for names in choices if all(one in columns for one in names)
     ]
     return [(form, names) for form, names in fits if names in [choices[0] for choices in BOXES.values()]] or fits

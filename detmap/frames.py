@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -50,7 +51,7 @@ def arrow_of(data: Any, source: str) -> Any:
             return pa.Table.from_batches([data])
         if isinstance(data, Mapping):
             return pa.table(dict(data))
-        if hasattr(data, "__arrow_c_stream__"):
+        if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
             return pa.table(data)
         return pa.Table.from_pandas(data, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
@@ -61,28 +62,34 @@ def arrow_of(data: Any, source: str) -> Any:
 
 
 def columns_of(
-    table: Any, scored: bool, columns: Mapping[str, str] | None, box_format: str | None, source: str
+    table: Any,
+    scored: bool,
+    columns: Mapping[str, str] | None,
+    box_format: str | None,
+    source: str,
+    have: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Return what ``from_arrays`` takes, of a `pyarrow.Table`.
+    """Return what ``from_arrays`` takes, of a `pyarrow.Table`; `have` are the titles that messages list, by default its own.
 
     Raises
     ------
     InputError
         Where a column is missing, or holds what it cannot.
     """
-    found = _by_role(table, columns, source)
+    titles = list(table.column_names if have is None else have)
+    found = _by_role(table, columns, source, titles)
     if scored and "score" not in found:
-        raise _missing("score", "scores", table, source)
-    image, category = (_first(found, (f"{what}_id", what), table, source) for what in ("image", "category"))
+        raise _missing("score", "scores", titles, source)
+    image, category = (_first(found, (f"{what}_id", what), titles, source) for what in ("image", "category"))
     out: dict[str, Any] = {}
     if not scored:
         out.update(_of_images(found, image, source))
-        if found[category].null_count:  # rows of images without objects
-            rest = found[category].is_valid()
+        if found[category].null_count:
+            rest = _objects(found, category, source)
             found = {name: column.filter(rest) for name, column in found.items()}
     out["image_ids"] = ids_of(found[image], image, source)
     out["category_ids"] = ids_of(found[category], category, source)
-    out["boxes"], out["box_format"] = _boxes(found, box_format, table, source)
+    out["boxes"], out["box_format"] = _boxes(found, box_format, titles, source)
     if scored:
         out["scores"] = _numpy(found["score"])
         return out
@@ -94,7 +101,57 @@ def columns_of(
     return out
 
 
-def _by_role(table: Any, columns: Mapping[str, str] | None, source: str) -> dict[str, Any]:
+def image_names(table: Any, columns: Mapping[str, str] | None, source: str) -> dict[Any, str]:
+    """Return the names of the files of images that have ids besides, by id; none where there is no such column.
+
+    Raises
+    ------
+    InputError
+        Where an image has two.
+    """
+    found = _by_role(table, columns, source, table.column_names)
+    if not {"image_id", "image"} <= set(found):
+        return {}
+    return _names(found["image_id"], found["image"], source)
+
+
+#: Columns that rows of images without objects may have.
+_OF_IMAGES = ("image_id", "image", "image_width", "image_height")
+
+
+def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
+    """Return which rows of ground truth are objects; others have nothing but an image.
+
+    Raises
+    ------
+    InputError
+        For a row that has something else, but no category.
+    """
+    empty = np.asarray(_numpy(found[category].is_null()), np.bool_)
+    for name, column in found.items():
+        if name in _OF_IMAGES or name == category:
+            continue
+        lost = empty & np.asarray(_numpy(column.is_valid()), np.bool_)
+        if lost.any():
+            remedy = f"give the category, or leave {name} empty too: then the row is an image without objects"
+            raise InputError("is missing", source=source, record=int(np.argmax(lost)), field=category, remedy=remedy)
+    return pyarrow().array(~empty)
+
+
+def _plain(column: Any) -> Any:
+    """Return a column of strings, or of lists, in the types that every function of pyarrow takes."""
+    pa = pyarrow()
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        if getattr(pa.types, "is_string_view", lambda _: False)(kind.value_type):
+            column = column.cast(pa.dictionary(kind.index_type, pa.large_string()))
+        return column.cast(column.type.value_type)
+    if getattr(pa.types, "is_string_view", lambda _: False)(kind):
+        return column.cast(pa.large_string())
+    return column
+
+
+def _by_role(table: Any, columns: Mapping[str, str] | None, source: str, titles: Sequence[str]) -> dict[str, Any]:
     """Return columns by what they hold, as the caller says or by their names."""
     renamed: dict[str, str] = {}
     for role, title in (columns or {}).items():
@@ -102,8 +159,7 @@ def _by_role(table: Any, columns: Mapping[str, str] | None, source: str) -> dict
         if known is None:
             raise OptionError(f"a column cannot be {shorten(role)}; one of: {', '.join([*COLUMNS, *LISTS])}")
         if title not in table.column_names:
-            have = ", ".join(shorten(one)[1:-1] for one in table.column_names[:20])
-            raise InputError(f"has no column {shorten(title)}", source=source, remedy=f"it has: {have}")
+            raise InputError(f"has no column {shorten(title)}", source=source, remedy=f"it has: {_listing(titles)}")
         renamed[title] = known
     found: dict[str, Any] = {}
     for place, title in enumerate(table.column_names):
@@ -119,16 +175,19 @@ def _by_role(table: Any, columns: Mapping[str, str] | None, source: str) -> dict
     return found
 
 
-def _missing(name: str, what: str, table: Any, source: str) -> InputError:
-    have = ", ".join(shorten(one)[1:-1] for one in table.column_names[:20])
-    remedy = f"it has: {have}. Name what they hold: columns={{{name!r}: '…'}}"
+def _listing(titles: Sequence[str]) -> str:
+    return ", ".join(shorten(one)[1:-1] for one in titles[:20])
+
+
+def _missing(name: str, what: str, titles: Sequence[str], source: str) -> InputError:
+    remedy = f"it has: {_listing(titles)}. Name what they hold: columns={{{name!r}: '…'}}"
     return InputError(f"there is no column for {what}", source=source, field=name, remedy=remedy)
 
 
-def _first(found: Mapping[str, Any], names: tuple[str, str], table: Any, source: str) -> str:
+def _first(found: Mapping[str, Any], names: tuple[str, str], titles: Sequence[str], source: str) -> str:
     name = next((one for one in names if one in found), None)
     if name is None:
-        raise _missing(names[0], {"image_id": "images", "category_id": "categories"}[names[0]], table, source)
+        raise _missing(names[0], {"image_id": "images", "category_id": "categories"}[names[0]], titles, source)
     return name
 
 
@@ -136,6 +195,36 @@ def _numpy(column: Any) -> Any:
     """Return a column as an array, without a copy where it is one chunk of numbers without nulls."""
     whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     return whole.to_numpy(zero_copy_only=False)
+
+
+def listed(column: Any, field: str, source: str) -> NDArray[Any]:
+    """Return a column of numbers or strings as an array; of lists, all of one length, as a table of as many columns.
+
+    Raises
+    ------
+    InputError
+        Where a value is missing, or lists are not of one length.
+    """
+    pa = pyarrow()
+    column = _plain(column)
+    if column.null_count:
+        row = column.is_null().to_pylist().index(True)
+        raise InputError("is missing", source=source, record=row, field=field)
+    kind = column.type
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        return np.asarray(_numpy(column))
+    whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    fixed = pa.types.is_fixed_size_list(kind)
+    lengths = np.full(len(whole), kind.list_size) if fixed else np.asarray(whole.value_lengths())
+    if lengths.size and (lengths != lengths[0]).any():
+        row = int(np.argmax(lengths != lengths[0]))
+        problem = f"has {lengths[row]} values where others have {lengths[0]}"
+        raise InputError(problem, source=source, record=row, field=field, remedy="fill up places with -1")
+    values = whole.flatten()
+    if values.null_count:
+        raise InputError("a value is missing", source=source, field=field)
+    table: NDArray[Any] = values.to_numpy(zero_copy_only=False)
+    return table.reshape(len(whole), int(lengths[0]) if lengths.size else 0)
 
 
 class Coded(NamedTuple):
@@ -154,13 +243,16 @@ def ids_of(column: Any, field: str, source: str) -> Any:
         Where one is missing, or a string is too long.
     """
     pa = pyarrow()
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = _plain(column)
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
         raise InputError("is missing", source=source, record=row, field=field, remedy="leave out the record")
-    text = (pa.types.is_string, pa.types.is_large_string, getattr(pa.types, "is_string_view", lambda _: False))
-    if not any(one(column.type) for one in text):
+    kind = column.type
+    if pa.types.is_null(kind):  # a column without rows may be of no type
+        return np.empty(0, np.int64)
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            raise InputError("ids must be integers or strings", source=source, field=field, value=str(kind))
         return _numpy(column)
     whole = column.combine_chunks().dictionary_encode()
     whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
@@ -172,7 +264,7 @@ def ids_of(column: Any, field: str, source: str) -> Any:
     return Coded(np.array(values, str), whole.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False))
 
 
-def _boxes(found: Mapping[str, Any], given: str | None, table: Any, source: str) -> tuple[Any, str]:
+def _boxes(found: Mapping[str, Any], given: str | None, titles: Sequence[str], source: str) -> tuple[Any, str]:
     """Return boxes and how they are written: of one column of lists, or of four."""
     lists = [name for name in LISTS if name in found]
     exact = [(form, ways[0]) for form, ways in BOXES.items() if all(one in found for one in ways[0])]
@@ -193,7 +285,9 @@ def _boxes(found: Mapping[str, Any], given: str | None, table: Any, source: str)
                 raise InputError("must be numbers", source=source, field=name)
         return np.stack([part.astype(np.float64, copy=False) for part in parts], axis=1), given or form
     if not lists:
-        raise _missing("bbox", "boxes: bbox (a list of x, y, width, height), or x1, y1, x2, y2, or such", table, source)
+        raise _missing(
+            "bbox", "boxes: bbox (a list of x, y, width, height), or x1, y1, x2, y2, or such", titles, source
+        )
     return _listed(found[lists[0]], lists[0], source), given or LISTS[lists[0]]
 
 
@@ -228,12 +322,24 @@ def _of_images(found: Mapping[str, Any], image: str, source: str) -> dict[str, A
     if {"image_width", "image_height"} <= set(found):
         sizes = np.zeros((values.size, 2), np.int64)
         for place, name in enumerate(("image_height", "image_width")):
-            column = np.nan_to_num(np.asarray(_numpy(found[name].fill_null(0)), np.float64))
+            column = np.asarray(_numpy(found[name]))
+            wrong = "must be one whole number for each image"
+            if column.dtype.kind not in "iuf":
+                if found[name].null_count == len(column):  # no row says a size
+                    continue
+                raise InputError(wrong, source=source, field=name)
+            column = np.where(np.isnan(column.astype(np.float64)), 0, column)
+            if not ((column >= 0) & (column < _MOST_PIXELS)).all():
+                raise InputError(wrong, source=source, field=name)
             sizes[codes, place] = column
-            if (sizes[codes, place] != column).any() or (column < 0).any():
-                raise InputError("must be one whole number for each image", source=source, field=name)
+            if (sizes[codes, place] != column).any():
+                raise InputError(wrong, source=source, field=name)
         out["image_sizes"] = sizes
     return out
+
+
+#: No side of an image has so many pixels.
+_MOST_PIXELS = 10_000_000
 
 
 def _names(ids: Any, names: Any, source: str) -> dict[Any, str]:
@@ -241,9 +347,17 @@ def _names(ids: Any, names: Any, source: str) -> dict[Any, str]:
     out: dict[Any, str] = {}
     pairs = dict.fromkeys(zip(ids.to_pylist(), names.to_pylist(), strict=True))
     for key, name in pairs:
-        if name is not None and out.setdefault(key, str(name)) != str(name):
+        if name is not None and name == name and out.setdefault(key, str(name)) != str(name):
             raise InputError(f"has two names: {shorten(out[key])} and {shorten(name)}", source=source, value=key)
     return out
+
+
+def with_image_names(table: Any, names: Mapping[Any, str]) -> Any:
+    """Return ground truth whose images have names besides their ids, where there are any."""
+    if not names:
+        return table
+    listed = tuple(names.get(one, "") for one in table.images.ids.tolist())
+    return replace(table, images=replace(table.images, names=listed))
 
 
 T = TypeVar("T", bound="Framed")
@@ -296,12 +410,13 @@ class Framed:
         """
         scored = hasattr(cls, "on_images_of")
         name = source or ("detections" if scored else "ground truth")
-        found = columns_of(arrow_of(data, name), scored, columns, box_format, name)
+        table = arrow_of(data, name)
+        found = columns_of(table, scored, columns, box_format, name)
         for key, value in found.items():
             if isinstance(value, Coded):
                 found[key] = cls.make_ids(*value)
         made: T = cls.from_arrays(**{**found, **more, "source": name})  # type: ignore[attr-defined]
-        return made
+        return made if scored else with_image_names(made, image_names(table, columns, name))
 
     @classmethod
     def from_frame(cls: type[T], frame: Any, **options: Any) -> T:
@@ -312,8 +427,8 @@ class Framed:
         """Return a `pyarrow.Table` of a row per object or detection, which `from_arrow` reads again. Boxes alone.
 
         Columns are image_id and category_id where these are integers, else image and category, as dictionaries; score, or
-        area, crowd, difficult and sizes of images; and ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Images without
-        objects have a row with nothing else. Categories without objects are not in it.
+        area, crowd, difficult, and names and sizes of images; and ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Images
+        without objects have a row with nothing else. Categories without objects are not in it.
 
         Raises
         ------
@@ -331,19 +446,23 @@ class Framed:
             Without pyarrow or pandas.
         """
         try:
-            import pandas  # noqa: F401 - which pyarrow imports
+            import pandas
         except ImportError:
             raise MissingDependencyError("pandas", "frames", "to_frame") from None
+        pa = pyarrow()
         table = _to_arrow(self)
         for name, titles in (("bbox", ("x", "y", "width", "height")), ("bbox_xyxy", ("x1", "y1", "x2", "y2"))):
             if name in table.column_names:
                 boxes = self.boxes  # type: ignore[attr-defined]
                 more = len(table) - len(boxes)
-                pa = pyarrow()
                 table = table.drop_columns([name])
                 for title, column in zip(titles, boxes.T, strict=True):
                     table = table.append_column(title, _filled(pa.array(np.ascontiguousarray(column)), more))
-        return table.to_pandas()
+        frame = table.to_pandas()
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            if column.null_count and pa.types.is_int64(column.type):  # as floats large integers would be others
+                frame[name] = pandas.array(column.to_pylist(), "Int64")
+        return frame
 
 
 def _filled(array: Any, more: int) -> Any:
@@ -371,6 +490,11 @@ def _to_arrow(table: Any) -> Any:
 
     integers = [one.values.dtype.kind == "i" for one in (table.images, table.categories)]
     columns: dict[str, Any] = {"image_id" if integers[0] else "image": ids(table.images.values, images)}
+    if truth and integers[0] and table.images.names is not None:
+        nameless = np.array([not name for name in table.images.names], np.bool_)
+        columns["image"] = pa.DictionaryArray.from_arrays(
+            pa.array(images, mask=nameless[images]), pa.array(list(table.images.names), pa.string())
+        )
     codes = table.categories.codes
     columns["category_id" if integers[1] else "category"] = _filled(ids(table.categories.values, codes), more)
     boxes = pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(table.boxes).reshape(-1)), 4)

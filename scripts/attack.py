@@ -48,6 +48,7 @@ from attacks import (  # noqa: E402
     lines,
     signals,
     states,
+    tables,
     texts,
     voc,
 )
@@ -58,6 +59,7 @@ FAMILIES = {
     "trec": lines.attack,
     "voc": voc.attack,
     "texts": texts.attack,
+    "tables": tables.attack,
     "arrays": arrays.attack,
     "galleries": galleries.attack,
     "states": states.attack,

@@ -16,8 +16,8 @@ from detmap.cli import main
 from detmap.errors import InputError, OptionError
 from detmap.formats import FORMATS, LOST, files
 
-BOXES = ("coco", "voc", "yolo", "csv", "text")
-ENDING = {"coco": ".json", "csv": ".csv"}
+BOXES = ("coco", "voc", "yolo", "csv", "text", "parquet", "feather")
+ENDING = {"coco": ".json", "csv": ".csv", "parquet": ".parquet", "feather": ".feather"}
 
 
 @pytest.fixture(scope="module")

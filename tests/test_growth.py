@@ -389,6 +389,13 @@ def test_the_command_line_takes_the_toy_protocol_by_module_and_by_path(tmp_path)
 # ------------------------------------------------------------------------------------------------------- a format of files
 
 
+#: The commands that read ground truth and detections, and where what they say of the metrics is.
+COMMANDS = {
+    "eval": lambda said: said["metrics"],
+    "batch": lambda said: said["models"][0]["metrics"],
+}
+
+
 def test_the_toy_format_goes_through_convert_eval_and_batch(tmp_path, monkeypatch, capsys):
     """Into it and out of it again, with a line for what it cannot hold; its numbers are those of the file it came from."""
     from detmap.cli import main
@@ -414,8 +421,9 @@ def test_the_toy_format_goes_through_convert_eval_and_batch(tmp_path, monkeypatc
         values.append(json.loads(capsys.readouterr().out)["metrics"])
     assert values[0] == values[1]
     assert 0 < values[0]["AP"] < 1
-    assert main(["batch", "truth.records", "found.records", *words]) == 0
-    assert json.loads(capsys.readouterr().out)["models"][0]["metrics"] == values[0]
+    for command in COMMANDS:
+        assert main([command, "truth.records", "found.records", *words]) == 0
+        assert COMMANDS[command](json.loads(capsys.readouterr().out)) == values[0], command
 
 
 # ----------------------------------------------------------------------------------------------------------------- diagnoses

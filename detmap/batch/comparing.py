@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import (
     Executor,
 )
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from detmap.batch.scoring import (
     encoded,
     nothing,
     one_line,
+    options_of,
 )
 from detmap.batch.workers import dispatch
 from detmap.detection import match
@@ -55,8 +57,8 @@ def _test_pair(
 
 def _tally_again(ground_truth: GroundTruth, path: str, content: str | None, options: Options) -> Tally:
     """Return the tally of a file that has been scored before."""
-    with files.Unchanged(path):
-        if content is not None and content != f"sha256:{files.fingerprint(path)}":
+    with files.Unchanged(path, options.format):
+        if content is not None and content != f"sha256:{files.fingerprint(path, options.format)}":
             raise InputError("has changed since it was scored", source=path, remedy="score it again")
         detections = options.read(path, ground_truth)
     return match(ground_truth, detections, options.protocol)
@@ -75,6 +77,7 @@ def compare_files(
     unknown_images: Unknown = "error",
     invalid_boxes: InvalidBoxes = "error",
     missing_classes: MissingClasses = "zero",
+    reading: Mapping[str, Any] | None = None,
     out: PathLike | None = None,
     resume: bool = False,
     executor: Executor | None = None,
@@ -87,7 +90,7 @@ def compare_files(
 
     Parameters
     ----------
-    ground_truth, protocol, unknown_images, invalid_boxes, missing_classes, executor, threads
+    ground_truth, protocol, unknown_images, invalid_boxes, missing_classes, reading, executor, threads
         As in `score`.
     results : iterable of FileResult
         Left out are those with errors, those without the metric, and those from a stream, which cannot be read again.
@@ -113,10 +116,10 @@ def compare_files(
     decided = resolve(protocol)
     images = match(ground_truth, nothing(ground_truth), decided)
     made = pair_tests(images, [one.entry.name for one in scored], name, permutations, level, correction)
-    options = Options(decided, unknown_images, invalid_boxes, missing_classes, 0, seed, "t", level)
+    options = options_of(decided, unknown_images, invalid_boxes, missing_classes, 0, seed, "t", level, reading)
     entries = {one.entry.name: one for one in scored}
-    reading = [unknown_images, invalid_boxes, missing_classes]
-    rules = [stamps.code(confidence=True), decided.to_dict(), *reading, name, made.permutations, seed]
+    kept = [unknown_images, invalid_boxes, missing_classes, *options.more]
+    rules = [stamps.code(confidence=True), decided.to_dict(), *kept, name, made.permutations, seed]
     keys = {}  # of pairs whose contents are known
     for pair in made.p:
         contents = [entries[one].document.get("key") for one in pair]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import files, registry
+from detmap.headers import role_of_title
 
 PathLike = str | os.PathLike[str]
 
@@ -32,9 +33,10 @@ def find(predictions: Iterable[PathLike | Entry]) -> list[Entry]:
     ----------
     predictions : iterable of path or Entry
         A file; a pattern (``runs/*/dt.json``, ``**`` for any depth); a folder, for what lies directly in it (JSON,
-        JSON Lines, archives, and folders of VOC's ``comp4_det_*.txt``; or the folder itself, if it is one); or a manifest
-        ``.csv`` with a column ``path``, relative to the manifest, optionally ``name``, and any others as tags. A path
-        that does not exist fails only when it is read.
+        JSON Lines, CSV, Parquet, archives, and folders of text files; or the folder itself, if it is one); or a manifest
+        ``.csv`` with a column ``path``, relative to the manifest, optionally ``name``, and any others as tags: a CSV file
+        with columns of images and boxes and none called ``path`` is one of predictions. A path that does not exist fails
+        only when it is read.
 
     Returns
     -------
@@ -66,7 +68,7 @@ def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[
         yield given.name, given.path, given.tags
         return
     path = os.fspath(given)
-    if path.endswith(".csv"):
+    if path.endswith(".csv") and not _is_table(path):
         yield from _manifest(path)
         return
     if os.path.isdir(path) and not files.is_one_of_detections(path):
@@ -84,6 +86,14 @@ def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[
         paths = [path]
     for one in paths:
         yield None, one, {}
+
+
+def _is_table(path: str) -> bool:
+    """Return whether a CSV file holds detections, rather than paths of files that do."""
+    first = registry.Given(path, "detections").head.partition(b"\n")[0].decode("utf-8-sig", "replace")
+    titles = [title.strip(' "\r') for title in re.split("[,;\t]", first)]
+    roles = set(map(role_of_title, titles))
+    return "path" not in titles and bool({"image_id", "image"} & roles) and bool({"x", "x1", "cx"} & roles)
 
 
 def _without_streams(paths: Iterable[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from concurrent.futures import (
     Executor,
 )
@@ -19,7 +19,7 @@ from detmap.batch import stamps
 from detmap.batch.finding import Entry, PathLike, file_names, find
 from detmap.batch.workers import dispatch, fingerprint
 from detmap.detection import DetectionResult, match
-from detmap.errors import DetmapError, OptionError, shorten
+from detmap.errors import DetmapError, OptionError, check_choice, shorten
 from detmap.formats import files, registry
 from detmap.protocols import Protocol, resolve
 from detmap.results import Result, without_nan
@@ -73,7 +73,10 @@ class FileResult(Result):
 
 @dataclass(frozen=True)
 class Options:
-    """How to score a file; what changes no number is left out of its key."""
+    """How to score a file; what changes no number is left out of its key.
+
+    `reading` are options of `detmap.read`, and `more` what differs after these have changed.
+    """
 
     protocol: Protocol
     unknown_images: Unknown
@@ -83,6 +86,14 @@ class Options:
     seed: int
     method: Method
     level: float
+    reading: Mapping[str, Any]
+    more: tuple[str, ...]
+
+    @property
+    def format(self) -> str | None:
+        """The name of the files' format, where the caller says it."""
+        found: str | None = self.reading.get("format")
+        return found
 
     def read(self, path: files.Source, ground_truth: GroundTruth) -> Detections:
         """Read detections as the options say."""
@@ -93,6 +104,7 @@ class Options:
             self.invalid_boxes,
             self.missing_classes,
             self.protocol.iou_type,
+            **self.reading,
         )
 
     def key(self, ground_truth: str, content: str, form: str) -> str:
@@ -100,7 +112,7 @@ class Options:
         made = [self.replicates, self.seed, self.method, self.level] if self.replicates else []
         parts: list[Any] = [stamps.code(confidence=bool(made)), ground_truth, content, form, self.protocol.to_dict()]
         parts += [self.unknown_images, self.invalid_boxes, self.missing_classes, made]
-        return digest(parts)
+        return digest([*parts, self.more] if self.more else parts)
 
 
 def _score(
@@ -109,10 +121,10 @@ def _score(
     """Return the key of a file (where the fingerprint of the ground truth is given), and its document unless it is known."""
     identity, key = {}, ""
     source = files.held(path)
-    with files.Unchanged(source):
+    with files.Unchanged(source, options.format):
         if truth is not None:
-            content = files.fingerprint(source)
-            key = options.key(truth, content, registry.find(source, "detections").name)
+            content = files.fingerprint(source, options.format)
+            key = options.key(truth, content, registry.find(source, "detections", options.format).name)
             if key in known:
                 return key, None
             identity = {"key": key, "content": f"sha256:{content}"}
@@ -136,6 +148,7 @@ def score(
     unknown_images: Unknown = "error",
     invalid_boxes: InvalidBoxes = "error",
     missing_classes: MissingClasses = "zero",
+    reading: Mapping[str, Any] | None = None,
     replicates: int = 0,
     seed: int = 0,
     method: Method = "t",
@@ -161,6 +174,8 @@ def score(
         As in `detmap.read_coco_results`, and for ground truth that is read here.
     missing_classes : {"zero", "error", "skip"}
         As in `detmap.read_voc_results`.
+    reading : mapping, optional
+        What `detmap.read` takes besides, for the predictions: format, classes, class_map, image_sizes, columns, box_format.
     replicates, seed, method, level
         How intervals are made, see `detmap.statistics.bootstrap`; none by default.
     out : path, optional
@@ -184,10 +199,9 @@ def score(
         For ground truth, options or an `out` that cannot be used; never for a file of predictions.
     """
     entries = find(predictions)
-    decided = Options(
-        resolve(protocol), unknown_images, invalid_boxes, missing_classes, replicates, seed, method, level
-    )
-    truth = read_truth(ground_truth, invalid_boxes, decided.protocol)
+    rules = unknown_images, invalid_boxes, missing_classes
+    decided = options_of(resolve(protocol), *rules, replicates, seed, method, level, reading)
+    truth = read_truth(ground_truth, invalid_boxes, decided, entries)
     folder = None if out is None else make_folder(Path(out) / "results")
     done = _documents(folder) if folder is not None and resume else {}
     return _score_all(truth, entries, decided, folder, done, executor, threads)
@@ -262,11 +276,44 @@ def digest(parts: list[Any]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def read_truth(ground_truth: GroundTruth | PathLike, invalid_boxes: InvalidBoxes, protocol: Protocol) -> GroundTruth:
-    """Return ground truth, which is read unless it has been already."""
+def options_of(
+    protocol: Protocol,
+    unknown_images: Unknown,
+    invalid_boxes: InvalidBoxes,
+    missing_classes: MissingClasses,
+    replicates: int,
+    seed: int,
+    method: Method,
+    level: float,
+    reading: Mapping[str, Any] | None,
+) -> Options:
+    """Return options with what is to be read otherwise than by default.
+
+    Raises
+    ------
+    OptionError
+        For what is no option of reading.
+    """
+    more = {name: value for name, value in (reading or {}).items() if value is not None}
+    known = ("format", "classes", "class_map", "image_sizes", "columns", "box_format")
+    for name in more:
+        check_choice("option of reading", name, known)
+    rules = unknown_images, invalid_boxes, missing_classes
+    return Options(protocol, *rules, replicates, seed, method, level, more, tuple(files.content_of(more)))
+
+
+def read_truth(
+    ground_truth: GroundTruth | PathLike, invalid_boxes: InvalidBoxes, options: Options, entries: Iterable[Entry]
+) -> GroundTruth:
+    """Return ground truth, which is read unless it has been already, with what the files of `entries` ask of it."""
     if isinstance(ground_truth, GroundTruth):
         return ground_truth
-    return files.read_ground_truth(ground_truth, invalid_boxes=invalid_boxes, iou_type=protocol.iou_type)
+    return files.read_ground_truth(
+        ground_truth,
+        invalid_boxes=invalid_boxes,
+        iou_type=options.protocol.iou_type,
+        image_facts=any(files.needs_images(entry.path, options.format) for entry in entries),
+    )
 
 
 def nothing(ground_truth: GroundTruth) -> Detections:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import (
     Executor,
 )
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from detmap.batch.scoring import (
     Unknown,
     nothing,
     one_line,
+    options_of,
     read_truth,
 )
 from detmap.batch.workers import dispatch
@@ -46,13 +48,14 @@ def _match_shard(
     unknown_images: Unknown,
     invalid_boxes: InvalidBoxes = "error",
     missing_classes: MissingClasses = "zero",
+    reading: Mapping[str, Any] | None = None,
 ) -> _Shard:
     """Return the tally of the images that a shard has detections on."""
-    source = files.held(path)
-    with files.Unchanged(source):
-        content = files.fingerprint(source)
+    source, more = files.held(path), reading or {}
+    with files.Unchanged(source, more.get("format")):
+        content = files.fingerprint(source, more.get("format"))
         rules = unknown_images, invalid_boxes, missing_classes
-        detections = files.read_detections(source, ground_truth, *rules, protocol.iou_type)
+        detections = files.read_detections(source, ground_truth, *rules, protocol.iou_type, **more)
     images = detections.images.ids
     tally = match(ground_truth, detections, protocol, image_ids=images)
     notices = {
@@ -69,6 +72,7 @@ def evaluate_shards(
     unknown_images: Unknown = "error",
     invalid_boxes: InvalidBoxes = "error",
     missing_classes: MissingClasses = "zero",
+    reading: Mapping[str, Any] | None = None,
     executor: Executor | None = None,
     threads: int | None = None,
 ) -> DetectionResult:
@@ -81,7 +85,7 @@ def evaluate_shards(
     missing_classes : {"zero", "error"}
         As in `detmap.read_voc_results`, for every shard. Classes cannot be skipped: all shards are scored on the same
         classes.
-    ground_truth, protocol, unknown_images, invalid_boxes, executor, threads
+    ground_truth, protocol, unknown_images, invalid_boxes, reading, executor, threads
         See `score`.
 
     Raises
@@ -95,16 +99,19 @@ def evaluate_shards(
         raise OptionError(
             "missing_classes='skip' cannot be combined with shards: all of them are scored on the same classes"
         )
-    paths = [entry.path for entry in find(shards)]
+    entries = find(shards)
+    paths = [entry.path for entry in entries]
     decided = resolve(protocol)
-    truth = read_truth(ground_truth, invalid_boxes, decided)
+    rules = unknown_images, invalid_boxes, missing_classes
+    options = options_of(decided, *rules, 0, 0, "t", 0.95, reading)
+    truth = read_truth(ground_truth, invalid_boxes, options, entries)
     images = truth.images.ids
     owner = np.full(images.size, -1, np.int32)
     contents: dict[str, int] = {}
     counts: Counter[str] = Counter()
     lacking: Counter[str] = Counter()  # how many shards have no file of a class
     tree = _Tree(len(paths))
-    arguments = [(path, decided, unknown_images, invalid_boxes, missing_classes) for path in paths]
+    arguments = [(path, decided, *rules, options.reading) for path in paths]
     with closing(dispatch(executor, threads, truth, _match_shard, arguments)) as outcomes:
         for i, outcome in outcomes:
             if isinstance(outcome, BaseException):

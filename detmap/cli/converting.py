@@ -52,6 +52,11 @@ def _fill(parser: argparse.ArgumentParser) -> None:
         "--image-sizes", metavar="FILE", help="as in detmap eval: lines of name,width,height, or 640x480"
     )
     parser.add_argument("--classes", metavar="FILE", help="as in detmap eval: names of classes that have numbers")
+    parser.add_argument(
+        "--class-map",
+        metavar="FILE",
+        help="lines from,to: which classes become which, by name or id; nothing behind the comma leaves one out",
+    )
     parser.add_argument("--columns", metavar="LIST", help="as in detmap eval: what the columns of CSV are")
     parser.add_argument("--box-format", choices=("xyxy", "xywh"), help="as in detmap eval: boxes in lines of text")
     add_format(parser)
@@ -63,7 +68,7 @@ def _convert(options: argparse.Namespace) -> None:
         from detmap.formats.converting import convert
         from detmap.formats.files import once
 
-        once([options.source, options.ground_truth, options.classes, options.image_set])
+        once([options.source, options.ground_truth, options.classes, options.class_map, options.image_set])
         made = convert(
             options.source,
             options.target,
@@ -75,6 +80,7 @@ def _convert(options: argparse.Namespace) -> None:
             image_set=options.image_set,
             image_sizes=options.image_sizes,
             classes=options.classes,
+            class_map=options.class_map,
             columns=options.columns,
             box_format=options.box_format,
         )

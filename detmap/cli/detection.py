@@ -82,9 +82,6 @@ def _eval(options: argparse.Namespace) -> None:
     protocol = protocol_of(options)
     if options.scheduler and not options.sharded:
         raise OptionError("--scheduler needs --sharded: a single file is scored here")
-    for flag in ("dt_format", "classes", "columns", "box_format"):
-        if options.sharded and getattr(options, flag):
-            raise OptionError(f"--{flag.replace('_', '-')} does not go with --sharded")
     if options.card and options.sharded:
         raise OptionError("--card does not go with --sharded: a card is of one file of detections")
     with stages(options) as stage, _executor(options) as executor:
@@ -134,6 +131,7 @@ def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[st
             [options.detections],
             protocol,
             **_reading(options),
+            reading=_formats(options),
             executor=executor,
             threads=options.threads,
         )
@@ -185,7 +183,7 @@ def _fill_batch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rank-by", metavar="METRIC", help="rank by this metric; default: AP, or mAP")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first file that cannot be scored")
     parser.add_argument("--resume", action="store_true", help="score only what has changed since the results in --out")
-    add_input_options(parser, detections=False)
+    add_input_options(parser)
     add_detection_options(parser)
     add_bootstrap_options(parser, tests=True)
     add_cluster_options(parser)
@@ -226,6 +224,7 @@ def _batch(options: argparse.Namespace) -> int:
                 entries,
                 protocol,
                 **_reading(options),
+                reading=_formats(options),
                 replicates=options.bootstrap,
                 seed=options.seed,
                 method=options.interval,
@@ -259,6 +258,7 @@ def _batch(options: argparse.Namespace) -> int:
                     level=options.confidence,
                     correction=options.correction,
                     **_reading(options),
+                    reading=_formats(options),
                     out=options.out,
                     resume=options.resume,
                     executor=executor,
@@ -377,8 +377,14 @@ def _reading(options: argparse.Namespace) -> dict[str, Any]:
 
 def single(options: argparse.Namespace, protocol: Protocol) -> dict[str, Any]:
     """Return the same for a command that reads detections itself, with what it says about their format."""
-    more = {name: getattr(options, name) for name in ("classes", "image_sizes", "columns", "box_format")}
-    return {**_reading(options), **more, "format": options.dt_format, "iou_type": protocol.iou_type}
+    return {**_reading(options), **_formats(options), "iou_type": protocol.iou_type}
+
+
+def _formats(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options say about the format of detections, where they say something."""
+    names = ("classes", "class_map", "image_sizes", "columns", "box_format")
+    given = {"format": options.dt_format, **{name: getattr(options, name) for name in names}}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def truth(options: argparse.Namespace, protocol: Protocol, detections: Sequence[str]) -> dict[str, Any]:

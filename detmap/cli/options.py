@@ -38,7 +38,9 @@ def add_ground_truth(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say where the ground truth is."""
     from detmap.formats.files import words
 
-    parser.add_argument("ground_truth", metavar="GT", help=f"{words('ground_truth')} (.gz too); - is standard input")
+    parser.add_argument(
+        "ground_truth", metavar="GT", help=f"{words('ground_truth')} (.gz, .zst too); - is standard input"
+    )
     parser.add_argument(
         "--image-set",
         metavar="FILE",
@@ -53,18 +55,23 @@ def add_detections(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("detections", metavar="DETECTIONS", help=f"{words('detections')}; - is standard input")
 
 
-def add_input_options(parser: argparse.ArgumentParser, *, detections: bool = True) -> None:
-    """Add the options that say how files are to be read; those of `detections` too."""
+def add_input_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how files are to be read."""
     group = parser.add_argument_group("formats of the input")
     names = "its name; by default content and name of the file say it"
     group.add_argument("--gt-format", metavar="FORMAT", help=f"of the ground truth: {names}")
-    if detections:
-        group.add_argument("--dt-format", metavar="FORMAT", help="of the detections, likewise")
-        group.add_argument(
-            "--classes",
-            metavar="FILE",
-            help="names of classes that have numbers, as in YOLO's files: data.yaml, or a file with a name a line",
-        )
+    group.add_argument("--dt-format", metavar="FORMAT", help="of the detections, likewise")
+    group.add_argument(
+        "--classes",
+        metavar="FILE",
+        help="names of classes that have numbers, as in YOLO's files: data.yaml, or a file with a name a line",
+    )
+    group.add_argument(
+        "--class-map",
+        metavar="FILE",
+        help="lines from,to: which classes of the detections are which of the ground truth, by name or id; nothing "
+        "behind the comma leaves a class out",
+    )
     what = "as image=NAME,score=NAME,… or, without a header, in order: image,category,score,x1,y1,x2,y2 (- is not read)"
     group.add_argument(
         "--gt-columns", metavar="LIST", help=f"with CSV: what the columns of the ground truth are, {what}"
@@ -74,11 +81,8 @@ def add_input_options(parser: argparse.ArgumentParser, *, detections: bool = Tru
         choices=("xyxy", "xywh"),
         help="with lines of text: boxes of the ground truth",
     )
-    if detections:
-        group.add_argument(
-            "--columns", metavar="LIST", help="with CSV: what the columns of the detections are, likewise"
-        )
-        group.add_argument("--box-format", choices=("xyxy", "xywh"), help="with lines of text: boxes of the detections")
+    group.add_argument("--columns", metavar="LIST", help="with CSV: what the columns of the detections are, likewise")
+    group.add_argument("--box-format", choices=("xyxy", "xywh"), help="with lines of text: boxes of the detections")
     group.add_argument(
         "--image-sizes",
         metavar="FILE",

@@ -25,9 +25,16 @@ _INFLATED = 1 << 32
 def _fill_trec(trec: argparse.ArgumentParser) -> None:
     trec.description = "Score TREC runs against judgements, as trec_eval does."
     trec.set_defaults(run=_trec)
-    trec.add_argument("qrels", metavar="QRELS", help="lines of query, 0, document, grade (.gz too)")
     trec.add_argument(
-        "runs", metavar="RUN", nargs="+", help="lines of query, Q0, document, rank, score, name (.gz too)"
+        "qrels",
+        metavar="QRELS",
+        help="lines of query, 0, document, grade (.gz, .zst too); a table (CSV, Parquet), JSON, or BEIR's folder",
+    )
+    trec.add_argument(
+        "runs",
+        metavar="RUN",
+        nargs="+",
+        help="lines of query, Q0, document, rank, score, name; a table with named columns (CSV, Parquet), or JSON",
     )
     _add_convention(trec, "trec")
     trec.add_argument("--level", type=int, default=1, metavar="N", help="lowest grade that is relevant (default: 1)")
@@ -59,11 +66,18 @@ def _fill_trec(trec: argparse.ArgumentParser) -> None:
 
 def _fill_reid(reid: argparse.ArgumentParser) -> None:
     reid.description = (
-        "Score the rankings of a gallery. The file holds the arrays distances, or query_features and gallery_features; "
-        "query_ids and gallery_ids; and, if cameras count, query_cameras and gallery_cameras."
+        "Score the rankings of a gallery. The file holds the arrays distances, or query_features and gallery_features, or "
+        "indices (the nearest neighbours, as places in the gallery) with or without their distances; query_ids and "
+        "gallery_ids; and, if cameras count, query_cameras and gallery_cameras."
     )
     reid.set_defaults(run=_reid)
     reid.add_argument("file", metavar="FILE.npz", help="the arrays, as numpy.savez writes them; - is standard input")
+    reid.add_argument(
+        "--gallery",
+        metavar="FILE",
+        help="ids (and cameras) of the gallery, where FILE is Parquet: a row per query with query_id and lists of indices "
+        "and distances",
+    )
     reid.add_argument(
         "--metric",
         choices=("euclidean", "sqeuclidean", "cosine", "dot"),
@@ -267,11 +281,12 @@ def _reid(options: argparse.Namespace) -> None:
 
 
 def _evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
-    from detmap.retrieval import evaluate_distances, evaluate_features
+    from detmap.retrieval import evaluate_distances, evaluate_features, evaluate_neighbors
 
-    arrays = _arrays(
+    arrays = _neighbors(options) or _arrays(
         options.file,
         source,
+        ("indices", "neighbors", "neighbours"),
         ("distances", "distmat"),
         ("query_features",),
         ("gallery_features",),
@@ -282,10 +297,24 @@ def _evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
     )
     labels = [*_need(arrays, options.file, "query_ids", "gallery_ids")]
     labels += [arrays.get("query_cameras"), arrays.get("gallery_cameras")]
+    if "indices" in arrays:
+        ours, theirs, *cameras = labels
+        return evaluate_neighbors(
+            arrays["indices"], ours, theirs, arrays.get("distances"), cameras[0], cameras[1], **_rules(options)
+        )
     if "query_features" in arrays:
         both = _need(arrays, options.file, "query_features", "gallery_features")
         return evaluate_features(*both, *labels, metric=options.metric, **_rules(options))
     return evaluate_distances(*_need(arrays, options.file, "distances"), *labels, **_rules(options))
+
+
+def _neighbors(options: argparse.Namespace) -> dict[str, Any] | None:
+    """Return arrays of neighbours where they come in tables; None where they do not."""
+    if options.gallery is None:
+        return None
+    from detmap.formats.rankings import read_neighbors
+
+    return read_neighbors(options.file, options.gallery)
 
 
 def _hashing(options: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from detmap.errors import InputError
 from detmap.formats._source import Buffer, Source, read_bytes
+from detmap.formats.registry import unpacked_name
 from detmap.ids import locate
 from detmap.kernels import readonly
 from detmap.shapes import KINDS
@@ -70,7 +71,7 @@ def kinds_in(source: Source) -> dict[str, int]:
         return {}
     record = msgspec.defstruct("_Record", [(field, msgspec.Raw, msgspec.Raw()) for field in fields], gc=False)
     try:
-        if name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+        if unpacked_name(name).endswith((".jsonl", ".ndjson")):
             records = msgspec.json.Decoder(record).decode_lines(text)
         elif text.lstrip()[:1] == b"[":
             records = msgspec.json.decode(text, type=list[record])  # type: ignore[valid-type]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError, OptionError
-from detmap.formats.registry import Path, Writing
+from detmap.formats._source import compressed
+from detmap.formats.registry import Path, Writing, packed
 from detmap.shapes import Boxes, find
 from detmap.tables import Detections, GroundTruth
 from detmap.writing import write
@@ -20,7 +20,7 @@ from detmap.writing import write
 #: Records that are made at a time.
 _BLOCK = 1 << 14
 
-_LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
+_LINES = packed(".jsonl", ".ndjson")
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
@@ -204,4 +204,4 @@ def _records(blocks: Iterator[list[dict[str, Any]]], source: str) -> Iterator[by
 
 def _write(path: Path, data: bytes) -> None:
     name = os.fspath(path)
-    write(name, gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
+    write(name, compressed(data, name))

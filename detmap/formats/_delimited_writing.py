@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import os
 from collections.abc import Iterable, Mapping
@@ -13,7 +12,8 @@ import numpy as np
 
 from detmap.errors import InputError
 from detmap.formats._names import shapes_lost
-from detmap.formats.registry import Path, Writing
+from detmap.formats._source import compressed
+from detmap.formats.registry import Path, Writing, unpacked_name
 from detmap.ids import Ids
 from detmap.tables import Detections, GroundTruth
 from detmap.writing import write
@@ -97,7 +97,7 @@ def _add_boxes(columns: dict[str, list[Any]], table: GroundTruth | Detections, e
 
 def _write(path: Path, columns: Mapping[str, Iterable[Any]], source: str) -> None:
     name = os.fspath(path)
-    plain = name.removesuffix(".gz")
+    plain = unpacked_name(name)
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter="\t" if plain.endswith(".tsv") else ",", lineterminator="\n")
     writer.writerow(columns)
@@ -106,4 +106,4 @@ def _write(path: Path, columns: Mapping[str, Iterable[Any]], source: str) -> Non
         data = out.getvalue().encode()
     except UnicodeEncodeError:
         raise InputError("an id or a name is no text that UTF-8 can hold", source=source) from None
-    write(name, gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
+    write(name, compressed(data, name))

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from functools import cached_property
 from typing import Any
 
 from detmap.errors import InputError, MissingDependencyError, shorten
-from detmap.formats._names import stem
+from detmap.formats._names import ENDINGS, stem
 from detmap.formats._source import read_bytes
 from detmap.formats.registry import Path
-
-#: How the names of images end.
-ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif")
 
 _FORMATS = ("JPEG", "PNG", "BMP", "TIFF", "WEBP", "GIF")
 _ONE_SIZE = re.compile(r"(\d{1,7})x(\d{1,7})")
@@ -72,7 +70,7 @@ class Sizes:
             self._add(parts[0], int(parts[2]), int(parts[1]), source=source, record=f"line {number}")
 
     def _add(self, name: str, height: int, width: int, *, source: str, record: str | None) -> None:
-        key = stem(name) if name.lower().endswith(ENDINGS) else name.rpartition("/")[2]
+        key = name.replace("\\", "/").rpartition("/")[2]
         if not height or not width or self.known.get(key, (height, width)) != (height, width):
             problem = "has two sizes" if height and width else "must have a width and height of 1 or more"
             raise InputError(f"{shorten(name)} {problem}", source=source, record=record)
@@ -84,7 +82,26 @@ class Sizes:
 
     def get(self, name: str) -> Size | None:
         """Return height and width of an image by its name without ending; None where they are not known."""
-        return self.known.get(name, self._all)
+        return self.known.get(name, self._short.get(name, self._all))
+
+    def names(self, labelled: Container[str]) -> set[str]:
+        """Return the names without ending of the images whose sizes are known; those of `labelled` are as they are."""
+        return {one if one in labelled else short_name(one) for one in self.known}
+
+    @cached_property
+    def _short(self) -> dict[str, Size]:
+        """The sizes by names without ending, where that leaves no choice."""
+        out: dict[str, Size] = {}
+        unclear = set()
+        for name, size in self.known.items():
+            if out.setdefault(short_name(name), size) != size:
+                unclear.add(short_name(name))
+        return {name: size for name, size in out.items() if name not in unclear}
+
+
+def short_name(name: str) -> str:
+    """Return the name of an image without its ending; others as they are."""
+    return stem(name) if name.lower().endswith(ENDINGS) else name
 
 
 def _pair(size: Any, name: str) -> Size:

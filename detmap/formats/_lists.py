@@ -16,6 +16,7 @@ from detmap.formats import _documents
 from detmap.formats._documents import Document, NotUnderstood, unquoted
 from detmap.formats._tables import Fields, Part, Table
 from detmap.kernels import readonly, scanning
+from detmap.kernels.cells import scan_cells
 from detmap.kernels.lines import scan_lines
 from detmap.kernels.records import scan_records
 from detmap.shapes import Reader
@@ -46,6 +47,8 @@ class Layout(NamedTuple):
     # Not JSON, but tokens: for each token of a line its field, -1 for none; and whether others may follow
     tokens: NDArray[np.int64] | None = None
     more: bool = False
+    # Or cells, of which `tokens` says the fields, and the byte that is between them
+    delimiter: int = 0
     # Who reads the values of a field, and which that is: they are there only as long as their window. See `Fields.read_by`.
     reader: tuple[str, Reader] | None = None
 
@@ -90,6 +93,8 @@ class Layout(NamedTuple):
         if self.tokens is None:
             names, lines = self.fields.table, self.lines
             scan_records(data, stop, lines, names, places, powers(), ids, words, doubts, state)
+        elif self.delimiter:
+            scan_cells(data, stop, self.tokens, self.delimiter, places, powers(), ids, words, doubts, state)
         else:
             tokens, more = self.tokens, self.more
             scan_lines(data, stop, tokens, more, places, powers(), ids, words, doubts, state)

@@ -6,7 +6,10 @@ else by the number that a name is; and its categories by their names.
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -15,12 +18,19 @@ from numpy.typing import NDArray
 
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.registry import Path
+from detmap.ids import Ids, index_ids
 from detmap.tables import Detections, GroundTruth
+
+#: How the names of images end.
+ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif")
+
+#: How the name of a file ends: what begins with a digit, as in frame_7.25, is part of the name.
+_ENDING = re.compile(r"(?<=.)\.[A-Za-z][A-Za-z0-9]{0,7}$")
 
 
 def stem(name: str) -> str:
     """Return the name of a file without the folders around it and without its ending."""
-    return os.path.splitext(name.replace("\\", "/").rpartition("/")[2])[0]
+    return _ENDING.sub("", name.replace("\\", "/").rpartition("/")[2])
 
 
 def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) -> list[str]:
@@ -34,7 +44,10 @@ def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) 
     known = ground_truth if isinstance(table, Detections) else table
     ids = table.images.values.tolist()
     names = [str(one) for one in ids]
-    if known is not None and table.images.values.dtype.kind == "i":
+    if table.images.values.dtype.kind != "i":
+        shorter = _short_names((table if known is None else known).images.ids.tolist())
+        names = [shorter.get(one, one) for one in names]
+    elif known is not None:
         own = _own_stems(known)
         names = [own.get(one, name) for one, name in zip(ids, names, strict=True)]
     seen: dict[str, Any] = {}
@@ -48,6 +61,14 @@ def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) 
             )
         seen[name] = one
     return names
+
+
+def _short_names(ids: Sequence[Any]) -> dict[Any, str]:
+    """Return the names of files without ending of ids that are names of images' files, if they tell all ids apart."""
+    if not any(isinstance(one, str) and one.lower().endswith(ENDINGS) for one in ids):
+        return {}
+    pairs = [(one, stem(one) if one.lower().endswith(ENDINGS) else one) for one in ids]
+    return dict(pairs) if len({name for _, name in pairs}) == len(pairs) else {}
 
 
 def _own_stems(table: GroundTruth) -> dict[Any, str]:
@@ -105,7 +126,11 @@ def resolve_images(
         found = [find(name) if find(name) is not None else find(stem(name)) for name in names]
     else:
         known = set(ids)
-        found = [name if name in known else stem(name) if stem(name) in known else None for name in names]
+        files = {name: one for one, name in _short_names(ids).items()}
+        found = [
+            next((one for one in (name, stem(name), files.get(name), files.get(stem(name))) if one in known), None)
+            for name in names
+        ]
     if unknown == "error" and None in found:
         raise InputError(
             "is not the name of an image of the ground truth",
@@ -117,47 +142,97 @@ def resolve_images(
     return found
 
 
-def match_images(
-    values: list[Any], ground_truth: GroundTruth, unknown: Literal["error", "ignore"], source: str, lines: list[int]
-) -> list[Any]:
-    """Return the ids of the images of some records, integers or strings, as the ground truth has them.
+def match_images(distinct: list[Any], ground_truth: GroundTruth, source: str) -> list[Any]:
+    """Return distinct ids of images, integers or strings, as the ground truth has them; None for what it does not have."""
+    if distinct and isinstance(distinct[0], int) and ground_truth.images.values.dtype.kind == "i":
+        known = set(ground_truth.images.values.tolist())
+        return [one if one in known else None for one in distinct]
+    return resolve_images([str(one) for one in distinct], ground_truth, "ignore", source)
 
-    None is the image of a record that the ground truth does not have, where that is to be ignored.
+
+def match_categories(distinct: list[Any], ground_truth: GroundTruth, source: str) -> list[Any]:
+    """Return distinct ids or names of categories as the ids that the ground truth has.
 
     Raises
     ------
     InputError
-        For such an image otherwise; `lines` are the numbers of the records' lines.
+        For what is the id of one category and the name of another, where ids are strings.
     """
-    distinct = list(dict.fromkeys(values))
-    if distinct and isinstance(distinct[0], int) and ground_truth.images.values.dtype.kind == "i":
-        known = set(ground_truth.images.values.tolist())
-        found: dict[Any, Any] = {one: one if one in known else None for one in distinct}
-    else:
-        found = dict(
-            zip(distinct, resolve_images([str(one) for one in distinct], ground_truth, "ignore", source), strict=True)
-        )
-    out = [found[one] for one in values]
-    if unknown == "error" and None in out:
-        row = out.index(None)
+    categories = ground_truth.categories
+    if distinct and isinstance(distinct[0], int) and categories.ids.dtype.kind == "i":
+        return distinct
+    if categories.ids.dtype.kind != "i":
+        ids = categories.ids.tolist()
+        named = {name: one for one, name in zip(ids, categories.names, strict=True)}
+        both = next((one for one in map(str, distinct) if one in ids and named.get(one, one) != one), None)
+        if both is not None:
+            raise InputError(
+                f"is the id of one category of the ground truth, and the name of another, {shorten(named[both])}",
+                source=source,
+                value=both,
+                remedy="rename that category",
+            )
+    return resolve_categories([str(one) for one in distinct], ground_truth)
+
+
+def matched(
+    found: dict[str, Any],
+    ground_truth: GroundTruth | None,
+    unknown: Literal["error", "ignore"],
+    place: Callable[[int], int | str] = int,
+) -> dict[str, Any]:
+    """Return what `Detections.from_arrays` takes with the ids of images and categories that the ground truth has.
+
+    `place` names the record of a row in messages.
+
+    Raises
+    ------
+    InputError
+        For an image that it does not have, unless these are to be dropped.
+    """
+    if ground_truth is None:
+        return found
+    images, categories = found["image_ids"], found["category_ids"]
+    if isinstance(categories, Ids) or ground_truth.categories.ids.dtype.kind != "i":
+        known, codes = _distinct(categories, "category_id", found["source"])
+        found["category_ids"] = recoded(match_categories(known, ground_truth, found["source"]), codes)
+    known, codes = _distinct(images, "image_id", found["source"])
+    ids = match_images(known, ground_truth, found["source"])
+    missing = np.array([one is None for one in ids], np.bool_)[codes]
+    if not missing.any():
+        return {**found, "image_ids": recoded(ids, codes)}
+    if unknown == "error":
+        row = int(np.argmax(missing))
         raise InputError(
             "is not an image of the ground truth",
-            source=source,
-            record=f"line {lines[row]}",
-            value=values[row],
+            source=found["source"],
+            record=place(row),
+            value=known[codes[row]],
             remedy="are both of one data set? Such detections are dropped with unknown_images='ignore' "
             "(--unknown-images ignore)",
         )
-    return out
+    rows = np.flatnonzero(~missing)
+    made: dict[str, Any] = {name: np.asarray(found[name])[rows] for name in ("boxes", "scores")}
+    made["image_ids"] = recoded(ids, codes[rows])
+    kept, of_row = _distinct(found["category_ids"], "category_id", found["source"])
+    made["category_ids"] = recoded(kept, of_row[rows])
+    return {**found, **made, "notices": {"unknown_image": int(missing.sum())}}
 
 
-def match_categories(values: list[Any], ground_truth: GroundTruth) -> list[Any]:
-    """Return the ids of the categories of some records as the ground truth has them: by id, or by name."""
-    distinct = list(dict.fromkeys(values))
-    if distinct and isinstance(distinct[0], int) and ground_truth.categories.values.dtype.kind == "i":
-        return values
-    found = dict(zip(distinct, resolve_categories([str(one) for one in distinct], ground_truth), strict=True))
-    return [found[one] for one in values]
+def _distinct(ids: Any, field: str, source: str) -> tuple[list[Any], NDArray[Any]]:
+    """Return distinct ids, and each row's."""
+    if not isinstance(ids, Ids):
+        ids = index_ids(ids, source=source, field=field)
+    return ids.ids.tolist(), ids.codes
+
+
+def recoded(ids: list[Any], codes: NDArray[Any]) -> Ids:
+    """Return a column of ids, some of which may be equal by now, or not in use."""
+    used = np.flatnonzero(np.bincount(codes, minlength=len(ids)))
+    place: dict[Any, int] = {}
+    target = np.zeros(max(len(ids), 1), np.int32)
+    target[used] = [place.setdefault(ids[one], len(place)) for one in used.tolist()]
+    return Ids(np.array(list(place), None if place else np.int64), target[codes])
 
 
 def _number(name: str, known: set[int]) -> int | None:
@@ -170,20 +245,30 @@ def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[
 
     Of ground truth with integers a category that it does not have becomes an integer that it does not have, as ids of one
     table are all of one type: its detections are counted, and not scored.
+
+    Raises
+    ------
+    InputError
+        For the name of more than one category.
     """
     by_name = dict(zip(ground_truth.category_names, ground_truth.categories.values.tolist(), strict=True))
+    if len(by_name) < ground_truth.categories.ids.size:
+        count = Counter(ground_truth.category_names)
+        twice = next((name for name in names if count[name] > 1), None)
+        if twice is not None:
+            raise InputError(
+                "is the name of more than one category", source=ground_truth.source, field="name", value=twice
+            )
     if ground_truth.categories.values.dtype.kind != "i":
         return [by_name.get(name, name) for name in names]
-    known = set(by_name.values())
-    free = max([0, *known]) + 1
+    known = set(ground_truth.categories.ids.tolist())
+    free = (number for number in itertools.count(1) if number not in known)
     out: list[int] = []
     for name in names:
         found = by_name.get(name)
         if found is None:
             found = _number(name, known)
-        if found is None:
-            found, free = free, free + 1
-        out.append(found)
+        out.append(next(free) if found is None else found)
     return out
 
 

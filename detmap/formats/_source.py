@@ -11,11 +11,12 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from contextlib import suppress
 from types import TracebackType
 from typing import IO, Any, NamedTuple
 
 from detmap.errors import InputError, shorten
+from detmap.formats import _zstd
 from detmap.formats._open import STANDARD_INPUT, File, Held, changed, open_path, unreadable
 
 Buffer = bytes | memoryview
@@ -29,21 +30,35 @@ _MOST_LINKS = 40
 
 _GZIP = b"\x1f\x8b"
 
+#: So much of a file is looked at to tell its format, and the first block of zstd's data is not longer than this.
+HEAD, _BLOCK = 4096, 1 << 18
+
+
+def is_packed(start: Buffer) -> bool:
+    """Return whether data that begins so is compressed by gzip or zstd."""
+    return bytes(start[:2]) == _GZIP or bytes(start[:4]) == _zstd.MAGIC
+
 
 def inflate(data: Buffer, source: str) -> bytes:
-    """Decompress gzip data of one or more members, within bounds.
+    """Decompress gzip data of one or more members, or zstd's of one or more frames, within bounds.
 
     Raises
     ------
     InputError
         Where the data is damaged or grows beyond the bounds.
+    MissingDependencyError
+        Where it is zstd's, and nothing is installed that reads it.
     """
     limit = most_inflated(len(data))
+    kind = "gzip" if bytes(data[:2]) == _GZIP else "zstd"
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            out = file.read(limit + 1)
+        if kind == "zstd":
+            out = _zstd.decompress(data, limit)
+        else:
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+                out = file.read(limit + 1)
     except (EOFError, OSError, zlib.error) as error:
-        raise InputError(f"damaged gzip data: {error}", source=source, remedy="copy the file again") from None
+        raise InputError(f"damaged {kind} data: {error}", source=source, remedy="copy the file again") from None
     if len(out) > limit:
         raise InputError(
             f"grows beyond {limit >> 20} MiB when decompressed", source=source, remedy="decompress it first"
@@ -51,9 +66,36 @@ def inflate(data: Buffer, source: str) -> bytes:
     return out
 
 
+def compressed(data: bytes, name: str) -> bytes:
+    """Return data as a file of that name holds it: compressed where it ends in ``.gz`` or ``.zst``.
+
+    Raises
+    ------
+    MissingDependencyError
+        Where nothing is installed that does it.
+    """
+    if name.endswith(".gz"):
+        return gzip.compress(data, mtime=0)
+    return _zstd.compress(data) if name.endswith(".zst") else data
+
+
 def most_inflated(size: int) -> int:
     """Return how many bytes may come out of so many that are compressed."""
     return max(_LEAST_LIMIT, _FACTOR * size)
+
+
+def head(source: str | os.PathLike[str] | Held) -> bytes:
+    """Return the first bytes of a file or stream, at most `HEAD`, decompressed where need be; of anything else none."""
+    if isinstance(source, Held):
+        return bytes(source[:HEAD])
+    with suppress(OSError, ValueError, zlib.error):
+        if stat.S_ISREG(os.stat(source).st_mode):
+            with open(source, "rb") as file:
+                data = file.read(HEAD)
+                if data[:4] == _zstd.MAGIC:  # whose first block comes out as a whole
+                    return _zstd.begin(data + file.read(_BLOCK), HEAD)
+            return zlib.decompressobj(31).decompress(data, HEAD) if data[:2] == _GZIP else data
+    return b""
 
 
 class Opened:
@@ -62,7 +104,7 @@ class Opened:
     Attributes
     ----------
     data : bytes or memoryview or File
-        The content, decompressed where it is gzip.
+        The content, decompressed where it is gzip or zstd.
     name : str
         What messages call it.
     """
@@ -91,7 +133,7 @@ def _opened(source: Source, name: str) -> tuple[Buffer | File, str]:
         data = open_path(source)
         name = data.name
         if isinstance(data, File):
-            if not data.begins(_GZIP):
+            if not (data.begins(_GZIP) or data.begins(_zstd.MAGIC)):
                 return data, name
             with data as file:
                 return inflate(file.read(), name), name
@@ -104,7 +146,7 @@ def _opened(source: Source, name: str) -> tuple[Buffer | File, str]:
         data = _read(source, name)
     else:
         raise InputError(f"cannot read a {type(source).__name__}", source=name, remedy="give a path, bytes or a file")
-    if data[:2] == _GZIP:
+    if is_packed(data):
         data = inflate(data, name)
     return data, name
 
@@ -162,7 +204,7 @@ def held(path: str | os.PathLike[str]) -> str | os.PathLike[str] | Held:
     if isinstance(opened, File):  # standard input that is a file
         with opened as file:
             opened = Held.of(bytes(file.read()), file.name)
-    return Held.of(inflate(opened, opened.name), opened.name) if opened[:2] == _GZIP else opened
+    return Held.of(inflate(opened, opened.name), opened.name) if is_packed(opened) else opened
 
 
 def name_of(source: object, otherwise: str) -> str:
@@ -175,7 +217,7 @@ def name_of(source: object, otherwise: str) -> str:
 class _Listed(NamedTuple):
     """A file of a folder: its path, and what differs after a change."""
 
-    path: Path
+    path: str
     stamp: tuple[int, ...]
 
 
@@ -183,7 +225,7 @@ def _stamp(found: os.stat_result) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _listed(folder: Path, suffix: str) -> dict[str, _Listed]:
+def _listed(folder: str, suffix: str) -> dict[str, _Listed]:
     """Return a folder's files that end in `suffix`, in any case, by their names with `suffix` as it is here, in order."""
     found: dict[str, _Listed] = {}
     with os.scandir(folder) as entries:
@@ -200,8 +242,8 @@ def _listed(folder: Path, suffix: str) -> dict[str, _Listed]:
             if not stat.S_ISREG(state.st_mode):
                 raise InputError("is neither a file nor a folder", source=entry.path, remedy="remove it")
             if key in found:
-                raise _twice(found[key].path.name, entry.name, os.fspath(folder))
-            found[key] = _Listed(folder / entry.name, _stamp(state))
+                raise _twice(os.path.basename(found[key].path), entry.name, folder)
+            found[key] = _Listed(entry.path, _stamp(state))
     return dict(sorted(found.items()))
 
 
@@ -217,7 +259,7 @@ def _twice(one: str, other: str, name: str) -> InputError:
     )
 
 
-def _content(path: Path) -> bytes:
+def _content(path: str) -> bytes:
     """Return the bytes of a file, as they are."""
     opened = open_path(path)
     if isinstance(opened, Held):
@@ -230,7 +272,7 @@ def stamp(path: str | os.PathLike[str], suffix: str) -> object:
     """Return what differs after a file, or a folder's files that end in `suffix`, have changed; None where none is there."""
     try:
         if os.path.isdir(path):
-            return {key: file.stamp for key, file in _listed(Path(path), suffix).items()}
+            return {key: file.stamp for key, file in _listed(os.fspath(path), suffix).items()}
         return _stamp(os.stat(path))
     except (OSError, ValueError):
         return None
@@ -246,9 +288,9 @@ def fingerprint(source: str | os.PathLike[str] | Held, suffix: str) -> str:
     """
     whole = hashlib.sha256()
     if not isinstance(source, Held) and os.path.isdir(source):
-        for one in _listed(Path(source), suffix).values():
+        for one in _listed(os.fspath(source), suffix).values():
             data = _content(one.path)
-            whole.update(f"{one.path.name}\0{len(data)}\0".encode("utf-8", "surrogateescape"))
+            whole.update(f"{os.path.basename(one.path)}\0{len(data)}\0".encode("utf-8", "surrogateescape"))
             whole.update(data)
         return whole.hexdigest()
     opened = source if isinstance(source, Held) else open_path(source)
@@ -297,11 +339,11 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
     try:
         if isinstance(source, str | os.PathLike) and os.path.isdir(source):
             name = os.fspath(source)
-            files = _listed(Path(source), suffix)
+            files = _listed(os.fspath(source), suffix)
             count = len(files)
             for key, file in files.items():
-                yield key, _content(file.path), str(file.path)
-            if files != _listed(Path(source), suffix):
+                yield key, _content(file.path), file.path
+            if files != _listed(os.fspath(source), suffix):
                 raise changed(name)
         else:
             with Opened(source, name) as opened:

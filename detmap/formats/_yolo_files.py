@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any, NamedTuple
 
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
-from detmap.formats._image_sizes import ENDINGS, Sizes
-from detmap.formats._names import stem
+from detmap.formats._image_sizes import Sizes
+from detmap.formats._names import ENDINGS, stem
 from detmap.formats._source import members, read_bytes
 from detmap.formats.registry import Path
 
@@ -17,7 +17,7 @@ MOST = 1 << 20
 
 SPLITS = ("val", "test", "train")
 
-#: Names of files that may lie among labels and are none.
+#: Names of files that may lie among labels and be none: lists of classes or images, and words to people.
 NO_LABELS = ("classes.txt", "obj.txt", "readme.txt", "train.txt", "val.txt", "test.txt")
 
 _YAML = ("data.yaml", "dataset.yaml", "data.yml")
@@ -75,7 +75,10 @@ def read_settings(path: str) -> Settings:
     document = _yaml(path)
 
     def refuse(field: str, problem: str) -> InputError:
-        return InputError(problem, source=path, field=field, value=document.get(field))
+        given = document.get(field)  # what is nested may be endless when it is written out
+        return InputError(
+            problem, source=path, field=field, value=given if isinstance(given, str) else type(given).__name__
+        )
 
     names = _class_names(document.get("names", []))
     if names is None:
@@ -166,17 +169,37 @@ def names_given(classes: Any) -> dict[int, str]:
 
 def near(folder: str) -> Settings:
     """Return what is said of classes in a folder of labels, or in the two around it."""
+    path = settings_near(folder)
+    if path is None:
+        here = os.path.abspath(folder)
+        return Settings({}, None, {}, here, here)
+    if is_settings(path):
+        return read_settings(path)
+    place = os.path.dirname(path)
+    return Settings(names_given(path), None, {}, place, place)
+
+
+def settings_near(folder: str) -> str | None:
+    """Return the path of the file that says the names of classes in a folder of labels, or in the two around it."""
     here = os.path.abspath(folder)
     for place in (here, os.path.dirname(here), os.path.dirname(os.path.dirname(here))):
-        for name in _YAML:
+        for name in (*_YAML, *_NAMES):
             path = os.path.join(place, name)
             if os.path.isfile(path):
-                return read_settings(path)
-        for name in _NAMES:
-            path = os.path.join(place, name)
-            if os.path.isfile(path):
-                return Settings(names_given(path), None, {}, place, place)
-    return Settings({}, None, {}, here, here)
+                return path
+    return None
+
+
+def results_in(path: str) -> str:
+    """Return the folder that holds the files of predictions in a folder of them: itself, or the one called labels."""
+    inside = os.path.join(path, "labels")
+    return inside if os.path.isdir(inside) else path
+
+
+def beside_results(path: Path) -> list[str]:
+    """Return the path of the file that says the names of classes of a folder of predictions, where there is one."""
+    found = settings_near(results_in(os.fspath(path))) if os.path.isdir(path) else None
+    return [] if found is None else [found]
 
 
 def settings_in(folder: str) -> str | None:
@@ -246,7 +269,7 @@ def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
     if pictures:
         entries = [Entry(name, file, found.pop(name, None)) for name, file in pictures.items()]
         return entries, len(found)
-    names = sorted({*found, *sizes.known})
+    names = sorted({*found, *sizes.names(found)})
     return [Entry(name, None, found.get(name)) for name in names], 0
 
 
@@ -284,16 +307,49 @@ def read_labels(folder: Any) -> dict[str, tuple[bytes, str]]:
     InputError
         Where labels lie in folders within it.
     """
-    if isinstance(folder, str | os.PathLike) and os.path.isdir(folder):
-        names = os.listdir(folder)
-        if not any(name.lower().endswith(".txt") and name.lower() not in NO_LABELS for name in names):
-            _no_folders(os.fspath(folder))
-            return {}
-    return {
-        name.removesuffix(".txt"): (data, place)
-        for name, data, place in members(folder, ".txt", "labels")
-        if name.lower() not in NO_LABELS
-    }
+    is_folder = isinstance(folder, str | os.PathLike) and os.path.isdir(folder)
+    if is_folder and not any(name.lower().endswith(".txt") for name in os.listdir(folder)):
+        found = {}
+    else:
+        found = labels_among(members(folder, ".txt", "labels"))
+    if is_folder and not found:
+        _no_folders(os.fspath(folder))
+    return found
+
+
+def labels_among(files: Iterable[tuple[str, bytes, str]]) -> dict[str, tuple[bytes, str]]:
+    """Return those of some text files that are labels, by their names without ending."""
+    return {name.removesuffix(".txt"): (data, place) for name, data, place in files if not _is_stray(name, data)}
+
+
+def _is_stray(name: str, data: bytes) -> bool:
+    """Return whether a file of one of `NO_LABELS` is none indeed: an image may be called train, too."""
+    if name.lower() not in NO_LABELS:
+        return False
+    lines = [words for words in map(bytes.split, data.splitlines()) if words]
+    return not lines or not all(len(words) > 4 and all(map(_is_float, words[1:5])) for words in lines)
+
+
+def _is_float(word: bytes) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def check_names(stems: Sequence[str], rows: Sequence[Sized], source: str) -> None:
+    """Refuse to write an empty file of labels that would be taken for something else.
+
+    Raises
+    ------
+    InputError
+        Names the image.
+    """
+    for name, own in zip(stems, rows, strict=True):
+        if not len(own) and f"{name}.txt".lower() in NO_LABELS:
+            problem = "an image without objects cannot have this name: its empty file would not be taken for labels"
+            raise InputError(problem, source=source, value=name, remedy="rename the image")
 
 
 def _images_in(folder: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from detmap.errors import InputError
 from detmap.formats._names import by_image, lost_ids, shapes_lost, stems_of, write_folder
 from detmap.formats._outlines import outlines
+from detmap.formats._yolo_files import check_names
 from detmap.formats.registry import Path, Writing
 from detmap.masks import Masks
 from detmap.shapes.keypoints import Keypoints
@@ -32,6 +33,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
     files["image_sizes.csv"] = lambda: _table_of_sizes(stems, sizes, table)
     for i, name in enumerate(stems):
         files[f"labels/{name}.txt"] = partial(made.content, of_image[i].tolist(), numbers, None)
+    check_names(stems, of_image, table.source)
     files["data.yaml"]()  # names that cannot be written are refused before anything is
     files["image_sizes.csv"]()
     write_folder(path, files)
@@ -41,6 +43,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
         "areas": int(np.count_nonzero(made.areas != table.areas)),
         "corners": 0 if table.box_sizes else len(table),
         "rounded_boxes": made.rounded,
+        "rounded_points": made.points_rounded,
         "boxes": made.boxes,
         "masks": made.masks,
         "shapes": made.others,
@@ -78,6 +81,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
     return {
         "corners": 0 if table.box_sizes else len(table),
         "rounded_boxes": made.rounded,
+        "rounded_points": made.points_rounded,
         "boxes": made.boxes,
         "masks": made.masks,
         "shapes": made.others,
@@ -118,9 +122,9 @@ class _Lines:
     ----------
     points : tuple of int, or None
         How many keypoints a record has, and how many numbers each.
-    rounded, boxes, masks, others : int
-        Records whose box changes in its last digits; whose box becomes that around the mask; whose mask changes; that have
-        shapes of other kinds.
+    rounded, points_rounded, boxes, masks, others : int
+        Records whose box, or whose keypoints, change in their last digits; whose box becomes that around the mask; whose
+        mask changes; that have shapes of other kinds.
     areas : ndarray of float64, shape (n,)
         The areas that follow from what is written.
     """
@@ -128,7 +132,7 @@ class _Lines:
     def __init__(self, table: GroundTruth | Detections, sizes: NDArray[np.int64]) -> None:
         scale = sizes[table.images.codes][:, ::-1].astype(np.float64)
         self.points: tuple[int, int] | None = None
-        self.masks = self.boxes = self.rounded = 0
+        self.masks = self.boxes = self.rounded = self.points_rounded = 0
         boxes = table.boxes
         if not table.box_sizes:
             boxes = np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
@@ -155,7 +159,9 @@ class _Lines:
         if (counts != counts[0]).any():
             raise InputError("objects have different numbers of keypoints", source=source)
         table = poses.arrays()["values"].reshape(len(counts), int(counts[0]), 3)
+        pixels = table[:, :, :2].copy()
         table[:, :, :2] /= scale[:, None, :]
+        self.points_rounded = int(np.count_nonzero((table[:, :, :2] * scale[:, None, :] != pixels).any(axis=(1, 2))))
         self.points = int(counts[0]), 3
         for line, more in zip(self._columns, table.reshape(len(counts), -1).tolist(), strict=True):
             line += more

@@ -28,7 +28,7 @@ from detmap.formats._scan import RESULT_LISTS, scan_ground_truth, scan_results
 from detmap.formats._shapes import read_values, reader_of, result_shapes, truth_shapes
 from detmap.formats._source import Buffer, Opened, Source, read_bytes
 from detmap.formats._tables import Strings
-from detmap.formats.registry import Format, Given, Reading, Role
+from detmap.formats.registry import Format, Given, Reading, Role, packed, unpacked_name
 from detmap.ids import Ids, coded, index_ids
 from detmap.plugins import register
 from detmap.shapes import Kind
@@ -187,7 +187,7 @@ def read_coco_results(
     else:
         with Opened(source, "detections") as opened:
             name = opened.name
-            lines = name.removesuffix(".gz").endswith((".jsonl", ".ndjson")) or _streams_lines(source)
+            lines = unpacked_name(name).endswith((".jsonl", ".ndjson")) or _streams_lines(source)
             scanned = _scanned_results(opened, lines, iou_type, ground_truth)
             if scanned is not None:
                 columns = scanned
@@ -496,7 +496,7 @@ def _records(checked: Mapping[str, Iterable[dict[str, Any]]]) -> _GroundTruth:
     )
 
 
-_SUFFIXES = tuple(ending + packed for ending in (".json", ".jsonl", ".ndjson") for packed in ("", ".gz"))
+_SUFFIXES = packed(".json", ".jsonl", ".ndjson")
 
 
 def _sniff(given: Given) -> bool:
@@ -508,7 +508,7 @@ def _sniff(given: Given) -> bool:
 def _tell(given: Given) -> Role:
     """Detections are a list, or a record a line."""
     listed = given.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
-    lines = given.name.removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+    lines = unpacked_name(given.name).endswith((".jsonl", ".ndjson"))
     return "detections" if listed or lines else "ground_truth"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from detmap.errors import OptionError, shorten
 from detmap.formats import files, registry
+from detmap.formats._class_maps import ClassMap
 from detmap.formats._open import Held
 from detmap.formats.registry import Format, Given, Path, Role
 from detmap.tables import GroundTruth
@@ -59,6 +60,7 @@ def convert(
     ground_truth: GroundTruth | Path | None = None,
     image_sizes: Path | Mapping[str, Any] | None = None,
     classes: Path | Sequence[str] | None = None,
+    class_map: ClassMap | None = None,
     columns: str | Sequence[str] | Mapping[str, str] | None = None,
     box_format: str | None = None,
     image_set: Path | None = None,
@@ -81,7 +83,7 @@ def convert(
         Which shapes to carry over, with the boxes. By default all that every record has and that the format can hold.
     ground_truth : GroundTruth or path, optional
         With detections: what says the names of categories and the names and sizes of images, where a format needs them.
-    image_sizes, classes, columns, box_format, image_set
+    image_sizes, classes, class_map, columns, box_format, image_set
         As in `detmap.read`, for the source.
 
     Returns
@@ -97,7 +99,9 @@ def convert(
         As for whoever reads the source; where the table holds what would be wrong in the other format.
     """
     inputs = [
-        one for one in (source, ground_truth, image_sizes, classes, image_set) if isinstance(one, str | os.PathLike)
+        one
+        for one in (source, ground_truth, image_sizes, classes, class_map, image_set)
+        if isinstance(one, str | os.PathLike)
     ]
     _refuse_inputs(target, inputs)
     held = files.held(source)
@@ -121,6 +125,7 @@ def convert(
                 image_set=image_set,
                 image_sizes=image_sizes,
                 classes=classes,
+                class_map=class_map,
                 columns=columns,
                 box_format=box_format,
             )

@@ -11,8 +11,8 @@ import csv
 import io
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,16 +20,22 @@ from numpy.typing import NDArray
 
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import _delimited_writing
-from detmap.formats._names import match_categories, match_images
+from detmap.formats._names import matched
+from detmap.formats._open import Held
 from detmap.formats._source import Source, read_bytes
-from detmap.formats.registry import Format, Given, Reading, Role
+from detmap.formats.registry import Format, Given, Reading, Role, packed, unpacked_name
+from detmap.frames import with_image_names
 from detmap.headers import BOXES, COLUMNS, role_of_title
-from detmap.ids import coded
+from detmap.ids import Ids, coded
 from detmap.plugins import register
 from detmap.tables import Detections, GroundTruth
 
-_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-_INTEGER = re.compile(r"0|-?[1-9]\d{0,18}")
+_ENDINGS = packed(".csv", ".tsv")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+#: As data frames write integers where a column lacks some.
+_WIDENED = re.compile(r"(0|-?[1-9][0-9]{0,15})\.0")
+#: As data frames and people write flags.
+_FLAGS = {"true": "1", "false": "0"}
 _LONGEST = 256
 
 
@@ -87,11 +93,21 @@ class _Table(NamedTuple):
         for row, cell in enumerate(cells):
             if not cell or len(cell) > _LONGEST or "\0" in cell:
                 raise self.error(row, name, "has more than 256 characters, or a null" if cell else "is missing")
-        if name == names[0] and all(map(_INTEGER.fullmatch, cells)):
-            numbers = list(map(int, cells))
-            if all(-(2**63) <= number < 2**63 for number in numbers):
-                return name, numbers
-        return name, list(cells)
+        return name, integers(cells) if name == names[0] else cells
+
+    def names(self, ids: list[Any], column: str) -> dict[Any, str]:
+        """Return the names that a column has for ids, where there is such a column, and its cells say one.
+
+        Raises
+        ------
+        InputError
+            Where an id has two.
+        """
+        names: dict[Any, str] = {}
+        for row, (key, name) in enumerate(zip(ids, self.columns.get(column, [""] * len(ids)), strict=True)):
+            if name and names.setdefault(key, name) != name:
+                raise self.error(row, column, f"is another name of the {column} {shorten(key)} than before")
+        return names
 
     def missing(self, name: str, what: str) -> InputError:
         """Return the error that says that there is no column for something."""
@@ -109,6 +125,16 @@ class _Table(NamedTuple):
         return _Table(columns, [self.lines[row] for row in rows], self.source)
 
 
+def integers(cells: list[str]) -> list[Any]:
+    """Return ids as integers where all are; else as they are."""
+    if cells and all(map(_WIDENED.fullmatch, cells)):
+        cells = [cell[:-2] for cell in cells]
+    if not all(map(_INTEGER.fullmatch, cells)):
+        return cells
+    numbers = list(map(int, cells))
+    return numbers if all(-(2**63) <= number < 2**63 for number in numbers) else cells
+
+
 def _read(source: Source, columns: Any, what: str) -> _Table:
     """Read a file into cells by the names of `COLUMNS`.
 
@@ -123,7 +149,7 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
     except UnicodeDecodeError:
         raise InputError("is not a text file in UTF-8", source=name) from None
     first = text[:_HEAD].partition("\n")[0]
-    delimiter = max(",;\t", key=first.count)  # the first of them where there is none
+    delimiter = _delimiter_of(first)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows, lines = [], []
     try:
@@ -144,7 +170,24 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
             raise InputError(
                 f"has {len(row)} fields where {len(header)} are expected", source=name, record=f"line {line}"
             )
-    found: dict[str, list[str]] = {}
+    places = _places(header, renamed, name)
+    return _Table({role: [row[place].strip() for row in rows] for role, place in places.items()}, lines, name)
+
+
+def _delimiter_of(line: str) -> str:
+    """Return what is between cells: the first of the usual ones, where there is none."""
+    return max(",;\t", key=line.count)
+
+
+def _places(header: Sequence[str], renamed: Mapping[str, str], name: str) -> dict[str, int]:
+    """Return which column is what.
+
+    Raises
+    ------
+    InputError
+        Where two are the same, or one that the caller names is not there.
+    """
+    found: dict[str, int] = {}
     for place, title in enumerate(header):
         role = renamed.get(title) or (None if title in renamed.values() else role_of_title(title))
         if role is None:
@@ -156,12 +199,12 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
                 value=title,
                 remedy=f"say which: columns={{{role!r}: '…'}} (--columns {role}=…)",
             )
-        found[role] = [row[place].strip() for row in rows]
+        found[role] = place
     unknown = [title for title in renamed if title not in header]
     if unknown:
         have = ", ".join(shorten(one)[1:-1] for one in header[:20])
         raise InputError(f"has no column {shorten(unknown[0])}", source=name, remedy=f"it has: {have}")
-    return _Table(found, lines, name)
+    return found
 
 
 _HEAD = 1 << 16
@@ -195,6 +238,14 @@ def _checked(role: str) -> str:
     return found
 
 
+def _ways(columns: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the ways in which columns are boxes, each with the columns of it; the usual ones, where there are such."""
+    fits: list[tuple[str, tuple[str, ...]]] = [
+        (form, names) for form, choices in BOXES.items() for names in choices if all(one in columns for one in names)
+    ]
+    return [(form, names) for form, names in fits if names in [choices[0] for choices in BOXES.values()]] or fits
+
+
 def _boxes(table: _Table) -> tuple[str, NDArray[np.float64]]:
     """Return how boxes are written, and them.
 
@@ -203,13 +254,7 @@ def _boxes(table: _Table) -> tuple[str, NDArray[np.float64]]:
     InputError
         Where columns are missing, or fit more than one way.
     """
-    fits = [
-        (form, names)
-        for form, choices in BOXES.items()
-        for names in choices
-        if all(one in table.columns for one in names)
-    ]
-    exact = [(form, names) for form, names in fits if names in [choices[0] for choices in BOXES.values()]] or fits
+    exact = _ways(table.columns)
     if not exact:
         raise table.missing("x1", "boxes: x1, y1, x2, y2, or x, y, width, height, or cx, cy, width, height")
     if len(exact) > 1:
@@ -233,12 +278,11 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     by_name = "category_id" not in table.columns
     _, categories = table.ids(("category_id", "category"), "categories")
     form, boxes = _boxes(table)
+    for name in ("crowd", "difficult"):
+        if name in table.columns:
+            table.columns[name] = [_FLAGS.get(cell.lower(), cell) for cell in table.columns[name]]
     flags = {name: table.numbers(name) for name in ("crowd", "difficult", "area") if name in table.columns}
-    names: dict[Any, str] = {}
-    if not by_name and "category" in table.columns:
-        for row, (key, label) in enumerate(zip(categories, table.columns["category"], strict=True)):
-            if names.setdefault(key, label) != label:
-                raise table.error(row, "category", f"is another name of the category {key} than before")
+    names = {} if by_name else table.names(categories, "category")
     distinct = list(dict.fromkeys(images))
     made = GroundTruth.from_arrays(
         image_ids=_ids([images[row] for row in rows]),
@@ -254,10 +298,8 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
         invalid_boxes=reading.invalid_boxes,
         source=everything.source,
     )
-    if id_column == "image" or "image" not in everything.columns:
-        return made
-    files: dict[Any, str] = dict(zip(images, everything.columns["image"], strict=True))
-    return replace(made, images=replace(made.images, names=tuple(files[one] for one in made.images.values.tolist())))
+    files = {} if id_column == "image" else everything.names(images, "image")
+    return with_image_names(made, files)  # type: ignore[no-any-return]
 
 
 _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
@@ -284,32 +326,75 @@ def _sizes(table: _Table, images: list[Any], distinct: list[Any]) -> NDArray[np.
 
 def read_csv_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
     """Read detections of CSV; see the module."""
-    table = _read(source, reading.columns, "detections")
+    data, name = read_bytes(source, "detections")
+    if len(data) >= _WORTH_SCANNING:
+        with suppress(InputError):  # which the other way finds as well, with its line
+            found = _scanned(data, reading)
+            if found is not None:
+                found |= {"invalid_boxes": reading.invalid_boxes, "source": name}
+                return Detections.from_arrays(**matched(found, ground_truth, reading.unknown_images))
+    table = _read(Held.of(bytes(data), name), reading.columns, "detections")
     if "score" not in table.columns:
         raise table.missing("score", "scores")
     _, images = table.ids(("image_id", "image"), "images")
     _, categories = table.ids(("category_id", "category"), "categories")
     form, boxes = _boxes(table)
     scores = table.numbers("score")
-    notices: dict[str, int] = {}
-    if ground_truth is not None:
-        images = match_images(images, ground_truth, reading.unknown_images, table.source, table.lines)
-        categories = match_categories(categories, ground_truth)
-        kept = [row for row, image in enumerate(images) if image is not None]
-        if len(kept) < len(images):
-            notices["unknown_image"] = len(images) - len(kept)
-            images, categories = [images[row] for row in kept], [categories[row] for row in kept]
-            boxes, scores = boxes[kept], scores[kept]
+    found = {"image_ids": _ids(images), "category_ids": _ids(categories), "boxes": boxes, "scores": scores}
+    found |= {"box_format": form, "invalid_boxes": reading.invalid_boxes, "source": table.source}
+    lines = table.lines
     return Detections.from_arrays(
-        image_ids=_ids(images),
-        category_ids=_ids(categories),
-        boxes=boxes,
-        box_format=form,  # type: ignore[arg-type]
-        scores=scores,
-        invalid_boxes=reading.invalid_boxes,
-        notices=notices,
-        source=table.source,
+        **matched(found, ground_truth, reading.unknown_images, lambda row: f"line {lines[row]}")
     )
+
+
+_WORTH_SCANNING = 1 << 20  # bytes; below it, loading the scanner takes longer than all else
+
+
+def _scanned(data: Any, reading: Reading) -> dict[str, Any] | None:
+    """Return what `Detections.from_arrays` takes of a plain file; None where it is to be read the other way."""
+    from detmap.formats import _cells  # which loads the scanner
+
+    start = bytes(data[:_HEAD])
+    mark = 3 if start.startswith(b"\xef\xbb\xbf") else 0
+    first, feed, _ = start[mark:].partition(b"\n")
+    try:
+        line = first.decode()
+        delimiter = _delimiter_of(line)
+        titles = next(csv.reader([line], delimiter=delimiter, strict=True))
+    except (UnicodeDecodeError, csv.Error, StopIteration):
+        return None
+    given, renamed = _given(reading.columns)
+    header = given if given is not None else [title.strip() for title in titles]
+    places = _places(header, renamed, "")
+    image, category = (next((n for n in names if n in places), None) for names in (_IMAGE, _CATEGORY))
+    ways = _ways(places)
+    if not feed or image is None or category is None or "score" not in places or len(ways) != 1:
+        return None
+    form, sides = ways[0]
+    roles: list[str | None] = [None] * len(header)
+    for role in (image, category, "score", *sides):
+        roles[places[role]] = role
+    begin = mark if given is not None else mark + len(first) + 1
+    whole = [names[0] for names in (_IMAGE, _CATEGORY) if names[0] in roles]
+    found = _cells.scan(data, begin, delimiter, roles, (image, category), whole)
+    if found is None:
+        return None
+    ids: list[Any] = []
+    for role, names in ((image, _IMAGE), (category, _CATEGORY)):
+        if isinstance(found[role], np.ndarray):
+            ids.append(found[role])
+            continue
+        distinct, codes = found[role]
+        if not distinct or not all(0 < len(one) <= _LONGEST and "\0" not in one for one in distinct):
+            return None
+        values = integers(distinct) if role == names[0] else distinct
+        ids.append(Ids(np.array(values), codes))
+    boxes = np.stack([found[side] for side in sides], axis=1)
+    return {"image_ids": ids[0], "category_ids": ids[1], "boxes": boxes, "scores": found["score"], "box_format": form}
+
+
+_IMAGE, _CATEGORY = ("image_id", "image"), ("category_id", "category")
 
 
 def _ids(values: list[Any]) -> Any:
@@ -320,9 +405,9 @@ def _sniff(given: Given) -> bool:
     """A name that says so, or a first line that names columns of images and of boxes."""
     if given.is_folder:
         return False
-    if given.name.endswith(_ENDINGS):
+    if given.name.lower().endswith(_ENDINGS):
         return True
-    if os.path.splitext(given.name.removesuffix(".gz"))[1] not in ("", ".txt"):
+    if os.path.splitext(unpacked_name(given.name))[1] not in ("", ".txt"):
         return False
     first = given.head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace")
     roles = {role_of_title(title.strip(' "\r')) for title in re.split("[,;\t]", first)}

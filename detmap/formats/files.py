@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import _source, registry
+from detmap.formats._class_maps import ClassMap, class_map_of, mapped_detections, mapped_ground_truth, without_classes
 from detmap.formats._image_sizes import Sizes
 from detmap.formats._names import stem
 from detmap.formats._open import STANDARD_INPUT, Held, changed
@@ -90,22 +92,48 @@ def _stream(path: Path) -> object:
     return None if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode) else (state.st_dev, state.st_ino)
 
 
-def fingerprint(source: Path | Held) -> str:
+def fingerprint(source: Path | Held, format: str | None = None) -> str:
     """Return the hash of a file, or of the names and contents of the files of detections in a folder.
+
+    Files beside it that decide how it is read, as YOLO's ``data.yaml``, are counted.
 
     Raises
     ------
     InputError
         Where there is no such file, or it cannot be read.
     """
-    return _source.fingerprint(*_members(source))
+    own = _source.fingerprint(*_members(source, format))
+    more = [_source.fingerprint(one, "") for one in _beside(source, format)]
+    return hashlib.sha256("\n".join([own, *more]).encode()).hexdigest() if more else own
 
 
-def _members(source: Path | Held) -> tuple[Path | Held, str]:
+def _beside(source: Path | Held, format: str | None) -> Sequence[str]:
+    if isinstance(source, Held):
+        return ()
+    beside = registry.find(source, "detections", format).beside
+    return () if beside is None else beside(source)
+
+
+def content_of(options: Mapping[str, Any]) -> list[str]:
+    """Return what differs after the options of reading have changed, or the files that they name have.
+
+    Raises
+    ------
+    InputError
+        Where such a file cannot be read.
+    """
+    out = []
+    for name, value in sorted(options.items()):
+        is_file = isinstance(value, str | os.PathLike) and os.path.isfile(value)
+        out.append(f"{name}={_source.fingerprint(value, '') if is_file else repr(value)}")
+    return out
+
+
+def _members(source: Path | Held, format: str | None = None) -> tuple[Path | Held, str]:
     """Return the folder that holds the files of a folder of detections, and how their names end; else the source itself."""
     if isinstance(source, Held) or not os.path.isdir(source):
         return source, ""
-    found = registry.find(source, "detections")
+    found = registry.find(source, "detections", format)
     inside = os.path.join(source, found.inside)
     return (inside if found.inside and os.path.isdir(inside) else source), found.members
 
@@ -113,13 +141,15 @@ def _members(source: Path | Held) -> tuple[Path | Held, str]:
 class Unchanged:
     """A context in which a file, or a folder's result files, must not change: they are read more than once in it."""
 
-    def __init__(self, source: Path | Held) -> None:
-        self._source = source
+    def __init__(self, source: Path | Held, format: str | None = None) -> None:
+        self._source, self._format = source, format
         self._before = self._stamp()
 
     def _stamp(self) -> object:
-        source, ending = _members(self._source)
-        return None if isinstance(source, Held) else _source.stamp(source, ending)
+        source, ending = _members(self._source, self._format)
+        if isinstance(source, Held):
+            return None
+        return [_source.stamp(source, ending), *(_source.stamp(one, "") for one in _beside(self._source, self._format))]
 
     def __enter__(self) -> None:
         return None
@@ -143,6 +173,7 @@ def read(
     image_facts: bool = True,
     image_sizes: Path | Mapping[str, Any] | None = None,
     classes: Path | Sequence[str] | None = None,
+    class_map: ClassMap | None = None,
     columns: str | Sequence[str] | Mapping[str, str] | None = None,
     box_format: str | None = None,
 ) -> GroundTruth | Detections:
@@ -151,7 +182,7 @@ def read(
     Parameters
     ----------
     path : path
-        A file or a folder, gzip too where the format is text; ``-`` is standard input.
+        A file or a folder, compressed (gzip, zstd) too where the format is text; ``-`` is standard input.
     role : {"ground_truth", "detections"}
         What it is read for.
     format : str, optional
@@ -172,6 +203,10 @@ def read(
         for all as "640x480" (width first), or a mapping of name to (height, width).
     classes : path or sequence of str, optional
         Names of classes, for formats that hold their numbers: a list, a file with a name a line, or ``data.yaml``.
+    class_map : path or mapping, optional
+        Which classes become which, by name or id; several may become one, and "" leaves a class out. A file has lines
+        ``from,to``, or is a JSON object. Classes that are not in it stay as they are. Of detections that are read with
+        ground truth, the classes that they become are those of the ground truth.
     columns : str, sequence or mapping, optional
         With CSV: names of columns by what they are (`detmap.formats.delimited.COLUMNS`), as a mapping or as
         "image=file,score=p"; or, of a file without a header, what its columns are in their order, None or "-" for what is
@@ -207,12 +242,17 @@ def read(
         columns=columns,
         box_format=box_format,
     )
+    mapping = None if class_map is None else class_map_of(class_map)
     if role == "ground_truth":
         assert found.read_ground_truth is not None
         table = found.read_ground_truth(source, reading)
+        table = table if mapping is None else mapped_ground_truth(table, mapping)
         return table if image_sizes is None else with_sizes(table, image_sizes)
     assert found.read_detections is not None
-    return found.read_detections(source, ground_truth, reading)
+    if mapping is None:
+        return found.read_detections(source, ground_truth, reading)
+    own = found.read_detections(source, None if ground_truth is None else without_classes(ground_truth), reading)
+    return mapped_detections(own, mapping, ground_truth)
 
 
 def needs_images(path: Path, format: str | None = None) -> bool:
@@ -260,7 +300,7 @@ def write(
         What to write.
     path : path
         A file, which is replaced as a whole where it is there; or, for a format of folders, a folder that is empty or not
-        there yet. A name that ends in ``.gz`` is compressed.
+        there yet. A name that ends in ``.gz`` or ``.zst`` is compressed.
     format : str, optional
         The name of the format; by default the end of the path's name says it.
     ground_truth : GroundTruth, optional
@@ -340,6 +380,7 @@ def read_detections(
     format: str | None = None,
     image_sizes: Path | None = None,
     classes: Path | None = None,
+    class_map: ClassMap | None = None,
     columns: str | None = None,
     box_format: str | None = None,
 ) -> Detections:
@@ -363,6 +404,7 @@ def read_detections(
         missing_classes=missing_classes,
         image_sizes=image_sizes,
         classes=classes,
+        class_map=class_map,
         columns=columns,
         box_format=box_format,
     )

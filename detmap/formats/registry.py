@@ -5,20 +5,20 @@ A new format is one file: its readers, and a `Format` that is given to `detmap.r
 
 from __future__ import annotations
 
+import io
 import os
-import stat
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats._open import Held
+from detmap.formats._source import HEAD, head
 from detmap.plugins import Registry, load_installed
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.tables import Detections, GroundTruth, MissingClasses
@@ -28,7 +28,19 @@ Path = str | os.PathLike[str]
 #: What a file is read for.
 Role = Literal["ground_truth", "detections"]
 
-_HEAD = 4096
+#: How the names of compressed files end.
+PACKED = (".gz", ".zst")
+
+
+def packed(*endings: str) -> tuple[str, ...]:
+    """Return endings of names, each with those of its compressed files behind it."""
+    return tuple(ending + more for ending in endings for more in ("", *PACKED))
+
+
+def unpacked_name(name: str) -> str:
+    """Return the name that a compressed file has when it is decompressed."""
+    return next((name.removesuffix(ending) for ending in PACKED if name.endswith(ending)), name)
+
 
 #: So many lines a sniff looks at.
 _LINES = 100
@@ -70,15 +82,18 @@ class Given:
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes of a file or stream, at most 4096, decompressed where it is gzip; of anything else none."""
-        if isinstance(self._source, Held):
-            return bytes(self._source[:_HEAD])
-        with suppress(OSError, ValueError, zlib.error):
-            if stat.S_ISREG(os.stat(self._source).st_mode):
-                with open(self._source, "rb") as file:
-                    data = file.read(_HEAD)
-                return zlib.decompressobj(31).decompress(data, _HEAD) if data[:2] == b"\x1f\x8b" else data
-        return b""
+        """The first bytes of a file or stream, at most 4096, decompressed where need be; of anything else none."""
+        return head(self._source)
+
+    def open(self) -> IO[bytes]:
+        """Open a file, or what a stream held, for reading.
+
+        Raises
+        ------
+        OSError
+            Where it cannot be opened.
+        """
+        return io.BytesIO(self._source) if isinstance(self._source, Held) else open(self._source, "rb")
 
     def lines(self, inside: str, others: Sequence[str] = ()) -> list[list[bytes]]:
         """Return the words of the first lines of a file; or of a folder, of the first files that end in ``.txt``.
@@ -100,7 +115,7 @@ class Given:
 def _words(head: bytes) -> list[list[bytes]]:
     """Return the words of the lines that the first bytes of a file hold, the last of which may be cut off."""
     lines = head.splitlines()
-    if len(head) >= _HEAD:
+    if len(head) >= HEAD:
         lines = lines[:-1]
     return [words for words in map(bytes.split, lines[:_LINES]) if words]
 
@@ -225,6 +240,7 @@ LOST = {
     "areas": "{n} areas are not those of the box or mask, and the format has no field for them",
     "corners": "{n} boxes by corners are written with sizes, which do not count the last pixel as VOC's own protocols do",
     "rounded_boxes": "{n} boxes change in their last digits, as the format writes them in another way",
+    "rounded_points": "{n} records have keypoints that change in their last digits, as they are written as shares",
     "boxes": "{n} boxes become those around their masks, as the format has outlines alone",
     "masks": "{n} masks change by some pixels, as the format writes outlines",
     "shapes": "{n} records have shapes that the format has no field for, or none besides others (choose: --iou-type)",
@@ -266,6 +282,8 @@ class Format:
         How the names of the files in a folder of detections end.
     inside : str
         The folder within such a folder that holds the files, where it is there.
+    beside : callable, or None
+        ``beside(source)`` returns the paths of files besides a path of detections that decide how these are read.
     needs_images : bool
         Whether its detections are read with the help of the names and sizes of images, which ground truth then is to say.
     tell : callable, or None
@@ -294,6 +312,7 @@ class Format:
     words: tuple[str, str] = ("", "")
     members: str = ""
     inside: str = ""
+    beside: Callable[[Path], Sequence[str]] | None = None
     needs_images: bool = False
     tell: Callable[[Given], Role | None] | None = None
     kinds_in: Callable[[Any], Mapping[str, int]] | None = None

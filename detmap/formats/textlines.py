@@ -30,7 +30,7 @@ from detmap.formats._names import (
     write_folder,
 )
 from detmap.formats._source import members, name_of
-from detmap.formats._yolo_files import NO_LABELS
+from detmap.formats._yolo_files import NO_LABELS, check_names, labels_among
 from detmap.formats.registry import Format, Given, Path, Reading, Writing
 from detmap.ids import coded
 from detmap.plugins import register
@@ -40,11 +40,7 @@ _DIFFICULT = b"difficult"
 
 
 def _files(source: Any, what: str) -> dict[str, tuple[bytes, str]]:
-    return {
-        name.removesuffix(".txt"): (data, place)
-        for name, data, place in members(source, ".txt", what)
-        if name.lower() not in NO_LABELS
-    }
+    return labels_among(members(source, ".txt", what))
 
 
 def _parse(lines: Lines, scored: bool) -> tuple[list[str], NDArray[np.float64], NDArray[np.bool_]]:
@@ -159,6 +155,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
         return "".join(lines).encode()
 
     of_image = by_image(table)
+    check_names(stems, of_image, table.source)
     write_folder(path, {f"{name}.txt": partial(content, of_image[i].tolist()) for i, name in enumerate(stems)})
     used = np.bincount(table.categories.codes, minlength=len(names))
     sides = boxes[:, 2:] - boxes[:, :2]

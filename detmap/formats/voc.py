@@ -350,7 +350,7 @@ def _bad_line(lines: list[list[bytes]], source: str, finite: bool) -> InputError
     return InputError("is not a text file", source=source)
 
 
-_ARCHIVES = (".tar", ".tar.gz", ".tgz")
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst")
 _IN_FOLDER = {
     "ground_truth": re.compile(r".*\.xml", re.IGNORECASE),
     "detections": re.compile(r"comp.*_det_.*\.txt", re.IGNORECASE),

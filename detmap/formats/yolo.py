@@ -270,9 +270,8 @@ def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Re
     name = name_of(source, "predictions")
     folder, settings = source, Settings({}, None, {}, "", "")
     if isinstance(source, str | os.PathLike) and os.path.isdir(source):
-        inside = os.path.join(os.fspath(source), "labels")
-        folder = inside if os.path.isdir(inside) else source
-        settings = _yolo_files.near(os.fspath(folder))
+        folder = _yolo_files.results_in(os.fspath(source))
+        settings = _yolo_files.near(folder)
     points = settings.points
     if reading.classes is not None:
         if isinstance(reading.classes, str | os.PathLike) and _yolo_files.is_settings(os.fspath(reading.classes)):
@@ -287,7 +286,8 @@ def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Re
     kept = [i for i, one in enumerate(ids) if one is not None]
     dropped = len(read_lines(files[stems[i]] for i, one in enumerate(ids) if one is None).fields)
     lines = read_lines(files[stems[i]] for i in kept)
-    table = np.array([_result_size(stems[i], ids[i], ground_truth, sizes, name) for i in kept], np.int64).reshape(-1, 2)
+    of_truth = _sizes_of(ground_truth)
+    table = np.array([_result_size(stems[i], ids[i], of_truth, sizes, name) for i in kept], np.int64).reshape(-1, 2)
     place = np.array(lines.files, np.int64)
     parsed = _parse(lines, table[place], points, find(reading.iou_type).column_name, scored=True)
     _check_order(lines, parsed.numbers)
@@ -332,11 +332,22 @@ def _check_order(lines: Lines, numbers: NDArray[np.float64] | None) -> None:
         )
 
 
-def _result_size(name: str, image: Any, truth: GroundTruth | None, sizes: Sizes, source: str) -> tuple[int, int]:
+def _sizes_of(truth: GroundTruth | None) -> dict[Any, tuple[int, int]] | None:
+    """Return the sizes of images by id, where ground truth says them; None without ground truth."""
+    if truth is None:
+        return None
+    if truth.images.sizes is None:
+        return {}
+    pairs = zip(truth.images.ids.tolist(), truth.images.sizes.tolist(), strict=True)
+    return {one: (height, width) for one, (height, width) in pairs if height and width}
+
+
+def _result_size(
+    name: str, image: Any, truth: Mapping[Any, tuple[int, int]] | None, sizes: Sizes, source: str
+) -> tuple[int, int]:
     known = sizes.get(name)
-    if known is None and truth is not None and truth.images.sizes is not None:
-        height, width = truth.images.sizes[int(np.searchsorted(truth.images.values, image))].tolist()
-        known = (height, width) if height and width else None
+    if known is None and truth is not None:
+        known = truth.get(image)
     if known is None:
         raise InputError(
             "the size of the image is not known, and boxes are shares of it",
@@ -357,6 +368,8 @@ def _categories(
     if truth is None:
         return classes, {}
     known = truth.categories.values
+    if not known.size and not names:  # none of them can be meant
+        return classes, {}
     by_number = known.dtype.kind == "i" and known.tolist() == list(range(known.size))
     if names:
         missing = [number for number in used if number not in names]
@@ -433,6 +446,7 @@ FORMAT = register(
         words=("YOLO's data.yaml or folder of labels", "a folder of YOLO's predictions with scores"),
         members=".txt",
         inside="labels",
+        beside=_yolo_files.beside_results,
         needs_images=True,
         tell=_tell,
     )

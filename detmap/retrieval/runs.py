@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from detmap import columns, parallel
 from detmap.errors import InputError, OptionError, shorten
+from detmap.formats.rankings import DOCUMENT, QUERY, VALUE, from_frame, other_layout
 from detmap.formats.trec import Texts, read_qrels, read_run
 from detmap.kernels import ranking, readonly
 from detmap.kernels.sorting import group_by
@@ -32,12 +33,9 @@ RUN_METRICS = (
     "P@5", "P@10", "P@20", "P@100", "R@10", "R@100", "R@1000", "nDCG", "nDCG@10", "success@1", "success@10",
 )  # fmt: skip
 
-_QUERY = ("query_id", "q_id", "qid", "query", "topic", "query-id", "queries")
-_DOCUMENT = ("doc_id", "docno", "docid", "doc", "document", "document_id", "corpus-id", "documents")
-_VALUE = {
-    "qrels": ("relevance", "rel", "grade", "score", "label", "values"),
-    "run": ("score", "sim", "scores", "values"),
-}
+_QUERY = (*QUERY, "query-id")
+_DOCUMENT = (*DOCUMENT, "corpus-id")
+_VALUE = VALUE
 
 
 @dataclass(frozen=True)
@@ -93,6 +91,8 @@ def _is_source(data: Any) -> bool:
 
 def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
     """Return the three columns of anything but a dict of dicts or a file."""
+    if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):  # pandas needs no pyarrow
+        return from_frame(data, kind, kind)
     if isinstance(data, Mapping) or hasattr(data, "columns"):
         names = list(data.columns) if hasattr(data, "columns") else list(data)
         found = []
@@ -165,6 +165,9 @@ def _refuse_first(values: list[Any], kind: str, field: str, place: Callable[[int
 
 def _table(data: Any, kind: str) -> Table:
     """Return the lines of a run or of judgements, whatever they came in."""
+    if _is_source(data):
+        other = other_layout(data, kind)
+        data = data if other is None else other
     if isinstance(data, Mapping) and not data:
         raise InputError("is empty", source=kind)
     if isinstance(data, Mapping) and all(isinstance(v, Mapping) for v in data.values()):
@@ -239,7 +242,9 @@ def evaluate_run(
     ----------
     qrels, run : dict of dict, three columns, mapping or frame of columns, or file
         Grades and scores by query and document: ``{query: {document: value}}``; or a tuple of arrays (query, document,
-        value); or named columns; or the path, bytes or open file of a TREC file (``.gz`` too). Queries are paired by key.
+        value); or named columns, of any data frame; or the path, bytes or open file of a TREC file (compressed too); or the
+        path of a table with such columns (CSV, TSV, Parquet, Feather), of a JSON object of objects, or of BEIR's folder
+        with ``qrels/test.tsv``. Queries are paired by key.
         Ids are all integers or all strings on each side, and compared as text: ``7``, ``"7"`` and ``b"7"`` are the same,
         ``"07"`` is another. Floats that are integers are taken as these. Nothing is stripped, folded or normalised.
     metrics : sequence of str, optional

@@ -1,0 +1,84 @@
+"""Files of Parquet and of Arrow: which of the two one is, and its table, of which nothing is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from detmap.errors import InputError, shorten
+from detmap.formats._source import Source, most_inflated, read_bytes
+from detmap.frames import pyarrow
+
+#: How files begin.
+MAGIC = {"parquet": b"PAR1", "feather": b"ARROW1"}
+_ZSTD = b"\x28\xb5\x2f\xfd"
+STREAM = b"\xff\xff\xff\xff"  # Arrow's streams, which some call .arrow too, have no other mark
+
+
+#: The formats of Arrow's own libraries.
+FORMS = tuple(MAGIC)
+
+
+def form_of(head: bytes) -> str | None:
+    """Return which format a file is of that begins so; None where it is of another."""
+    return next((form for form, magic in MAGIC.items() if head.startswith(magic)), None)
+
+
+def table_of(form: str, source: Source, what: str, wanted: Callable[[str], bool]) -> tuple[Any, list[str], str]:
+    """Return the columns of a file whose titles are `wanted`; the titles of all; and what messages call it.
+
+    Raises
+    ------
+    InputError
+        Where it is damaged, or is a bomb.
+    """
+    pa = pyarrow()
+    data, name = read_bytes(source, what)
+    buffer = pa.py_buffer(data)
+    try:
+        if form == "feather":
+            _refuse_bomb(_unpacked(data), len(data), name)
+            streamed = bytes(data[:4]) == STREAM
+            with pa.ipc.open_stream(buffer) if streamed else pa.ipc.open_file(buffer) as reader:
+                table = _valid(reader.read_all())
+                return table, table.column_names, name
+        import pyarrow.parquet as parquet
+
+        file = parquet.ParquetFile(pa.BufferReader(buffer))
+        groups = range(file.metadata.num_row_groups)
+        grown = sum(file.metadata.row_group(group).total_byte_size for group in groups)
+        _refuse_bomb(max(grown, 8 * file.metadata.num_rows), len(data), name)
+        every = file.schema_arrow.names
+        known = list(filter(wanted, every))
+        return _valid(file.read(columns=known if len(set(every)) == len(every) else None)), every, name
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, TypeError, NotImplementedError) as error:
+        reason = shorten(" ".join(str(error).split()), 100)[1:-1]
+        raise InputError(f"is not a {form} file that can be read: {reason}", source=name) from None
+
+
+def _valid(table: Any) -> Any:
+    """Return a table whose every offset, index and string is known to be good: a damaged file may hold others."""
+    table.validate(full=True)
+    names = table.column_names  # which decodes them
+    assert len(names) == table.num_columns
+    return table
+
+
+def _unpacked(data: Any) -> int:
+    """Return how many bytes the buffers of Arrow's file format have that are compressed by zstd, which has no bound itself.
+
+    Each begins at a multiple of 8 with its length unpacked, ahead of the frame. (LZ4 grows 255 times at most.)
+    """
+    whole, total, place = bytes(data), 0, -1
+    while (place := whole.find(_ZSTD, place + 1)) >= 0:
+        if place % 8 == 0:
+            length = int.from_bytes(whole[place - 8 : place], "little")
+            total += length if length < 1 << 48 else 0  # nobody has room for more: that fails by itself
+    return total
+
+
+def _refuse_bomb(grown: int, size: int, name: str) -> None:
+    if grown > most_inflated(size):
+        raise InputError(f"grows beyond {most_inflated(size) >> 20} MiB when decompressed", source=name)

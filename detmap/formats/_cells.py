@@ -1,0 +1,95 @@
+"""Large CSV files of detections on the scanner: plain ones, without quotes. All others are left to the library parser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.formats._documents import Document, NotUnderstood
+from detmap.formats._lists import Layout, scan_list
+from detmap.formats._tables import Fields, Table, distinct_strings
+from detmap.kernels import readonly, scanning
+from detmap.kernels.cells import MOST_CELLS
+
+
+def scan(
+    data: Any,
+    begin: int,
+    delimiter: str,
+    roles: Sequence[str | None],
+    texts: Sequence[str],
+    integers: Sequence[str],
+) -> dict[str, Any] | None:
+    """Scan lines of cells from a position on.
+
+    Parameters
+    ----------
+    data : bytes or memoryview
+        The document.
+    begin : int
+        Where the first record begins.
+    delimiter : str
+        What is between cells.
+    roles : sequence of str or None
+        For each cell of a line what it is; None where it is not read.
+    texts : sequence of str
+        Which of them are text; the others are numbers.
+    integers : sequence of str
+        Which of the text may be integers: they are, if all of all of these columns are.
+
+    Returns
+    -------
+    dict of str to ndarray or (list of str, ndarray of int32), or None
+        Numbers as float64, integers as int64; of text the distinct strings, and each row's. None where a line is not
+        plain: quotes, another number of cells, blanks around text, what is no finite decimal number, text that is not UTF-8.
+    """
+    if len(roles) > MOST_CELLS or len(data) - begin < 2 or not _is_text(data):
+        return None
+    names = [role for role in roles if role is not None]
+    cells = readonly([-1 if role is None else names.index(role) for role in roles], np.int64)
+    for kind in (scanning.INTEGER, scanning.ID):  # most ids are integers: then none need be told from others
+        kinds = {
+            name: ((kind if name in integers else scanning.ID if name in texts else scanning.NUMBERS), 1)
+            for name in names
+        }
+        fields = Fields(b"1" * (len(roles) + len(names)), **kinds)
+        with suppress(NotUnderstood):
+            document = Document(data, None, b"\n")
+            table, _ = scan_list(document, begin, Layout(fields, tokens=cells, delimiter=ord(delimiter)))
+            return {name: _column(table, name, kinds[name][0]) for name in names}
+    return None
+
+
+def _column(table: Table, name: str, kind: int) -> Any:
+    """Return a column; of text the distinct strings, and each row's.
+
+    Raises
+    ------
+    NotUnderstood
+        Where a string has blanks around it, which are not part of it.
+    """
+    if kind == scanning.NUMBERS:
+        return table.numbers(name)
+    if kind == scanning.INTEGER:
+        return table.columns[name][:, 0].view(np.int64)
+    codes, distinct = distinct_strings(table.texts, table.columns[name][:, 0])
+    strings = [one.decode() for one in distinct]
+    if any(one != one.strip() for one in strings):
+        raise NotUnderstood
+    return strings, codes
+
+
+def _is_text(data: Any) -> bool:
+    """Return whether data is UTF-8."""
+    whole: NDArray[np.uint8] = np.frombuffer(data, np.uint8)
+    if not whole.size or whole.max() < 128:
+        return True
+    try:
+        str(data, "utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

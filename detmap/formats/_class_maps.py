@@ -1,0 +1,160 @@
+"""Class maps: which classes of one file are which of another, by name or id; some may become one, or be left out."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from detmap.errors import InputError, OptionError
+from detmap.formats._names import recoded, resolve_categories
+from detmap.formats._source import read_bytes
+from detmap.formats.registry import Path
+from detmap.ids import Categories, index_ids
+from detmap.kernels import readonly
+from detmap.mismatches import classes_without_results
+from detmap.tables import Detections, GroundTruth
+
+#: A class map: for each class, by its name or its id, the name or id of another; "" leaves it out.
+ClassMap = Path | Mapping[Any, Any]
+
+_MOST = 1 << 20
+_HEADERS = ("from", "source", "class", "name")
+
+
+def class_map_of(given: ClassMap) -> dict[str, str]:
+    """Return a class map of a mapping, or of a file.
+
+    A file holds a line per class, ``from,to`` (a comma, semicolon or tabulator between), or a JSON object.
+
+    Raises
+    ------
+    InputError
+        Where the file is none, or names a class twice.
+    OptionError
+        For what is neither.
+    """
+    if isinstance(given, Mapping):
+        return {str(one): "" if other is None else str(other) for one, other in given.items()}
+    if not isinstance(given, str | os.PathLike):
+        raise OptionError(f"class_map must be a mapping or the path of a file, not {type(given).__name__}")
+    data, name = read_bytes(given, "class map")
+    if len(data) > _MOST:
+        raise InputError("is larger than 1 MiB, which no class map is", source=name)
+    try:
+        text = bytes(data).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("is not a text file in UTF-8", source=name) from None
+    pairs = _of_json(text, name) if text.lstrip()[:1] == "{" else _of_lines(text, name)
+    out: dict[str, str] = {}
+    for place, one, other in pairs:
+        if one in out:
+            raise InputError("is named twice", source=name, record=place, value=one, remedy="keep one of them")
+        out[one] = other
+    if not out:
+        raise InputError("is empty", source=name, remedy="write a line per class: from,to")
+    return out
+
+
+def _of_json(text: str, name: str) -> list[tuple[str, str, str]]:
+    try:
+        pairs = json.loads(text, object_pairs_hook=list)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not valid JSON: {error}", source=name) from None
+    good = all(other is None or (isinstance(other, str | int) and not isinstance(other, bool)) for _, other in pairs)
+    if not good:
+        raise InputError("is no class map: every value must be a name or an id", source=name)
+    return [(f"class {one}", one, "" if other is None else str(other)) for one, other in pairs]
+
+
+def _of_lines(text: str, name: str) -> list[tuple[str, str, str]]:
+    out = []
+    for number, line in enumerate(text.splitlines(), 1):
+        parts = [part.strip() for part in re.split("[,;\t]", line)]
+        if not line.strip() or (number == 1 and parts[0].lower() in _HEADERS and parts[-1].lower() in ("to", "target")):
+            continue
+        if len(parts) != 2 or not parts[0]:
+            raise InputError(
+                "is not a class and the class that it becomes",
+                source=name,
+                record=f"line {number}",
+                value=line,
+                remedy="write from,to on each line (nothing behind the comma leaves a class out); names with commas: "
+                "as JSON",
+            )
+        out.append((f"line {number}", parts[0], parts[1]))
+    return out
+
+
+def without_classes(ground_truth: GroundTruth) -> GroundTruth:
+    """Return ground truth of the same images without classes: detections that are read for it keep their own names."""
+    none = ground_truth.take(np.empty(0, np.int64))
+    names: Any = np.empty(0, "U1")
+    return replace(none, categories=Categories(readonly(names, names.dtype), readonly((), np.int32), ()))
+
+
+def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_truth: GroundTruth | None) -> Detections:
+    """Return detections whose classes, as they were read, are those of the map, by the ids of the ground truth."""
+    before = [str(one) for one in table.categories.ids.tolist()]
+    target = [class_map.get(one, one) for one in before]
+    out = np.array([not one for one in target], np.bool_)[table.categories.codes] if target else np.zeros(0, np.bool_)
+    if out.any():
+        notices = {**table.notices, "dropped_classes": int(out.sum())}
+        kept = table.take(~out)
+        before = [str(one) for one in kept.categories.ids.tolist()]
+        target = [class_map.get(one, one) for one in before]
+        table = replace(kept, notices=notices)
+    ids: list[Any] = target
+    if ground_truth is not None:
+        ids = resolve_categories(target, ground_truth)
+        own = table.categories.ids
+        if own.dtype.kind == ground_truth.categories.ids.dtype.kind == "i":  # ids that are not in the map stay
+            ids = [other if str(one) in class_map else one for one, other in zip(own.tolist(), ids, strict=True)]
+    elif target and all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", one) for one in target):
+        ids = [int(one) for one in target]
+    made = index_ids(recoded(ids, table.categories.codes), source=table.source, field="category_id")
+    table = replace(table, categories=made)
+    if table.classes is not None:
+        table = replace(table, classes=tuple(dict.fromkeys(filter(None, (class_map.get(c, c) for c in table.classes)))))
+        if ground_truth is not None:
+            classes_without_results(ground_truth, table)  # where they are an error it comes here
+    return table
+
+
+def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> GroundTruth:
+    """Return ground truth whose classes are those of the map. A class that is there by its name or id takes others in."""
+    ids, names = table.categories.ids.tolist(), table.categories.names
+    target = [class_map.get(name, class_map.get(str(one), name)) for one, name in zip(ids, names, strict=True)]
+    there = {name: i for i, name in enumerate(names)}
+    for i, one in enumerate(ids):
+        there.setdefault(str(one), i)
+    made: dict[str, Any] = {}  # ids by name
+    of_category: list[Any] = []
+    strings = table.categories.ids.dtype.kind != "i"
+    for i, wanted in enumerate(target):
+        if not wanted:
+            of_category.append(None)
+            continue
+        place = there.get(wanted)
+        name = names[place] if place is not None else wanted
+        own = ids[place] if place is not None else wanted if strings else ids[i]
+        of_category.append(made.setdefault(name, own))
+    if len(set(made.values())) < len(made):
+        raise InputError("gives two classes one id", source=table.source, field="class_map")
+    out = np.array([one is None for one in of_category], np.bool_)[table.categories.codes] if ids else np.zeros(0, bool)
+    notices = {**table.notices, **({"dropped_classes": int(out.sum())} if out.any() else {})}
+    kept = table.take(~out)
+    listed = sorted(made.values())
+    place_of = {one: i for i, one in enumerate(listed)}
+    codes = np.array([-1 if one is None else place_of[one] for one in of_category], np.int32)[kept.categories.codes]
+    by_id = {one: name for name, one in made.items()}
+    column: Any = np.array(listed, str if strings else np.int64)
+    categories = Categories(
+        readonly(column, column.dtype), readonly(codes, np.int32), tuple(by_id[one] for one in listed)
+    )
+    return replace(kept, categories=categories, notices=notices)

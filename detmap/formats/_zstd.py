@@ -1,0 +1,105 @@
+"""Zstandard: by Python's own module from 3.14 on, else by the package zstandard (extra: zstd)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from detmap.errors import MissingDependencyError
+
+#: How a frame begins.
+MAGIC = b"\x28\xb5\x2f\xfd"
+
+#: Windows larger than this are refused: zstd's own limit for files from anywhere.
+_LARGEST_WINDOW = 27
+
+#: So many bytes go in at a time: each four of them can become 128 KiB.
+_STEP = 1 << 11
+
+
+def _decompressor() -> tuple[Any, type[Exception]]:
+    """Return what makes a decompressor of one frame, and what it raises."""
+    try:
+        from compression import zstd
+    except ImportError:
+        pass
+    else:
+        options = {zstd.DecompressionParameter.window_log_max: _LARGEST_WINDOW}
+        return lambda: zstd.ZstdDecompressor(options=options), zstd.ZstdError
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingDependencyError("zstandard", "zstd", "reading or writing zstd (before Python 3.14)") from None
+    made = zstandard.ZstdDecompressor(max_window_size=1 << _LARGEST_WINDOW)
+    return made.decompressobj, zstandard.ZstdError
+
+
+def decompress(data: Any, limit: int) -> bytes:
+    """Decompress one or more frames, as far as the first bytes beyond a limit.
+
+    Raises
+    ------
+    EOFError, OSError
+        Where the data ends early, or is damaged.
+    MissingDependencyError
+        Where nothing is installed that reads it.
+    """
+    make, problem = _decompressor()
+    parts: list[bytes] = []
+    size, place, view = 0, 0, memoryview(data)
+    while place < len(view):
+        if bytes(view[place : place + 4]) != MAGIC:
+            raise OSError("something else follows the compressed data")
+        frame = make()
+        while not frame.eof:
+            piece = bytes(view[place : place + _STEP])
+            if not piece:
+                raise EOFError("it ends within a frame")
+            try:
+                part = frame.decompress(piece)
+            except problem as error:
+                raise OSError(" ".join(str(error).split())) from None
+            place += len(piece) - (len(frame.unused_data) if frame.eof else 0)
+            size += len(part)
+            parts.append(part)
+            if size > limit:
+                return b"".join(parts)
+    return b"".join(parts)
+
+
+def begin(data: bytes, size: int) -> bytes:
+    """Return the first bytes of what some bytes, which may be cut off, decompress to; nothing where they cannot be read."""
+    try:
+        make, problem = _decompressor()
+    except MissingDependencyError:  # whoever reads the file says so
+        return b""
+    frame, out = make(), b""
+    try:
+        for place in range(0, len(data), _STEP):
+            if frame.eof or len(out) >= size:
+                break
+            out += frame.decompress(data[place : place + _STEP])
+    except problem:
+        pass
+    return out[:size]
+
+
+def compress(data: bytes) -> bytes:
+    """Compress into one frame, with a checksum.
+
+    Raises
+    ------
+    MissingDependencyError
+        Where nothing is installed that does it.
+    """
+    try:
+        from compression import zstd
+    except ImportError:
+        pass
+    else:
+        made: bytes = zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
+        return made
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingDependencyError("zstandard", "zstd", "reading or writing zstd (before Python 3.14)") from None
+    return bytes(zstandard.ZstdCompressor(write_checksum=True).compress(data))

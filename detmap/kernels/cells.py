@@ -1,0 +1,178 @@
+"""Cells between delimiters, a record a line -> columns, read once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from detmap.kernels import helper, innermost, kernel
+from detmap.kernels.numbers import (
+    NUMBER_ROOM,
+    _doubt,
+    _integer,
+    _nearest,
+    _number,
+    _plain_integer,
+    _quotient,
+    _short_number,
+)
+from detmap.kernels.scanning import (
+    CLOSED,
+    DOUBTS,
+    EVER,
+    FAILED,
+    FULL,
+    ID,
+    INTEGER,
+    LIMIT,
+    NUMBERS,
+    PASSED,
+    POSITION,
+    ROW,
+    STATUS,
+    STOPPED,
+    STRINGS,
+)
+from detmap.kernels.texts import LENGTH_BITS
+from detmap.kernels.words import HIGHS, ONES, U1, U63, _before, _byte, _load
+
+# A cell is not longer than this; and all of a line's numbers may be left to the caller, so that no line has more cells.
+LONGEST_CELL, MOST_CELLS = 1 << 16, 256
+
+QUOTES, FOURTEENS = np.uint64(0x2222222222222222), np.uint64(0x0E0E0E0E0E0E0E0E)
+
+
+@helper
+def _cell_end(data: Any, i: int, delimiter: int) -> int:
+    """The first position from `i` on that holds a delimiter or the end of a line, or is the end.
+
+    It is -1 where a quote comes before, or a control character.
+    """
+    begin = i
+    spread = np.uint64(delimiter) * ONES
+    while i - begin < LONGEST_CELL:
+        word = _load(data, i)  # zeros behind the end
+        between, quoted = word ^ spread, word ^ QUOTES
+        flags = ((between - ONES) & ~between) | ((quoted - ONES) & ~quoted) | ((word - FOURTEENS) & ~word)
+        n = _before(flags & HIGHS)
+        i += n
+        if n < 8:
+            c = _byte(data, i)
+            return i if c == delimiter or c == 10 or c == 13 or i == len(data) else -1
+    return -1
+
+
+@innermost
+def _plain_cell(data: Any, i: int, powers: Any) -> Any:
+    """Read a number of a few digits with a point: its bits, and its end, -1 for any other. `NUMBER_ROOM` bytes are there."""
+    mantissa, digits, end = _short_number(data, i)
+    return _quotient(mantissa, digits, powers), end
+
+
+@innermost
+def _integer_cell(data: Any, i: int, inside: int, powers: Any) -> Any:
+    """Read an integer of 64 bits: its value, and its end, -1 where there is none. What is written as -0 is text."""
+    if i < inside:
+        value, end = _plain_integer(data, i)
+        if end >= 0:
+            return value, end
+    value, end = _integer(data, i, powers)
+    return value, -1 if value == 0 and _byte(data, i) == 45 else end
+
+
+@kernel
+def scan_cells(
+    data: Any,
+    stop: int,
+    cells: Any,
+    delimiter: int,
+    places: Any,
+    powers: Any,
+    ids: Any,
+    words: Any,
+    doubts: Any,
+    state: Any,
+) -> None:
+    """Scan lines of cells into columns. Quotes, blank lines, and lines with more or fewer cells are not understood.
+
+    Parameters
+    ----------
+    data : (n,) uint8
+        The document, at least eight bytes.
+    stop : int
+        The first line that begins here or later is left to the next block.
+    cells : (k,) int64
+        For each cell of a line its field, -1 for none; at most `MOST_CELLS`.
+    delimiter : int
+        The byte between cells.
+    places : (fields, 3) int64
+        Per field what it holds (`ID`: any text; `NUMBERS`, `INTEGER`), 1, and where its column begins: of an `ID` in `ids`,
+        else in `words`.
+    powers, ids, words, doubts, state
+        As in `records.scan_records`. Every column is written.
+    """
+    i = state[POSITION]
+    row = state[ROW]
+    doubtful = state[DOUBTS]
+    last, inside = len(cells) - 1, len(data) - NUMBER_ROOM
+    status = FAILED
+    while True:
+        if i >= stop:
+            status = CLOSED if i >= len(data) else STOPPED
+            break
+        if doubtful + len(cells) > len(doubts):
+            status = FULL
+            break
+        if row >= state[LIMIT]:
+            break
+        for cell in range(len(cells)):
+            begin = i
+            field = cells[cell]
+            kind = places[field, 0] if field >= 0 else PASSED
+            at = places[field, 2] + row
+            if kind == NUMBERS:
+                if i < inside:
+                    bits, end = _plain_cell(data, i, powers)
+                    if end >= 0 and data[np.uint64(end)] == (delimiter if cell < last else 10):
+                        words[at] = bits
+                        i = end + (cell < last)
+                        continue
+                mantissa, exponent, i, fits = _number(data, begin, powers)
+                bits, certain = _nearest(mantissa, exponent, powers)
+                if _byte(data, begin) == 45:
+                    bits |= U1 << U63
+                c = _byte(data, i) if i >= 0 else 0
+                if not (i >= 0 and fits and certain and (c == delimiter or c == 10 or c == 13 or i == len(data))):
+                    i = _cell_end(data, begin, delimiter)
+                    doubtful = _doubt(doubts, doubtful, at, begin, max(i, begin))
+                words[at] = bits
+            elif kind == INTEGER:
+                value, i = _integer_cell(data, begin, inside, powers)
+                words[at] = np.uint64(value)
+            else:
+                i = _cell_end(data, begin, delimiter)
+                if kind == ID:
+                    ids[at] = np.uint64(begin << LENGTH_BITS | max(i, begin) - begin)
+            if i < 0 or (cell < last and _byte(data, i) != delimiter):
+                i = -1
+                break
+            i += cell < last
+        if i < 0:
+            break
+        c = _byte(data, i)
+        if c == 13:
+            i += 1
+            c = _byte(data, i)
+        if c != 10 and i < len(data):
+            break
+        i += 1
+        row += 1
+    state[STATUS] = status
+    state[POSITION] = i
+    state[ROW] = row
+    state[DOUBTS] = doubtful
+    state[EVER] = (1 << len(places)) - 1
+    for field in range(len(places)):
+        if places[field, 0] == ID:
+            state[STRINGS] |= 1 << field

@@ -1,0 +1,117 @@
+#!/usr/bin/env python
+"""Reading detections from CSV, Parquet and YOLO's folders: processor time and memory, beside pyarrow's own readers.
+
+The workload is made with a fixed seed: 2,000,000 detections on 5,000 images, and a folder of 5,000 files of 20 detections.
+Every measurement is a process of its own with one thread, which reads once to warm up; the programs go by turns.
+
+    scripts/bench_formats.py              medians of 5 turns
+    scripts/bench_formats.py --turns 1 --quick
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+PROGRAMS = ("csv", "csv by pyarrow", "parquet", "parquet by pyarrow", "yolo")
+
+
+def make(folder: Path, count: int, images: int) -> None:
+    """Write the files."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    import detmap
+
+    rng = np.random.default_rng(0)
+    boxes = np.round(np.c_[rng.random((count, 2)) * [600, 400], 1 + rng.random((count, 2)) * 100], 2)
+    columns = {"image_id": np.sort(rng.integers(1, images + 1, count)), "category_id": rng.integers(1, 81, count)}
+    columns["score"] = np.round(rng.random(count), 4)
+    sides = dict(zip(("x", "y", "width", "height"), map(np.ascontiguousarray, boxes.T), strict=True))
+    pyarrow.csv.write_csv(pa.table({**columns, **sides}), folder / "csv.csv")
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(boxes.ravel()), 4)
+    pyarrow.parquet.write_table(pa.table({**columns, "bbox": lists}), folder / "parquet.parquet")
+    names = np.array([f"image{i:05d}" for i in range(images)])
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=names[:1], category_ids=[0], boxes=[[0, 0, 1, 1]], images=names, categories=list(range(81)),
+        image_sizes=[[512, 1024]] * images,
+    )  # fmt: skip
+    found = detmap.Detections.from_arrays(
+        image_ids=np.repeat(names, 20), category_ids=rng.integers(0, 80, 20 * images), boxes=boxes[: 20 * images],
+        scores=columns["score"][: 20 * images],
+    )  # fmt: skip
+    detmap.write(truth, folder / "truth.json")
+    detmap.write(found, folder / "yolo", format="yolo", ground_truth=truth)
+
+
+def read(program: str, folder: Path) -> Any:
+    """Return what reads once."""
+    import detmap
+
+    kind, _, other = program.partition(" by ")
+    if other:
+        import pyarrow as pa
+        import pyarrow.csv
+        import pyarrow.parquet
+
+        pa.set_cpu_count(1)
+        if kind == "csv":
+            options = pyarrow.csv.ReadOptions(use_threads=False)
+            return lambda: pyarrow.csv.read_csv(folder / "csv.csv", options)
+        return lambda: pyarrow.parquet.read_table(folder / "parquet.parquet", use_threads=False)
+    if kind == "yolo":
+        truth = detmap.read(folder / "truth.json", "ground_truth")
+        return lambda: detmap.read(folder / "yolo", "detections", ground_truth=truth)
+    return lambda: detmap.read(folder / f"{kind}.{kind}", "detections")
+
+
+def measure(program: str, folder: Path) -> dict[str, float]:
+    from detmap import parallel
+
+    work = read(program, folder)
+    with parallel.limited(1):
+        work()
+        before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+        work()
+        seconds = time.process_time() - start
+    return {"seconds": seconds, "MiB": max(before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / 1024}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the workload")
+    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measure(options.measure[0], Path(options.measure[1]))))
+        return
+    found: dict[str, list[dict[str, float]]] = {program: [] for program in PROGRAMS}
+    with tempfile.TemporaryDirectory() as folder:
+        make(Path(folder), *((20_000, 50) if options.quick else (2_000_000, 5_000)))
+        for _ in range(options.turns):
+            for program in PROGRAMS:
+                command = [sys.executable, __file__, "--measure", program, folder]
+                found[program].append(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
+    print(f"{'reading':22}{'seconds':>10}{'MiB':>8}")
+    for program, runs in found.items():
+        seconds, memory = (statistics.median(run[name] for run in runs) for name in ("seconds", "MiB"))
+        print(f"{program:22}{seconds:>10.3f}{memory:>8.0f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -424,6 +424,17 @@ def _check_null(values: Iterable[str], place: _Place) -> None:
             raise place.error_at(i, "an id holds a null character", value)
 
 
+def check_null(values: Iterable[str], *, source: str | None = None, field: str | None = None) -> None:
+    """Refuse strings that hold a null character, which numpy drops at their end.
+
+    Raises
+    ------
+    InputError
+        Names the first.
+    """
+    _check_null(values, _Place(source, field, None))
+
+
 def _missing(value: Any) -> bool:
     """Return whether a value stands for none: None, NaN, pandas' NA and NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import columns
+from detmap import columns, limits
 from detmap.errors import InputError
 from detmap.kernels import Frozen, readonly
 from detmap.shapes.boxes import extremes, over_rows
@@ -114,6 +114,9 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
         place = np.empty(ascending.size, np.int32)
         place[ascending] = np.arange(ascending.size)
         return Ids(readonly(given[ascending], given.dtype), readonly(place[ids.codes], np.int32))
+    if isinstance(ids, list | tuple) and set(map(type, ids)) == {str}:
+        columns.check_null(ids, source=source, field=field)
+        return index_ids(coded(ids, source, field), source=source, field=field)
     values = columns.identifiers(ids, source=source, field=field)
     if not values.size:
         return Ids(readonly((), np.int64), readonly((), np.int32))
@@ -174,11 +177,45 @@ def used(table: Ids, rows: NDArray[Any]) -> Ids:
     return Ids(readonly(ids, ids.dtype), readonly(place[codes], np.int32))
 
 
-def coded(strings: Sequence[str]) -> Ids:
-    """Return the distinct strings and each one's code: an array of them all would be as wide as the widest."""
+def coded(strings: Sequence[str], source: str | None = None, field: str = "id") -> Ids:
+    """Return the distinct strings and each one's code: an array of them all would be as wide as the widest.
+
+    Raises
+    ------
+    InputError
+        As `texts` does.
+    """
     places: dict[str, int] = {}
     codes = [places.setdefault(value, len(places)) for value in strings]
-    return Ids(np.array(list(places), str), np.array(codes, np.int32))
+    return Ids(texts(list(places), source, field), np.array(codes, np.int32))
+
+
+#: A table of strings may be so many times as large as the text in it, beyond `limits.IDS`.
+_PADDING = 32
+
+
+def texts(strings: Sequence[str], source: str | None, field: str) -> NDArray[np.str_]:
+    """Return strings as an array, each of whose elements takes as much as the longest.
+
+    Raises
+    ------
+    InputError
+        Where one of them is so much longer than the others that most of the array would be empty, and is large.
+    """
+    longest = max(map(len, strings), default=0)
+    taken = 4 * longest * len(strings)
+    if taken > limits.IDS.value() and taken > _PADDING * sum(map(len, strings)):
+        long = next(text for text in strings if len(text) == longest)
+        usual = sum(map(len, strings)) // len(strings)
+        raise InputError(
+            f"an id has {longest:,} characters, where {len(strings):,} have {usual} on average: their table would take "
+            f"{taken >> 20:,} MiB",
+            source=source,
+            field=field,
+            value=long,
+            remedy=f"shorten it, or {limits.IDS.advice()}",
+        )
+    return np.array(strings, np.str_)
 
 
 def locate(ids: NDArray[Any], within: NDArray[Any]) -> NDArray[np.int64]:
@@ -197,6 +234,8 @@ def select(ids: Sequence[Any] | ArrayLike, known: NDArray[Any], what: str) -> ND
     InputError
         Where one of them is not known.
     """
+    if isinstance(ids, str | bytes):
+        raise InputError("is a single string", source="evaluate", field=what, remedy=f"for one write [{ids!r}]")
     if not isinstance(ids, np.ndarray | Ids):
         ids = list(ids)  # type: ignore[arg-type]  # sets and iterators too
     wanted = index_ids(ids, source="evaluate", field=what).ids

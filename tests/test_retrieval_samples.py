@@ -121,7 +121,7 @@ def test_many_samples_use_both_sides():
         (([0, 1], [0.1, np.nan]), {}, InputError, "NaN or infinite"),
         (([0, 1], [0.1]), {}, InputError, "1 rows for 2"),
         (([0, 1, 2], [0.1, 0.2, 0.3]), {}, InputError, "3 classes"),
-        (([0, 1], [0.1, 0.2]), {"pos_label": 5}, OptionError, "is not a label"),
+        (([0, 1], [0.1, 0.2]), {"pos_label": 5}, OptionError, "is not a valid label"),
         (([0, 1], [0.1, 0.2]), {"average": "mean"}, OptionError, "average must be"),
         (([0, 1], [0.1, 0.2]), {"sample_weight": [1, -1]}, InputError, "none negative"),
         (

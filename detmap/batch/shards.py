@@ -16,10 +16,9 @@ from detmap.batch.finding import PathLike, find
 from detmap.batch.scoring import (
     Unknown,
     nothing,
-    one_line,
     read_truth,
 )
-from detmap.batch.workers import dispatch
+from detmap.batch.workers import dispatch, one_line, whence
 from detmap.detection import DetectionResult, match
 from detmap.errors import DetmapError, InputError, OptionError, shorten
 from detmap.formats import files
@@ -104,7 +103,8 @@ def evaluate_shards(
     counts: Counter[str] = Counter()
     lacking: Counter[str] = Counter()  # how many shards have no file of a class
     tree = _Tree(len(paths))
-    arguments = [(path, decided, unknown_images, invalid_boxes, missing_classes) for path in paths]
+    rules = (decided, unknown_images, invalid_boxes, missing_classes)
+    arguments = [(whence(path, executor), *rules) for path in paths]
     with closing(dispatch(executor, threads, truth, _match_shard, arguments)) as outcomes:
         for i, outcome in outcomes:
             if isinstance(outcome, BaseException):

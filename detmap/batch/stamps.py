@@ -12,7 +12,8 @@ from detmap import plugins
 #: What decides no score of a file of detections, by the beginning of its path in the package.
 _APART = (
     *("cli/", "pycocotools/", "retrieval/", "templates/"),
-    *("batch/comparing", "batch/finding", "batch/leaderboard", "batch/shards", "batch/workers"),
+    *("batch/apart", "batch/clusters", "batch/comparing", "batch/discretion", "batch/finding", "batch/leaderboard"),
+    *("batch/saving", "batch/shards", "batch/workers"),
     *("evaluator.py", "formats/trec.py", "matches.py", "plots.py", "report.py", "updates.py"),
 )
 

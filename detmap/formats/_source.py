@@ -15,14 +15,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NamedTuple
 
+from detmap import limits
 from detmap.errors import InputError, shorten
 from detmap.formats._open import STANDARD_INPUT, File, Held, changed, open_path, unreadable
 
 Buffer = bytes | memoryview
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | IO[str]
 
-#: A compressed file may grow to this many bytes, or by this factor, whichever is more; beyond that it is a bomb.
-_LEAST_LIMIT, _FACTOR = 256 << 20, 200
+#: A compressed file may grow by this factor, or to `limits.INFLATED`, whichever is more; beyond that it is a bomb.
+_FACTOR = 200
 
 #: Links of an archive that lead to links.
 _MOST_LINKS = 40
@@ -46,14 +47,16 @@ def inflate(data: Buffer, source: str) -> bytes:
         raise InputError(f"damaged gzip data: {error}", source=source, remedy="copy the file again") from None
     if len(out) > limit:
         raise InputError(
-            f"grows beyond {limit >> 20} MiB when decompressed", source=source, remedy="decompress it first"
+            f"grows beyond {limit >> 20} MiB when decompressed",
+            source=source,
+            remedy=f"decompress it first, or {limits.INFLATED.advice()}",
         )
     return out
 
 
 def most_inflated(size: int) -> int:
     """Return how many bytes may come out of so many that are compressed."""
-    return max(_LEAST_LIMIT, _FACTOR * size)
+    return max(limits.INFLATED.value(), _FACTOR * size)
 
 
 class Opened:

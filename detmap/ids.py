@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import columns, limits
+from detmap import columns
 from detmap.errors import InputError
 from detmap.kernels import Frozen, readonly
 from detmap.shapes.boxes import extremes, over_rows
@@ -183,39 +183,11 @@ def coded(strings: Sequence[str], source: str | None = None, field: str = "id") 
     Raises
     ------
     InputError
-        As `texts` does.
+        As `columns.texts` does.
     """
     places: dict[str, int] = {}
     codes = [places.setdefault(value, len(places)) for value in strings]
-    return Ids(texts(list(places), source, field), np.array(codes, np.int32))
-
-
-#: A table of strings may be so many times as large as the text in it, beyond `limits.IDS`.
-_PADDING = 32
-
-
-def texts(strings: Sequence[str], source: str | None, field: str) -> NDArray[np.str_]:
-    """Return strings as an array, each of whose elements takes as much as the longest.
-
-    Raises
-    ------
-    InputError
-        Where one of them is so much longer than the others that most of the array would be empty, and is large.
-    """
-    longest = max(map(len, strings), default=0)
-    taken = 4 * longest * len(strings)
-    if taken > limits.IDS.value() and taken > _PADDING * sum(map(len, strings)):
-        long = next(text for text in strings if len(text) == longest)
-        usual = sum(map(len, strings)) // len(strings)
-        raise InputError(
-            f"an id has {longest:,} characters, where {len(strings):,} have {usual} on average: their table would take "
-            f"{taken >> 20:,} MiB",
-            source=source,
-            field=field,
-            value=long,
-            remedy=f"shorten it, or {limits.IDS.advice()}",
-        )
-    return np.array(strings, np.str_)
+    return Ids(columns.texts(list(places), source=source, field=field), np.array(codes, np.int32))
 
 
 def locate(ids: NDArray[Any], within: NDArray[Any]) -> NDArray[np.int64]:

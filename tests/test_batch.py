@@ -289,7 +289,7 @@ def test_an_error_that_nobody_foresaw_is_a_row_too(files, truth, monkeypatch):
 
     monkeypatch.setattr(formats, "read_detections", fail)
     outcomes = {o.entry.path: o.error for o in batch.score(truth, files[:2])}
-    assert outcomes == {str(files[0]): "out of memory", str(files[1]): "ZeroDivisionError: 'hm\\n'"}
+    assert outcomes == {str(files[0]): "out of memory", str(files[1]): "ZeroDivisionError: 'hm'"}
 
 
 def test_options_come_before_files(truth):

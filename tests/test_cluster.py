@@ -34,7 +34,7 @@ def cluster(tmp_path_factory):
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",
             local_directory=str(folder),
             silence_logs=50,
         )
@@ -123,7 +123,7 @@ def test_the_ground_truth_is_sent_once_to_each_worker_whatever_its_threads(tmp_p
     sent, shared = [], []
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=4, processes=False, dashboard_address=None, silence_logs=50
+            n_workers=1, threads_per_worker=4, processes=False, dashboard_address=":0", silence_logs=50
         ) as made,
         batch.cluster(made.scheduler_address) as executor,
     ):
@@ -155,11 +155,12 @@ def test_a_worker_with_other_code_scores_nothing(monkeypatch, files, cluster):
     assert found.error.endswith(f"has detmap {detmap.__version__}, and this process 99.0: install the same on both")
 
 
+@pytest.mark.filterwarnings("always::detmap.batch.clusters.ClusterWarning")
 def test_a_cluster_without_workers_says_so(monkeypatch, files, capsys):
     """It waited without a word."""
     monkeypatch.setattr(clusters, "_PATIENCE", 0.5)
     monkeypatch.setattr(workers, "_TICK", 0.1)
-    with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None, silence_logs=50) as made:
+    with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0", silence_logs=50) as made:
         code, _, err = run(capsys, "batch", TRUTH, files[0], "--scheduler", made.scheduler_address)
     assert code == 2
     assert "note: the cluster has no workers: waiting for one, for 0.5 seconds at most" in err
@@ -168,7 +169,7 @@ def test_a_cluster_without_workers_says_so(monkeypatch, files, capsys):
 
 def test_workers_that_come_later_do_the_work(monkeypatch, files):
     monkeypatch.setattr(workers, "_TICK", 0.1)
-    options = {"processes": False, "dashboard_address": None, "silence_logs": 50}
+    options = {"processes": False, "dashboard_address": ":0", "silence_logs": 50}
     with distributed.LocalCluster(n_workers=0, **options) as made, batch.cluster(made.scheduler_address) as executor:
         monkeypatch.setattr(clusters.warnings, "warn", lambda *_, **__: made.scale(1))
         found = list(batch.score(TRUTH, files[:3], executor=executor))
@@ -186,7 +187,7 @@ def test_a_scheduler_that_dies_is_one_line_and_what_is_done_is_kept(tmp_path, ca
         "import distributed, time\n"
         "if __name__ == '__main__':\n"
         "    made = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False,"
-        " dashboard_address=None, silence_logs=50)\n"
+        " protocol='tcp://', dashboard_address=':0', silence_logs=50)\n"
         "    print(made.scheduler_address, flush=True)\n"
         "    time.sleep(600)\n"
     )
@@ -194,10 +195,13 @@ def test_a_scheduler_that_dies_is_one_line_and_what_is_done_is_kept(tmp_path, ca
         [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=os.getcwd(),
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
+    paths = [tmp_path / f"{i}.json" for i in range(60)]
+    for path in paths:
+        path.write_bytes(files[0].read_bytes())
     try:
         address = process.stdout.readline().strip()
         with batch.cluster(address) as executor:
-            outcomes = batch.score(TRUTH, [batch.Entry(str(i), str(files[0])) for i in range(200)], executor=executor)
+            outcomes = batch.score(TRUTH, paths, executor=executor)
             assert next(outcomes).error is None
             process.kill()
             with pytest.raises(detmap.DetmapError, match="scheduler is gone"):

@@ -25,6 +25,8 @@ Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | I
 #: A compressed file may grow by this factor, or to `limits.INFLATED`, whichever is more; beyond that it is a bomb.
 _FACTOR = 200
 
+_PIECE = 1 << 20  # bytes that are decompressed at a time: room is made for all that is asked for
+
 #: Links of an archive that lead to links.
 _MOST_LINKS = 40
 
@@ -42,16 +44,19 @@ def inflate(data: Buffer, source: str) -> bytes:
     limit = most_inflated(len(data))
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            out = file.read(limit + 1)
+            parts, size = [], 0
+            while size <= limit and (part := file.read(min(_PIECE, limit + 1 - size))):
+                parts.append(part)
+                size += len(part)
     except (EOFError, OSError, zlib.error) as error:
         raise InputError(f"damaged gzip data: {error}", source=source, remedy="copy the file again") from None
-    if len(out) > limit:
+    if size > limit:
         raise InputError(
             f"grows beyond {limit >> 20} MiB when decompressed",
             source=source,
             remedy=f"decompress it first, or {limits.INFLATED.advice()}",
         )
-    return out
+    return b"".join(parts)
 
 
 def most_inflated(size: int) -> int:

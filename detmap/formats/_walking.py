@@ -54,16 +54,29 @@ def _members(document: Document, place: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     place = document.after_blanks(place + 1)
     while not document.begins(place, b"}"):
+        _expect(document, place, b'"')
         end = document.skip(place)
         name = unquoted(document.slice(place + 1, end - 1))
-        place = document.after_blanks(document.after_blanks(end) + 1)
+        place = document.after_blanks(end)
+        _expect(document, place, b":")
+        place = document.after_blanks(place + 1)
         end = document.skip(place)
         listed = document.begins(place, b"[")
         found[name] = _Records(document, place) if listed else json.loads(document.slice(place, end))
-        place = document.after_blanks(end)
-        if document.begins(place, b","):
-            place = document.after_blanks(place + 1)
+        place = _after_value(document, end, b"}")
     return found
+
+
+def _expect(document: Document, place: int, *texts: bytes) -> None:
+    if not any(document.begins(place, text) for text in texts):
+        raise NotUnderstood
+
+
+def _after_value(document: Document, end: int, closing: bytes) -> int:
+    """Return where the next member or element begins, or what closes them."""
+    place = document.after_blanks(end)
+    _expect(document, place, b",", closing)
+    return place if document.begins(place, closing) else document.after_blanks(place + 1)
 
 
 class _Records(Sequence[Any]):
@@ -75,15 +88,14 @@ class _Records(Sequence[Any]):
     def __iter__(self) -> Iterator[Any]:
         document = self._document
         place = document.after_blanks(self._place + 1)
-        while place < document.size and not document.begins(place, b"]"):
+        while not document.begins(place, b"]"):
             try:
                 end = document.skip(place)
+                following = _after_value(document, end, b"]")
             except NotUnderstood:
                 raise ValueError("it is not JSON") from None
             yield json.loads(document.slice(place, end))
-            place = document.after_blanks(end)
-            if document.begins(place, b","):
-                place = document.after_blanks(place + 1)
+            place = following
 
     def __getitem__(self, index: Any) -> Any:
         for at, value in enumerate(self):

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.columns import texts
 from detmap.errors import InputError, OptionError
 from detmap.formats import _coco_writing
 from detmap.formats._coco_checks import FIELDS, checked_ground_truth, checked_results
@@ -30,7 +31,7 @@ from detmap.formats._source import Buffer, Opened, Source, read_bytes
 from detmap.formats._tables import Strings
 from detmap.formats._walking import crowded, walked
 from detmap.formats.registry import Format, Given, Reading, Role
-from detmap.ids import Ids, coded, index_ids, texts
+from detmap.ids import Ids, coded, index_ids
 from detmap.plugins import register
 from detmap.shapes import Kind
 from detmap.shapes.boxes import InvalidBoxes
@@ -273,7 +274,7 @@ def _scanned_ground_truth(opened: Opened, iou_type: str) -> dict[str, Any] | Non
 
 def _scanned_ids(ids: Any) -> Any:
     """Return scanned ids as a column of integers, or as distinct strings and codes."""
-    return Ids(texts(ids.values, "records", "id"), ids.codes) if isinstance(ids, Strings) else ids
+    return Ids(texts(ids.values, field="id"), ids.codes) if isinstance(ids, Strings) else ids
 
 
 def _complete(column: NDArray[np.float64] | None) -> bool:

@@ -440,6 +440,13 @@ def _parse(
         raise
     except RecursionError:
         raise InputError("nested too deeply", source=name, remedy="is this a COCO file?") from None
+    except UnicodeDecodeError as error:
+        at, line = error.start, bytes(data).count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"is not UTF-8 at byte {at:,}, in line {line:,}",
+            source=name,
+            remedy="JSON is UTF-8: write the file again in it",
+        ) from None
     except ValueError:
         problem = "is empty" if not bytes(data).strip() else f"is not valid JSON: {reason} ({len(data)} bytes in all)"
         raise InputError(problem, source=name, remedy="is it the right file, and complete?") from None

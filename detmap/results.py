@@ -154,14 +154,14 @@ def markdown_text(text: str) -> str:
     return _MARKUP.sub(escaped, printable(text))
 
 
-def to_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as a Markdown table."""
+def to_markdown(rows: Sequence[Mapping[str, Any]], *, markup: bool = False) -> str:
+    """Return rows as a Markdown table, whose cells are text; with `markup` they are Markdown themselves."""
     if not rows:
         return ""
     header = list(rows[0])
 
     def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(map(markdown_text, cells)) + " |"
+        return "| " + " | ".join(one.replace("|", "\\|") if markup else markdown_text(one) for one in cells) + " |"
 
     rule = "|" + "|".join(" --- " if is_words(rows, name) else " ---: " for name in header) + "|"
     return "\n".join([line(header), rule, *(line([cell(row[name]) for name in header]) for row in rows)])

@@ -93,7 +93,7 @@ def average_precision_score(
         few = "0 samples, while a minimum of 1 is required"
         raise InputError(
             f"{sizes} ({len(scores)} rows for {len(truth)} of y_true)" if len(truth) != len(scores) else few,
-            source="y_score",
+            source="y_score" if len(truth) != len(scores) else "y_true",
         )
     if not np.isfinite(scores).all():
         row = int(np.argmin(np.isfinite(scores)) // scores[0].size)

@@ -17,7 +17,7 @@ from detmap.errors import OptionError, shorten
 from detmap.hits import Curve, best_f1
 from detmap.kernels import allocate, matching, readonly
 from detmap.naming import distinct_names, metric_table
-from detmap.protocols import UNLIMITED, AreaRanges, Protocol, Sigmas, resolve
+from detmap.protocols import UNLIMITED, AreaRanges, OksArea, Protocol, Sigmas, resolve
 from detmap.results import Result
 from detmap.tables import Detections, GroundTruth, check_pair
 from detmap.tally import Rankings, Tally, word_count
@@ -37,7 +37,7 @@ def evaluate(
     result_areas: Literal["own", "shape"] | None = None,
     dilation: float | None = None,
     sigmas: Sigmas | None = None,
-    oks_area: Literal["area", "bbox*0.53"] | None = None,
+    oks_area: OksArea | None = None,
     image_ids: Sequence[Any] | ArrayLike | None = None,
     category_ids: Sequence[Any] | ArrayLike | None = None,
     threads: int | None = None,
@@ -70,7 +70,7 @@ def evaluate(
         For "boundary": how far the boundary reaches from the contour, as a share of the image's diagonal; 0.02 by default.
     sigmas : sequence of float, or mapping of category id or name to such, optional
         For "keypoints": how far annotators disagree on each point; COCO's 17 numbers by default.
-    oks_area : {"area", "bbox*0.53"}, optional
+    oks_area : {"area", "bbox*0.53", "bbox*0.53, ranges by area"}, optional
         For "keypoints": the areas of objects are those of the annotations (default), or 0.53 times those of their boxes.
     image_ids, category_ids : sequence, optional
         Score these only; by default all that the ground truth has.

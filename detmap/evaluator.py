@@ -16,7 +16,7 @@ from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
 from detmap.ids import index_ids
 from detmap.kernels import readonly
-from detmap.protocols import AreaRanges, Protocol, Sigmas, resolve
+from detmap.protocols import AreaRanges, OksArea, Protocol, Sigmas, resolve
 from detmap.shapes import Column, find
 from detmap.shapes.boxes import (
     INVALID_BOXES,
@@ -92,7 +92,7 @@ class Evaluator:
         result_areas: Literal["own", "shape"] | None = None,
         dilation: float | None = None,
         sigmas: Sigmas | None = None,
-        oks_area: Literal["area", "bbox*0.53"] | None = None,
+        oks_area: OksArea | None = None,
         threads: int | None = None,
     ) -> None:
         self.protocol = resolve(

@@ -144,6 +144,10 @@ def to_text(rows: Sequence[Mapping[str, Any]]) -> str:
 _MARKUP = re.compile(r"[\\|\[\]*`~$]|(?<!\w)_|_(?!\w)|[<>&@]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
+#: What would end a cell of markup, or begin an escape in it.
+_CELL = re.compile(r"[\\|]")
+
+
 def markdown_text(text: str) -> str:
     """Return text as Markdown that shows just that, on one line: it may come from a hostile file."""
 
@@ -160,8 +164,11 @@ def to_markdown(rows: Sequence[Mapping[str, Any]], *, markup: bool = False) -> s
         return ""
     header = list(rows[0])
 
+    def text(one: str) -> str:
+        return _CELL.sub(r"\\\g<0>", one).replace("<", "&lt;") if markup else markdown_text(one)
+
     def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(one.replace("|", "\\|") if markup else markdown_text(one) for one in cells) + " |"
+        return "| " + " | ".join(map(text, cells)) + " |"
 
     rule = "|" + "|".join(" --- " if is_words(rows, name) else " ---: " for name in header) + "|"
     return "\n".join([line(header), rule, *(line([cell(row[name]) for name in header]) for row in rows)])

@@ -69,7 +69,8 @@ def _compared(presets: Mapping[str, Protocol]) -> str:
         [
             {"decision": f"`{key}`", **{name: made[key].replace("/", " / ") for name, made in columns.items()}}
             for key in first
-        ]
+        ],
+        markup=True,
     )
 
 

@@ -167,7 +167,7 @@ def _protocol(p: Any, dilation: float | None, own_area: bool) -> Protocol:
         sigmas = p.kpt_oks_sigmas
         if not p.useCats or type(sigmas) is not np.ndarray or sigmas.dtype != np.float64 or sigmas.ndim != 1:
             raise UnusualError
-        changes |= {"sigmas": tuple(sigmas.tolist()), "oks_area": "area" if own_area else "bbox*0.53"}
+        changes |= {"sigmas": tuple(sigmas.tolist()), "oks_area": "area" if own_area else "bbox*0.53, ranges by area"}
     elif p.iouType != "bbox" and min(thresholds) <= 0:
         raise UnusualError  # masks of several sizes have an overlap of -1
     if p.iouType == "boundary":

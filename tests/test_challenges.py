@@ -201,7 +201,7 @@ def test_groups_and_intervals_of_a_split_are_those_of_its_images(truth, capsys, 
 
 
 def test_within_limits_the_bits_are_the_same(tmp_path, capsys, files):
-    arguments = ["batch", TRUTH, *files[:2], "--bootstrap", 200, "--permutations", 50]
+    arguments = ["batch", TRUTH, *files[:1]]
     assert run(capsys, *arguments, "--out", tmp_path / "a")[0] == 0
     limits = ["--limit-seconds", 300, *(["--limit-memory", "2G"] if os.path.exists("/proc/self/statm") else [])]
     code, _, err = run(capsys, *arguments, *limits, "--out", tmp_path / "b")
@@ -242,13 +242,13 @@ def test_the_row_says_which_limit_was_reached(tmp_path, capsys, monkeypatch):
     for name in ("slow", "large", "crash", "odd", "good"):
         write(tmp_path, f"runs/{name}.json", data)
     begun = time.monotonic()
-    arguments = ["batch", TRUTH, tmp_path / "runs", "--limit-seconds", 5, "--limit-memory", "700M", "--threads", 2]
+    arguments = ["batch", TRUTH, tmp_path / "runs", "--limit-seconds", 4, "--limit-memory", "700M", "--threads", 2]
     code, out, _ = run(capsys, *arguments, "--format", "json", "--out", tmp_path / "out")
     assert code == 3
     assert time.monotonic() - begun < 300
     errors = {one["model"]: one["error"] for one in json.loads(out)["models"]}
     assert errors == {
-        "slow": "stopped: it reached the limit of 5 seconds (--limit-seconds)",
+        "slow": "stopped: it reached the limit of 4 seconds (--limit-seconds)",
         "large": "stopped: it reached the limit of 700 MiB of memory (--limit-memory)",
         "crash": "its process ended without a result (code 7): was there enough memory?",
         "odd": "Odd: 'no two processes know this class'",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import mismatches, parallel
+from detmap import crowding, mismatches, parallel
 from detmap.errors import InputError
 from detmap.ids import Ids, locate, select
 from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
@@ -164,6 +164,8 @@ class Arrangement:
         categories, category_of = _selection(ground_truth.categories.ids, category_ids, "category_ids")
         missing = mismatches.classes_without_results(ground_truth, detections, category_of >= 0)
         notices = {**_notices(ground_truth, detections, missing), **unusual}
+        if protocol.inclusive_pixels:  # where a box from a pixel to the same one is a pixel wide
+            notices.pop("zero_sized_boxes", None)
         if missing and detections.missing_classes == "skip":
             kept = categories[~np.isin(categories, list(missing))]
             categories, category_of = _selection(ground_truth.categories.ids, kept, "category_ids")
@@ -249,7 +251,7 @@ class Arrangement:
         """
         kind = self.kind
         least = {"threshold": lowest, "touch": min(lowest, _TOUCHING), "all": -np.inf}[kind.propose]
-        found = overlap.candidates(cells, *self._bounds, self._crowd, least, begin, end, stop)
+        found = crowding.candidates(cells, self._bounds, self._crowd, least, begin, end, stop)
         if kind.refine is not None and not stop[0]:
             self._refine(kind.refine, cells, found, lowest, begin, end)
         return found

@@ -8,13 +8,14 @@ hidden element to something that looks like a number: here each of them is an er
 from __future__ import annotations
 
 import numbers as abstract
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from detmap import limits
 from detmap.errors import InputError
 
 #: From here on a float does not tell integers apart.
@@ -264,6 +265,7 @@ _NEVER_MIXED = (str, bytes, bool, np.bool_, type(None))
 _ZERO_OR_ONE = "write False and True, or 0 and 1"
 _NO_IDS = "ids must be a flat sequence, all integers or all strings"
 _ONE_TYPE = "write all of them as integers, or all as strings"
+_PADDING = 32  # a table of strings may be so many times as large as the text in it, beyond `limits.IDS`
 _NEEDED = "leave out the record or give it an id"
 
 
@@ -369,7 +371,7 @@ def _one_type(values: list[Any], place: _Place) -> NDArray[Any]:
     found = set(kinds.values())
     if found == {str}:
         _check_null(values, place)
-        return np.array(values, np.str_)
+        return texts(values, source=place.source, field=place.field)
     if found == {bytes}:
         return _decoded(values, place)
     if found <= {int, float}:
@@ -415,13 +417,46 @@ def _decoded(values: list[bytes], place: _Place) -> NDArray[np.str_]:
         except UnicodeDecodeError:
             raise place.error_at(i, "an id is not UTF-8", value, "decode the ids first") from None
     _check_null(decoded, place)
-    return np.array(decoded, np.str_)
+    return texts(decoded, source=place.source, field=place.field)
 
 
 def _check_null(values: Iterable[str], place: _Place) -> None:
     for i, value in enumerate(values):
         if "\0" in value:
             raise place.error_at(i, "an id holds a null character", value)
+
+
+def check_null(values: Iterable[str], *, source: str | None = None, field: str | None = None) -> None:
+    """Refuse strings that hold a null character, which numpy drops at their end.
+
+    Raises
+    ------
+    InputError
+        Names the first.
+    """
+    _check_null(values, _Place(source, field, None))
+
+
+def texts(strings: Sequence[str], *, source: str | None = None, field: str | None = None) -> NDArray[np.str_]:
+    """Return strings as an array, each of whose elements takes as much room as the longest.
+
+    Raises
+    ------
+    InputError
+        Where one of them is so much longer than the others that most of the array would be empty, and it is large.
+    """
+    longest, total = max(map(len, strings), default=0), sum(map(len, strings))
+    taken = 4 * longest * len(strings)
+    if taken > limits.IDS.value() and taken > _PADDING * total:
+        raise InputError(
+            f"an id has {longest:,} characters, where {len(strings):,} have {total // len(strings)} on average: their table "
+            f"would take {taken >> 20:,} MiB",
+            source=source,
+            field=field,
+            value=next(text for text in strings if len(text) == longest),
+            remedy=f"shorten it, or {limits.IDS.advice()}",
+        )
+    return np.array(strings, np.str_)
 
 
 def _missing(value: Any) -> bool:

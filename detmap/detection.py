@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import parallel
 from detmap.arrangement import Arrangement, least_overlaps, over_cells
-from detmap.errors import OptionError
+from detmap.errors import OptionError, shorten
 from detmap.hits import Curve, best_f1
 from detmap.kernels import allocate, matching, readonly
 from detmap.naming import distinct_names, metric_table
-from detmap.protocols import UNLIMITED, AreaRanges, Protocol, Sigmas, resolve
+from detmap.protocols import UNLIMITED, AreaRanges, OksArea, Protocol, Sigmas, resolve
 from detmap.results import Result
 from detmap.tables import Detections, GroundTruth, check_pair
 from detmap.tally import Rankings, Tally, word_count
@@ -37,7 +37,7 @@ def evaluate(
     result_areas: Literal["own", "shape"] | None = None,
     dilation: float | None = None,
     sigmas: Sigmas | None = None,
-    oks_area: Literal["area", "bbox*0.53"] | None = None,
+    oks_area: OksArea | None = None,
     image_ids: Sequence[Any] | ArrayLike | None = None,
     category_ids: Sequence[Any] | ArrayLike | None = None,
     threads: int | None = None,
@@ -70,7 +70,7 @@ def evaluate(
         For "boundary": how far the boundary reaches from the contour, as a share of the image's diagonal; 0.02 by default.
     sigmas : sequence of float, or mapping of category id or name to such, optional
         For "keypoints": how far annotators disagree on each point; COCO's 17 numbers by default.
-    oks_area : {"area", "bbox*0.53"}, optional
+    oks_area : {"area", "bbox*0.53", "bbox*0.53, ranges by area"}, optional
         For "keypoints": the areas of objects are those of the annotations (default), or 0.53 times those of their boxes.
     image_ids, category_ids : sequence, optional
         Score these only; by default all that the ground truth has.
@@ -342,7 +342,10 @@ class DetectionResult(Result):
         """Return which threshold is `iou`, but for the rounding of one that was computed; None if there is none."""
         return self.protocol.find_threshold(iou)
 
-    def _threshold(self, iou: float) -> int:
+    def _threshold(self, iou: float | None) -> int:
+        """Return which threshold is meant; None is 0.5, or the first where that was not evaluated."""
+        if iou is None:
+            return self._find_threshold(0.5) or 0
         found = self._find_threshold(iou)
         if found is not None:
             return found
@@ -355,7 +358,9 @@ class DetectionResult(Result):
             for k, pair in enumerate(self.categories):
                 if pair[part] == category:
                     return k
-        raise OptionError(f"category {category!r} was not evaluated")
+        known = ", ".join(shorten(name)[1:-1] for _, name in self.categories[:20])
+        more = f" and {len(self.categories) - 20} more" if len(self.categories) > 20 else ""
+        raise OptionError(f"category {shorten(category)} was not evaluated; these were: {known}{more}")
 
     @cached_property
     def per_category(self) -> list[dict[str, Any]]:
@@ -396,15 +401,15 @@ class DetectionResult(Result):
             self.protocol.epsilon,
         )
 
-    def curve(self, category: Any, iou: float = 0.5) -> Curve:
+    def curve(self, category: Any, iou: float | None = None) -> Curve:
         """Return precision and recall after every detection of a category that counts.
 
         Parameters
         ----------
         category : int or str
             Its id or name.
-        iou : float
-            One of the thresholds.
+        iou : float, optional
+            One of the thresholds; by default 0.5, or the first where that was not evaluated.
 
         Raises
         ------
@@ -414,7 +419,11 @@ class DetectionResult(Result):
         return self._curve(self._category(category), self._threshold(iou))
 
     def plot(
-        self, path: str | os.PathLike[str] | None = None, *, categories: Sequence[Any] | None = None, iou: float = 0.5
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        categories: Sequence[Any] | None = None,
+        iou: float | None = None,
     ) -> Any:
         """Draw precision against recall, raw and interpolated, of some categories (all with ground truth by default).
 
@@ -424,8 +433,8 @@ class DetectionResult(Result):
             Write the picture there, as .svg or .png.
         categories : sequence of int or str, optional
             Their ids or names.
-        iou : float
-            One of the thresholds.
+        iou : float, optional
+            One of the thresholds; by default 0.5, or the first where that was not evaluated.
 
         Returns
         -------
@@ -441,15 +450,16 @@ class DetectionResult(Result):
             if curve.recall.size and not np.isnan(curve.recall).any():
                 label = str(names.get(category, category))
                 lines.append(plots.Line(label, curve.recall, curve.precision, curve.interpolated))
-        return plots.precision_recall(lines, path=path, title=f"Precision and recall at IoU {iou:g}")
+        shown = round(self.protocol.iou_thresholds[self._threshold(iou)], 9)
+        return plots.precision_recall(lines, path=path, title=f"Precision and recall at IoU {shown:g}")
 
-    def counts(self, iou: float = 0.5, score: float = -np.inf) -> Counts:
+    def counts(self, iou: float | None = None, score: float = -np.inf) -> Counts:
         """Return TP, FP and FN of every category, counting only detections of at least that score.
 
         Parameters
         ----------
-        iou : float
-            One of the thresholds.
+        iou : float, optional
+            One of the thresholds; by default 0.5, or the first where that was not evaluated.
         score : float
             Detections of lower scores are left out. Under the rules of VOC and COCO a match depends on higher scores only,
             so nothing has to be matched again.

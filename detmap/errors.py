@@ -67,6 +67,7 @@ class InputError(DetmapError, ValueError):
         remedy: str | None = None,
     ) -> None:
         self.problem, self.source, self.record, self.field, self.remedy = problem, source, record, field, remedy
+        self._value = value
         place = [shorten(source, 200)[1:-1]] if source else []
         inside = []
         if record is not None:
@@ -81,6 +82,12 @@ class InputError(DetmapError, ValueError):
         if remedy:
             text += f"; {remedy}"
         super().__init__(text)
+
+    def elsewhere(self, source: str, record: int | str | None) -> InputError:
+        """Return the same error about another place: the file and line that the data came from."""
+        return InputError(
+            self.problem, source=source, record=record, field=self.field, value=self._value, remedy=self.remedy
+        )
 
 
 class OptionError(DetmapError, ValueError):

@@ -16,7 +16,7 @@ from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
 from detmap.ids import index_ids
 from detmap.kernels import readonly
-from detmap.protocols import AreaRanges, Protocol, Sigmas, resolve
+from detmap.protocols import AreaRanges, OksArea, Protocol, Sigmas, resolve
 from detmap.shapes import Column, find
 from detmap.shapes.boxes import (
     INVALID_BOXES,
@@ -92,7 +92,7 @@ class Evaluator:
         result_areas: Literal["own", "shape"] | None = None,
         dilation: float | None = None,
         sigmas: Sigmas | None = None,
-        oks_area: Literal["area", "bbox*0.53"] | None = None,
+        oks_area: OksArea | None = None,
         threads: int | None = None,
     ) -> None:
         self.protocol = resolve(
@@ -119,6 +119,9 @@ class Evaluator:
         self.duplicates = duplicates
         self.threads = threads
         self._names: dict[Any, str] | None = None
+        if isinstance(categories, str | bytes):
+            remedy = f"for one category write [{categories!r}]"
+            raise InputError("is a single string", source="evaluator", field="categories", remedy=remedy)
         if categories is not None:
             names: Mapping[Any, Any] = categories if isinstance(categories, Mapping) else {c: c for c in categories}
             ids = index_ids(list(names), source="evaluator", field="categories").ids.tolist()
@@ -458,18 +461,15 @@ class Evaluator:
         all_gather_object(states, self.to_bytes())
         merged = self._fresh()
         for state in states:
-            merged.merge(self.from_bytes(state))
+            merged.merge(Evaluator.from_bytes(state))
         return merged
 
     def _fresh(self) -> Evaluator:
-        return Evaluator(
-            self.protocol,
-            categories=self._names,
-            box_format=self.box_format,
-            duplicates=self.duplicates,
-            invalid_boxes=self.invalid_boxes,
-            threads=self.threads,
-        )
+        """Return an evaluator of this class that is set up like this one and has seen nothing."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__, _lock=threading.RLock())
+        made._forget()
+        return made
 
     # -------------------------------------------------------------------------------------------------------- state
 
@@ -563,7 +563,16 @@ class Evaluator:
             self._take(saved._tally, saved._numbered, saved._noted)
 
     def __reduce__(self) -> Any:
-        return Evaluator.from_bytes, (self.to_bytes(),)
+        data = self.to_bytes()
+        own = vars(Evaluator()).keys() - {"threads"}  # what `to_bytes` says, and what is seen
+        return _revived, (type(self), data, {name: value for name, value in vars(self).items() if name not in own})
+
+
+def _revived(kind: type[Evaluator], data: bytes, rest: dict[str, Any]) -> Evaluator:
+    """Return what was pickled: an evaluator, of a class of somebody's own perhaps, with the attributes that it added."""
+    made = object.__new__(kind)
+    made.__dict__.update(vars(Evaluator.from_bytes(data)), **rest)
+    return made
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):

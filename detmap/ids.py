@@ -117,6 +117,9 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
         place = np.empty(ascending.size, np.int32)
         place[ascending] = np.arange(ascending.size)
         return Ids(readonly(given[ascending], given.dtype), readonly(place[ids.codes], np.int32))
+    if isinstance(ids, list | tuple) and set(map(type, ids)) == {str}:
+        columns.check_null(ids, source=source, field=field)
+        return index_ids(coded(ids, source, field), source=source, field=field)
     values = columns.identifiers(ids, source=source, field=field)
     if not values.size:
         return Ids(readonly((), np.int64), readonly((), np.int32))
@@ -177,11 +180,17 @@ def used(table: Ids, rows: NDArray[Any]) -> Ids:
     return Ids(readonly(ids, ids.dtype), readonly(place[codes], np.int32))
 
 
-def coded(strings: Sequence[str]) -> Ids:
-    """Return the distinct strings and each one's code: an array of them all would be as wide as the widest."""
+def coded(strings: Sequence[str], source: str | None = None, field: str = "id") -> Ids:
+    """Return the distinct strings and each one's code: an array of them all would be as wide as the widest.
+
+    Raises
+    ------
+    InputError
+        As `columns.texts` does.
+    """
     places: dict[str, int] = {}
     codes = [places.setdefault(value, len(places)) for value in strings]
-    return Ids(np.array(list(places), str), np.array(codes, np.int32))
+    return Ids(columns.texts(list(places), source=source, field=field), np.array(codes, np.int32))
 
 
 def locate(ids: NDArray[Any], within: NDArray[Any]) -> NDArray[np.int64]:
@@ -200,6 +209,8 @@ def select(ids: Sequence[Any] | ArrayLike, known: NDArray[Any], what: str) -> ND
     InputError
         Where one of them is not known.
     """
+    if isinstance(ids, str | bytes):
+        raise InputError("is a single string", source="evaluate", field=what, remedy=f"for one write [{ids!r}]")
     if not isinstance(ids, np.ndarray | Ids):
         ids = list(ids)  # type: ignore[arg-type]  # sets and iterators too
     wanted = index_ids(ids, source="evaluate", field=what).ids

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from detmap.errors import shorten
@@ -63,8 +64,46 @@ def describe(notices: Mapping[str, int]) -> list[str]:
         if counts.get(code):
             names = named.get(code, [])
             shown = ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
-            sentences.append(text.format(n=counts[code], names=shown))
+            said = text.format(n=counts[code], names=shown)
+            sentences.append(_of_one(said) if counts[code] == 1 else said)
     return sentences
+
+
+#: The nouns and verbs of the sentences, of many and of one.
+_OF_ONE = {
+    "annotations": "annotation",
+    "boxes": "box",
+    "categories": "category",
+    "classes": "class",
+    "files": "file",
+    "detections": "detection",
+    "folders": "folder",
+    "lines": "line",
+    "masks": "mask",
+    "polygons": "polygon",
+    "queries": "query",
+    "records": "record",
+    "results": "result",
+    "have": "has",
+    "are": "is",
+    "repeat": "repeats",
+    "lie": "lies",
+}
+_COUNTED = re.compile(r"(?<![\w:])1 (\w+)(.*?)(?=: |$)")
+
+
+def _of_one(sentence: str) -> str:
+    """Return a sentence about 1 of several as one about a single one: "1 box", and "has" where it begins with it."""
+
+    def single(match: re.Match[str]) -> str:
+        noun, rest = match[1], match[2]
+        if noun not in _OF_ONE:
+            return match[0]
+        verb = re.match(r" (have|are|repeat|lie)\b", rest)
+        rest = rest if verb is None else f" {_OF_ONE[verb[1]]}{rest[verb.end() :]}"
+        return f"1 {_OF_ONE[noun]}{rest}"
+
+    return _COUNTED.sub(single, sentence, count=1)
 
 
 #: How many names a sentence has at most.

@@ -21,6 +21,7 @@ from detmap.plugins import Registry, register
 from detmap.shapes import KINDS, find
 
 AreaRanges = Mapping[str, Sequence[float]]
+OksArea = Literal["area", "bbox*0.53", "bbox*0.53, ranges by area"]
 Sigmas = Sequence[float] | Mapping[Any, Sequence[float]]
 
 _INTERPOLATIONS = ("grid", *INTERPOLATIONS, *LINEAR)
@@ -304,16 +305,18 @@ class Protocol:
             since="0.2",
         ),
     )
-    oks_area: Literal["area", "bbox*0.53"] = field(
+    oks_area: OksArea = field(
         default="area",
         metadata=decision(
-            'For "keypoints": the area of an object is the annotation\'s, or 0.53 times that of its box.',
+            'For "keypoints": the area of an object is the annotation\'s, or 0.53 times that of its box; or '
+            "the latter in similarity and the former in area ranges.",
             "matching",
-            allowed=("area", "bbox*0.53"),
+            allowed=("area", "bbox*0.53", "bbox*0.53, ranges by area"),
             phrase=lambda protocol: f"area of objects {protocol.oks_area}",
             flag=Flag(
                 name="--oks-area",
-                help="keypoints: area of an object: the annotation's (default), or 0.53 times that of its box",
+                help="keypoints: area of an object: the annotation's (default), or 0.53 times that of its box; "
+                "or the latter in similarity alone",
             ),
             since="0.2",
         ),

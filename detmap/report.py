@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any
 
 from detmap.errors import MissingDependencyError
-from detmap.results import cell, is_words, printable, to_markdown, without_nan
+from detmap.results import cell, is_words, markdown_text, printable, to_markdown, without_nan
 
 
 def markdown(
@@ -21,7 +21,7 @@ def markdown(
     """Return the leaderboard as Markdown: tables of the models, of notices, and of files that were not scored."""
     sections = (("Notices", notices), ("Not scored", errors))
     text = "".join(f"\n## {title}\n\n{to_markdown(found)}\n" for title, found in sections if found)
-    return f"# Leaderboard by {printable(rank_by)}\n\n{to_markdown(rows)}\n{text}"
+    return f"# Leaderboard by {markdown_text(rank_by)}\n\n{to_markdown(rows)}\n{text}"
 
 
 def html(

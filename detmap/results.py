@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -108,6 +109,16 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+#: How many characters a cell has at most that is made as wide as the widest of its column.
+_WIDEST = 500
+
+
+def shown(text: str) -> str:
+    """Return text as a cell of an aligned table: on one line, and cut where it is very long."""
+    text = printable(text[: _WIDEST + 1])
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+
+
 def is_words(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
     """Return whether a column holds words, which stand to the left, rather than numbers."""
     return any(isinstance(row[name], str) for row in rows)
@@ -118,7 +129,7 @@ def to_text(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
     header = list(rows[0])
-    lines = [header, *([printable(cell(row[name])) for name in header] for row in rows)]
+    lines = [[shown(name) for name in header], *([shown(cell(row[name])) for name in header] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     words = [is_words(rows, name) for name in header]
     return "\n".join(
@@ -129,15 +140,35 @@ def to_text(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def to_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as a Markdown table."""
+#: What would begin a tag, a link, an image, emphasis, code, mathematics or a mention; and a bare address of the web.
+_MARKUP = re.compile(r"[\\|\[\]*`~$]|(?<!\w)_|_(?!\w)|[<>&@]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+
+
+#: What would end a cell of markup, or begin an escape in it.
+_CELL = re.compile(r"[\\|]")
+
+
+def markdown_text(text: str) -> str:
+    """Return text as Markdown that shows just that, on one line: it may come from a hostile file."""
+
+    def escaped(match: re.Match[str]) -> str:
+        one = match.group()
+        return f"&#{ord(one)};" if one in "<>&@:." else "\\" + one
+
+    return _MARKUP.sub(escaped, printable(text))
+
+
+def to_markdown(rows: Sequence[Mapping[str, Any]], *, markup: bool = False) -> str:
+    """Return rows as a Markdown table, whose cells are text; with `markup` they are Markdown themselves."""
     if not rows:
         return ""
     header = list(rows[0])
 
+    def text(one: str) -> str:
+        return _CELL.sub(r"\\\g<0>", one).replace("<", "&lt;") if markup else markdown_text(one)
+
     def line(cells: Sequence[str]) -> str:
-        safe = (printable(c).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for c in cells)
-        return "| " + " | ".join(safe) + " |"
+        return "| " + " | ".join(map(text, cells)) + " |"
 
     rule = "|" + "|".join(" --- " if is_words(rows, name) else " ---: " for name in header) + "|"
     return "\n".join([line(header), rule, *(line([cell(row[name]) for name in header]) for row in rows)])
@@ -145,19 +176,26 @@ def to_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows as CSV, floats with all their digits; undefined is empty."""
-    out = io.StringIO()
-    if rows:
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(rows[0])
-        for row in rows:
-            writer.writerow([_csv_cell(value) for value in row.values()])
-    return out.getvalue()
+    lines = [[_csv_cell(name) for name in rows[0]]] if rows else []
+    lines += [[_csv_cell(value) for value in row.values()] for row in rows]
+    return "".join(map(_csv_line, lines))
+
+
+def _csv_line(cells: Sequence[Any]) -> str:
+    """Return a line of CSV. A carriage return within a cell is quoted only where it may end a line."""
+    out = io.StringIO(newline="")
+    csv.writer(out, lineterminator="\r\n").writerow(cells)
+    return out.getvalue().removesuffix("\r\n") + "\n"
+
+
+#: How a text begins that a spreadsheet may run as a formula; the last four are wide letters.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def _csv_cell(value: Any) -> Any:
     if isinstance(value, float):
         return "" if math.isnan(value) else repr(value)
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+    if isinstance(value, str) and value[:1] in _FORMULA:
         return "'" + value  # a spreadsheet would run it as a formula
     return value
 

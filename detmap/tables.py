@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns
-from detmap.errors import InputError
+from detmap.errors import InputError, shorten
 from detmap.frames import Framed
 from detmap.ids import Categories, Ids, Images, index_among, index_ids, locate, used
 from detmap.kernels import Frozen, readonly
@@ -239,7 +239,9 @@ class GroundTruth(_Shaped, Frozen):
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         box_format : {"xywh", "xyxy", "cxcywh"}
-            Near corner and size, two corners, or centre and size.
+            Near corner and size, two corners, or centre and size. Sizes are widths and heights under every protocol: where
+            pixels are inclusive, as VOC's are, the far corner is ``x + width - 1``, and a box of corners is
+            ``x2 - x1 + 1`` wide.
         areas : array_like of float, shape (n,), optional
             Width times height by default; where `boxes` are left out, the areas of the shapes.
         crowd, difficult : array_like of bool, shape (n,), optional
@@ -418,7 +420,7 @@ class Detections(_Shaped, Frozen):
             Of shapes other than boxes: what area ranges look at, NaN for the area of the shape. By default the areas of the
             `boxes` where these are given too, as pycocotools does, else those of the shapes.
         box_format : {"xywh", "xyxy", "cxcywh"}
-            Near corner and size, two corners, or centre and size.
+            Near corner and size, two corners, or centre and size; see `GroundTruth.from_arrays`.
         invalid_boxes : {"error", "miss", "drop"}
             What becomes of boxes of negative width or height. ``miss`` keeps them as detections that overlap nothing, as
             pycocotools and VOC's development kit do. (By COCO's rule a box of which one side is negative has a negative
@@ -497,6 +499,15 @@ class Detections(_Shaped, Frozen):
         if known.all():
             return self
         kept = known[self.images.codes]
+        own, theirs = self.images.ids, ground_truth.images.ids
+        if theirs.size and own.dtype.kind != theirs.dtype.kind:  # also where unknown ones are dropped: it would be all
+            raise InputError(
+                f"image ids such as {shorten(own[0].item())} never match the ground truth's, such as "
+                f"{shorten(theirs[0].item())}",
+                source=self.source,
+                field="image_id",
+                remedy="write both as integers, or both as strings",
+            )
         if unknown == "error":
             record = _first(~kept)
             raise InputError(

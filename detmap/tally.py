@@ -165,6 +165,9 @@ class Tally(Frozen):
         StateError
             Where protocols or categories differ, or an image is in two of them.
         """
+        for part in others:
+            if not isinstance(part, Tally):
+                raise StateError(f"only a Tally can be merged, not {type(part).__name__}")
         parts = [part for part in (self, *others) if part.image_ids.size]
         for part in others:
             if part.protocol != self.protocol:

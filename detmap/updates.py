@@ -189,6 +189,8 @@ def read_ids(image_ids: Any, alone: bool) -> list[Any]:
 
 def _single(value: Any) -> Any:
     """Return the element of an array or tensor of one; anything else as it is."""
+    if isinstance(value, str):  # numpy's own too, of which an array would drop null characters at the end
+        return str(value)
     if not (hasattr(value, "detach") or hasattr(value, "__array__") or hasattr(value, "__dlpack__")):
         return value
     one = array(value)

@@ -35,14 +35,16 @@ def metrics() -> str:
         [
             {"metric": f"`{one.name}`", "also": ", ".join(f"`{name}`" for name in one.aliases), "is": one.formula}
             for one in METRICS
-        ]
+        ],
+        markup=True,
     )
 
 
 def notices() -> str:
     """Every notice there is, in words."""
     return to_markdown(
-        [{"code": f"`{code}`", "means": says.format(n="n", names="names")} for code, says in NOTICES.items()]
+        [{"code": f"`{code}`", "means": says.format(n="n", names="names")} for code, says in NOTICES.items()],
+        markup=True,
     )
 
 
@@ -81,7 +83,8 @@ def _compared(presets: Mapping[str, Protocol]) -> str:
         [
             {"decision": f"`{key}`", **{name: made[key].replace("/", " / ") for name, made in columns.items()}}
             for key in first
-        ]
+        ],
+        markup=True,
     )
 
 

@@ -12,6 +12,7 @@ from test_batch import FIXTURES, TRUTH, contents, run, shards_of_fixture, varian
 
 import detmap
 from detmap import batch
+from detmap.batch import clusters, stamps, workers
 
 distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
 
@@ -33,7 +34,7 @@ def cluster(tmp_path_factory):
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",
             local_directory=str(folder),
             silence_logs=50,
         )
@@ -76,15 +77,23 @@ def test_a_worker_killed_half_way_changes_nothing(cluster, files, local):
     assert found == local
 
 
-def test_a_worker_without_the_file_gives_that_row_an_error(tmp_path, monkeypatch, cluster, files, local):
+def test_relative_paths_are_those_of_who_asks_and_a_missing_file_is_one_error(
+    tmp_path, monkeypatch, cluster, files, local
+):
+    """Workers have started in another folder, where no such file is."""
     (tmp_path / "here.json").write_bytes(files[0].read_bytes())
     monkeypatch.chdir(tmp_path)
+    given = ["here.json", "gone.json", files[0]]
     with batch.cluster(cluster.scheduler_address) as executor:
-        found = {
-            o.entry.name: o for o in batch.score(TRUTH, ["here.json", files[0]], replicates=200, executor=executor)
-        }
-    assert found["here"].error.startswith("here.json: no such file")
+        found = {o.entry.name: o for o in batch.score(TRUTH, given, replicates=200, executor=executor)}
+        shards = batch.evaluate_shards(TRUTH, ["here.json"], executor=executor)
+        scored = [found[name] for name in ("here", "model-000")]
+        tests = batch.compare_files(TRUTH_READ, scored, permutations=20, executor=executor)
+    assert found["gone"].error == f"{tmp_path / 'gone.json'}: no such file; check the path"
     assert found["model-000"].document == local["model-000"]
+    assert dict(found["here"]) == dict(found["model-000"]) == dict(shards)
+    assert found["here"].document["source"] == "here.json"
+    assert list(tests.p.values()) == [1.0]
 
 
 def test_shards(tmp_path, capsys, cluster):
@@ -104,3 +113,100 @@ def test_no_scheduler(capsys, files):
     assert code == 2
     assert "no scheduler at 'tcp://127.0.0.1:9'" in err
     assert "Traceback" not in err
+
+
+TRUTH_READ = detmap.read_coco(TRUTH)
+
+
+def test_the_ground_truth_is_sent_once_to_each_worker_whatever_its_threads(tmp_path, monkeypatch):
+    """Every thread of a worker got one of its own."""
+    sent, shared = [], []
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=4, processes=False, dashboard_address=":0", silence_logs=50
+        ) as made,
+        batch.cluster(made.scheduler_address) as executor,
+    ):
+        submit, scatter = executor._client.submit, executor._client.scatter
+
+        def note(function, *arguments, **options):
+            sent.append(sum(isinstance(one, bytes) for one in arguments))
+            return submit(function, *arguments, **options)
+
+        def note_shared(data, **options):
+            shared.append(type(data))
+            return scatter(data, **options)
+
+        monkeypatch.setattr(executor._client, "submit", note)
+        monkeypatch.setattr(executor._client, "scatter", note_shared)
+        monkeypatch.setattr(workers, "_kept", workers._kept.__class__())
+        found = list(batch.score(TRUTH, variants(tmp_path, 9), executor=executor))
+    assert [one.error for one in found] == [None] * 9
+    assert (sent, shared) == ([0] * 9, [bytes])
+
+
+def test_a_worker_with_other_code_scores_nothing(monkeypatch, files, cluster):
+    """It may give other numbers."""
+    monkeypatch.setattr(stamps, "_own", lambda confidence: "another")
+    monkeypatch.setattr(workers, "__version__", "99.0")
+    with batch.cluster(cluster.scheduler_address) as executor:
+        (found,) = batch.score(TRUTH, files[:1], executor=executor)
+    assert found.error.startswith("the worker on ")
+    assert found.error.endswith(f"has detmap {detmap.__version__}, and this process 99.0: install the same on both")
+
+
+@pytest.mark.filterwarnings("always::detmap.batch.clusters.ClusterWarning")
+def test_a_cluster_without_workers_says_so(monkeypatch, files, capsys):
+    """It waited without a word."""
+    monkeypatch.setattr(clusters, "_PATIENCE", 0.5)
+    monkeypatch.setattr(workers, "_TICK", 0.1)
+    with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0", silence_logs=50) as made:
+        code, _, err = run(capsys, "batch", TRUTH, files[0], "--scheduler", made.scheduler_address)
+    assert code == 2
+    assert "note: the cluster has no workers: waiting for one, for 0.5 seconds at most" in err
+    assert "error: the cluster had no workers for 0.5 seconds; what is done is kept" in err
+
+
+def test_workers_that_come_later_do_the_work(monkeypatch, files):
+    monkeypatch.setattr(workers, "_TICK", 0.1)
+    options = {"processes": False, "dashboard_address": ":0", "silence_logs": 50}
+    with distributed.LocalCluster(n_workers=0, **options) as made, batch.cluster(made.scheduler_address) as executor:
+        monkeypatch.setattr(clusters.warnings, "warn", lambda *_, **__: made.scale(1))
+        found = list(batch.score(TRUTH, files[:3], executor=executor))
+        monkeypatch.undo()
+    assert [one.error for one in found] == [None] * 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_scheduler_that_dies_is_one_line_and_what_is_done_is_kept(tmp_path, capsys, files):
+    """A traceback followed the first rows."""
+    import subprocess
+    import sys
+
+    program = (
+        "import distributed, time\n"
+        "if __name__ == '__main__':\n"
+        "    made = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False,"
+        " protocol='tcp://', dashboard_address=':0', silence_logs=50)\n"
+        "    print(made.scheduler_address, flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=os.getcwd(),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    paths = [tmp_path / f"{i}.json" for i in range(60)]
+    for path in paths:
+        path.write_bytes(files[0].read_bytes())
+    try:
+        address = process.stdout.readline().strip()
+        with batch.cluster(address) as executor:
+            outcomes = batch.score(TRUTH, paths, executor=executor)
+            assert next(outcomes).error is None
+            process.kill()
+            with pytest.raises(detmap.DetmapError, match="scheduler is gone"):
+                list(outcomes)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

@@ -680,3 +680,54 @@ def test_forged_at_random():
             continue
         detmap.DetectionResult(tally)
     assert refused > 0
+
+
+# --------------------------------------------------------------------------------------------------------------- pickles
+
+
+class Named(detmap.Evaluator):
+    """A class of somebody's own, which cannot be called as the original."""
+
+    def __init__(self, name, extra=None):
+        super().__init__("coco", categories=[1, 2], threads=2)
+        self.name, self.extra = name, extra
+
+
+def test_a_pickle_keeps_threads_class_and_what_was_added():
+    plain = detmap.Evaluator(categories=[1], threads=3)
+    own = Named("mine", extra=[1])
+    image = {"boxes": [[0, 0, 9, 9]], "scores": [0.8], "labels": [1]}, {"boxes": [[0, 0, 10, 10]], "labels": [1]}
+    for evaluator in (plain, own):
+        evaluator.update([image[0]], [image[1]], image_ids=[7])
+        for again in (pickle.loads(pickle.dumps(evaluator)), copy.deepcopy(evaluator), copy.copy(evaluator)):
+            assert type(again) is type(evaluator)
+            assert again.threads == evaluator.threads
+            assert again.compute()["AP"] == evaluator.compute()["AP"]
+            assert len(again) == 1
+            again.update([image[0]], [image[1]], image_ids=[8])
+            assert (len(again), len(evaluator)) == (2, 1)
+    assert vars(pickle.loads(pickle.dumps(own)))["extra"] == [1]
+
+    def gather(states, mine):
+        states[:] = [mine, Evaluator.to_bytes(detmap.Evaluator("coco", categories=[1, 2]))]
+
+    merged = own.sync(gather, 2)
+    assert (type(merged), merged.name, merged.threads, len(merged)) == (Named, "mine", 2, 1)
+
+
+class Word(str):
+    """As ids of other libraries come."""
+
+
+@pytest.mark.parametrize("given", ["\0", Word("a\0")])
+def test_an_id_that_ends_in_a_null_character_is_refused(given):
+    """numpy drops it, so that it became another id."""
+    evaluator = detmap.Evaluator()
+    image = {"boxes": [], "scores": [], "labels": []}, {"boxes": [], "labels": []}
+    for ids in ([given], given):
+        with pytest.raises(InputError, match="holds a null character"):
+            evaluator.update(*image, image_ids=ids)
+    with pytest.raises(InputError, match="holds a null character"):
+        detmap.Evaluator(categories=[given, "b"])
+    with pytest.raises(InputError, match="record 1, field 'image_id': an id holds a null character"):
+        detmap.Detections.from_arrays(image_ids=["b", given], category_ids=[1, 1], boxes=np.ones((2, 4)), scores=[1, 1])

@@ -13,7 +13,7 @@ import pytest
 
 import detmap
 from detmap.errors import InputError
-from detmap.formats import _source, coco
+from detmap.formats import coco
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 TRUTH, FOUND = FIXTURES / "coco/ground_truth.json", FIXTURES / "coco/detections.json"
@@ -308,8 +308,10 @@ def test_missing_file_and_folder(tmp_path):
 
 
 def test_gzip_bombs_are_bounded(monkeypatch):
-    monkeypatch.setattr(_source, "_LEAST_LIMIT", 1 << 20)
-    with pytest.raises(InputError, match="grows beyond"):
+    monkeypatch.setenv("DETMAP_MOST_INFLATED", "1M")
+    with pytest.raises(
+        InputError, match=r"grows beyond 6 MiB .*, or the environment variable DETMAP_MOST_INFLATED sets"
+    ):
         detmap.read_coco_results(gzip.compress(b" " * (32 << 20)))
 
 

@@ -278,7 +278,7 @@ def test_notices_on_the_command_line(tmp_path, capsys):
     arguments = ["trec", str(tmp_path / "qrels"), str(tmp_path / "run")]
     assert main(arguments) == 0
     said = capsys.readouterr().err
-    assert "1 lines of the run with text after its name" in said
+    assert "1 line of the run with text after its name" in said
     assert "none of the 1 ranked documents is judged" in said
     assert main([*arguments, "--quiet"]) == 0
     assert capsys.readouterr().err == ""

@@ -118,10 +118,10 @@ def test_many_samples_use_both_sides():
 @pytest.mark.parametrize(
     ("args", "options", "error", "message"),
     [
-        (([0, 1], [0.1, np.nan]), {}, InputError, "NaN or infinite"),
+        (([0, 1], [0.1, np.nan]), {}, InputError, "Input contains NaN"),
         (([0, 1], [0.1]), {}, InputError, "1 rows for 2"),
         (([0, 1, 2], [0.1, 0.2, 0.3]), {}, InputError, "3 classes"),
-        (([0, 1], [0.1, 0.2]), {"pos_label": 5}, OptionError, "is not a label"),
+        (([0, 1], [0.1, 0.2]), {"pos_label": 5}, OptionError, "is not a valid label"),
         (([0, 1], [0.1, 0.2]), {"average": "mean"}, OptionError, "average must be"),
         (([0, 1], [0.1, 0.2]), {"sample_weight": [1, -1]}, InputError, "none negative"),
         (

@@ -358,13 +358,26 @@ def test_what_can_be_read_once_is_given_once(tmp_path, capsys):
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="the system has no /dev/zero")
 def test_a_stream_without_an_end_is_bounded(monkeypatch):
-    monkeypatch.setattr(_open, "MOST_STREAMED", 8 << 20)
-    with pytest.raises(InputError, match=r"/dev/zero: goes on after 8 MiB, the most .*; write it to a file first"):
+    with pytest.raises(
+        InputError, match=r"/dev/zero: goes on after 1 MiB, the most that is read from a device; write it"
+    ):
         files.read_detections("/dev/zero", detmap.read_coco(encoded(TRUTH)))
-    with pytest.raises(InputError, match="goes on after 8 MiB"):
-        detmap.read_coco("/dev/zero")
+    monkeypatch.setenv("DETMAP_MOST_STREAMED", "8M")
+    with open("/dev/zero", "rb") as zeros, subprocess.Popen(["cat"], stdin=zeros, stdout=subprocess.PIPE) as endless:
+        with pytest.raises(
+            InputError, match=r"goes on after 8 MiB, the most .*, or the environment variable DETMAP_MOST_S"
+        ):
+            detmap.read_coco(f"/dev/fd/{endless.stdout.fileno()}")
+        endless.kill()
+    monkeypatch.setenv("DETMAP_MOST_STREAMED", "a lot")
+    with pytest.raises(
+        OptionError, match="DETMAP_MOST_STREAMED must be a size above 0, such as 512M or 4G, not 'a lot'"
+    ):
+        _open.most_streamed()
+    monkeypatch.delenv("DETMAP_MOST_STREAMED")
+    assert _open.most_streamed() <= 4 << 30
     monkeypatch.delattr(os, "sysconf")
-    assert _open.most_streamed() == 8 << 20
+    assert _open.most_streamed() == 4 << 30
 
 
 def test_what_is_no_file(tmp_path):
@@ -442,7 +455,7 @@ def test_links_of_an_archive_that_lead_nowhere(link, message):
 
 
 def test_an_archive_of_links_is_no_bomb(monkeypatch):
-    monkeypatch.setattr(_source, "_LEAST_LIMIT", 1000)
+    monkeypatch.setenv("DETMAP_MOST_INFLATED", "1000")
     monkeypatch.setattr(_source, "_FACTOR", 1)
     big = XML + " " * 20_000
     with pytest.raises(InputError, match="so many links"):

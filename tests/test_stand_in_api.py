@@ -441,3 +441,25 @@ def test_the_original_under_the_name_of_pycocotools(when):
     code = CHECK.replace("{steps}", steps).replace("{left!r}", repr(left))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("kind", ["bbox", "segm", "keypoints"])
+def test_areas_of_boxes_are_no_slow_path(kind, monkeypatch):
+    """`use_area=False` made every image by itself; the numbers are still those of that."""
+    seed = next(seed for seed in range(50) if len(made.pose_workload(seed)[0]["annotations"]) > 4)
+    workload = {
+        "bbox": lambda: make_coco(3, negative=False, zero_sized=False),
+        "segm": lambda: made.mask_workload(seed),
+        "keypoints": lambda: made.pose_workload(seed),
+    }[kind]()
+    shown = []
+    for whole in (True, False):
+        with monkeypatch.context() as patch:
+            if whole:
+                patch.setattr(faster.COCOeval_faster, "_evaluate_images", None)
+            else:
+                patch.setattr(faster.COCOeval_faster, "_evaluate_whole", lambda self: False)
+            found = evaluated(faster, workload, kind, use_area=False)
+        shown.append(({name: found.eval[name] for name in ARRAYS}, found.ious, found.stats))
+    assert_same(shown[0], shown[1])

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from detmap.batch.apart import Limits
+from detmap.batch.clusters import cluster
 from detmap.batch.comparing import compare_files
 from detmap.batch.finding import Entry, find
 from detmap.batch.leaderboard import Leaderboard, metric_names
 from detmap.batch.scoring import FileResult, score
 from detmap.batch.shards import evaluate_shards
-from detmap.batch.workers import cluster
+from detmap.batch.splits import Splits
 
 __all__ = [
     "Entry",
     "FileResult",
     "Leaderboard",
+    "Limits",
+    "Splits",
     "cluster",
     "compare_files",
     "evaluate_shards",

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from concurrent.futures import (
     Executor,
 )
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from detmap.batch import stamps
+from detmap.batch import saving, stamps
 from detmap.batch.finding import PathLike
 from detmap.batch.scoring import (
     FileResult,
     Options,
     Unknown,
     digest,
-    encoded,
     nothing,
-    one_line,
     options_of,
 )
-from detmap.batch.workers import dispatch
+from detmap.batch.splits import Splits, split_of
+from detmap.batch.workers import dispatch, one_line, whence
 from detmap.detection import match
 from detmap.errors import DetmapError, InputError
 from detmap.formats import files
@@ -47,12 +46,22 @@ def _test_pair(
 ) -> float:
     """Return the p-value of the difference between two files by a metric; NaN where they were scored on other classes.
 
-    Of each file the path, and the fingerprint of what was scored, if it is known.
+    Of each file the path, and the fingerprint of what was scored, if it is known. The metric may be one of a split.
     """
     first, second = (_tally_again(ground_truth, path, content, options) for path, content in pair)
+    metric, first, second = _of_split(metric, options.splits, first, second)
     if first.categories != second.categories:
         return float("nan")
     return permute(first, second, permutations, options.seed, metric).p_value(metric)
+
+
+def _of_split(metric: str, splits: Splits | None, *tallies: Tally) -> Any:
+    """Return a metric's name without its split, and the parts of tallies that it is of."""
+    split = None if splits is None else split_of(metric, splits.names)
+    if splits is None or split is None:
+        return metric, *tallies
+    images = splits.images(split)
+    return metric.partition(":")[2], *(tally.on_images(images) for tally in tallies)
 
 
 def _tally_again(ground_truth: GroundTruth, path: str, content: str | None, options: Options) -> Tally:
@@ -80,6 +89,7 @@ def compare_files(
     reading: Mapping[str, Any] | None = None,
     out: PathLike | None = None,
     resume: bool = False,
+    splits: Splits | None = None,
     executor: Executor | None = None,
     threads: int | None = None,
 ) -> PairTests:
@@ -102,6 +112,8 @@ def compare_files(
         The folder of `score`, for ``tests.json``.
     resume : bool
         Reuse the tests in `out` of files that have not changed.
+    splits : Splits, optional
+        As in `score`; `metric` may be one of a split, which is then tested on its images.
 
     Raises
     ------
@@ -114,12 +126,15 @@ def compare_files(
         (one for one in scored if not np.isnan(one.get(name, np.nan))), key=lambda one: (-one[name], one.entry.name)
     )
     decided = resolve(protocol)
-    images = match(ground_truth, nothing(ground_truth), decided)
-    made = pair_tests(images, [one.entry.name for one in scored], name, permutations, level, correction)
+    plain, images = _of_split(name, splits, match(ground_truth, nothing(ground_truth), decided))
+    made = pair_tests(images, [one.entry.name for one in scored], plain, permutations, level, correction)
+    made = replace(made, metric=name)
     options = options_of(decided, unknown_images, invalid_boxes, missing_classes, 0, seed, "t", level, reading)
+    options = replace(options, splits=splits)
     entries = {one.entry.name: one for one in scored}
     kept = [unknown_images, invalid_boxes, missing_classes, *options.more]
     rules = [stamps.code(confidence=True), decided.to_dict(), *kept, name, made.permutations, seed]
+    rules += [] if splits is None else [splits.to_list()]
     keys = {}  # of pairs whose contents are known
     for pair in made.p:
         contents = [entries[one].document.get("key") for one in pair]
@@ -129,7 +144,7 @@ def compare_files(
     known = _saved_tests(saved) if saved is not None and resume else {}
     made.p.update({pair: known[key] for pair, key in keys.items() if key in known})
     pairs = [pair for pair in made.p if made.enough_images and keys.get(pair) not in known]
-    both = {one.entry.name: (one.entry.path, one.document.get("content")) for one in scored}
+    both = {one.entry.name: (whence(one.entry.path, executor), one.document.get("content")) for one in scored}
     arguments = [((both[a], both[b]), options, name, made.permutations) for a, b in pairs]
     with closing(dispatch(executor, threads, ground_truth, _test_pair, arguments)) as outcomes:
         for i, outcome in outcomes:
@@ -137,16 +152,13 @@ def compare_files(
                 raise outcome if isinstance(outcome, DetmapError) else DetmapError(one_line(outcome))
             made.p[pairs[i]] = outcome
     if saved is not None:
-        write_atomically(
-            saved, encoded({key: made.p[pair] for pair, key in keys.items() if not np.isnan(made.p[pair])})
-        )
+        tests = {key: made.p[pair] for pair, key in keys.items() if not np.isnan(made.p[pair])}
+        write_atomically(saved, saving.encoded(saving.sealed({"tests": tests})))
     return made
 
 
 def _saved_tests(path: Path) -> dict[str, float]:
     """Return the p-values of an earlier run by key; what is damaged is made again."""
-    try:
-        document = json.loads(path.read_bytes())
-        return {key: float(p) for key, p in document.items() if 0 <= float(p) <= 1}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        return {}
+    document = saving.unsealed(path)
+    found: dict[str, float] = {} if document is None else document["tests"]
+    return found

@@ -105,8 +105,30 @@ def _without_streams(paths: Iterable[str]) -> list[str]:
     return listed
 
 
+#: What `detmap batch --out` writes into a folder, beside the results. A folder that has the first of them has been one.
+WRITTEN = (*(f"leaderboard.{kind}" for kind in ("json", "csv", "md", "html", "parquet")), "tests.json")
+
+
 def _is_predictions(path: str) -> bool:
-    return files.is_one_of_detections(path) and os.path.basename(path) != "leaderboard.json"
+    folder, name = os.path.split(path)
+    own = name in WRITTEN and os.path.exists(os.path.join(folder, WRITTEN[0]))
+    return files.is_one_of_detections(path) and not own
+
+
+def check_outputs(outputs: Iterable[PathLike], inputs: Iterable[PathLike | None]) -> None:
+    """Refuse to write over what is read, under whatever name.
+
+    Raises
+    ------
+    OptionError
+        Names the first file that is both.
+    """
+    read = {os.path.realpath(path): path for path in inputs if path is not None and path != "-"}
+    for path in outputs:
+        if os.path.realpath(path) in read:
+            raise OptionError(
+                f"{shorten(os.fspath(path), 300)} would be written over, and is to be read: choose another name"
+            )
 
 
 def _manifest(path: str) -> Iterator[tuple[str | None, str, Mapping[str, str]]]:

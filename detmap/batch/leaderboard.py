@@ -13,11 +13,12 @@ import numpy as np
 
 from detmap import report, results
 from detmap.batch.finding import PathLike
+from detmap.batch.saving import encoded
 from detmap.batch.scoring import (
     FileResult,
-    encoded,
     make_folder,
 )
+from detmap.batch.splits import check_hidden, of_splits, split_of
 from detmap.detection import DetectionResult
 from detmap.errors import MissingDependencyError, OptionError, shorten
 from detmap.protocols import Protocol
@@ -38,29 +39,49 @@ class Leaderboard:
     results : sequence of FileResult
         In any order.
     rank_by : str, optional
-        A metric; by default the first, ``AP`` or ``mAP``.
+        A metric; by default the first, ``AP`` or ``mAP``, of the first split that is shown where there are splits.
     tests : PairTests, optional
         The outcome of `compare_files`; without it there are no groups.
+    hide : sequence of str
+        Splits whose metrics are not shown, nor written; nor are those of all images then, which would tell of them.
+    discreet : bool
+        Leave out the notices, which tell of the ground truth.
 
     Raises
     ------
     OptionError
-        For an unknown metric.
+        For an unknown metric, or one that is hidden.
     """
 
     results: Sequence[FileResult]
     rank_by: str | None = None
     tests: PairTests | None = None
+    hide: Sequence[str] = ()
+    discreet: bool = False
 
     def __post_init__(self) -> None:
         scored = [one for one in self.results if not one.error]
-        metric = self.rank_by or next((next(iter(one)) for one in scored), "AP")
-        known = _in_all(scored)
+        if scored:
+            check_hidden(self.hide, self.splits)
+        known = self._shown()
+        metric = self.rank_by or default_metric(known, self.splits)
         if scored and metric not in known:
             raise OptionError(f"cannot rank by {shorten(metric)}; one of: {', '.join(known[:30])}")
         order = sorted(self.results, key=lambda one: (*_place(one, metric), one.entry.name, one.entry.path))
         object.__setattr__(self, "rank_by", metric)
         object.__setattr__(self, "results", order)
+
+    @property
+    def splits(self) -> list[str]:
+        """The splits of the images, hidden ones included."""
+        return _in_all([dict.fromkeys(one.splits) for one in self.results])
+
+    def _shown(self) -> list[str]:
+        """Return the metrics that are shown, without those of hidden splits."""
+        every = _in_all([one for one in self.results if not one.error])
+        hidden = set(self.hide)
+        of = {metric: split_of(metric, self.splits) for metric in every}
+        return [metric for metric in every if of[metric] not in hidden and not (hidden and of[metric] is None)]
 
     @cached_property
     def groups(self) -> dict[str, str]:
@@ -71,15 +92,20 @@ class Leaderboard:
         """Return what was tested and estimated, in words."""
         made = next((one.document["bootstrap"] for one in self.results if "bootstrap" in one.document), None)
         said = [] if self.tests is None else self.tests.sentences()
-        return [*said, *([] if made is None else [made["sentence"]])]
+        said += [] if made is None else [made["sentence"]]
+        scored = [one for one in self.results if "bootstrap" in one.document]
+        reasons = {one.no_interval(str(self.rank_by)) for one in scored}
+        if scored and "" not in reasons:
+            said.append(f"no interval of {self.rank_by}: {', '.join(sorted(reasons))}")
+        return said
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per file: rank, model, tags, metrics, interval of what is ranked by, group, notices, and error."""
         scored = [one for one in self.results if not one.error]
-        metrics = _in_all(scored)
+        metrics = self._shown()
         tags = list(dict.fromkeys(tag for one in self.results for tag in one.entry.tags))
         with_interval = any("bootstrap" in one.document for one in scored)
-        with_notices = any(one.notices for one in scored)
+        with_notices = any(one.notices for one in scored) and not self.discreet
         better: list[float] = []
         rows = []
         for one in self.results:
@@ -105,8 +131,10 @@ class Leaderboard:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the categories as plain values."""
+        shown = self._shown()
         return {
             "rank_by": self.rank_by,
+            **({"splits": [split for split in self.splits if split not in self.hide]} if self.splits else {}),
             "tests": None if self.tests is None else self.tests.to_dict(),
             "protocol": next((one.document["protocol"] for one in self.results if not one.error), None),
             "models": [
@@ -115,10 +143,10 @@ class Leaderboard:
                     "model": one.entry.name,
                     "source": one.entry.path,
                     "tags": dict(one.entry.tags),
-                    "metrics": dict(one),
-                    "intervals": one.document.get("bootstrap", {}).get("intervals", {}),
+                    "metrics": {metric: one[metric] for metric in shown if metric in one},
+                    "intervals": one.intervals(shown),
                     "group": self.groups.get(one.entry.name),
-                    "notices": dict(one.notices),
+                    "notices": {} if self.discreet else dict(one.notices),
                     "error": one.error,
                 }
                 for one, row in zip(self.results, self.rows(), strict=True)
@@ -128,9 +156,19 @@ class Leaderboard:
     def table(self) -> list[dict[str, Any]]:
         """Return `rows` for a person to read: without empty columns, errors (see `errors`) and too many classes."""
         rows = self.rows()
-        shown = [name for name in rows[0] if name != "error" and any(row[name] != "" for row in rows)] if rows else []
+        empty = {""}, {"", "–"}  # an interval that no model has is told in a sentence
+        ends = (f"{self.rank_by} low", f"{self.rank_by} high")
+        shown = [
+            name
+            for name in (rows[0] if rows else ())
+            if name != "error" and not {results.cell(row[name]) for row in rows} <= empty[name in ends]
+        ]
         classes = [name for name in shown if name.startswith("AP_") and name != self.rank_by]
         hidden = set(classes) if len(classes) > 8 else set()
+        if self.splits:  # of each split, and of all images, what is ranked by
+            metrics, ranked = set(self._shown()), str(self.rank_by)
+            plain = ranked.partition(":")[2] if split_of(ranked, self.splits) else ranked
+            hidden = metrics - set(of_splits([plain], self.splits))
         return [{name: row[name] for name in shown if name not in hidden} for row in rows]
 
     def errors(self) -> list[dict[str, Any]]:
@@ -139,6 +177,8 @@ class Leaderboard:
 
     def notices(self) -> list[dict[str, Any]]:
         """Return a row per notice in words: ``model`` (all, where every file that was scored has it) and ``notice``."""
+        if self.discreet:
+            return []
         return results.sentences({one.entry.name: one.notices for one in self.results if not one.error})
 
     def write(self, out: PathLike) -> list[str]:
@@ -165,7 +205,8 @@ class Leaderboard:
 
     def _html(self) -> bytes:
         scored = [one for one in self.results if not one.error]
-        found = [{(row["category_id"], str(row["category"])): row["AP"] for row in one.rows()} for one in scored]
+        split = split_of(str(self.rank_by), self.splits)
+        found = [{(row["category_id"], str(row["category"])): row["AP"] for row in one.rows(split)} for one in scored]
         keys = _in_all(found)
         categories = [name for _, name in keys]
         values = [[one.get(key) for key in keys] for one in found]
@@ -191,11 +232,25 @@ def _utf8(value: Any) -> Any:
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
-def metric_names(ground_truth: GroundTruth, protocol: Protocol) -> list[str]:
-    """Return the metrics that a result will have, in order: what a leaderboard can be ranked by."""
+def metric_names(
+    ground_truth: GroundTruth, protocol: Protocol, splits: Sequence[str] = (), hide: Sequence[str] = ()
+) -> list[str]:
+    """Return the metrics that a result will have, in order: what a leaderboard can be ranked by.
+
+    Raises
+    ------
+    OptionError
+        Where something is to be hidden that is no split, or all splits.
+    """
+    check_hidden(hide, splits)
     pairs = zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True)
     categories = tuple(pairs) if protocol.use_categories else ((None, "all"),)
-    return list(DetectionResult(Tally.empty(protocol, categories), threads=1))
+    return of_splits(DetectionResult(Tally.empty(protocol, categories), threads=1), splits, hide)
+
+
+def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
+    """Return what to rank by: the first metric that there is, of a split where there are splits."""
+    return next((name for name in known if not splits or split_of(name, splits)), "AP")
 
 
 def _in_all(mappings: Sequence[Mapping[T, Any]]) -> list[T]:

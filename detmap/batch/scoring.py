@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Generator, Iterable, Mapping
 from concurrent.futures import (
     Executor,
 )
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from detmap.batch import stamps
-from detmap.batch.finding import Entry, PathLike, file_names, find
-from detmap.batch.workers import dispatch, fingerprint
+from detmap.batch import apart, saving, stamps
+from detmap.batch.apart import Limits
+from detmap.batch.discretion import WithheldError, withheld
+from detmap.batch.finding import Entry, PathLike, check_outputs, file_names, find
+from detmap.batch.splits import Splits, split_of
+from detmap.batch.workers import dispatch, fingerprint, one_line, whence
 from detmap.detection import DetectionResult, match
-from detmap.errors import DetmapError, OptionError, check_choice, shorten
+from detmap.errors import OptionError, check_choice, shorten
 from detmap.formats import files, registry
 from detmap.protocols import Protocol, resolve
 from detmap.results import Result, without_nan
@@ -27,6 +32,7 @@ from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import bootstrap
 from detmap.statistics.intervals import Method
 from detmap.tables import Detections, GroundTruth, MissingClasses
+from detmap.tally import Tally
 from detmap.writing import remove_unfinished, write_atomically
 
 Unknown = Literal["error", "ignore"]
@@ -43,17 +49,29 @@ class FileResult(Result):
         One line that says why the file has no metrics.
     document : dict
         Everything about the file, as in ``results/NAME.json``; undefined values are None.
+    splits : list of str
+        The splits of the images; the metric *m* of one is called ``split:m``.
     """
 
     def __init__(self, entry: Entry, document: dict[str, Any]) -> None:
         self.entry, self.document = entry, document
         self.error: str | None = document.get("error")
-        metrics = {k: float("nan") if v is None else v for k, v in document.get("metrics", {}).items()}
-        super().__init__(metrics, document.get("notices"))
+        parts = document.get("splits", {})
+        self.splits = list(parts)
+        metrics = dict(document.get("metrics", {}))
+        metrics |= {
+            f"{split}:{name}": value for split, part in parts.items() for name, value in part["metrics"].items()
+        }
+        super().__init__({k: float("nan") if v is None else v for k, v in metrics.items()}, document.get("notices"))
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Return `per_category`."""
-        return list(self.document.get("per_category", ()))
+    def part(self, split: str | None) -> dict[str, Any]:
+        """Return what is known of a split, None for all images: metrics, per_category and bootstrap."""
+        found: dict[str, Any] = self.document if split is None else self.document.get("splits", {}).get(split, {})
+        return found
+
+    def rows(self, split: str | None = None) -> list[dict[str, Any]]:
+        """Return `per_category`, of a split or of all images."""
+        return list(self.part(split).get("per_category", ()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return `document`."""
@@ -61,8 +79,25 @@ class FileResult(Result):
 
     def interval(self, metric: str) -> tuple[float, float]:
         """Return the confidence interval of a metric; NaN where none was made."""
-        low, high = self.document.get("bootstrap", {}).get("intervals", {}).get(metric, (None, None))
+        low, high = self.intervals([metric]).get(metric, (None, None))
         return (float("nan") if low is None else low, float("nan") if high is None else high)
+
+    def intervals(self, metrics: Iterable[str]) -> dict[str, list[float | None]]:
+        """Return the confidence intervals of those of some metrics that have one made."""
+        found = {}
+        for metric in metrics:
+            split = split_of(metric, self.splits)
+            name = metric if split is None else metric.partition(":")[2]
+            ends = self.part(split).get("bootstrap", {}).get("intervals", {}).get(name)
+            if ends is not None:
+                found[metric] = ends
+        return found
+
+    def no_interval(self, metric: str) -> str:
+        """Return why a metric has no interval, "" where it has one."""
+        split = split_of(metric, self.splits)
+        name = metric if split is None else metric.partition(":")[2]
+        return str(self.part(split).get("bootstrap", {}).get("no_interval", {}).get(name, ""))
 
     def __repr__(self) -> str:
         if self.error:
@@ -88,6 +123,9 @@ class Options:
     level: float
     reading: Mapping[str, Any]
     more: tuple[str, ...]
+    splits: Splits | None = None
+    limits: Limits | None = None
+    discreet: bool = False
 
     @property
     def format(self) -> str | None:
@@ -95,7 +133,7 @@ class Options:
         found: str | None = self.reading.get("format")
         return found
 
-    def read(self, path: files.Source, ground_truth: GroundTruth) -> Detections:
+    def read(self, path: files.Source, ground_truth: GroundTruth | None) -> Detections:
         """Read detections as the options say."""
         return files.read_detections(
             path,
@@ -112,7 +150,9 @@ class Options:
         made = [self.replicates, self.seed, self.method, self.level] if self.replicates else []
         parts: list[Any] = [stamps.code(confidence=bool(made)), ground_truth, content, form, self.protocol.to_dict()]
         parts += [self.unknown_images, self.invalid_boxes, self.missing_classes, made]
-        return digest([*parts, self.more] if self.more else parts)
+        parts += [list(self.more)] if self.more else []
+        parts += [] if self.splits is None else [self.splits.to_list()]
+        return digest(parts)
 
 
 def _score(
@@ -131,13 +171,53 @@ def _score(
         read = [options.read(source, ground_truth)]
     # Popped, so that `match` can let the detections go before it ranks.
     tally = match(ground_truth, read.pop(), options.protocol)
-    result = DetectionResult(tally)
-    document = {**identity, **result.to_dict()}
-    if options.replicates:
-        made = bootstrap(result, options.replicates, options.seed, method=options.method)
-        document["bootstrap"] = made.to_dict(options.level)
+    document = {**identity, **_scored(tally, options)}
+    if options.splits is not None:
+        parts = {split: _scored(part, options) for split, part in options.splits.parts(tally)}
+        told = ("metrics", "per_category", "bootstrap")
+        document["splits"] = {
+            split: {name: part[name] for name in told if name in part} for split, part in parts.items()
+        }
     plain: dict[str, Any] = without_nan(document)
     return key, plain
+
+
+def _scored(tally: Tally, options: Options) -> dict[str, Any]:
+    """Return the document of a tally, with its bootstrap where one is asked for."""
+    result = DetectionResult(tally)
+    if not options.replicates:
+        return result.to_dict()
+    made = bootstrap(result, options.replicates, options.seed, method=options.method)
+    return {**result.to_dict(), "bootstrap": made.to_dict(options.level)}
+
+
+def _task(
+    ground_truth: GroundTruth, path: str, options: Options, truth: str | None, known: frozenset[str]
+) -> tuple[str, dict[str, Any] | None]:
+    """As `_score`, within the limits of the options, and with errors that tell no more than they say."""
+    arguments = (ground_truth, path, options, truth, known)
+    if not options.discreet:
+        return _within_limits(*arguments)
+    try:
+        return _within_limits(*arguments)
+    except Exception as error:
+        alone = partial(options.read, path, None)
+        raise withheld(error, one_line(error), path, alone) from None
+
+
+def _within_limits(
+    ground_truth: GroundTruth, path: str, options: Options, truth: str | None, known: frozenset[str]
+) -> tuple[str, dict[str, Any] | None]:
+    arguments = (ground_truth, path, options, truth, known)
+    if options.limits is None:
+        return _score(*arguments)
+    return apart.run(options.limits, _prepare, _score, arguments)
+
+
+def _prepare(ground_truth: GroundTruth, path: str, options: Options, *_: object) -> None:
+    """Load what scoring any file needs: match the first object with itself."""
+    first = nothing(ground_truth, 1)
+    _scored(match(ground_truth, first, options.protocol), replace(options, replicates=0))
 
 
 def score(
@@ -155,6 +235,9 @@ def score(
     level: float = 0.95,
     out: PathLike | None = None,
     resume: bool = False,
+    splits: Splits | PathLike | Mapping[Any, str] | None = None,
+    limits: Limits | None = None,
+    discreet: bool = False,
     executor: Executor | None = None,
     threads: int | None = None,
 ) -> Generator[FileResult, None, None]:
@@ -182,9 +265,17 @@ def score(
         A folder for ``results/NAME.json``, each written whole or not at all.
     resume : bool
         Do not score a file again whose content, ground truth, options and scoring code are those of a result in `out`.
+    splits : Splits, path or mapping, optional
+        Score each split of the images too: a file that says which image is in which, see `Splits.read`. A metric of one is
+        called ``split:AP``.
+    limits : Limits, optional
+        What scoring a file may take: each is then scored in a process of its own.
+    discreet : bool
+        Let the errors tell nothing of the ground truth; ``results/NAME.json`` has the whole of each as ``error_in_full``.
     executor : concurrent.futures.Executor, optional
         Where files are read and scored: a process pool, ``dask.distributed``'s ``Client.get_executor()``, MPI's; by
-        default a pool of threads. Paths are opened where the task runs. It is not shut down.
+        default a pool of threads. Paths are opened where the task runs; relative ones are those of this process. It is not
+        shut down.
     threads : int, optional
         Threads in all, by default one per processor; with an `executor`, threads of each of its tasks, 1 by default.
 
@@ -201,7 +292,17 @@ def score(
     entries = find(predictions)
     rules = unknown_images, invalid_boxes, missing_classes
     decided = options_of(resolve(protocol), *rules, replicates, seed, method, level, reading)
+    decided = replace(decided, limits=limits, discreet=discreet)
+    if limits is not None and "-" in [entry.path for entry in entries]:
+        raise OptionError("a file that is scored within limits cannot come from standard input (-): write it to a file")
     truth = read_truth(ground_truth, invalid_boxes, decided, entries)
+    if splits is not None:
+        made = splits if isinstance(splits, Splits) else Splits.read(splits, truth)
+        decided = replace(decided, splits=made)
+    if out is not None:
+        names = [f"{name}.json" for name in file_names([entry.name for entry in entries])]
+        inputs = [one for one in (ground_truth, splits) if isinstance(one, str | os.PathLike)]
+        check_outputs([Path(out) / "results" / name for name in names], [*inputs, *(entry.path for entry in entries)])
     folder = None if out is None else make_folder(Path(out) / "results")
     done = _documents(folder) if folder is not None and resume else {}
     return _score_all(truth, entries, decided, folder, done, executor, threads)
@@ -218,28 +319,23 @@ def _score_all(
 ) -> Generator[FileResult, None, None]:
     names = file_names([entry.name for entry in entries])
     identity = None if folder is None else fingerprint(truth)
-    arguments = [(entry.path, options, identity, frozenset(done)) for entry in entries]
-    with closing(dispatch(executor, threads, truth, _score, arguments)) as outcomes:
+    arguments = [(whence(entry.path, executor), options, identity, frozenset(done)) for entry in entries]
+    with closing(dispatch(executor, threads, truth, _task, arguments)) as outcomes:
         for i, outcome in outcomes:
             head: dict[str, Any] = {"name": entries[i].name, "source": entries[i].path}
-            if isinstance(outcome, BaseException):
+            if isinstance(outcome, WithheldError):
+                document = {**head, "error": outcome.said, "error_in_full": outcome.full}
+            elif isinstance(outcome, BaseException) and options.discreet:
+                document = {**head, "error": "it could not be scored", "error_in_full": one_line(outcome)}
+            elif isinstance(outcome, BaseException):
                 document = {**head, "error": one_line(outcome)}
             else:
                 key, fresh = outcome
                 document = {**(done[key] if fresh is None else fresh), **head}
                 document = {**head, **document}  # the name first
             if folder is not None:
-                write_atomically(folder / f"{names[i]}.json", encoded(document))
+                write_atomically(folder / f"{names[i]}.json", saving.encoded(saving.sealed(document)))
             yield FileResult(entries[i], document)
-
-
-def one_line(error: BaseException) -> str:
-    """Return an error as one line."""
-    if isinstance(error, DetmapError):
-        return str(error)
-    if isinstance(error, MemoryError):
-        return "out of memory"
-    return f"{type(error).__name__}: {shorten(str(error), 300)}"
 
 
 def make_folder(path: Path) -> Path:
@@ -256,19 +352,10 @@ def _documents(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the results of an earlier run by key; what is damaged is made again."""
     found = {}
     for path in sorted(folder.glob("*.json")):
-        try:
-            document = json.loads(path.read_bytes())
-        except (OSError, ValueError, RecursionError):
-            continue
-        if isinstance(document, dict) and isinstance(document.get("key"), str):
+        document = saving.unsealed(path)
+        if document is not None and isinstance(document.get("key"), str):
             found[document["key"]] = document
     return found
-
-
-def encoded(document: Any) -> bytes:
-    """Return a document as JSON; undefined values become ``null``."""
-    text = json.dumps(without_nan(document), indent=1, allow_nan=False, ensure_ascii=False)
-    return (text + "\n").encode("utf-8", "backslashreplace")
 
 
 def digest(parts: list[Any]) -> str:
@@ -316,10 +403,16 @@ def read_truth(
     )
 
 
-def nothing(ground_truth: GroundTruth) -> Detections:
-    """Return no detections, of the kinds of shape that the ground truth has."""
-    none = np.empty(0, np.int64)
-    others = {name: column.take(none) for name, column in ground_truth.shapes.items() if name != "bbox"}
+def nothing(ground_truth: GroundTruth, objects: int = 0) -> Detections:
+    """Return no detections, of the kinds of shape that the ground truth has; or its first `objects`, as detections."""
+    some = ground_truth.take(np.arange(min(objects, len(ground_truth))))
+    others = {name: column for name, column in some.shapes.items() if name != "bbox"}
     return Detections.from_arrays(
-        image_ids=none, category_ids=none, boxes=np.empty((0, 4)), shapes=others, scores=np.empty(0)
+        image_ids=some.images.ids[some.images.codes],
+        category_ids=some.categories.ids[some.categories.codes],
+        boxes=some.boxes,
+        box_format="xywh" if some.box_sizes else "xyxy",
+        invalid_boxes="miss",
+        shapes=others,
+        scores=np.ones(len(some)),
     )

@@ -17,11 +17,10 @@ from detmap.batch.finding import PathLike, find
 from detmap.batch.scoring import (
     Unknown,
     nothing,
-    one_line,
     options_of,
     read_truth,
 )
-from detmap.batch.workers import dispatch
+from detmap.batch.workers import dispatch, one_line, whence
 from detmap.detection import DetectionResult, match
 from detmap.errors import DetmapError, InputError, OptionError, shorten
 from detmap.formats import files
@@ -111,7 +110,7 @@ def evaluate_shards(
     counts: Counter[str] = Counter()
     lacking: Counter[str] = Counter()  # how many shards have no file of a class
     tree = _Tree(len(paths))
-    arguments = [(path, decided, *rules, options.reading) for path in paths]
+    arguments = [(whence(path, executor), decided, *rules, options.reading) for path in paths]
     with closing(dispatch(executor, threads, truth, _match_shard, arguments)) as outcomes:
         for i, outcome in outcomes:
             if isinstance(outcome, BaseException):

@@ -11,8 +11,9 @@ from detmap import plugins
 
 #: What decides no score of a file of detections, by the beginning of its path in the package.
 _APART = (
-    *("cli/", "explanations/", "pycocotools/", "retrieval/", "templates/"),
-    *("batch/comparing", "batch/finding", "batch/leaderboard", "batch/shards", "batch/workers"),
+    *("checks/", "cli/", "diagnostics/", "explanations/", "pycocotools/", "retrieval/", "templates/"),
+    *("batch/apart", "batch/clusters", "batch/comparing", "batch/discretion", "batch/finding", "batch/leaderboard"),
+    *("batch/saving", "batch/shards", "batch/workers"),
     *("cards.py", "evaluator.py", "formats/trec.py", "matches.py", "plots.py", "report.py", "updates.py"),
 )
 

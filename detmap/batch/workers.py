@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import pickle
+import platform
+import re
 import threading
 import uuid
 from collections import OrderedDict, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -18,11 +21,13 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import contextmanager, nullcontext
-from typing import Any, TypeVar
+from contextlib import nullcontext
+from typing import Any, NamedTuple, TypeVar
 
-from detmap import parallel, plugins
-from detmap.errors import DetmapError, MissingDependencyError, OptionError, shorten
+from detmap import __version__, parallel, plugins
+from detmap.batch import stamps
+from detmap.batch.clusters import Cluster
+from detmap.errors import DetmapError, shorten
 from detmap.tables import GroundTruth
 
 T = TypeVar("T")
@@ -30,6 +35,37 @@ T = TypeVar("T")
 _KEPT = 2  # ground truths that a worker keeps
 _kept: OrderedDict[str, GroundTruth] = OrderedDict()
 _lock = threading.Lock()
+
+_TICK = 1.0  # seconds after which one looks whether anybody still works
+_COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
+
+
+class Home(NamedTuple):
+    """What a worker must have in common with the process that sends it tasks: plug-ins, and the code that scores."""
+
+    modules: tuple[str, ...]
+    version: str
+    code: str
+
+    @classmethod
+    def here(cls) -> Home:
+        """Return that of this process."""
+        return cls(plugins.loaded(), __version__, stamps.code(confidence=True))
+
+    def check(self) -> None:
+        """Refuse to work for a process whose code may give other numbers.
+
+        Raises
+        ------
+        DetmapError
+            Names the machine.
+        """
+        if self.code != stamps.code(confidence=True):
+            what = f"detmap {__version__}" if __version__ != self.version else f"other code of detmap {__version__}"
+            raise DetmapError(
+                f"the worker on {shorten(platform.node())[1:-1]} has {what}, and this process {self.version}: "
+                "install the same on both"
+            )
 
 
 def _on_worker(
@@ -39,21 +75,21 @@ def _on_worker(
     threads: int,
     arguments: tuple[Any, ...],
     submission: str,
-    modules: tuple[str, ...] = (),
+    home: Home,
 ) -> tuple[T] | None:
     """Run a task in so many threads; None where the ground truth of that key did not come along and is not kept here.
 
-    The ground truth comes pickled, so that nobody takes it up before the plug-ins of `modules`, which may have made it.
+    The ground truth comes pickled, so that nobody takes it up before the plug-ins of `home`, which may have made it.
 
     Any executor can do this, whether or not it knows how to send something to each of its workers once. `submission` is
     another one each time: Dask takes calls with equal arguments for one, and gives the second what came of the first, even
     if its file has been rewritten since, or it was cancelled.
     """
-    plugins.load(modules)
-    sent = None if ground_truth is None or key in _kept else pickle.loads(ground_truth)
+    plugins.load(home.modules)
+    home.check()
     with _lock:
-        if sent is not None and key not in _kept:
-            _kept[key] = sent
+        if ground_truth is not None and key not in _kept:
+            _kept[key] = pickle.loads(ground_truth)
             while len(_kept) > _KEPT:
                 _kept.popitem(last=False)
         kept = _kept.get(key)
@@ -65,12 +101,25 @@ def _on_worker(
         return (task(kept, *arguments),)
 
 
-def _width(executor: Executor) -> int:
-    """Return how many tasks an executor runs at a time, as far as one can tell."""
-    client: Any = getattr(executor, "_client", None)
-    if client is not None and hasattr(client, "nthreads"):  # dask.distributed
-        return max(1, int(sum(client.nthreads().values())))
-    return int(getattr(executor, "_max_workers", None) or parallel.cores())
+def one_line(error: BaseException) -> str:
+    """Return an error as one line. Of a traceback, which some executors make the text of an error, it is the last one."""
+    if isinstance(error, DetmapError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    lines = [line.strip() for line in _COLOURS.sub("", str(error)).splitlines() if line.strip()]
+    traced = any(line.startswith(("Traceback (most recent", "File ")) or "--->" in line for line in lines)
+    text = shorten(lines[-1] if traced else " ".join(lines), 300)
+    return f"{type(error).__name__}: {text}"
+
+
+def _is_local(executor: Executor | None) -> bool:
+    return executor is None or isinstance(executor, ThreadPoolExecutor)
+
+
+def whence(path: str, executor: Executor | None) -> str:
+    """Return a path as the workers of an executor are to open it: they may have started in another folder."""
+    return path if _is_local(executor) or path == "-" else os.path.abspath(path)
 
 
 def dispatch(
@@ -99,31 +148,38 @@ def _run(
 
     The first tasks carry the ground truth along; a worker that lacks it later says so and is sent it with the task again.
     """
-    width, local = _width(executor), isinstance(executor, ThreadPoolExecutor)
+    local, cluster = _is_local(executor), Cluster.of(executor)
     key = "" if local else fingerprint(ground_truth)
     parcel = None if local else pickle.dumps(ground_truth, pickle.HIGHEST_PROTOCOL)
-    modules = plugins.loaded()
-    waiting = deque((i, i < width) for i in range(len(arguments)))
+    shared = None if cluster is None or not arguments else cluster.share(parcel)
+    home: Any = None if local else Home.here()
+    width = _width(executor, cluster)
+    waiting = deque((i, i < width and shared is None) for i in range(len(arguments)))
     pending: dict[Future[Any], int] = {}
     try:
         while waiting or pending:
+            width = _width(executor, cluster)
             while waiting and len(pending) < 2 * width:
                 i, carries = waiting.popleft()
                 if local:
                     future: Future[Any] = executor.submit(_in_thread, task, threads, ground_truth, arguments[i])
                 else:
-                    sent = parcel if carries else None
+                    sent = parcel if carries else shared
                     submission = uuid.uuid4().hex
-                    future = executor.submit(
-                        _on_worker, task, key, sent, threads or 1, arguments[i], submission, modules
-                    )
+                    future = executor.submit(_on_worker, task, key, sent, threads or 1, arguments[i], submission, home)
                 pending[future] = i
-            for future in wait(pending, return_when=FIRST_COMPLETED).done:
+            done = wait(pending, None if cluster is None else _TICK, FIRST_COMPLETED).done
+            if cluster is not None:
+                cluster.check(idle=not done)
+            for future in done:
                 i = pending.pop(future)
                 error = CancelledError("the task was cancelled") if future.cancelled() else future.exception()
                 if isinstance(error, BrokenExecutor):
                     raise error
-                if error is not None:
+                if error is not None and shared is not None and _is_cancelled(error):
+                    shared = None  # all workers that had it are gone: from now on it goes along with tasks
+                    waiting.appendleft((i, True))
+                elif error is not None:
                     yield i, error
                 elif future.result() is None:
                     waiting.appendleft((i, True))
@@ -136,34 +192,23 @@ def _run(
             future.cancel()
 
 
+def _width(executor: Executor, cluster: Cluster | None) -> int:
+    """Return how many tasks an executor runs at a time, as far as one can tell."""
+    if cluster is not None:
+        return max(1, cluster.threads())
+    return int(getattr(executor, "_max_workers", None) or parallel.cores())
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Return whether nobody has run a task; Dask has a class of its own for that, which is no CancelledError."""
+    return any("Cancelled" in kind.__name__ for kind in type(error).__mro__)
+
+
 def _in_thread(
     task: Callable[..., T], threads: int | None, ground_truth: GroundTruth, arguments: tuple[Any, ...]
 ) -> tuple[T]:
     with nullcontext() if threads is None else parallel.limited(threads):
         return (task(ground_truth, *arguments),)
-
-
-@contextmanager
-def cluster(address: str) -> Iterator[Executor]:
-    """Connect to a Dask cluster (extra ``dask``) and give an executor that runs tasks on it.
-
-    Parameters
-    ----------
-    address : str
-        The address of the scheduler, as ``tcp://host:8786``.
-    """
-    try:
-        import dask
-        import distributed
-    except ImportError:
-        raise MissingDependencyError("distributed", "dask", "a Dask cluster") from None
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):  # the ground truth goes along
-        try:
-            client: Any = distributed.Client(address, timeout=10)  # type: ignore[no-untyped-call]
-        except (OSError, ValueError) as error:
-            raise OptionError(f"no scheduler at {shorten(address)}: {shorten(str(error), 200)}") from None
-        with client:
-            yield client.get_executor(pure=False)  # a file can be rewritten: no call is the same as one before
 
 
 def fingerprint(ground_truth: GroundTruth) -> str:

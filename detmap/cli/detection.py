@@ -6,10 +6,12 @@ import argparse
 import contextlib
 import io
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import Scored, Scorer, add_card, files_of, input_of, write_card
+from detmap.cli.challenges import add_challenge_options, challenge_of
 from detmap.cli.options import (
     Command,
     add_bootstrap_options,
@@ -110,9 +112,12 @@ def _eval(options: argparse.Namespace) -> None:
 def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
     """Read and score; the inputs are named where a card is asked for."""
     stage("reading the ground truth")
+    from detmap.batch.finding import check_outputs
     from detmap.formats.files import held, once, read_detections, read_ground_truth
 
-    once([options.ground_truth, options.image_set, options.detections])
+    paths = [options.ground_truth, options.image_set, options.detections]
+    once(paths)
+    check_outputs(filter(None, [options.out, options.arrays, options.plot, options.card]), paths)
     given = truth(options, protocol, [options.detections])
     sources: list[Any] = [options.ground_truth, options.detections]
     inputs = []
@@ -186,6 +191,7 @@ def _fill_batch(parser: argparse.ArgumentParser) -> None:
     add_input_options(parser)
     add_detection_options(parser)
     add_bootstrap_options(parser, tests=True)
+    add_challenge_options(parser)
     add_cluster_options(parser)
     output = add_format(parser)
     output.add_argument("--out", metavar="DIR", help="write leaderboard.* and results/NAME.json")
@@ -196,25 +202,36 @@ def _batch(options: argparse.Namespace) -> int:
     if options.resume and not options.out:
         raise OptionError("--resume needs --out DIR, which holds the earlier results")
     from detmap import batch
+    from detmap.batch import finding
+    from detmap.batch.leaderboard import default_metric
     from detmap.formats.files import once, read_ground_truth
     from detmap.results import printable
 
     entries = batch.find(options.predictions)
     paths = [entry.path for entry in entries]
-    once([options.ground_truth, options.image_set, *paths])
+    once([options.ground_truth, options.image_set, options.splits, *paths])
+    if options.out:
+        written = [os.path.join(options.out, name) for name in finding.WRITTEN]
+        inputs = [options.ground_truth, options.image_set, options.splits, *options.predictions, *paths]
+        finding.check_outputs(written, inputs)
     if options.scheduler and "-" in paths:
         raise OptionError("the workers of --scheduler cannot read standard input (-): write it to a file")
     given = truth(options, protocol, paths)
     ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
     warn_of_compiling(options)
-    known = batch.metric_names(ground_truth, protocol)
+    challenge = challenge_of(options, ground_truth)
+    splits = challenge["splits"]
+    names = () if splits is None else splits.names
+    known = batch.metric_names(ground_truth, protocol, names, options.hide)
     if options.rank_by is not None and options.rank_by not in known:
         raise OptionError(f"cannot rank by {shorten(options.rank_by)}; one of: {', '.join(known[:30])}")
+    metric = options.rank_by or default_metric(known, names)
     done: list[batch.FileResult] = []
     tests = None
 
     def keep() -> tuple[batch.Leaderboard, list[str]]:
-        board = batch.Leaderboard(list(done), options.rank_by, tests)
+        ranked = metric if options.rank_by or names else None
+        board = batch.Leaderboard(list(done), ranked, tests, options.hide, options.discreet)
         return board, board.write(options.out) if options.out and done else []
 
     try:
@@ -231,6 +248,7 @@ def _batch(options: argparse.Namespace) -> int:
                 level=options.confidence,
                 out=options.out,
                 resume=options.resume,
+                **challenge,
                 executor=executor,
                 threads=options.threads,
             )
@@ -252,13 +270,14 @@ def _batch(options: argparse.Namespace) -> int:
                     ground_truth,
                     done,
                     protocol,
-                    metric=options.rank_by,
+                    metric=metric if names else options.rank_by,
                     permutations=options.permutations,
                     seed=options.seed,
                     level=options.confidence,
                     correction=options.correction,
                     **_reading(options),
                     reading=_formats(options),
+                    splits=splits,
                     out=options.out,
                     resume=options.resume,
                     executor=executor,
@@ -269,7 +288,8 @@ def _batch(options: argparse.Namespace) -> int:
     if not options.quiet:
         for sentence in missing:
             say(f"note: {sentence}")
-    note(options, {one.entry.name: one.notices for one in board.results if not one.error})
+    if not options.discreet:
+        note(options, {one.entry.name: one.notices for one in board.results if not one.error})
     failed = sum(outcome.error is not None for outcome in done)
     title = f"{protocol.name}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
     print_tables([board.table(), board.notices(), board.errors()], options, title, board.to_dict(), board.rows())
@@ -300,11 +320,14 @@ def _compare(options: argparse.Namespace) -> None:
     protocol = protocol_of(options)
     from detmap import match
     from detmap.batch import find
+    from detmap.batch.finding import check_outputs
     from detmap.formats.files import once, read_detections, read_ground_truth
     from detmap.statistics import compare
 
     entries = find(options.predictions)
-    once([options.ground_truth, options.image_set, *(entry.path for entry in entries)])
+    inputs = [options.ground_truth, options.image_set, *(entry.path for entry in entries)]
+    once(inputs)
+    check_outputs(filter(None, [options.out]), inputs)
     given = truth(options, protocol, [entry.path for entry in entries])
     ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
     warn_of_compiling(options)

@@ -143,7 +143,7 @@ def _print_rich(tables: list[list[dict[str, Any]]], title: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from detmap.results import cell, is_words, printable
+    from detmap.results import cell, is_words, shown
 
     console = Console()
     console.print(Text(title, style="bold"))
@@ -152,9 +152,9 @@ def _print_rich(tables: list[list[dict[str, Any]]], title: str) -> None:
         for name in rows[0] if rows else ():
             words = is_words(rows, name)
             style = "bold cyan" if name in ("value", "AP") else ""
-            table.add_column(Text(name), justify="left" if words else "right", style=style, no_wrap=True)
+            table.add_column(Text(shown(name)), justify="left" if words else "right", style=style, no_wrap=True)
         for row in rows:
-            table.add_row(*(Text(printable(cell(value))) for value in row.values()))
+            table.add_row(*(Text(shown(cell(value))) for value in row.values()))
         # As wide as it is: a number that is cut short on a narrow terminal would be a wrong number.
         wide = Console(width=1000).measure(table).maximum
         Console(width=max(console.width, wide)).print(table)

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from detmap import parallel
+from detmap import limits, parallel
 from detmap.errors import InputError, shorten
 
-#: The most bytes that are read from what is no regular file (a pipe, a device, standard input).
-MOST_STREAMED = 4 << 30
+#: The most bytes that are read from a device that is no terminal: such as have an end have little in them.
+_MOST_OF_DEVICES = 1 << 20
 
 #: What stands for standard input where a path is expected.
 STANDARD_INPUT = "-"
@@ -251,15 +251,17 @@ def _is_regular(raw: Any) -> bool:
 def _drained(raw: Any, name: str) -> bytes:
     """Read a stream to its end, unless that is too far."""
     parts: list[bytes] = []
-    size, limit = 0, most_streamed()
+    device = isinstance(raw, io.FileIO) and stat.S_ISCHR(os.fstat(raw.fileno()).st_mode) and not raw.isatty()
+    size, limit = 0, _MOST_OF_DEVICES if device else most_streamed()
     while part := raw.read(1 << 20):
         parts.append(part.encode() if isinstance(part, str) else part)
         size += len(part)
         if size > limit:
             raise InputError(
-                f"goes on after {limit >> 20} MiB, the most that is read from what is no regular file",
+                f"goes on after {limit / (1 << 20):g} MiB, the most that is read from "
+                + ("a device" if device else "what is no regular file"),
                 source=name,
-                remedy="write it to a file first",
+                remedy="write it to a file first" + ("" if device else f", or {limits.STREAM.advice()}"),
             )
     if part is None:
         raise InputError("cannot be read: it does not wait for data (O_NONBLOCK)", source=name)
@@ -267,9 +269,12 @@ def _drained(raw: Any, name: str) -> bytes:
 
 
 def most_streamed() -> int:
-    """Return how many bytes are read from a stream: `MOST_STREAMED`, or a quarter of the memory if that is less."""
+    """Return how many bytes are read from a stream: what the limit says, by default at most a quarter of the memory."""
+    most = limits.STREAM.value()
+    if most != limits.STREAM.default:
+        return most
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not on this system
-        memory = 4 * MOST_STREAMED
-    return min(MOST_STREAMED, memory // 4) if memory > 0 else MOST_STREAMED
+        memory = 4 * most
+    return min(most, memory // 4) if memory > 0 else most

@@ -15,6 +15,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import IO, Any, NamedTuple
 
+from detmap import limits
 from detmap.errors import InputError, shorten
 from detmap.formats import _zstd
 from detmap.formats._open import STANDARD_INPUT, File, Held, changed, open_path, unreadable
@@ -22,8 +23,10 @@ from detmap.formats._open import STANDARD_INPUT, File, Held, changed, open_path,
 Buffer = bytes | memoryview
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | IO[str]
 
-#: A compressed file may grow to this many bytes, or by this factor, whichever is more; beyond that it is a bomb.
-_LEAST_LIMIT, _FACTOR = 256 << 20, 200
+#: A compressed file may grow by this factor, or to `limits.INFLATED`, whichever is more; beyond that it is a bomb.
+_FACTOR = 200
+
+_PIECE = 1 << 20  # bytes that are decompressed at a time: room is made for all that is asked for
 
 #: Links of an archive that lead to links.
 _MOST_LINKS = 40
@@ -52,18 +55,26 @@ def inflate(data: Buffer, source: str) -> bytes:
     limit = most_inflated(len(data))
     kind = "gzip" if bytes(data[:2]) == _GZIP else "zstd"
     try:
-        if kind == "zstd":
-            out = _zstd.decompress(data, limit)
-        else:
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-                out = file.read(limit + 1)
+        out = _zstd.decompress(data, limit) if kind == "zstd" else _unzipped(data, limit)
     except (EOFError, OSError, zlib.error) as error:
         raise InputError(f"damaged {kind} data: {error}", source=source, remedy="copy the file again") from None
     if len(out) > limit:
         raise InputError(
-            f"grows beyond {limit >> 20} MiB when decompressed", source=source, remedy="decompress it first"
+            f"grows beyond {limit >> 20} MiB when decompressed",
+            source=source,
+            remedy=f"decompress it first, or {limits.INFLATED.advice()}",
         )
     return out
+
+
+def _unzipped(data: Buffer, limit: int) -> bytes:
+    """Return what gzip's data holds, or a byte more than `limit` of it."""
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        parts, size = [], 0
+        while size <= limit and (part := file.read(min(_PIECE, limit + 1 - size))):
+            parts.append(part)
+            size += len(part)
+    return b"".join(parts)
 
 
 def compressed(data: bytes, name: str) -> bytes:
@@ -81,7 +92,7 @@ def compressed(data: bytes, name: str) -> bytes:
 
 def most_inflated(size: int) -> int:
     """Return how many bytes may come out of so many that are compressed."""
-    return max(_LEAST_LIMIT, _FACTOR * size)
+    return max(limits.INFLATED.value(), _FACTOR * size)
 
 
 def head(source: str | os.PathLike[str] | Held) -> bytes:

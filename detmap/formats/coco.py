@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.columns import texts
 from detmap.errors import InputError, OptionError
 from detmap.formats import _coco_salvage, _coco_writing
 from detmap.formats._coco_checks import FIELDS, checked_ground_truth, checked_results
@@ -28,6 +29,7 @@ from detmap.formats._scan import RESULT_LISTS, scan_ground_truth, scan_results
 from detmap.formats._shapes import read_values, reader_of, result_shapes, truth_shapes
 from detmap.formats._source import Buffer, Opened, Source, read_bytes
 from detmap.formats._tables import Strings
+from detmap.formats._walking import crowded, walked
 from detmap.formats.registry import Format, Given, Reading, Role, packed, unpacked_name
 from detmap.ids import Ids, coded, index_ids
 from detmap.plugins import register
@@ -272,7 +274,7 @@ def _scanned_ground_truth(opened: Opened, iou_type: str) -> dict[str, Any] | Non
 
 def _scanned_ids(ids: Any) -> Any:
     """Return scanned ids as a column of integers, or as distinct strings and codes."""
-    return Ids(np.array(ids.values), ids.codes) if isinstance(ids, Strings) else ids
+    return Ids(texts(ids.values, field="id"), ids.codes) if isinstance(ids, Strings) else ids
 
 
 def _complete(column: NDArray[np.float64] | None) -> bool:
@@ -337,6 +339,8 @@ def _some_boxes(records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64] | N
 
 def _decode_plain(data: Buffer, keys: Iterable[str], name: str, lines: bool = False) -> Any:
     """Decode a document as it is."""
+    if crowded(data):
+        raise msgspec.ValidationError("too many lists and objects")  # the checks say what is wrong
     if lines:
         return _one_a_line(_decode_any_lines, data)
     found = _decode_any(data)
@@ -427,10 +431,22 @@ def _parse(
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         reason = str(error)  # the error itself would hold this frame, with all that is read here, in a circle
     try:
+        if crowded(data):
+            check(walked(data, lines), name)
+            raise InputError("holds more lists and objects than such a file can have", source=name)
         text = bytes(data)
         document = [json.loads(line) for line in text.splitlines() if line.strip()] if lines else json.loads(text)
+    except InputError:
+        raise
     except RecursionError:
         raise InputError("nested too deeply", source=name, remedy="is this a COCO file?") from None
+    except UnicodeDecodeError as error:
+        at, line = error.start, bytes(data).count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"is not UTF-8 at byte {at:,}, in line {line:,}",
+            source=name,
+            remedy="JSON is UTF-8: write the file again in it",
+        ) from None
     except ValueError:
         problem = "is empty" if not bytes(data).strip() else f"is not valid JSON: {reason} ({len(data)} bytes in all)"
         raise InputError(problem, source=name, remedy="is it the right file, and complete?") from None

@@ -259,6 +259,7 @@ def read_voc_results(
     numbers = []
     files: dict[str, str] = {}
     unread: list[str] = []
+    places: list[tuple[str, int, list[int] | None]] = []  # file, rows, and their lines where not every line has one
     first: tuple[str, int, Any] | None = None  # of the boxes of negative size: file, line, corners
     inversions = 0
     for file, data, place in _result_files(results):
@@ -297,6 +298,8 @@ def read_voc_results(
             first = first or (place, [n for n, line in enumerate(lines, 1) if line][row], column[row, 1:])
         numbers.append(column)
         names += [name] * len(rows)
+        numbered = None if len(rows) == len(lines) else [n for n, line in enumerate(lines, 1) if line]
+        places.append((place, len(rows), numbered))
     if unread and not files:
         raise InputError(
             "the file's name does not say its class", source=unread[0], remedy="call it comp4_det_test_{class}.txt"
@@ -317,9 +320,23 @@ def read_voc_results(
     detections = replace(made, classes=tuple(files), missing_classes=missing_classes)
     if ground_truth is None:
         return detections
-    detections = detections.on_images_of(ground_truth, unknown_images)
+    try:
+        detections = detections.on_images_of(ground_truth, unknown_images)
+    except InputError as error:
+        if not isinstance(error.record, int) or len(detections) < len(table):
+            raise
+        raise error.elsewhere(*_line(places, error.record)) from None
     classes_without_results(ground_truth, detections)  # where they are an error it comes here, not after the matching
     return detections
+
+
+def _line(places: list[tuple[str, int, list[int] | None]], row: int) -> tuple[str, str]:
+    """Return the file and the line of a row of all files."""
+    for place, count, lines in places:
+        if row < count:
+            return place, f"line {row + 1 if lines is None else lines[row]}"
+        row -= count
+    raise IndexError(row)
 
 
 def _result_files(results: Folder) -> Iterator[tuple[str, bytes, str]]:

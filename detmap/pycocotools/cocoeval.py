@@ -7,6 +7,7 @@ import datetime
 import time
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ class COCOeval:
             self._add_boundaries(snapshot.results, found)
         gts, dts = _by_cell(snapshot.gts), _by_cell(found)
         cells = [(image, category) for image in p.imgIds for category in (p.catIds if p.useCats else [-1])]
-        overlap = _cell_oks if p.iouType == _KEYPOINTS else _cell_ious
+        overlap = partial(_cell_oks, own_area=self._own_area()) if p.iouType == _KEYPOINTS else _cell_ious
         ious = {cell: overlap(p, gts, dts, *cell) for cell in cells}
         made = (gts, dts, ious, _evaluate_cells(p, gts, dts, ious))
         del self.__dict__["_snapshot"]
@@ -176,7 +177,8 @@ class COCOeval:
         frozen = copy.deepcopy(self.params, {id(identity): identity for identity in self.params.imgIds})
         dilation = getattr(self, "boundary_dilation_ratio", None)
         try:
-            snapshot = fast.take(self.params, (self.cocoGt, self.cocoDt), self._records, frozen, dilation)
+            data = self.cocoGt, self.cocoDt
+            snapshot = fast.take(self.params, data, self._records, frozen, dilation, self._own_area())
         except fast.UNUSUAL:
             return False  # the faithful path has the answer, or raises what pycocotools does
         if self.params.iouType == BOUNDARY:
@@ -220,7 +222,11 @@ class COCOeval:
 
     def computeOks(self, imgId: Any, catId: Any) -> Any:
         """Return the keypoint similarities of an image's detections, best score first, with its ground truth."""
-        return _cell_oks(self.params, self._gts, self._dts, imgId, catId, getattr(self, "use_area", True))
+        return _cell_oks(self.params, self._gts, self._dts, imgId, catId, self._own_area())
+
+    def _own_area(self) -> bool:
+        """Return whether keypoints are compared by an object's own area, and not by its box."""
+        return bool(getattr(self, "use_area", True))
 
     def evaluateImg(self, imgId: Any, catId: Any, aRng: Any, maxDet: Any) -> Any:
         """Return what matched what in one image, for one category and area range; None where there is nothing."""

@@ -86,10 +86,12 @@ def take(
     select: Callable[[Any, Mapping[str, Any]], list[Any]],
     frozen: Any,
     dilation: float | None = None,
+    own_area: bool = True,
 ) -> Snapshot:
     """Match what the params `p`, of which `frozen` is a copy, select of ground truth and results.
 
-    `select` returns the annotations of one that pass filters; `dilation` is that of boundaries.
+    `select` returns the annotations of one that pass filters; `dilation` is that of boundaries; `own_area` says whether
+    poses are compared by the areas of objects, and not by a share of their boxes.
 
     Raises
     ------
@@ -97,7 +99,7 @@ def take(
         Where only the faithful path has the answer. No record was changed then.
     """
     coco_gt, coco_dt = data
-    protocol = _protocol(p, dilation)
+    protocol = _protocol(p, dilation, own_area)
     images, categories = reading.ids_of(list(p.imgIds)), reading.ids_of(list(p.catIds))
     if not images.size or not categories.size or np.unique(categories).size < categories.size:
         raise UnusualError
@@ -110,8 +112,10 @@ def take(
     known = reading.ids_of([g["id"] for g in sought])
     if crowd.dtype.kind not in "bi" or ((crowd != 0) & (crowd != 1)).any() or not known.all():
         raise UnusualError
-    if p.iouType == "keypoints" and not reading.exact(truth.columns.boxes, areas):
-        raise UnusualError
+    if p.iouType == "keypoints":
+        sides = truth.columns.boxes[:, 2:]
+        if not reading.exact(truth.columns.boxes, areas if own_area else sides[:, 0] * sides[:, 1]):
+            raise UnusualError
     points = [g["num_keypoints"] for g in gts] if p.iouType == "keypoints" else []
     results = _waiting(coco_dt, p.iouType)
     records = select(coco_dt, filters) if results is None else results.records
@@ -153,7 +157,7 @@ def take(
     return Snapshot(frozen, gts, dts, coco_dt, tally)
 
 
-def _protocol(p: Any, dilation: float | None) -> Protocol:
+def _protocol(p: Any, dilation: float | None, own_area: bool) -> Protocol:
     """Return the decisions that the params stand for."""
     changes: dict[str, Any] = {"iou_type": p.iouType}
     thresholds = _floats(p.iouThrs)
@@ -163,7 +167,7 @@ def _protocol(p: Any, dilation: float | None) -> Protocol:
         sigmas = p.kpt_oks_sigmas
         if not p.useCats or type(sigmas) is not np.ndarray or sigmas.dtype != np.float64 or sigmas.ndim != 1:
             raise UnusualError
-        changes["sigmas"] = tuple(sigmas.tolist())
+        changes |= {"sigmas": tuple(sigmas.tolist()), "oks_area": "area" if own_area else "bbox*0.53, ranges by area"}
     elif p.iouType != "bbox" and min(thresholds) <= 0:
         raise UnusualError  # masks of several sizes have an overlap of -1
     if p.iouType == "boundary":

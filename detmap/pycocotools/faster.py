@@ -167,9 +167,6 @@ class COCOeval_faster(cocoeval.COCOeval):
         """Return copies, which have what records may lack."""
         return [{**_DEFAULTS, **record} for record in super()._records(data, filters)]
 
-    def _evaluate_whole(self) -> bool:
-        return bool(self.use_area) and super()._evaluate_whole()
-
     def _compared(self, image: Any, category: Any) -> bool:
         """Return whether there are detections and ground truth in a cell."""
         return all(cocoeval._cell(self.params, side, image, category) for side in (self._gts, self._dts))

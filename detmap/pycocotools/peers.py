@@ -178,9 +178,6 @@ class COCOeval(cocoeval.COCOeval):
     def _new_params(self, kind: str) -> cocoeval.Params:
         return Params(kind)
 
-    def _evaluate_whole(self) -> bool:
-        return self.use_area and super()._evaluate_whole()
-
     def run(self) -> None:
         """Evaluate, accumulate and summarize."""
         self.evaluate()

@@ -22,6 +22,7 @@ from detmap.kernels.texts import find_strings, rank_rows
 from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.ids import Keys, Located
+from detmap.retrieval.locating import RepeatedError, located
 from detmap.retrieval.metrics import DEEPEST, parse_all
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked
@@ -225,6 +226,7 @@ def _values_of_mappings(mappings: list[Mapping[Any, Any]], kind: str, listed: Ke
     return _values(values, kind, count, listed.name)
 
 
+@located
 def evaluate_run(
     qrels: Any,
     run: Any,
@@ -366,7 +368,8 @@ def _check(table: Table, repeated: int, source: str, what: str) -> None:
     if repeated >= 0:
         text = table.documents[np.array([repeated])].tolist()[0]
         query = table.queries[int(np.searchsorted(table.starts, repeated, side="right")) - 1]
-        raise InputError(f"document {shorten(text)} is {what} twice", source=source, record=f"query {query}")
+        problem = f"document {shorten(text)} is {what} twice"
+        raise RepeatedError(problem, (query, text), source=source, record=f"query {query}")
 
 
 def _rank(

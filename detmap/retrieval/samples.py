@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns, parallel
-from detmap.errors import InputError, OptionError
+from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import INTERPOLATIONS, Hits, Interpolation
 from detmap.kernels import curves, ranking, readonly
 from detmap.retrieval import ids
@@ -20,6 +20,10 @@ from detmap.retrieval.scoring import table
 
 Average = Literal["macro", "micro", "weighted", "samples"]
 Binary = Callable[[NDArray[Any], NDArray[Any], "NDArray[Any] | None"], float]
+
+
+class _ParameterError(OptionError, TypeError):
+    """An option of another type, or value, than it may have: scikit-learn raises what is both ValueError and TypeError."""
 
 
 def average_precision_score(
@@ -76,23 +80,32 @@ def average_precision_score(
     0.8333333333333333
     """
     if average not in ("macro", "micro", "weighted", "samples", None):
-        raise OptionError(f"average must be macro, micro, weighted, samples or None, not {average!r}")
+        raise _ParameterError(f"average must be macro, micro, weighted, samples or None, not {shorten(average)}")
     if interpolation not in INTERPOLATIONS or interpolation == "trapezoid-hits":
         raise OptionError(f"unknown interpolation {interpolation!r}")
     if not _is_label(pos_label):
-        raise OptionError(f"pos_label must be a number or a string, not {pos_label!r}")
+        raise _ParameterError(f"pos_label must be a number or a string, not {shorten(pos_label)}")
     truth, scores = _labels(y_true), _column(columns.numbers(y_score, source="y_score", booleans=True))
     if scores.ndim not in (1, 2):
         raise InputError("expected numbers, a column or a matrix", source="y_score")
     if len(truth) != len(scores) or not truth.size:
-        raise InputError(f"{len(scores)} rows for {len(truth)} of y_true", source="y_score")
+        sizes = f"inconsistent numbers of samples: {[len(truth), len(scores)]}"
+        few = "0 samples, while a minimum of 1 is required"
+        raise InputError(
+            f"{sizes} ({len(scores)} rows for {len(truth)} of y_true)" if len(truth) != len(scores) else few,
+            source="y_score" if len(truth) != len(scores) else "y_true",
+        )
     if not np.isfinite(scores).all():
         row = int(np.argmin(np.isfinite(scores)) // scores[0].size)
-        raise InputError("a score is NaN or infinite", source="y_score", record=row)
+        which = "NaN" if np.isnan(scores).any() else "infinity"
+        raise InputError(f"Input contains {which}: each score must be a finite number", source="y_score", record=row)
     weights = None
     if sample_weight is not None:
         weights = _column(columns.numbers(sample_weight, source="sample_weight", booleans=True))
-        if weights.shape != (len(truth),) or not np.isfinite(weights).all() or (weights < 0).any():
+        if weights.ndim == 1 and weights.shape != (len(truth),):
+            found = [len(truth), len(scores), len(weights)]
+            raise InputError(f"inconsistent numbers of samples: {found}", source="sample_weight")
+        if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
             raise InputError(f"expected {len(truth)} numbers, none negative", source="sample_weight")
         if not weights.any():
             raise InputError("all weights are 0", source="sample_weight")
@@ -125,7 +138,7 @@ def average_precision_score(
         if not bool(np.all((truth == 0) | (truth == 1))):
             raise InputError("rows must be 0 and 1", source="y_true")
         if pos_label != 1:
-            raise OptionError(f"pos_label is fixed to 1 for multilabel y_true, not {pos_label!r}")
+            raise OptionError(f"pos_label is fixed to 1 for multilabel-indicator y_true, not {pos_label!r}")
         positive = truth != 0
     return _averaged(positive, scores, weights, average, binary)
 
@@ -198,7 +211,7 @@ def _positive(truth: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
         if labels.size > 2:
             raise InputError(f"{labels.size} classes", source="y_true", remedy="give y_score a column per class")
         if labels.size == 2 and pos_label not in labels.tolist():
-            raise OptionError(f"pos_label={pos_label!r} is not a label: {labels.tolist()}")
+            raise OptionError(f"pos_label={pos_label!r} is not a valid label: one of {labels.tolist()}")
     if isinstance(pos_label, str) != (truth.dtype.kind == "U"):
         return np.zeros(truth.size, np.bool_)
     return truth if truth.dtype.kind == "b" and pos_label == 1 else np.asarray(truth == pos_label)
@@ -207,7 +220,8 @@ def _positive(truth: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
 def _warned(binary: Binary, positive: NDArray[Any], scores: NDArray[Any], weights: NDArray[Any] | None) -> float:
     value = binary(positive, scores, weights)
     if np.isnan(value):
-        warnings.warn("no positive sample: average precision is set to 0", UserWarning, stacklevel=4)
+        text = "No positive class found in y_true, no positive sample: average precision is set to 0"
+        warnings.warn(text, UserWarning, stacklevel=4)
         return 0.0
     return value
 

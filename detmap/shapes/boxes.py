@@ -200,12 +200,13 @@ def inverted(
     `box_format` is what the caller gave; None where the format of the file leaves no choice.
     """
     problem = "the far corner lies before the near one"
-    remedy = "is it x, y, width, height? That is box_format='xywh'. Otherwise "
+    choice = "where the format has a choice. Otherwise "
+    remedy = f"is it x, y, width, height? That is box_format='xywh' (--box-format xywh) {choice}"
     if box_format is None:
         remedy = ""
     elif box_format != "xyxy":
         problem = "width and height must not be negative"
-        remedy = "is it x1, y1, x2, y2? That is box_format='xyxy'. Otherwise "
+        remedy = f"is it x1, y1, x2, y2? COCO's files hold sizes; box_format='xyxy' (--box-format xyxy) {choice}"
     return InputError(
         f"{problem}, here and in {count - 1:,} more of {among:,} boxes"
         if count > 1

@@ -233,6 +233,11 @@ def _areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64]
     return readonly(sizes[:, 0] * sizes[:, 1] * 0.53, np.float64)
 
 
+def _range_areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64] | None:
+    """Return what `_areas` does, unless area ranges look at the areas of the annotations."""
+    return None if protocol.oks_area == "bbox*0.53, ranges by area" else _areas(ground_truth, protocol)
+
+
 def _boxes(ground_truth: GroundTruth) -> NDArray[np.float64]:
     """Return boxes as x, y, width, height."""
     boxes = ground_truth.shapes["bbox"]
@@ -346,7 +351,7 @@ KIND = Kind(
     prepare=_prepare,
     refine=_refine,
     ignored=_ignored,
-    areas=_areas,
+    areas=_range_areas,
     reader=KeypointReader,
     argument="keypoints",
     given=given,

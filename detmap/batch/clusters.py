@@ -1,0 +1,114 @@
+"""A Dask cluster: connecting to it, giving all its workers something once, and noticing that nobody works any more."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import Any
+
+from detmap.errors import DetmapError, MissingDependencyError, OptionError, shorten
+
+_PATIENCE = 300.0  # seconds to wait for a worker: some clusters start machines when there are tasks
+
+
+class ClusterWarning(UserWarning):
+    """A cluster has no workers at the moment."""
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[Executor]:
+    """Connect to a Dask cluster (extra ``dask``) and give an executor that runs tasks on it.
+
+    Parameters
+    ----------
+    address : str
+        The address of the scheduler, as ``tcp://host:8786``.
+
+    Raises
+    ------
+    OptionError
+        Where there is no scheduler.
+    """
+    try:
+        import dask
+        import distributed
+    except ImportError:
+        raise MissingDependencyError("distributed", "dask", "a Dask cluster") from None
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):  # the ground truth goes along
+        try:
+            client: Any = distributed.Client(address, timeout=10)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError) as error:
+            raise OptionError(f"no scheduler at {shorten(address)}: {shorten(str(error), 200)}") from None
+        with client:
+            yield client.get_executor(pure=False)  # a file can be rewritten: no call is the same as one before
+
+
+class Cluster:
+    """The cluster behind an executor of ``dask.distributed``.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Who is connected to it.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._alone_since: float | None = None
+
+    @classmethod
+    def of(cls, executor: Any) -> Cluster | None:
+        """Return the cluster of an executor, None where it has none."""
+        client: Any = getattr(executor, "_client", None)
+        return cls(client) if client is not None and hasattr(client, "nthreads") else None
+
+    def threads(self) -> int:
+        """Return how many threads all workers have together.
+
+        Raises
+        ------
+        DetmapError
+            Where the scheduler does not answer.
+        """
+        try:
+            return int(sum(self._client.nthreads().values()))
+        except Exception as error:  # of its connection, whichever that is
+            raise _gone(error) from None
+
+    def share(self, data: Any) -> Any:
+        """Give something to every worker once; return what stands for it in tasks, None where there are no workers."""
+        if not self.threads():
+            return None
+        try:
+            return self._client.scatter(data, broadcast=True, hash=False)
+        except Exception:  # they have gone meanwhile: it goes along with tasks
+            return None
+
+    def check(self, *, idle: bool) -> None:
+        """Make sure that somebody works, where no task was done for a while (`idle`).
+
+        Raises
+        ------
+        DetmapError
+            Where the scheduler is gone, or there was no worker for minutes.
+        """
+        if getattr(self._client, "status", "running") not in ("running", "connecting"):
+            raise _gone(None)
+        if not idle or self.threads():
+            self._alone_since = None
+            return
+        now = time.monotonic()
+        if self._alone_since is None:
+            self._alone_since = now
+            text = f"the cluster has no workers: waiting for one, for {_PATIENCE:g} seconds at most"
+            warnings.warn(ClusterWarning(text), stacklevel=2)
+        elif now - self._alone_since > _PATIENCE:
+            raise DetmapError(f"the cluster had no workers for {_PATIENCE:g} seconds; what is done is kept")
+
+
+def _gone(error: Exception | None) -> DetmapError:
+    why = "" if error is None or not str(error) else f" ({shorten(str(error), 200)})"
+    return DetmapError(f"the cluster's scheduler is gone{why}; what is done is kept")

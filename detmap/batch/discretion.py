@@ -1,0 +1,52 @@
+"""What participants are told of a file that cannot be scored, where it must tell nothing of the ground truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from detmap.batch.apart import LimitError
+from detmap.errors import DetmapError
+
+_GENERAL = (
+    "it cannot be scored, and saying why would tell of the ground truth; is it of this data set, in a format of this task, "
+    "with the ids that it gives to images and categories?"
+)
+
+
+class WithheldError(DetmapError):
+    """An error of which only a part may be told.
+
+    Parameters
+    ----------
+    said : str
+        What may be told.
+    full : str
+        The whole of it.
+    """
+
+    def __init__(self, said: str, full: str) -> None:
+        super().__init__(said)
+        self.said, self.full = said, full
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        return type(self), (self.said, self.full)
+
+
+def withheld(error: Exception, full: str, path: str, read_alone: Callable[[], object]) -> WithheldError:
+    """Return an error without what it tells of the ground truth.
+
+    A message that also comes of reading the file alone (`read_alone`), for which there is no ground truth, can tell nothing
+    of it. Of any other error nothing is said but that there is one.
+    """
+    said = f"{path}: {_GENERAL}"
+    if isinstance(error, LimitError):
+        said = str(error)
+    elif isinstance(error, DetmapError):
+        try:
+            read_alone()
+        except DetmapError as alone:
+            if str(alone) == str(error):
+                said = full
+        except Exception:  # of a reader that needs the ground truth
+            pass
+    return WithheldError(said, full)

@@ -1,0 +1,64 @@
+"""What organisers of challenges ask of ``detmap batch``: splits of the images, limits of every file, discretion."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from detmap.errors import OptionError
+from detmap.limits import size
+
+if TYPE_CHECKING:
+    from detmap.tables import GroundTruth
+
+
+def add_challenge_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    group = parser.add_argument_group("challenges")
+    group.add_argument(
+        "--splits",
+        metavar="FILE",
+        help="score each split of the images too, as public:AP: a CSV file with the columns image and split, or JSON",
+    )
+    group.add_argument(
+        "--hide",
+        metavar="SPLIT",
+        action="append",
+        default=[],
+        help="show and write no metric of a split, nor of all images, on the leaderboard; may be repeated",
+    )
+    group.add_argument(
+        "--limit-seconds", metavar="S", type=float, help="stop scoring a file after so many seconds: its row says so"
+    )
+    group.add_argument(
+        "--limit-memory",
+        metavar="SIZE",
+        help="stop scoring a file that takes more memory, as 512M or 4G, on top of the ground truth's",
+    )
+    group.add_argument(
+        "--discreet",
+        action="store_true",
+        help="messages tell nothing of the ground truth; those for organisers are in results/NAME.json",
+    )
+
+
+def challenge_of(options: argparse.Namespace, ground_truth: GroundTruth) -> dict[str, Any]:
+    """Return what the options ask of `detmap.batch.score`.
+
+    Raises
+    ------
+    OptionError
+        For a limit that is none, and an option that needs another one.
+    InputError
+        Where the file of splits cannot be used.
+    """
+    from detmap.batch import Limits, Splits
+
+    if options.hide and not options.splits:
+        raise OptionError("--hide needs --splits FILE, which says which image is in which split")
+    limits = None
+    if options.limit_seconds is not None or options.limit_memory is not None:
+        memory = None if options.limit_memory is None else size(options.limit_memory, "--limit-memory")
+        limits = Limits(options.limit_seconds, memory)
+    splits = Splits.read(options.splits, ground_truth) if options.splits else None
+    return {"splits": splits, "limits": limits, "discreet": options.discreet}

@@ -1,0 +1,122 @@
+"""JSON one record at a time, for documents that would take many times their size as a whole.
+
+A list of empty objects takes 3 bytes for each in the file and 72 in memory. Such a document cannot be right; here its first
+wrong record is found without building the others.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from detmap.formats._documents import Document, NotUnderstood, unquoted
+
+Buffer = bytes | memoryview
+
+_LARGE = 1 << 20  # bytes from which on it matters
+_LEAST = 12  # bytes for each list and object: a box takes more
+
+
+def crowded(data: Buffer) -> bool:
+    """Return whether a large document has so many lists and objects that no records of objects or detections fit in."""
+    if len(data) < _LARGE:
+        return False
+    text = bytes(data)
+    return (text.count(b"{") + text.count(b"[")) * _LEAST > len(text)
+
+
+def walked(data: Buffer, lines: bool) -> Any:
+    """Return a document whose records are decoded as they are asked for: those of a list, or of the lists of an object.
+
+    Raises
+    ------
+    ValueError
+        Where it is not JSON; the records raise that too.
+    """
+    if lines:
+        return _Lines(data)
+    document = Document(bytes(data), 1)
+    place = document.after_blanks(0)
+    try:
+        if document.begins(place, b"["):
+            return _Records(document, place)
+        if not document.begins(place, b"{"):
+            return json.loads(bytes(data))
+        return _members(document, place)
+    except NotUnderstood:
+        raise ValueError("it is not JSON") from None
+
+
+def _members(document: Document, place: int) -> dict[str, Any]:
+    """Return the members of an object; of a list the records."""
+    found: dict[str, Any] = {}
+    place = document.after_blanks(place + 1)
+    while not document.begins(place, b"}"):
+        _expect(document, place, b'"')
+        end = document.skip(place)
+        name = unquoted(document.slice(place + 1, end - 1))
+        place = document.after_blanks(end)
+        _expect(document, place, b":")
+        place = document.after_blanks(place + 1)
+        end = document.skip(place)
+        listed = document.begins(place, b"[")
+        found[name] = _Records(document, place) if listed else json.loads(document.slice(place, end))
+        place = _after_value(document, end, b"}")
+    return found
+
+
+def _expect(document: Document, place: int, *texts: bytes) -> None:
+    if not any(document.begins(place, text) for text in texts):
+        raise NotUnderstood
+
+
+def _after_value(document: Document, end: int, closing: bytes) -> int:
+    """Return where the next member or element begins, or what closes them."""
+    place = document.after_blanks(end)
+    _expect(document, place, b",", closing)
+    return place if document.begins(place, closing) else document.after_blanks(place + 1)
+
+
+class _Records(Sequence[Any]):
+    """The values of a list that begins at a position, each decoded when it is asked for."""
+
+    def __init__(self, document: Document, place: int) -> None:
+        self._document, self._place = document, place
+
+    def __iter__(self) -> Iterator[Any]:
+        document = self._document
+        place = document.after_blanks(self._place + 1)
+        while not document.begins(place, b"]"):
+            try:
+                end = document.skip(place)
+                following = _after_value(document, end, b"]")
+            except NotUnderstood:
+                raise ValueError("it is not JSON") from None
+            yield json.loads(document.slice(place, end))
+            place = following
+
+    def __getitem__(self, index: Any) -> Any:
+        for at, value in enumerate(self):
+            if at == index:
+                return value
+        raise IndexError(index)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return any(True for _ in self)
+
+
+class _Lines(_Records):
+    """The values of lines."""
+
+    def __init__(self, data: Buffer) -> None:
+        self._data = data
+
+    def __iter__(self) -> Iterator[Any]:
+        for line in io.BytesIO(self._data):
+            if line.strip():
+                yield json.loads(line)

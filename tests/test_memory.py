@@ -1,0 +1,249 @@
+"""What hostile input takes: a small multiple of it, or it is refused with the name of the limit."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+from test_batch import run, write
+
+import detmap
+from detmap import crowding, limits, results
+from detmap.columns import texts
+from detmap.errors import InputError, OptionError
+from detmap.formats import _walking
+from detmap.ids import coded
+
+MB = 1 << 20
+
+
+def peak(task):
+    """Return the outcome of a task and the most bytes that Python and numpy held meanwhile."""
+    tracemalloc.start()
+    try:
+        outcome = task()
+        return outcome, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+RECORD = {"image_id": 1, "category_id": 1, "bbox": [0, 0, 1, 1], "score": 0.5}
+
+
+def bombs():
+    """Documents of about 2 MB whose records take 24 times as much."""
+    empty = b"{}," * 700_000 + b"{}"
+    good = json.dumps(RECORD).encode()
+    truth = b'{"categories": [{"id": 1}], "images": [' + empty + b'], "annotations": []}'
+    return {
+        "a list": (b"[" + empty + b"]", "record 0, field 'image_id': is missing", "x.json"),
+        "after a good one": (b"[" + good + b"," + empty + b"]", "record 1, field 'image_id': is missing", "x.json"),
+        "of lists": (b"[" + empty.replace(b"{}", b"[]") + b"]", "record 0: must be an object, not a list", "x.json"),
+        "an object": (b'{"predictions": [' + empty + b"]}", "record 0, field 'image_id': is missing", "x.json"),
+        "lines": (empty.replace(b",", b"\n"), "record 0, field 'image_id': is missing", "x.jsonl"),
+        "ground truth": (truth, "image 0, field 'id': is missing", "x.json"),
+        "cut": (b"[" + good + b"," + b"[" * 2 * MB, "is not valid JSON|nested too deeply", "x.json"),
+    }
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", bombs())
+@pytest.mark.parametrize("iou_type", ["bbox", "segm"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_documents_of_empty_objects(tmp_path, name, iou_type, packed):
+    """25 KB of gzip took 772 MB."""
+    data, message, called = bombs()[name]
+    path = write(tmp_path, called + ".gz" * packed, gzip.compress(data) if packed else data)
+    read = detmap.read_coco if name == "ground truth" else detmap.read_coco_results
+
+    def refused():
+        with pytest.raises(InputError, match=message) as caught:
+            read(path, iou_type=iou_type)
+        return str(caught.value)
+
+    refused()  # what is loaded the first time is no part of it
+    said, taken = peak(refused)
+    assert "\n" not in said
+    assert taken < 8 * len(data) + 8 * MB
+
+
+@pytest.mark.compiled
+def test_what_is_large_and_in_order_is_read_as_before(tmp_path):
+    records = [{**RECORD, "image_id": i} for i in range(20_000)]
+    path = write(tmp_path, "x.json", json.dumps(records))
+    assert len(detmap.read_coco_results(path)) == 20_000
+    assert not _walking.crowded(path.read_bytes())
+    odd = json.dumps([{**RECORD, "segmentation": "", "other": [[]] * 300_000}]).encode()
+    assert len(detmap.read_coco_results(odd)) == 1
+    with pytest.raises(InputError, match="is not valid JSON"):
+        detmap.read_coco_results(odd.replace(b"[[]", b"[NaN, []", 1))
+    with pytest.raises(InputError, match="holds more lists and objects than such a file can have"):
+        detmap.read_coco_results(odd.replace(b'"score"', b'"score": 0.1, "score"', 1), iou_type="segm")
+
+
+def test_walking_a_document():
+    data = b' { "a" : [ {"b": [1]} , 2 ] , "c" : "d" , "e": [] } '
+    found = _walking.walked(data, False)
+    assert {key: list(value) if key in "ae" else value for key, value in found.items()} == {
+        "a": [{"b": [1]}, 2],
+        "c": "d",
+        "e": [],
+    }
+    assert (found["a"][1], len(found["a"]), bool(found["a"]), bool(found["e"])) == (2, 2, True, False)
+    with pytest.raises(IndexError):
+        found["a"][2]
+    assert list(_walking.walked(b"[1, [2], 3]     ", False)) == [1, [2], 3]
+    assert list(_walking.walked(b"1\n\n[2]\n", True)) == [1, [2]]
+    assert _walking.walked(b"   12345   ", False) == 12345
+    for bad in (b'{"a": [1}         ', b'{"a" 1}           ', b"{1: 2}            ", b'{"a": tru}         '):
+        with pytest.raises(ValueError, match=r"JSON|Expecting"):
+            _walking.walked(bad, False)
+    with pytest.raises(ValueError, match=r"JSON|Expecting"):
+        list(_walking.walked(b"[1, tru]          ", False))
+
+
+# ------------------------------------------------------------------------------------------------------------------- ids
+
+
+def test_one_long_id_among_many_is_refused_with_the_name_of_the_limit(monkeypatch):
+    """One of 256 characters among 300,000 took 1.3 GB."""
+    ids = [f"{i:06d}" for i in range(30_000)] + ["x" * 256]
+    assert limits.IDS.default < 4 * 256 * 300_000
+    monkeypatch.setenv("DETMAP_MOST_ID_BYTES", "8M")
+
+    def refused():
+        with pytest.raises(
+            InputError, match=r"an id has 256 characters, where 30,001 have 6 on average: .* 29 MiB"
+        ) as caught:
+            detmap.Detections.from_arrays(
+                image_ids=ids, category_ids=[1] * len(ids), boxes=np.zeros((len(ids), 4)), scores=np.zeros(len(ids))
+            )
+        return str(caught.value)
+
+    said, taken = peak(refused)
+    assert said.endswith("shorten it, or the environment variable DETMAP_MOST_ID_BYTES sets another limit")
+    assert "field 'image_id'" in said
+    assert taken < 16 * MB
+    with pytest.raises(InputError, match="DETMAP_MOST_ID_BYTES"):
+        detmap.Detections.from_arrays(
+            image_ids=np.array(ids, object),
+            category_ids=[1] * len(ids),
+            boxes=np.zeros((len(ids), 4)),
+            scores=np.zeros(len(ids)),
+        )
+    monkeypatch.setenv("DETMAP_MOST_ID_BYTES", "1G")
+    assert texts(["a", "b" * 100]).tolist() == ["a", "b" * 100]
+    monkeypatch.setenv("DETMAP_MOST_ID_BYTES", "10")
+    assert texts(["a", "b" * 9]).tolist() == ["a", "b" * 9]  # a small multiple of what is there
+    with pytest.raises(InputError, match="an id has 99 characters"):
+        texts(["a"] * 50 + ["b" * 99])
+
+
+@pytest.mark.compiled
+def test_one_long_id_in_a_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("DETMAP_MOST_ID_BYTES", "1M")
+    records = [{**RECORD, "image_id": f"{i}"} for i in range(20_000)]
+    records[7]["image_id"] = "x" * 250
+    with pytest.raises(InputError, match="field 'id': an id has 250 characters"):
+        detmap.read_coco_results(write(tmp_path, "x.json", json.dumps(records)))
+
+
+def test_long_names_that_many_rows_share_are_kept_once():
+    """A name of 3 MB for 300 rows took 3.7 GB."""
+    name = "x" * (3 * MB)
+    build = lambda: detmap.GroundTruth.from_arrays(  # noqa: E731
+        image_ids=[1] * 300, category_ids=[name] * 300, boxes=np.ones((300, 4))
+    )
+    made, taken = peak(build)
+    assert made.categories.names == (name,)
+    assert taken < 16 * len(name) + 4 * MB
+    assert coded([name] * 3).ids.tolist() == [name]
+
+
+def test_tables_of_long_names_are_not_padded_with_them(capsys, tmp_path):
+    name = "\N{GREEK SMALL LETTER ALPHA}" * MB
+    rows = [{"category": name if i == 7 else f"c{i}", "AP": 0.5, name: 1} for i in range(300)]
+    text, taken = peak(lambda: results.to_text(rows))
+    assert taken < 16 * MB
+    assert max(map(len, text.splitlines())) < 1100
+    assert "α…" in text
+    assert results.shown("x" * 500) == "x" * 500
+    assert len(results.shown("x" * 501)) == 500
+
+
+# ----------------------------------------------------------------------------------------------------------------- pairs
+
+
+def equal_boxes(count):
+    same = {"image_ids": np.ones(count, int), "category_ids": np.ones(count, int), "boxes": np.ones((count, 4))}
+    return detmap.GroundTruth.from_arrays(**same), detmap.Detections.from_arrays(**same, scores=np.arange(count))
+
+
+@pytest.mark.compiled
+def test_equal_boxes_squared_are_refused_with_the_name_of_the_limit(monkeypatch):
+    """12,000 on either side took 2.4 GB."""
+    truth, found = equal_boxes(12_000)
+    monkeypatch.setenv("DETMAP_MOST_PAIR_BYTES", "96M")
+
+    def refused():
+        with pytest.raises(
+            InputError, match="12,000 detections and 12,000 objects of one image and category"
+        ) as caught:
+            detmap.evaluate(truth, found, "voc2012")
+        return str(caught.value)
+
+    refused()
+    said, taken = peak(refused)
+    assert said.endswith("or the environment variable DETMAP_MOST_PAIR_BYTES sets another limit")
+    assert "which take more than 96 MiB" in said
+    assert taken < 400 * MB
+    assert limits.PAIRS.default < 12 * 12_000**2
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("protocol", ["coco", "voc2012"])
+def test_a_cell_that_is_looked_at_in_parts_gives_the_same(monkeypatch, protocol):
+    rng = np.random.default_rng(0)
+    count = 400
+    columns = {
+        "image_ids": rng.integers(1, 3, count),
+        "category_ids": rng.integers(1, 3, count),
+        "boxes": rng.uniform(1, 60, (count, 4)),
+    }
+    truth = detmap.GroundTruth.from_arrays(**columns, crowd=rng.random(count) < 0.1)
+    found = detmap.Detections.from_arrays(**{**columns, "boxes": columns["boxes"] + 1}, scores=rng.random(count))
+    made = detmap.protocols.resolve(protocol, max_dets=[None])
+    expected = detmap.match(truth, found, made)
+    parts = []
+    joined = crowding._joined
+    monkeypatch.setattr(crowding, "_joined", lambda given: parts.append(len(given)) or joined(given))
+    monkeypatch.setenv("DETMAP_MOST_PAIR_BYTES", "30000")
+    again = detmap.match(truth, found, made)
+    assert sum(parts) > 8
+    for name in ("hit", "ignored", "category", "image", "rank", "scores"):
+        assert np.array_equal(getattr(again, name), getattr(expected, name))
+
+
+# ------------------------------------------------------------------------------------------------------------ the limits
+
+
+def test_every_limit_is_documented_once():
+    from pathlib import Path
+
+    root = Path(detmap.__file__).parent.parent
+    text = (root / "SECURITY.md").read_text()
+    for limit in (limits.STREAM, limits.INFLATED, limits.IDS, limits.PAIRS):
+        assert text.count(limit.variable) == 1
+
+
+def test_limits_that_are_no_sizes(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("DETMAP_MOST_INFLATED", "-1")
+    with pytest.raises(OptionError, match="DETMAP_MOST_INFLATED must be a size above 0"):
+        detmap.read_coco_results(gzip.compress(b"[]"))
+    path = write(tmp_path, "x.json.gz", gzip.compress(b"[]"))
+    code, _, err = run(capsys, "eval", path, path)
+    assert code == 2
+    assert err.count("\n") == 1

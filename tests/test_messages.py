@@ -1,0 +1,182 @@
+"""What messages say: the place in the file, the names that there are, and advice that can be followed where it is given."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from test_batch import FIXTURES, TRUTH, run, write
+
+import detmap
+from detmap.errors import InputError, OptionError, StateError
+from detmap.notices import NOTICES, describe
+from detmap.retrieval import average_precision_score, evaluate_run
+
+RECORDS = json.loads((FIXTURES / "detections.json").read_text())[:40]
+BOXES = [[0, 0, 1, 1]]
+
+
+@pytest.fixture(scope="module")
+def result():
+    truth = detmap.read_coco(TRUTH)
+    return detmap.evaluate(
+        truth, detmap.read_coco_results(FIXTURES / "detections.json", truth), iou_thresholds=[0.6, 0.7]
+    )
+
+
+def test_advice_about_inverted_boxes_holds_on_the_command_line(tmp_path, capsys):
+    """COCO's files have no such choice, and its flag is another one."""
+    path = write(tmp_path, "dt.json", json.dumps([{**RECORDS[0], "bbox": [50, 50, 10, -10]}]))
+    code, _, err = run(capsys, "eval", TRUTH, path)
+    assert code == 2
+    assert "COCO's files hold sizes; box_format='xyxy' (--box-format xyxy) where the format has a choice" in err
+
+
+@pytest.mark.parametrize("unknown", ["error", "ignore"])
+def test_image_ids_of_another_type_are_that_and_are_not_all_dropped(unknown):
+    truth = detmap.read_coco(TRUTH)
+    found = detmap.Detections.from_arrays(image_ids=["1"], category_ids=[1], boxes=BOXES, scores=[0.5])
+    message = (
+        r"detections: field 'image_id': image ids such as '1' never match the ground truth's, such as \d+; write both"
+    )
+    with pytest.raises(InputError, match=message):
+        found.on_images_of(truth, unknown)
+    with pytest.raises(InputError, match=message):
+        detmap.evaluate(truth, found)
+
+
+def test_a_curve_where_half_was_not_evaluated_is_at_the_first_threshold(result):
+    category = result.categories[0][0]
+    assert np.array_equal(result.curve(category).precision, result.curve(category, 0.6).precision)
+    assert np.array_equal(result.counts().true_positives, result.counts(0.6).true_positives)
+    with pytest.raises(OptionError, match=r"IoU 0.5 was not evaluated; these were: 0.6, 0.7"):
+        result.curve(category, 0.5)
+
+
+def test_a_category_that_was_not_evaluated_is_told_with_those_that_were(result):
+    with pytest.raises(OptionError, match=r"category 'unicorn' was not evaluated; these were: person, "):
+        result.curve("unicorn")
+    many = detmap.GroundTruth.from_arrays(image_ids=[1] * 30, category_ids=list(range(30)), boxes=BOXES * 30)
+    none = detmap.Detections.from_arrays(image_ids=[], category_ids=[], boxes=[], scores=[])
+    with pytest.raises(OptionError, match=r"these were: 0, 1, .*, 19 and 10 more$"):
+        detmap.evaluate(many, none).curve(99)
+
+
+def test_values_of_other_types_are_one_line(result):
+    with pytest.raises(InputError, match="field 'category_names': must be a mapping of category id to name, not list"):
+        detmap.GroundTruth.from_arrays(image_ids=[1], category_ids=[1], boxes=BOXES, category_names=["a"])
+    for merge in (result.tally.merge, detmap.Evaluator().merge):
+        with pytest.raises(StateError, match=r"only an? \w+ can be merged, not NoneType"):
+            merge(None)
+    for given in ("cat", b"cat"):
+        with pytest.raises(InputError, match="field 'categories': is a single string; for one category write"):
+            detmap.Evaluator(categories=given)
+    truth = detmap.GroundTruth.from_arrays(image_ids=["a"], category_ids=["b"], boxes=BOXES)
+    none = detmap.Detections.from_arrays(image_ids=["a"], category_ids=["b"], boxes=BOXES, scores=[1])
+    with pytest.raises(InputError, match="field 'category_ids': is a single string"):
+        detmap.evaluate(truth, none, category_ids="b")
+
+
+def test_a_box_of_a_pixel_is_no_box_of_no_width():
+    """Under VOC, whose corners are pixels of the box."""
+    truth = detmap.GroundTruth.from_arrays(image_ids=[1], category_ids=[1], boxes=[[5, 5, 5, 9]], box_format="xyxy")
+    found = detmap.Detections.from_arrays(
+        image_ids=[1], category_ids=[1], boxes=[[5, 5, 5, 9]], scores=[1], box_format="xyxy"
+    )
+    assert detmap.evaluate(truth, found, "voc2012")["mAP"] == 1
+    assert dict(detmap.evaluate(truth, found, "voc2012").notices) == {}
+    assert describe(detmap.evaluate(truth, found).notices) == ["2 boxes of no width or height"]
+
+
+def test_one_of_a_kind_is_told_so():
+    said = {code: describe({code: 1})[0] for code in NOTICES}
+    assert said["zero_sized_boxes"] == "1 box of no width or height"
+    assert said["duplicate_annotation_ids"].startswith("1 annotation repeats an id: ")
+    assert said["short_rankings"].startswith("1 query has fewer neighbours")
+    assert said["boxes_read_as_xyxy"].startswith("1 box is taken for left")
+    assert said["normalised_detections"].startswith("all 1 detection lies within 0 to 1")
+    plural = re.compile(r"\b1 (annotations|boxes|categories|classes|files|detections|queries|records|results|lines)\b")
+    assert not [text for text in said.values() if plural.search(text)]
+    assert describe({"zero_sized_boxes": 11}) == ["11 boxes of no width or height"]
+
+
+# ------------------------------------------------------------------------------------------------- the place in a file
+
+
+@pytest.mark.compiled
+def test_text_that_is_not_utf_8_is_told_with_its_place():
+    """In a field that is not read it is of no matter; where the whole document must be decoded it is refused."""
+    data = json.dumps([{**RECORDS[0], "segmentation": [[0, 0, 9, 0, 9, 9]]}], indent=1).encode()
+    odd = data.replace(b'"score"', b'"x": "\xff", "score"')
+    assert len(detmap.read_coco_results(odd)) == 1
+    with pytest.raises(InputError, match=r"is not UTF-8 at byte \d+, in line \d+; JSON is UTF-8: write the file"):
+        detmap.read_coco_results(odd, iou_type="segm")
+
+
+@pytest.mark.compiled
+def test_an_unknown_image_in_a_file_of_a_class_is_told_with_file_and_line(tmp_path, capsys):
+    box = "<bndbox><xmin>5</xmin><ymin>5</ymin><xmax>9</xmax><ymax>9</ymax></bndbox>"
+    write(tmp_path, "ann/1.xml", f"<annotation><object><name>dog</name>{box}</object></annotation>")
+    write(tmp_path, "res/comp4_det_test_dog.txt", "1 0.5 5 5 9 9\n")
+    write(tmp_path, "res/comp4_det_test_unicorn.txt", "1 0.5 5 5 9 9\n\n77 0.5 5 5 9 9\n")
+    code, _, err = run(capsys, "eval", tmp_path / "ann", tmp_path / "res", "--protocol", "voc2012")
+    assert code == 2
+    assert "comp4_det_test_unicorn.txt: line 3, field 'image_id': is not an image of the ground truth (got '77')" in err
+    write(tmp_path, "res/comp4_det_test_dog.txt", "1 0.5 5 5 9 9\n78 0.4 1 1 2 2\n")
+    code, _, err = run(capsys, "eval", tmp_path / "ann", tmp_path / "res", "--protocol", "voc2012")
+    assert "comp4_det_test_dog.txt: line 2, field 'image_id'" in err
+
+
+@pytest.mark.compiled
+def test_errors_about_runs_and_judgements_name_file_and_line(tmp_path, capsys):
+    qrels = write(tmp_path, "qrels.txt", "q1 0 d1 1\nq1 0 d2 0\n")
+    ranked = write(tmp_path, "run.txt", "q1 Q0 d1 1 0.5 x\nq1 Q0 d2 2 0.4 x\n")
+    twice = write(tmp_path, "twice.txt", "q1 Q0 d1 1 0.5 x\n# \nq2 Q0 d1 1 0.5 x\nq1 Q0 d1 2 0.4 x\n")
+    judged = write(tmp_path, "judged.txt", "q1 0 d1 1\nq1 0 d1 2\n")
+    other = write(tmp_path, "other.txt", "q9 Q0 d1 1 0.5 x\n")
+    for arguments, message in (
+        ((qrels, twice), f"{twice}: line 4, query q1: document 'd1' is there twice"),
+        ((judged, ranked), f"{judged}: line 2, query q1: document 'd1' is judged twice"),
+        ((qrels, other), f"{other}: no query of the run is judged (got 'q9'); the judgements' queries are like 'q1'"),
+    ):
+        code, _, err = run(capsys, "trec", *arguments)
+        assert code == 2
+        assert message in err
+    with pytest.raises(InputError, match=r"^run: query q1: document 'd1' is there twice"):
+        evaluate_run(qrels, twice.read_bytes())
+
+
+# ------------------------------------------------------------------------------------------------------- scikit-learn's
+
+
+def test_errors_that_code_for_scikit_learn_catches():
+    """The same types, and the words that it looks for."""
+    sklearn = pytest.importorskip("sklearn.metrics")
+    cases = [
+        (([0, 1], [0.1]), {}, "inconsistent numbers of samples: [2, 1]"),
+        (([0, 1], [0.1, np.nan]), {}, "Input contains NaN"),
+        (([0, 1], [0.1, np.inf]), {}, "Input contains infinity"),
+        (([0, 1], [0.1, 0.2]), {"pos_label": 5}, "pos_label=5 is not a valid label"),
+        (([0, 1], [0.1, 0.2]), {"sample_weight": [1.0]}, "inconsistent numbers of samples: [2, 2, 1]"),
+        (([0, 1, 2], np.ones((3, 3))), {"pos_label": 2}, "pos_label is fixed to 1 for multiclass y_true"),
+        (
+            ([[0, 1], [1, 0]], np.ones((2, 2))),
+            {"pos_label": 0},
+            "pos_label is fixed to 1 for multilabel-indicator y_true",
+        ),
+        (([0, 1], [0.1, 0.2]), {"average": 3}, ""),
+        (([0, 1], [0.1, 0.2]), {"pos_label": [1]}, ""),
+    ]
+    for given, options, words in cases:
+        kinds = []
+        for score in (average_precision_score, sklearn.average_precision_score):
+            with pytest.raises((ValueError, TypeError)) as caught:
+                score(*given, **options)
+            assert words in str(caught.value), words
+            kinds.append({kind for kind in (ValueError, TypeError) if isinstance(caught.value, kind)})
+        assert kinds[0] == kinds[1], words
+    for score in (average_precision_score, sklearn.average_precision_score):
+        with pytest.warns(UserWarning, match="No positive class found in y_true"):
+            assert score([0, 0], [0.1, 0.2]) == 0

@@ -370,7 +370,7 @@ def classes_nobody_drew(rng, data):
         data.truth["categories"].append({"id": 300 + i, "name": f"nothing {i}"})
 
 
-@plants("categories_without_detections")
+@plants("categories_without_detections", "images_without_detections", "missing_shard")
 def classes_nobody_found(rng, data):
     gone = {one["id"] for one in _some(rng, data.truth["categories"], 0.1, 0.5, least=1)}
     data.found = [one for one in data.found if one["category_id"] not in gone]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -126,9 +125,3 @@ def figure_of(name: str, values: NDArray[Any], *, log: bool = False) -> Figure |
     return Figure(
         name, int(values.size), low, quarter, median, three_quarters, high, tuple(edges.tolist()), tuple(bars.tolist())
     )
-
-
-def logarithmic(figure: Figure) -> bool:
-    """Return whether the bars of a plot grow by a factor."""
-    edges = figure.edges
-    return len(edges) > 2 and edges[0] > 0 and math.isclose(edges[1] / edges[0], edges[2] / edges[1], rel_tol=1e-6)

@@ -98,12 +98,12 @@ class Report:
         return "\n\n".join(parts)
 
     def to_markdown(self) -> str:
-        """Return tables of findings and statistics."""
+        """Return the title, and tables of findings and statistics."""
         rows = [
             {"": one.severity, "code": one.code, "finding": one.says, "effect": one.effect, "remedy": one.remedy}
             for one in self.findings
         ]
-        return "\n\n".join(filter(None, [to_markdown(rows), to_markdown(self.statistics())]))
+        return "\n\n".join(filter(None, [self.title(), to_markdown(rows), to_markdown(self.statistics())]))
 
     def to_html(self) -> str:
         """Return a fragment of a page: no script, no style of others, and nothing in a file becomes markup."""

@@ -9,6 +9,11 @@ from detmap.cli.options import Command, add_format, add_input_options
 from detmap.cli.output import print_list, stages
 from detmap.errors import OptionError
 
+_USAGE = """detmap check [options] GT [DETECTIONS]
+       detmap check [options] --schema IMAGES DETECTIONS
+       detmap check [options] --trec QRELS RUN
+       detmap check --codes"""
+
 _EPILOG = """\
 examples:
   detmap check instances_val.json detections.json
@@ -29,12 +34,13 @@ def _fill(parser: argparse.ArgumentParser) -> None:
         "Say what to know before believing a number: ids that do not match, boxes in other units, classes in another "
         "order, duplicates, scores that were cut off, and more. Nothing is scored."
     )
+    parser.usage = _USAGE
     parser.epilog = _EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.set_defaults(run=_check)
     parser.add_argument(
         "paths",
-        metavar="GT [DETECTIONS]",
+        metavar="GT DETECTIONS",
         nargs="*",
         help=f"ground truth: {words('ground_truth')}; and detections: {words('detections')}; - is standard input",
     )

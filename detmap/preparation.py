@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.errors import OptionError
 from detmap.kernels import readonly
 from detmap.protocols import Protocol
 from detmap.shapes.boxes import Boxes
@@ -20,7 +21,15 @@ T = TypeVar("T", GroundTruth, Detections)
 
 
 def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> tuple[GroundTruth, Detections]:
-    """Return both tables with their numbers as the protocol takes them; rows stay where they are."""
+    """Return both tables with their numbers as the protocol takes them; rows stay where they are.
+
+    Raises
+    ------
+    OptionError
+        Where boxes are to be changed, and other shapes are compared.
+    """
+    if protocol.iou_type != "bbox" and (protocol.box_decimals is not None or protocol.box_offset):
+        raise OptionError(f"box_decimals and box_offset change boxes, and {protocol.iou_type} compares other shapes")
     single = protocol.numbers == "float32"
     if single:
         ground_truth, detections = _in_single(ground_truth), _in_single(detections)

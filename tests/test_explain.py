@@ -134,6 +134,40 @@ def test_more_than_seven_decisions_are_sampled(pair):
     assert [one.exact for one in again.shares] == [one.exact for one in made.shares]
 
 
+@pytest.mark.parametrize("name", ["coco", "padilla", "ultralytics", "voc2007"])
+def test_the_band_of_equal_scores(name):
+    """Every order of equal scores of different images gives a value within the band; orders that know the hits reach it."""
+    truth, found = workload(9, images=30)
+    one_each = {(row[0], row[1]): row for row in found}.values()  # no ties within an image and class
+    found = [(i, c, box, round(score, 1)) for i, c, box, score in one_each]
+    objects, detections = tables(truth, found, images=30)
+    protocol = dataclasses.replace(replay.trimmed(PRESETS[name], "AP50"), ties="file")
+    low, high = replay.Replay(objects, detections).band(protocol)
+    assert low < high
+    rng, values = np.random.default_rng(0), []
+    for _ in range(10):
+        order = rng.permutation(len(found))
+        values.append(
+            detmap.evaluate(objects, tables(truth, [found[at] for at in order], images=30)[1], protocol)["AP"]
+        )
+    assert low <= min(values)
+    assert max(values) <= high
+    hit = np.zeros(len(found), bool)
+    matches = detmap.match_pairs(objects, detections, protocol)
+    hit[matches.detection] = matches.outcome == detmap.HIT
+    for order, end in ((np.argsort(hit), low), (np.argsort(~hit), high)):
+        value = detmap.evaluate(objects, tables(truth, [found[at] for at in order], images=30)[1], protocol)["AP"]
+        assert value == pytest.approx(end, abs=1e-15)
+
+
+def test_a_band_is_said_where_it_shows(pair):
+    assert "Other orders" not in str(detmap.explain(*pair, "coco", "voc2012").sentences())  # no score is there twice
+    made = detmap.explain(*pair, "coco", "coco+score_decimals=1")
+    assert made.source_band == (made.source_value, made.source_value)
+    assert made.target_band[0] < made.target_band[1]
+    assert f"to {made.target_band[1]:.4f} under coco+score_decimals=1." in str(made.sentences())
+
+
 def test_one_decision(pair):
     made = detmap.explain(*pair, "coco", "coco+min_score=0.3")
     (share,) = made.shares

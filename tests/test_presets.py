@@ -233,6 +233,16 @@ def test_decisions_that_cannot_be(decision, value, says):
         dataclasses.replace(COCO, **{decision: value})
 
 
+def test_boxes_are_not_rounded_where_other_shapes_are_compared():
+    masks = np.ones((1, 4, 4), np.uint8)
+    truth = detmap.GroundTruth.from_arrays(image_ids=[1], category_ids=[1], masks=masks)
+    found = detmap.Detections.from_arrays(image_ids=[1], category_ids=[1], masks=masks, scores=[1.0])
+    single = detmap.evaluate(truth, found, dataclasses.replace(COCO, numbers="float32"), iou_type="segm")
+    assert single["AP"] == detmap.evaluate(truth, found, iou_type="segm")["AP"] > 0
+    with pytest.raises(detmap.OptionError, match="segm compares other shapes"):
+        detmap.evaluate(truth, found, dataclasses.replace(COCO, box_decimals=0), iou_type="segm")
+
+
 def test_what_a_tool_decides_otherwise_is_said():
     assert apart(PRESETS["supervision"], COCO) == "boxes and scores in single precision"
     assert apart(COCO, COCO) == "nothing"

@@ -14,6 +14,7 @@ from detmap.choices import UNLIMITED, WHOLE
 from detmap.decisions import YES_OR_NO, decisions_of, default_of
 from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, shorten
+from detmap.kernels import readonly
 from detmap.preparation import prepared
 from detmap.protocols import Protocol, resolve
 from detmap.shapes.boxes import Boxes
@@ -196,6 +197,32 @@ class Replay:
         if early.min_score is not None:
             kept &= tally.scores >= early.min_score
         return tally if kept.all() else tally.take(kept, slice(None))
+
+    def band(self, protocol: Protocol) -> tuple[float, float]:
+        """Return the least and the largest value over the orders of equal scores of a category.
+
+        A program that sorts unstably gives a value between. Where nothing is tied both are the value. Equal scores within
+        an image are matched in the order of the table.
+        """
+        plain, value = self.simplified(protocol), self.value(protocol).value
+        tally = self._tally(plain)
+        if not ((tally.scores[1:] == tally.scores[:-1]) & (tally.category[1:] == tally.category[:-1])).any():
+            return value, value
+        ends = []
+        for hits_first in (False, True):
+            found = []
+            for t, iou in enumerate(plain.iou_thresholds):
+                hit, ignored = (tally.bit(words, 0, t) for words in (tally.hit, tally.ignored))
+                order = np.lexsort((hit != hits_first, -tally.scores, tally.category))
+                moved = replace(
+                    tally.take(order, slice(None)),
+                    protocol=replace(plain, iou_thresholds=(iou,)),
+                    hit=readonly(hit[order, None], np.uint64),
+                    ignored=readonly(ignored[order, None], np.uint64),
+                )
+                found.append(DetectionResult(moved, threads=self.threads)["AP"])
+            ends.append(float(np.mean(found)))
+        return min(*ends, value), max(*ends, value)
 
     def simplified(self, protocol: Protocol) -> Protocol:
         """Return a protocol that gives the same numbers here, and the same one for most that do.

@@ -49,10 +49,10 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
 }
 
 #: So many protocols with two changes are evaluated, those first that single changes lead to expect near the number.
-_PAIRS = 600
+_PAIRS = 1500
 
-#: Of large tables fewer: so many that about so many detections are scored in all.
-_ROWS = 60_000_000
+#: Of large tables fewer: so many that about so many detections are scored in all, and some at least.
+_ROWS, _LEAST = 30_000_000, 60
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -149,6 +149,9 @@ class Explanation:
         The two protocols, as far as they decide this metric.
     source_value, target_value : float
         The metric under each.
+    source_band, target_band : tuple of float
+        The least and the largest value over the orders of equal scores of a class: a program that sorts unstably gives a
+        value between.
     shares : list of Share
         The largest first. Their exact values sum to the exact difference of the two floats.
     chain : list of Step
@@ -166,6 +169,8 @@ class Explanation:
     target: Protocol
     source_value: float
     target_value: float
+    source_band: tuple[float, float]
+    target_band: tuple[float, float]
     shares: list[Share]
     chain: list[Step]
     error: float
@@ -182,6 +187,10 @@ class Explanation:
         )
         idle = [share.decision for share in self.shares if not share.exact]
         more = [f"No difference here: {', '.join(idle)}."] if idle else []
+        for name, band in ((self.source.name, self.source_band), (self.target.name, self.target_band)):
+            low, high = (f"{end:.4f}" for end in band)
+            if low != high:
+                more.append(f"Other orders of equal scores give {low} to {high} under {name}.")
         if self.error:
             more.append(f"Orders were drawn: standard errors are up to {self.error:.2g}.")
         return [first, *(share.sentence for share in self.shares if share.exact), *more, BEFORE]
@@ -190,8 +199,13 @@ class Explanation:
         """Return everything as plain values; exact shares as fractions."""
         return {
             "metric": self.metric,
-            "source": {"protocol": self.source.to_dict(), "value": self.source_value},
-            "target": {"protocol": self.target.to_dict(), "value": self.target_value},
+            **{
+                side: {"protocol": one.to_dict(), "value": value, "tie_band": list(band)}
+                for side, one, value, band in (
+                    ("source", self.source, self.source_value, self.source_band),
+                    ("target", self.target, self.target_value, self.target_band),
+                )
+            },
             "difference": self.target_value - self.source_value,
             "shares": [
                 {
@@ -287,6 +301,7 @@ def explain(
         return Fraction(replay.value(changed(sorted(which))).value)
 
     ends = [replay.value(one).value for one in both]
+    bands = [replay.band(one) for one in both]  # now, as what was matched is still at hand
     # Decisions on the curve change fastest, so that what was matched serves for all of them.
     order = sorted(range(len(differ)), key=lambda at: all(map(is_late, differ[at][1])), reverse=True)
     if len(differ) <= EXACT:
@@ -312,6 +327,8 @@ def explain(
         target=both[1],
         source_value=ends[0],
         target_value=ends[1],
+        source_band=bands[0],
+        target_band=bands[1],
         shares=sorted(shares, key=lambda one: -abs(one.exact)),
         chain=chain,
         error=max(errors, default=0.0),

@@ -111,6 +111,8 @@ def test_the_commands_take_a_map(world, tmp_path, capsys, monkeypatch):
     detmap.write(found, "found.json")
     assert main(["convert", "found.json", "other.json", "--class-map", "none.csv"]) == 2
     assert "none.csv: no such file" in capsys.readouterr().err
+    assert main(["batch", "truth.json", "found.json", "--class-map", "none.csv"]) == 2
+    assert "none.csv: no such file" in capsys.readouterr().err
     (tmp_path / "away.csv").write_text("1,11\n2,12\n3,13\n")
     (tmp_path / "back.csv").write_text("11,cat\n12,2\n13,hen\n")
     assert main(["convert", "found.json", "away.json", "--class-map", "away.csv"]) == 0

@@ -75,6 +75,8 @@ def test_ultralytics_results_find_the_ground_truths_images_and_categories(truth)
     assert plain.categories.ids[plain.categories.codes].tolist() == [0, 1]
     assert from_ultralytics(results()[0], image_ids=[3]).images.ids.tolist() == [3]
     assert len(from_ultralytics([])) == 0
+    assert detmap.formats.interop.from_ultralytics is from_ultralytics
+    assert not hasattr(detmap.formats, "nothing")
 
 
 def test_ultralytics_oriented_boxes_masks_and_keypoints():

@@ -26,6 +26,7 @@ from detmap.batch.workers import dispatch, fingerprint, one_line, whence
 from detmap.detection import DetectionResult, match
 from detmap.errors import OptionError, check_choice, shorten
 from detmap.formats import files, registry
+from detmap.formats._class_maps import class_map_of
 from detmap.protocols import Protocol, resolve
 from detmap.results import Result, without_nan
 from detmap.shapes.boxes import InvalidBoxes
@@ -385,6 +386,8 @@ def options_of(
     known = ("format", "classes", "class_map", "image_sizes", "columns", "box_format")
     for name in more:
         check_choice("option of reading", name, known)
+    if "class_map" in more:  # read once, and here: workers need not have the file
+        more["class_map"] = class_map_of(more["class_map"])
     rules = unknown_images, invalid_boxes, missing_classes
     return Options(protocol, *rules, replicates, seed, method, level, more, tuple(files.content_of(more)))
 

@@ -28,6 +28,7 @@ def _detections() -> None:
 
     from detmap import evaluate, match_pairs, read_coco, read_coco_results
     from detmap.arrangement import Arrangement
+    from detmap.formats import _cells
     from detmap.formats._scan import scan_ground_truth, scan_results
     from detmap.kernels import readonly, texts
     from detmap.protocols import resolve
@@ -57,6 +58,7 @@ def _detections() -> None:
         given, detections = json.dumps(document).encode(), json.dumps(found).encode()
         scan_ground_truth(given, None)  # the readers scan large files alone
         scan_results(detections, None)
+        _cells.scan(b"1,2,0.5\n1,3,0.25\n", 0, ",", ("a", "b", "c"), ("a", "b"), ("a", "b"))
         tables = read_coco(given), read_coco_results(detections)
         match_pairs(*tables, protocol, across_categories=True)
         arranged = Arrangement.of(*tables, resolve(protocol))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import json
 import os
@@ -28,7 +29,7 @@ def _fill_trec(trec: argparse.ArgumentParser) -> None:
         "runs", metavar="RUN", nargs="+", help="lines of query, Q0, document, rank, score, name (.gz too)"
     )
     _add_convention(trec, "trec")
-    trec.add_argument("--level", type=int, default=1, metavar="N", help="lowest grade that is relevant (default: 1)")
+    trec.add_argument("--level", type=float, metavar="N", help="lowest grade that is relevant (default: any above 0)")
     trec.add_argument("--depth", type=int, metavar="N", help="score the first N ranks only")
     trec.add_argument("--complete", action="store_true", help="count judged queries that the run lacks as zero")
     trec.add_argument(
@@ -107,20 +108,47 @@ def _add_convention(parser: argparse.ArgumentParser, default: str) -> None:
 
 def _rules(options: argparse.Namespace) -> dict[str, Any]:
     from detmap.retrieval.conventions import Convention
+    from detmap.retrieval.metrics import split
 
-    metrics = None if options.metrics is None else [m.strip() for m in options.metrics.split(",") if m.strip()]
+    metrics = None if options.metrics is None else split(options.metrics)
     return {"metrics": metrics, "convention": options.convention, **decided(options, Convention)}
+
+
+def _settle_trec(words: list[str]) -> list[str]:
+    """Keep ``--compare`` from taking an operand that follows it, a file, for the metric that it may name."""
+    from detmap.retrieval.metrics import parse
+
+    settled = list(words)
+    for at in range(len(words) - 1):
+        if words[at] == "--compare" and not words[at + 1].startswith("--"):
+            try:
+                parse(words[at + 1])
+            except OptionError:
+                if words[at + 1] == "-" or os.path.exists(words[at + 1]):
+                    settled[at] = "--compare="
+    return settled
+
+
+def _check_outputs(options: argparse.Namespace, inputs: list[str]) -> None:
+    """Refuse to write over what is read."""
+    for flag, path in (("--out", options.out), ("--plot", options.plot)):
+        for given in inputs:
+            with contextlib.suppress(OSError):
+                if path and os.path.samefile(path, given) and os.path.isfile(path):
+                    raise OptionError(f"{flag} {shorten(path)} is the input: name another file")
 
 
 def _trec(options: argparse.Namespace) -> None:
     from detmap.retrieval import evaluate_run
 
     given = {**_rules(options), "level": options.level, "depth": options.depth, "judged_only": options.judged_only}
+    given["keep_curve"] = bool(options.plot)
     if options.complete:
         given["missing"] = "zero"
     from detmap.formats.files import held, once
 
     once([options.qrels, *options.runs])
+    _check_outputs(options, [options.qrels, *options.runs])
     qrels = held(options.qrels)  # each run is paired with it anew
     results = {path: evaluate_run(qrels, path, **given) for path in options.runs}
     note(options, {path if len(results) > 1 else "": result.notices for path, result in results.items()})
@@ -217,6 +245,7 @@ def _finish(result: Any, options: argparse.Namespace, name: str) -> None:
 def _reid(options: argparse.Namespace) -> None:
     from detmap.retrieval import evaluate_distances, evaluate_features
 
+    _check_outputs(options, [options.file])
     arrays = _arrays(
         options.file,
         ("distances", "distmat"),
@@ -229,11 +258,12 @@ def _reid(options: argparse.Namespace) -> None:
     )
     labels = [*_need(arrays, options.file, "query_ids", "gallery_ids")]
     labels += [arrays.get("query_cameras"), arrays.get("gallery_cameras")]
+    rules = {**_rules(options), "keep_curve": bool(options.plot)}
     if "query_features" in arrays:
         both = _need(arrays, options.file, "query_features", "gallery_features")
-        result = evaluate_features(*both, *labels, metric=options.metric, **_rules(options))
+        result = evaluate_features(*both, *labels, metric=options.metric, **rules)
     else:
-        result = evaluate_distances(*_need(arrays, options.file, "distances"), *labels, **_rules(options))
+        result = evaluate_distances(*_need(arrays, options.file, "distances"), *labels, **rules)
     note(options, {"": result.notices})
     _finish(result, options, options.file)
 
@@ -241,9 +271,10 @@ def _reid(options: argparse.Namespace) -> None:
 def _hashing(options: argparse.Namespace) -> None:
     from detmap.retrieval import evaluate_codes
 
+    _check_outputs(options, [options.file])
     names = ("query_codes", "gallery_codes", "query_labels", "gallery_labels")
     query, gallery, ours, theirs = _need(_arrays(options.file, *((n,) for n in names)), options.file, *names)
-    result = evaluate_codes(query, gallery, ours, theirs, options.k, **_rules(options))
+    result = evaluate_codes(query, gallery, ours, theirs, options.k, keep_curve=bool(options.plot), **_rules(options))
     note(options, {"": result.notices})
     _finish(result, options, options.file)
 
@@ -310,7 +341,7 @@ def _need(arrays: dict[str, Any], path: str, *names: str) -> list[Any]:
 
 
 COMMANDS = {
-    "trec": Command("score runs against judgements", _fill_trec),
+    "trec": Command("score runs against judgements", _fill_trec, settle=_settle_trec),
     "reid": Command("score re-identification", _fill_reid),
     "hashing": Command("score binary codes", _fill_hashing),
     "conventions": Command("list the conventions of rankings, their formulas and users", _fill_conventions),

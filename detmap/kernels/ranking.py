@@ -340,6 +340,7 @@ def rank_codes(
     labels: Array,
     wanted: Array,
     several: bool,
+    own: Array,
     starts: Array,
     depth: int,
     begin: int,
@@ -353,7 +354,8 @@ def rank_codes(
     """Rank the items that are relevant to queries ``[begin, end)`` by Hamming distance, with counting buckets.
 
     `codes` and `labels` are flat, as many words per item as a row of `queries` and `wanted` has. An item is relevant where
-    its label word equals the query's, or with `several` where they share a bit. Ties are in index order: an item's place
+    its label word equals the query's, or with `several` where they share a bit. Item ``own[q]`` is left out (the number
+    of items: none). Ties are in index order: an item's place
     among the equally distant is how many of them have streamed by. Hits are written from ``starts[q]`` on, as many as
     ``out_counts[q]`` says: those whose tied group begins within `depth`. ``out_radius[q, r]`` is how many items, and how
     many relevant ones, are within distance *r*.
@@ -370,18 +372,20 @@ def rank_codes(
         word, name = query[0], label[0]
         count[:] = 0
         found = 0
-        if width == 1 and not several:
-            for i in range(n):
-                d = _bits(codes[i] ^ word)
-                near[found], before[found] = d, count[d]
-                count[d] += 1
-                found += np.int64(labels[i] == name)
-        else:
-            for i in range(n):
-                d = _hamming(codes, i, query)
-                near[found], before[found] = d, count[d]
-                count[d] += 1
-                found += _shares(labels, i, label, several)
+        for part in range(2):  # the items before the own one, and those behind it
+            low, high = (0, own[q]) if part == 0 else (own[q] + 1, n)
+            if width == 1 and not several:
+                for i in range(low, high):
+                    d = _bits(codes[i] ^ word)
+                    near[found], before[found] = d, count[d]
+                    count[d] += 1
+                    found += np.int64(labels[i] == name)
+            else:
+                for i in range(low, high):
+                    d = _hamming(codes, i, query)
+                    near[found], before[found] = d, count[d]
+                    count[d] += 1
+                    found += _shares(labels, i, label, several)
         total = 0
         for d in range(buckets):
             ahead[d] = total

@@ -242,7 +242,7 @@ def test_bad_input_says_what_is_wrong(qrels, run, message):
 
 def test_bad_options():
     for change, message in [
-        ({"level": 1.5}, "level must be"),
+        ({"level": "1"}, "level must be"),
         ({"depth": 0}, "depth must be"),
         ({"ties": 1}, "ties must"),
     ]:

@@ -118,15 +118,15 @@ def _settle_trec(words: list[str]) -> list[str]:
     """Keep ``--compare`` from taking an operand that follows it, a file, for the metric that it may name."""
     from detmap.retrieval.metrics import parse
 
-    settled = list(words)
-    for at in range(len(words) - 1):
-        if words[at] == "--compare" and not words[at + 1].startswith("--"):
-            try:
-                parse(words[at + 1])
-            except OptionError:
-                if words[at + 1] == "-" or os.path.exists(words[at + 1]):
-                    settled[at] = "--compare="
-    return settled
+    at = words.index("--compare") if "--compare" in words[:-1] else -1
+    if at < 0 or words[at + 1].startswith("--"):
+        return words
+    try:
+        parse(words[at + 1])
+    except OptionError:
+        if words[at + 1] == "-" or os.path.exists(words[at + 1]):  # the operands stay together
+            return ["trec", "--compare=", *(word for i, word in enumerate(words) if i not in (at, words.index("trec")))]
+    return words
 
 
 def _check_outputs(options: argparse.Namespace, inputs: list[str]) -> None:

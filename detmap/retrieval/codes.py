@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import parallel
 from detmap.errors import InputError, OptionError
-from detmap.hits import Hits
+from detmap.hits import TIE_RULES, Hits
 from detmap.kernels import ranking, readonly
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.galleries import self_matches
@@ -20,6 +20,8 @@ from detmap.retrieval.scoring import KEPT_HITS, RankingResult, int64, labels, sc
 
 #: Relevant items that a block of queries may bring.
 _BLOCK_ITEMS = 1 << 21
+#: And where its hits are not kept: they fit into the caches of processors.
+_PASSING_ITEMS = 1 << 20
 #: Up to so many comparisons of codes between two looks at whether the work was called off.
 _STEP = 1 << 24
 
@@ -203,11 +205,27 @@ def evaluate_codes(
     complete = keep_curve or not shallow or int(positives.sum()) <= KEPT_HITS
     if complete:
         depth = np.iinfo(np.int64).max
+    cuts, room = parallel.split(positives + bits + 1, _BLOCK_ITEMS), None
+    if int(positives.sum()) > KEPT_HITS:  # no hit is kept: smaller blocks, one after the other in the same memory
+        cuts = parallel.split(positives + bits + 1, _PASSING_ITEMS)
+        width = 1 if TIE_RULES[decided.ties] == TIE_RULES["index"] and decided.ties != "expected" else 3
+        room = np.empty((width, max(int(positives[b:e].sum()) for b, e in cuts)), np.int64)
     blocks = (
         _rank(
-            codes, ours[b:e], names, wanted[b:e], several, own[b:e], positives[b:e], depth, bits, len(theirs), decided
+            codes,
+            ours[b:e],
+            names,
+            wanted[b:e],
+            several,
+            own[b:e],
+            positives[b:e],
+            depth,
+            bits,
+            len(theirs),
+            decided,
+            room,
         )
-        for b, e in parallel.split(positives + bits + 1, _BLOCK_ITEMS)
+        for b, e in cuts
     )
     reason = "the labels of queries and gallery have nothing in common"
     result = score(
@@ -252,12 +270,15 @@ def _rank(
     bits: int,
     items: int,
     convention: Convention,
+    room: NDArray[np.int64] | None,
 ) -> Ranked:
-    """Rank a block of queries."""
+    """Rank a block of queries; into the rows of `room`, one for the ranks alone, where there is one."""
     count = len(queries)
     queries, wanted, own = readonly(queries, np.uint64), readonly(wanted, np.uint64), readonly(own, np.int64)
     starts = readonly(np.concatenate(([0], np.cumsum(positives))), np.int64)
-    ranks, ahead, tied = (np.empty(int(starts[-1]), np.int64) for _ in range(3))
+    size = int(starts[-1])
+    rows = np.empty((3, size), np.int64) if room is None else room[:, :size]
+    ranks, (ahead, tied) = rows[0], rows[1:] if len(rows) == 3 else np.empty((2, 0), np.int64)
     counts, radius = np.empty(count, np.int64), np.empty((count, bits + 1, 2), np.int64)
 
     def rank(begin: int, end: int) -> None:
@@ -269,7 +290,8 @@ def _rank(
     parallel.run(rank, parallel.even(count, None))
     if counts.sum() < ranks.size:  # only what the metrics read was written
         kept = np.arange(int(counts.sum())) + np.repeat(starts[:-1] - (np.cumsum(counts) - counts), counts)
-        ranks, ahead, tied = ranks[kept], ahead[kept], tied[kept]
+        ranks = ranks[kept]
+        ahead, tied = (ahead[kept], tied[kept]) if ahead.size else (ahead, tied)
         starts = np.concatenate(([0], np.cumsum(counts)))
     each = items - (own < items)
     return Ranked(Hits(starts, ranks, positives, each, ahead=ahead, tied=tied), convention, radius=radius)

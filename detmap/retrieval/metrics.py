@@ -370,10 +370,10 @@ def _depth(metric: Metric, name: str, text: str) -> float:
     except ValueError:
         value = -1.0
     wanted, least = _DEPTHS[metric.at]
-    if value < least or (metric.at == "rank" and value != int(value)) or (metric.at == "recall" and value > 1):
-        raise OptionError(f"{shorten(name)}: the depth must be {wanted}")
     if value > DEEPEST:
         raise OptionError(f"{shorten(name)}: the depth must be at most 2 ** 53")
+    if value < least or (metric.at == "rank" and value != int(value)) or (metric.at == "recall" and value > 1):
+        raise OptionError(f"{shorten(name)}: the depth must be {wanted}")
     return value
 
 

@@ -84,18 +84,19 @@ def evaluate_rankings(
         raise InputError(f"{len(other)} for {len(lists)} rankings", source=name)
     if not lists:
         raise InputError("there are none", source="rankings")
-    other = table(other, name) if isinstance(other, np.ndarray) else other
+    if other is not None and (query_ids is not None or hasattr(other, "__array__")):
+        other = _unpacked(other, name)
     wanted = np.zeros(len(lists), np.int64)
     grades = []
     for q, items in enumerate(lists):
         if query_ids is not None and other is not None:
-            row = flat(items, "rankings") == other[q]
-            grades.append(np.broadcast_to(row, np.shape(items)).astype(np.int64))
+            listed = flat(items, "rankings")
+            grades.append(np.broadcast_to(listed == other[q], listed.shape).astype(np.int64))
         elif other is not None:
             try:
-                good = set(table(other[q], name).tolist() if isinstance(other[q], np.ndarray) else other[q])
+                good = set(_unpacked(other[q], name))
                 wanted[q] = len(good)
-                values = table(items, "rankings").tolist() if isinstance(items, np.ndarray) else list(items)
+                values = _unpacked(items, "rankings")
                 grades.append(np.array([_credit(good, item) for item in values], dtype=np.int64))
             except TypeError:
                 raise InputError("expected ids in lists", source="rankings", record=q) from None
@@ -142,6 +143,16 @@ def _divides(request: Request, convention: Convention) -> bool:
         named = [option for option in request.options if option in get_args(Normalizer)]
         return "hits" not in (named or [convention.normalizer])
     return request.metric.name not in _OF_THE_RANKING
+
+
+def _unpacked(values: Any, source: str) -> Any:
+    """Return arrays and tensors, and lists of their elements, as lists of Python's values; other collections as they are.
+
+    The elements of a tensor equal nothing but themselves.
+    """
+    if isinstance(values, list | tuple) and any(hasattr(value, "detach") for value in values):
+        return [table(value, source).tolist() for value in values]
+    return table(values, source).tolist() if hasattr(values, "__array__") else values
 
 
 def _credit(good: set[Any], item: Any) -> int:

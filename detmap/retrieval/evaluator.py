@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +32,7 @@ from detmap.retrieval.neighbors import places, ranked_neighbors
 from detmap.retrieval.ranked import stored_level
 from detmap.retrieval.runs import RUN_METRICS, Table, check_judged, paired, rank_run, read_table
 from detmap.retrieval.scoring import RankingResult, check_level, labels, numeric_table, score, stored
-from detmap.retrieval.seen import Seen
+from detmap.retrieval.seen import Header, Seen, digest
 from detmap.states import seal, unseal
 
 
@@ -150,7 +149,7 @@ class Evaluator:
         self._level = 1 if level is None else stored_level(check_level(level), self._scale)
         self._judged = Table(judged.queries, judged.starts, judged.documents, grades)
         self._queries = len(judged.queries)
-        self._source = _digest(
+        self._source = digest(
             judged.starts, grades, self._scale, *map(str, judged.queries), *ids.texts(judged.documents).tolist(),
             self._level, self._depth, self._judged_only,
         )  # fmt: skip
@@ -166,7 +165,7 @@ class Evaluator:
             single = rows.dtype.kind == "f" and rows.dtype.itemsize <= 4
             self._features = survey(rows, np.float32 if single else np.float64, "gallery")
         hashes = None if self._features is None else self._features.hashes
-        self._source = _digest(theirs, cameras, hashes, self._junk_id, self._metric)
+        self._source = digest(theirs, cameras, hashes, self._junk_id, self._metric)
 
     def _forget(self) -> None:
         self._parts: list[Seen] = []
@@ -530,7 +529,7 @@ class Evaluator:
         """
         content, payload = unseal("retrieval evaluator", data)
         try:
-            header = msgspec.convert(content, _Header, strict=True)
+            header = msgspec.convert(content, Header, strict=True)
             convention = Convention(**header.convention)
             requests = parse_all(header.metrics, convention)
         except (msgspec.ValidationError, OptionError, TypeError) as error:
@@ -589,36 +588,6 @@ class Evaluator:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.RLock()
-
-
-class _Header(msgspec.Struct, forbid_unknown_fields=True):
-    """What a saved evaluator says besides its columns."""
-
-    convention: dict[str, Any]
-    metrics: list[str]
-    source: str
-    duplicates: Literal["error", "first"]
-    queries: int
-    level: int
-    scale: list[float] | None
-    seen: Literal["distances", "ranks", "run"] | None
-    numbered: bool | None
-    names: list[int | str]
-    layout: list[tuple[str, int]]
-    extra: list[str]
-    longer: int
-
-
-def _digest(*parts: Any) -> str:
-    """Return a fingerprint of arrays, strings, bytes and numbers: of what only equal evaluators have."""
-    digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        if isinstance(part, np.ndarray):
-            part = part.tobytes() if part.dtype.kind != "U" else "\0".join(part.tolist()).encode(*ids.UTF8)
-        elif not isinstance(part, bytes):
-            part = repr(part).encode(*ids.UTF8)
-        digest.update(len(part).to_bytes(8, "little") + part)
-    return digest.hexdigest()
 
 
 def _check_rows(rows: int, count: int, source: str) -> None:

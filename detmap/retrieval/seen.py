@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import StateError
 from detmap.hits import Hits
 from detmap.kernels import Frozen, readonly
+from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked
@@ -37,6 +40,24 @@ COLUMNS = {
     "ideal": "gain",
     "shots": "rank",
 }
+
+
+class Header(msgspec.Struct, forbid_unknown_fields=True):
+    """What a saved evaluator says besides its columns."""
+
+    convention: dict[str, Any]
+    metrics: list[str]
+    source: str
+    duplicates: Literal["error", "first"]
+    queries: int
+    level: int
+    scale: list[float] | None
+    seen: Literal["distances", "ranks", "run"] | None
+    numbered: bool | None
+    names: list[int | str]
+    layout: list[tuple[str, int]]
+    extra: list[str]
+    longer: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,3 +244,15 @@ def _problems(seen: Seen, level: int, grades: int) -> Iterator[tuple[str, Any]]:
 def _total(counts: NDArray[np.int64]) -> int:
     """Return a sum in integers of any size: the numbers come from outside."""
     return sum(counts.tolist())
+
+
+def digest(*parts: Any) -> str:
+    """Return a fingerprint of arrays, strings, bytes and numbers: of what only equal evaluators have."""
+    whole = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            part = part.tobytes() if part.dtype.kind != "U" else "\0".join(part.tolist()).encode(*ids.UTF8)
+        elif not isinstance(part, bytes):
+            part = repr(part).encode(*ids.UTF8)
+        whole.update(len(part).to_bytes(8, "little") + part)
+    return whole.hexdigest()

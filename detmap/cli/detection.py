@@ -112,12 +112,11 @@ def _eval(options: argparse.Namespace) -> None:
 def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
     """Read and score; the inputs are named where a card is asked for."""
     stage("reading the ground truth")
-    from detmap.batch.finding import check_outputs
-    from detmap.formats.files import held, once, read_detections, read_ground_truth
+    from detmap.formats.files import check_outputs, held, once, read_detections, read_ground_truth
 
     paths = [options.ground_truth, options.image_set, options.detections]
     once(paths)
-    check_outputs(filter(None, [options.out, options.arrays, options.plot, options.card]), paths)
+    check_outputs([options.out, options.arrays, options.plot, options.card], paths)
     given = truth(options, protocol, [options.detections])
     sources: list[Any] = [options.ground_truth, options.detections]
     inputs = []
@@ -204,7 +203,7 @@ def _batch(options: argparse.Namespace) -> int:
     from detmap import batch
     from detmap.batch import finding
     from detmap.batch.leaderboard import default_metric
-    from detmap.formats.files import once, read_ground_truth
+    from detmap.formats.files import check_outputs, once, read_ground_truth
     from detmap.results import printable
 
     entries = batch.find(options.predictions)
@@ -213,7 +212,7 @@ def _batch(options: argparse.Namespace) -> int:
     if options.out:
         written = [os.path.join(options.out, name) for name in finding.WRITTEN]
         inputs = [options.ground_truth, options.image_set, options.splits, *options.predictions, *paths]
-        finding.check_outputs(written, inputs)
+        check_outputs(written, inputs)
     if options.scheduler and "-" in paths:
         raise OptionError("the workers of --scheduler cannot read standard input (-): write it to a file")
     given = truth(options, protocol, paths)
@@ -320,14 +319,13 @@ def _compare(options: argparse.Namespace) -> None:
     protocol = protocol_of(options)
     from detmap import match
     from detmap.batch import find
-    from detmap.batch.finding import check_outputs
-    from detmap.formats.files import once, read_detections, read_ground_truth
+    from detmap.formats.files import check_outputs, once, read_detections, read_ground_truth
     from detmap.statistics import compare
 
     entries = find(options.predictions)
     inputs = [options.ground_truth, options.image_set, *(entry.path for entry in entries)]
     once(inputs)
-    check_outputs(filter(None, [options.out]), inputs)
+    check_outputs([options.out], inputs)
     given = truth(options, protocol, [entry.path for entry in entries])
     ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
     warn_of_compiling(options)

@@ -3,7 +3,9 @@
 from detmap.explanations.replay import Replay, parse
 from detmap.explanations.search import Candidate, Search, find_value
 from detmap.explanations.shares import Example, Explanation, Share, Step, explain
+from detmap.explanations.survival import Claim, Situation, Survival, survives
 
 __all__ = [
-    "Candidate", "Example", "Explanation", "Replay", "Search", "Share", "Step", "explain", "find_value", "parse"
+    "Candidate", "Claim", "Example", "Explanation", "Replay", "Search", "Share", "Situation", "Step", "Survival",
+    "explain", "find_value", "parse", "survives"
 ]  # fmt: skip

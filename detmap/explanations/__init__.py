@@ -3,9 +3,10 @@
 from detmap.explanations.replay import Replay, parse
 from detmap.explanations.search import Candidate, Search, find_value
 from detmap.explanations.shares import Example, Explanation, Share, Step, explain
+from detmap.explanations.splits import Contrast, Effect, Split, contrast
 from detmap.explanations.survival import Claim, Situation, Survival, survives
 
 __all__ = [
-    "Candidate", "Claim", "Example", "Explanation", "Replay", "Search", "Share", "Situation", "Step", "Survival",
-    "explain", "find_value", "parse", "survives"
+    "Candidate", "Claim", "Contrast", "Effect", "Example", "Explanation", "Replay", "Search", "Share", "Situation", "Split",
+    "Step", "Survival", "contrast", "explain", "find_value", "parse", "survives"
 ]  # fmt: skip

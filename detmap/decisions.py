@@ -172,8 +172,8 @@ def describe(whole: Any) -> str:
             continue
         if made.always:
             always.append(made.phrase(whole))
-        elif getattr(whole, field.name) != default_of(field):
-            otherwise.append(made.phrase(whole))
+        elif getattr(whole, field.name) != default_of(field) and (said := made.phrase(whole)):
+            otherwise.append(said)
     return f"{whole.name}: {', '.join(always + otherwise)}"
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import parallel
+from detmap import columns, parallel
 from detmap.errors import InputError, OptionError, check_choice
 from detmap.kernels import Frozen, curves, readonly
 
@@ -367,7 +367,7 @@ class Hits(Frozen):
 
 
 def _integers(values: Any, name: str) -> NDArray[np.int64]:
-    array = np.asarray(values)
+    array = columns.regular(values, name)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError("expected a flat sequence of integers", source="hits", field=name)
     return array.astype(np.int64)
@@ -375,7 +375,7 @@ def _integers(values: Any, name: str) -> NDArray[np.int64]:
 
 def _order(relevance: Any, scores: Any, positives: int | None) -> tuple[NDArray[np.bool_], NDArray[np.float64], int]:
     """Return the relevance in rank order, the scores in that order (empty if none) and the number of positives."""
-    relevant = np.asarray(relevance)
+    relevant = columns.regular(relevance, "relevance")
     if relevant.ndim != 1 or (relevant.size and relevant.dtype.kind not in "biuf"):
         raise InputError("expected a flat sequence of relevances", source="ranking", field="relevance")
     if relevant.dtype.kind == "f" and np.isnan(relevant).any():
@@ -383,7 +383,7 @@ def _order(relevance: Any, scores: Any, positives: int | None) -> tuple[NDArray[
     flags = relevant > 0
     ordered = _NONE
     if scores is not None:
-        ordered = np.asarray(scores, dtype=np.float64)
+        ordered = columns.regular(scores, "scores").astype(np.float64)
         if ordered.shape != flags.shape:
             raise InputError(f"{ordered.size} scores for {flags.size} items", source="ranking", field="scores")
         if np.isnan(ordered).any():

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
@@ -39,6 +39,18 @@ _loading: set[int] = set()
 
 class PluginWarning(UserWarning):
     """An installed plug-in cannot be loaded; everything else works without it."""
+
+
+def later(module: str, attribute: str) -> Callable[..., Any]:
+    """Return a function that is imported where it is called for the first time.
+
+    What a format needs to write its files, say, is then loaded by those who write.
+    """
+
+    def called(*values: Any, **named: Any) -> Any:
+        return getattr(importlib.import_module(module), attribute)(*values, **named)
+
+    return called
 
 
 class _Later(NamedTuple):

@@ -238,3 +238,50 @@ def roc_rates(distances, query_ids, gallery_ids, query_cameras, gallery_cameras,
                 match.append(distance)
     fpr, tpr, _ = roc_curve(np.repeat([0, 1], [len(match), len(other)]), np.array(match + other))
     return [tpr[np.argmin(np.abs(fpr - rate))] for rate in rates]
+
+
+def discounted(gains):
+    return sum(g / log2(rank + 1) for rank, g in enumerate(gains, 1) if g > 0)
+
+
+def normalized_gain(gains, ideal):
+    """trec_eval's G of the gains in rank order, and of all gains."""
+    ideal = sorted((g for g in ideal if g > 0), reverse=True)
+    total = 0.0
+    for rank, gain in enumerate(gains, 1):
+        if gain > 0:
+            cost = sum(max(g, 1) for g in ideal[:rank]) + max(rank - len(ideal), 0)
+            total += gain / log2(2 + cost - sum(g for g in gains[:rank] if g > 0))
+    return total / sum(ideal) if ideal else 0.0
+
+
+def binary_gain(flags, positives):
+    return (
+        sum(1 / log2(2 + flags[:i].count(0)) for i, flag in enumerate(flags) if flag) / positives if positives else 0.0
+    )
+
+
+def ndcg_at_gains(gains, ideal):
+    """trec_eval's ndcg_rel."""
+    ideal = sorted((g for g in ideal if g > 0), reverse=True)
+    if not ideal:
+        return 0.0
+    points = [discounted(gains[:r]) / discounted(ideal[:r]) for r, g in enumerate(gains, 1) if g > 0]
+    rest = (len(ideal) - len(points)) * discounted(gains) / discounted(ideal)
+    return (sum(points) + rest) / len(ideal)
+
+
+def ndcg_at_levels(gains, ideal):
+    """trec_eval's Rndcg."""
+    ideal = sorted((g for g in ideal if g > 0), reverse=True)
+    ends = [r for r in range(1, len(ideal) + 1) if r == len(ideal) or ideal[r] != ideal[r - 1]]
+    points = [discounted(gains[:r]) / discounted(ideal[:r]) for r in ends]
+    if ideal and len(gains) > len(ideal) + 1:
+        points.append(discounted(gains) / discounted(ideal))
+    return sum(points) / len(points) if points else 0.0
+
+
+def rbp_residual(judged, p):
+    """What trec_eval's rbp_resid is of flags in rank order that say which items are judged."""
+    unjudged = sum(p**i for i, flag in enumerate(judged) if not flag)
+    return p ** len(judged) + (1 - p) * unjudged if unjudged else 0.0

@@ -189,6 +189,15 @@ def test_what_a_start_loads(code):
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
+def test_scoring_boxes_loads_nothing_of_masks_and_of_other_commands():
+    done = python(
+        f"import sys\nfrom detmap.cli import main\nmain(['eval', {str(TRUTH)!r}, {str(FOUND)!r}, '--format', 'csv'])\n"
+        "parts = ('masks', 'polygons', 'keypoints', 'checks', 'diagnostics', 'explanations', 'statistics')\n"
+        "print([name for name in sys.modules if name.startswith('detmap') and set(parts) & set(name.split('.'))])"
+    )
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.compiled
 def test_the_first_run_says_that_it_compiles_and_the_second_does_not(tmp_path):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import detmap
 from detmap.cli import main
 from detmap.errors import InputError, OptionError
+
+ROOT = Path(__file__).resolve().parent.parent / "fixtures" / "coco"
 
 
 @pytest.fixture
@@ -46,6 +50,7 @@ def pair(tmp_path, monkeypatch):
         ("check truth.json --train other.json --out", "other.json"),
         ("compare truth.json found.json other.json --class-map map.csv --out", "map.csv"),
         ("compare truth.json *.json --out", "other.json"),
+        ("reid found.json --gallery other.json --out", "other.json"),
     ],
 )
 def test_no_command_writes_over_what_it_reads(command, read, pair, capsys):
@@ -177,3 +182,14 @@ def test_a_value_with_a_space_is_quoted_in_help(capsys):
     with pytest.raises(SystemExit):
         main(["eval", "--help"])
     assert "{area,bbox*0.53,'bbox*0.53, ranges by area'}" in capsys.readouterr().out
+
+
+def test_an_interval_of_a_score_lies_within_the_scores():
+    truth = detmap.read(ROOT / "ground_truth.json", "ground_truth")
+    found = detmap.read(ROOT / "detections.json", "detections", ground_truth=truth)
+    made = detmap.diagnostics.diagnose(truth, found, replicates=200).part("operating_points")
+    low, high = found.scores.min(), found.scores.max()
+    ends = np.array([[row["score low"], row["score high"]] for row in made.rows("points")])
+    assert np.isfinite(ends).any()
+    assert np.nanmin(ends) >= low
+    assert np.nanmax(ends) <= high

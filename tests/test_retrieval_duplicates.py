@@ -49,7 +49,7 @@ def test_copies_tie_in_a_gallery_of_any_size(kind, metric, step):
     for items in range(2, 601, step):
         query, gallery, *_ = copies(rng, items, (1, 3, 17, 31, 64, 65, 129)[items % 7], kind, queries=1 + items % 5)
         multiplied = np.float64 if kind is np.float64 else np.float32
-        ours, theirs = (features._survey(side, multiplied, "features") for side in (query, gallery))
+        ours, theirs = (features.survey(side, multiplied, "features") for side in (query, gallery))
         made = features._distances_of(ours, 0, len(query), 48, theirs, metric)
         assert np.array_equal(made[:, 0], made[:, -1]), items
         if gallery.shape[1] > 3 and kind is not np.float16:
@@ -85,7 +85,7 @@ def test_rows_that_differ_may_have_the_same_hash(monkeypatch):
     found = evaluate_features(*args)
     assert dict(found) == dict(wanted)
     _, first, again = np.unique(rows[which], axis=0, return_index=True, return_inverse=True)
-    side = features._survey(rows[which], np.float64, "gallery")
+    side = features.survey(rows[which], np.float64, "gallery")
     assert np.array_equal(side.first, first[again.ravel()])
 
 

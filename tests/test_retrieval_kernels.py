@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from detmap.kernels import curves, hashing, ranking, sorting
+from detmap.kernels import curves, gains, hashing, ranking, sorting
 from detmap.retrieval import (
     average_precision_score,
     evaluate_codes,
@@ -31,10 +31,13 @@ def test_one_signature_each():
     evaluate_distances(distances, *ids, ties="expected", metrics=plain)
     for variant in ("allshots", "cuhk03", "cuhk03_exact", "sysu"):
         evaluate_distances(distances, *ids, cmc=variant, metrics=["CMC@1", "TPR@FPR=0.1"])
+    further = ["G", "binG", "Rndcg", "ndcg_rel", "mAP@R", "Rprec_mult@0.5"]
     evaluate_features(rng.random((6, 4)), rng.random((30, 4)).astype(np.float16), *ids)
     for labels in (ids[:2], (np.eye(3)[ids[0]], np.eye(3)[ids[1]])):
         evaluate_codes(rng.integers(0, 2, (6, 70)), rng.integers(0, 2, (30, 70)), *labels, k=3)
-    evaluate_rankings([[1, 0, 2], [0, 1]], metrics=["bpref", "infAP", "judged@2", "ERR", "11pt"])
+    evaluate_rankings([[1, 0, 2], [0, 1]], metrics=["bpref", "infAP", "judged@2", "ERR", "11pt", *further, "rbp_resid"])
+    evaluate_distances(distances, *ids, metrics=further)
+    evaluate_rankings([[0.5, 0, 2], [0, 1]], metrics=[*further, "nDCG(exp)", "RBP(rel=1)"])
     qrels = {1: {3: 1, 4: 0, 5: 2}, 2: {3: 1}}
     evaluate_run(qrels, {1: {3: 1.0, 4: 1.0, 6: 1.0}, 2: {9: 1.0}})
     evaluate_run(([1, 2, 1], [3, 4, 5], [1, 1, 1]), ([1, 2, 1], ["3", "4", "5"], [1, 1, 1]))
@@ -42,13 +45,16 @@ def test_one_signature_each():
     average_precision_score([0, 1, 1], np.float32([0.1, 0.2, 0.2]))
     kernels = {
         f"{module.__name__}.{name}": value
-        for module in (ranking, curves, sorting, hashing)
+        for module in (ranking, curves, gains, sorting, hashing)
         for name, value in vars(module).items()
         if hasattr(value, "signatures") and value.__module__ == module.__name__
     }
     called = {name: len(k.signatures) for name, k in kernels.items() if not name.rpartition(".")[2].startswith("_")}
     # Those of detection are called where its tests run in the same process.
     others = [name for name in called if (".sorting." in name or name.endswith(".best_f1")) and not called[name]]
+    others.append(
+        "detmap.kernels.sorting.longest_group"
+    )  # a helper: numba compiles it again for a bound that is constant
     assert {name: count for name, count in called.items() if count != 1 and name not in others} == {}
 
 

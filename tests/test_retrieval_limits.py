@@ -297,7 +297,7 @@ def test_options_of_a_metric_come_in_any_order():
     data = ([[0.0, 1]], [1], [2, 1])
     assert evaluate_distances(*data, metrics=["AP(step,hits)"])["AP(hits,step)"] == 0.5
     with pytest.raises(OptionError, match="unknown metric"):
-        evaluate_rankings(R, metrics=["set_map"])
+        evaluate_rankings(R, metrics=["set_mapp"])
 
 
 def test_hostile_query_ids_are_escaped_in_errors():

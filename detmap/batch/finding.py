@@ -115,22 +115,6 @@ def _is_predictions(path: str) -> bool:
     return files.is_one_of_detections(path) and not own
 
 
-def check_outputs(outputs: Iterable[PathLike], inputs: Iterable[PathLike | None]) -> None:
-    """Refuse to write over what is read, under whatever name.
-
-    Raises
-    ------
-    OptionError
-        Names the first file that is both.
-    """
-    read = {os.path.realpath(path): path for path in inputs if path is not None and path != "-"}
-    for path in outputs:
-        if os.path.realpath(path) in read:
-            raise OptionError(
-                f"{shorten(os.fspath(path), 300)} would be written over, and is to be read: choose another name"
-            )
-
-
 def _manifest(path: str) -> Iterator[tuple[str | None, str, Mapping[str, str]]]:
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:

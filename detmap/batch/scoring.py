@@ -20,7 +20,7 @@ import numpy as np
 from detmap.batch import apart, saving, stamps
 from detmap.batch.apart import Limits
 from detmap.batch.discretion import WithheldError, withheld
-from detmap.batch.finding import Entry, PathLike, check_outputs, file_names, find
+from detmap.batch.finding import Entry, PathLike, file_names, find
 from detmap.batch.splits import Splits, split_of
 from detmap.batch.workers import dispatch, fingerprint, one_line, whence
 from detmap.detection import DetectionResult, match
@@ -303,7 +303,9 @@ def score(
     if out is not None:
         names = [f"{name}.json" for name in file_names([entry.name for entry in entries])]
         inputs = [one for one in (ground_truth, splits) if isinstance(one, str | os.PathLike)]
-        check_outputs([Path(out) / "results" / name for name in names], [*inputs, *(entry.path for entry in entries)])
+        files.check_outputs(
+            [Path(out) / "results" / name for name in names], [*inputs, *(entry.path for entry in entries)]
+        )
     folder = None if out is None else make_folder(Path(out) / "results")
     done = _documents(folder) if folder is not None and resume else {}
     return _score_all(truth, entries, decided, folder, done, executor, threads)

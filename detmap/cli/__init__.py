@@ -43,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = partial(_show_warning, warnings.showwarning, "--quiet" in given)
             parser = _parser(given)
-            options = parser.parse_args(given)
+            chosen = _chosen(given)
+            options = parser.parse_args(_COMMANDS[chosen].settle(given) if chosen in _COMMANDS else given)
             if not hasattr(options, "run"):
                 parser.print_help()
                 return 2
@@ -85,7 +86,7 @@ def _parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"detmap {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
-    chosen = next((word for word in given if not word.startswith("-")), None)
+    chosen = _chosen(given)
     for name, command in _COMMANDS.items():
         made = commands.add_parser(name, help=command.help)
         if name == chosen:
@@ -94,6 +95,11 @@ def _parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
                 add_plugins(made)
             command.fill(made)
     return parser
+
+
+def _chosen(given: Sequence[str]) -> str:
+    """Return the command that the command line asks for."""
+    return next((word for word in given if not word.startswith("-")), "")
 
 
 def _load_plugins(given: Sequence[str]) -> None:

@@ -201,7 +201,7 @@ def _batch(options: argparse.Namespace) -> int:
     from detmap import batch
     from detmap.batch import finding
     from detmap.batch.leaderboard import default_metric
-    from detmap.formats.files import once, read_ground_truth
+    from detmap.formats.files import check_outputs, once, read_ground_truth
     from detmap.results import printable
 
     entries = batch.find(options.predictions)
@@ -210,7 +210,7 @@ def _batch(options: argparse.Namespace) -> int:
     once(inputs)
     if options.out:
         written = [os.path.join(options.out, name) for name in finding.WRITTEN]
-        finding.check_outputs(written, [*options.predictions, *inputs])
+        check_outputs(written, [*options.predictions, *inputs])
     if options.scheduler and "-" in paths:
         raise OptionError("the workers of --scheduler cannot read standard input (-): write it to a file")
     given = truth(options, protocol, paths)
@@ -317,14 +317,13 @@ def _compare(options: argparse.Namespace) -> None:
     protocol = protocol_of(options)
     from detmap import match
     from detmap.batch import find
-    from detmap.batch.finding import check_outputs
-    from detmap.formats.files import once, read_detections, read_ground_truth
+    from detmap.formats.files import check_outputs, once, read_detections, read_ground_truth
     from detmap.statistics import compare
 
     entries = find(options.predictions)
     inputs = [*read_by(options, apart="predictions"), *(entry.path for entry in entries)]
     once(inputs)
-    check_outputs(filter(None, [options.out]), inputs)
+    check_outputs([options.out], inputs)
     given = truth(options, protocol, [entry.path for entry in entries])
     ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
     warn_of_compiling(options)

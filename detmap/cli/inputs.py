@@ -56,14 +56,12 @@ def check_files(options: argparse.Namespace) -> None:
     read = read_by(options)
     if not read:
         return
-    from detmap.formats.files import once
+    from detmap.formats.files import check_outputs, once
 
     once(read)
     given = [getattr(options, name, None) for name in _WRITTEN]
     written = [path for path in given if isinstance(path, str) and not os.path.isdir(path)]
     if written:
-        from detmap.batch.finding import check_outputs
-
         check_outputs(written, read)
 
 

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 class Command(NamedTuple):
     """A command: what the list of commands says of it, and what adds its options to a parser.
 
-    `extensible`: whether plug-ins can change what it does, so that it takes ``--plugin``.
+    `extensible`: whether plug-ins can change what it does, so that it takes ``--plugin``. ``settle(words)`` returns the
+    words of the command line with those made plain that argparse would misread.
     """
 
     help: str
     fill: Callable[[argparse.ArgumentParser], None]
     extensible: bool = True
+    settle: Callable[[list[str]], list[str]] = list
 
 
 def add_plugins(parser: argparse.ArgumentParser) -> None:

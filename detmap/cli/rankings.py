@@ -37,7 +37,7 @@ def _fill_trec(trec: argparse.ArgumentParser) -> None:
         help="lines of query, Q0, document, rank, score, name; a table with named columns (CSV, Parquet), or JSON",
     )
     _add_convention(trec, "trec")
-    trec.add_argument("--level", type=int, default=1, metavar="N", help="lowest grade that is relevant (default: 1)")
+    trec.add_argument("--level", type=float, metavar="N", help="lowest grade that is relevant (default: any above 0)")
     trec.add_argument("--depth", type=int, metavar="N", help="score the first N ranks only")
     trec.add_argument("--complete", action="store_true", help="count judged queries that the run lacks as zero")
     trec.add_argument(
@@ -126,13 +126,30 @@ def _add_convention(parser: argparse.ArgumentParser, default: str) -> None:
 
 def _rules(options: argparse.Namespace) -> dict[str, Any]:
     from detmap.retrieval.conventions import Convention
+    from detmap.retrieval.metrics import split
 
-    metrics = None if options.metrics is None else [m.strip() for m in options.metrics.split(",") if m.strip()]
+    metrics = None if options.metrics is None else split(options.metrics)
     return {"metrics": metrics, "convention": options.convention, **decided(options, Convention)}
+
+
+def _settle_trec(words: list[str]) -> list[str]:
+    """Keep ``--compare`` from taking an operand that follows it, a file, for the metric that it may name."""
+    from detmap.retrieval.metrics import parse
+
+    at = words.index("--compare") if "--compare" in words[:-1] else -1
+    if at < 0 or words[at + 1].startswith("--"):
+        return words
+    try:
+        parse(words[at + 1])
+    except OptionError:
+        if words[at + 1] == "-" or os.path.exists(words[at + 1]):  # the operands stay together
+            return ["trec", "--compare=", *(word for i, word in enumerate(words) if i not in (at, words.index("trec")))]
+    return words
 
 
 def _trec_rules(options: argparse.Namespace) -> dict[str, Any]:
     given = {**_rules(options), "level": options.level, "depth": options.depth, "judged_only": options.judged_only}
+    given["keep_curve"] = bool(options.plot)
     if options.complete:
         given["missing"] = "zero"
     return given
@@ -140,13 +157,12 @@ def _trec_rules(options: argparse.Namespace) -> dict[str, Any]:
 
 def _scored_run(options: argparse.Namespace) -> Scored:
     """Score one run, and name what it was made from."""
-    from detmap.formats.files import held, once
+    from detmap.formats.files import held
     from detmap.retrieval import evaluate_run
 
     paths = [options.qrels, *options.runs]
     if len(paths) != 2 or options.compare is not None:
         raise OptionError("a card is of one run: give one, and no --compare")
-    once(paths)
     qrels, run = map(held, paths)
     inputs = [input_of("qrels", paths[0], qrels), input_of("run", paths[1], run)]
     result = evaluate_run(qrels, run, **_trec_rules(options))
@@ -154,6 +170,7 @@ def _scored_run(options: argparse.Namespace) -> Scored:
 
 
 def _trec(options: argparse.Namespace) -> None:
+    from detmap.formats.files import held
     from detmap.retrieval import evaluate_run
 
     if options.card:
@@ -163,9 +180,6 @@ def _trec(options: argparse.Namespace) -> None:
         _finish(scored.result, options, options.runs[0])
         return
     given = _trec_rules(options)
-    from detmap.formats.files import held, once
-
-    once([options.qrels, *options.runs])
     qrels = held(options.qrels)  # each run is paired with it anew
     results = {path: evaluate_run(qrels, path, **given) for path in options.runs}
     note(options, {path if len(results) > 1 else "": result.notices for path, result in results.items()})
@@ -269,7 +283,8 @@ def _scored_arrays(options: argparse.Namespace, evaluate: Callable[[argparse.Nam
     return Scored(result, inputs, dict(result.queries))
 
 
-def _show_arrays(command: str, scored: Scored, options: argparse.Namespace) -> None:
+def _show_arrays(command: str, evaluate: Callable[[argparse.Namespace, Any], Any], options: argparse.Namespace) -> None:
+    scored = _scored_arrays(options, evaluate)
     note(options, {"": scored.result.notices})
     if options.card:
         write_card(command, scored, options)
@@ -277,7 +292,7 @@ def _show_arrays(command: str, scored: Scored, options: argparse.Namespace) -> N
 
 
 def _reid(options: argparse.Namespace) -> None:
-    _show_arrays("reid", _scored_arrays(options, _evaluate_reid), options)
+    _show_arrays("reid", _evaluate_reid, options)
 
 
 def _evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
@@ -297,6 +312,7 @@ def _evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
     )
     labels = [*_need(arrays, options.file, "query_ids", "gallery_ids")]
     labels += [arrays.get("query_cameras"), arrays.get("gallery_cameras")]
+    rules = {**_rules(options), "keep_curve": bool(options.plot)}
     if "indices" in arrays:
         ours, theirs, *cameras = labels
         return evaluate_neighbors(
@@ -304,8 +320,8 @@ def _evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
         )
     if "query_features" in arrays:
         both = _need(arrays, options.file, "query_features", "gallery_features")
-        return evaluate_features(*both, *labels, metric=options.metric, **_rules(options))
-    return evaluate_distances(*_need(arrays, options.file, "distances"), *labels, **_rules(options))
+        return evaluate_features(*both, *labels, metric=options.metric, **rules)
+    return evaluate_distances(*_need(arrays, options.file, "distances"), *labels, **rules)
 
 
 def _neighbors(options: argparse.Namespace) -> dict[str, Any] | None:
@@ -318,7 +334,7 @@ def _neighbors(options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def _hashing(options: argparse.Namespace) -> None:
-    _show_arrays("hashing", _scored_arrays(options, _evaluate_hashing), options)
+    _show_arrays("hashing", _evaluate_hashing, options)
 
 
 def _evaluate_hashing(options: argparse.Namespace, source: Any) -> Any:
@@ -326,7 +342,7 @@ def _evaluate_hashing(options: argparse.Namespace, source: Any) -> Any:
 
     names = ("query_codes", "gallery_codes", "query_labels", "gallery_labels")
     query, gallery, ours, theirs = _need(_arrays(options.file, source, *((n,) for n in names)), options.file, *names)
-    return evaluate_codes(query, gallery, ours, theirs, options.k, **_rules(options))
+    return evaluate_codes(query, gallery, ours, theirs, options.k, keep_curve=bool(options.plot), **_rules(options))
 
 
 def _conventions(options: argparse.Namespace) -> None:
@@ -401,7 +417,7 @@ SCORERS = {
 }
 
 COMMANDS = {
-    "trec": Command("score runs against judgements", _fill_trec),
+    "trec": Command("score runs against judgements", _fill_trec, settle=_settle_trec),
     "reid": Command("score re-identification", _fill_reid),
     "hashing": Command("score binary codes", _fill_hashing),
     "conventions": Command("list the conventions of rankings, their formulas and users", _fill_conventions),

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from detmap.columns import texts
 from detmap.errors import InputError
-from detmap.formats import _coco_salvage, _coco_writing
 from detmap.formats._coco_checks import FIELDS, checked_ground_truth, checked_results
 from detmap.formats._coco_facts import kinds_in, with_facts
 from detmap.formats._open import Held
@@ -32,7 +31,7 @@ from detmap.formats._tables import Strings
 from detmap.formats._walking import crowded, walked
 from detmap.formats.registry import Format, Given, Reading, Role, packed, unpacked_name
 from detmap.ids import Ids, coded, index_ids
-from detmap.plugins import register
+from detmap.plugins import later, register
 from detmap.shapes import Kind
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.tables import Detections, GroundTruth, complete
@@ -554,13 +553,13 @@ FORMAT = register(
         sniff=_sniff,
         read_ground_truth=_read_ground_truth,
         read_detections=_read_detections,
-        write_ground_truth=_coco_writing.write_ground_truth,
-        write_detections=_coco_writing.write_detections,
+        write_ground_truth=later("detmap.formats._coco_writing", "write_ground_truth"),
+        write_detections=later("detmap.formats._coco_writing", "write_detections"),
         written=_SUFFIXES,
         tell=_tell,
         kinds_in=kinds_in,
-        inspect=_coco_salvage.inspect,
-        salvage=_coco_salvage.salvage,
+        inspect=later("detmap.formats._coco_salvage", "inspect"),
+        salvage=later("detmap.formats._coco_salvage", "salvage"),
         holds=None,  # whatever kind has a reader
         words=("COCO JSON", "COCO result JSON"),
     )

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError, OptionError, shorten
-from detmap.formats import _delimited_writing
 from detmap.formats._names import matched
 from detmap.formats._open import Held
 from detmap.formats._source import Source, read_bytes
@@ -27,7 +26,7 @@ from detmap.formats.registry import Format, Given, Reading, Role, packed, unpack
 from detmap.frames import with_image_names
 from detmap.headers import BOXES, COLUMNS, role_of_title
 from detmap.ids import Ids, coded
-from detmap.plugins import register
+from detmap.plugins import later, register
 from detmap.tables import Detections, GroundTruth
 
 _ENDINGS = packed(".csv", ".tsv")
@@ -429,8 +428,8 @@ FORMAT = register(
         sniff=_sniff,
         read_ground_truth=read_csv_ground_truth,
         read_detections=read_csv_detections,
-        write_ground_truth=_delimited_writing.write_ground_truth,
-        write_detections=_delimited_writing.write_detections,
+        write_ground_truth=later("detmap.formats._delimited_writing", "write_ground_truth"),
+        write_detections=later("detmap.formats._delimited_writing", "write_detections"),
         written=_ENDINGS,
         tell=_tell,
         words=("CSV or TSV", "CSV or TSV"),

@@ -6,6 +6,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, cast, get_args
 
@@ -74,6 +75,26 @@ def once(paths: Iterable[Path | None]) -> None:
             raise OptionError(f"{what} is given twice, and can be read only once: write it to a file")
         if key is not None:
             seen.add(key)
+
+
+def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
+    """Refuse to write over what is read, under whatever name.
+
+    Raises
+    ------
+    OptionError
+        Names the first file that is both.
+    """
+    read = [path for path in inputs if path is not None and path != STANDARD_INPUT]
+    for path in [path for path in outputs if path is not None]:
+        for given in read:
+            alike = os.path.realpath(path) == os.path.realpath(given)
+            with suppress(OSError):  # a file of two names
+                alike = alike or (os.path.isfile(path) and os.path.samefile(path, given))
+            if alike:
+                raise OptionError(
+                    f"{shorten(os.fspath(path), 300)} would be written over, and is to be read: choose another name"
+                )
 
 
 def readable_again(path: Path) -> bool:

@@ -14,12 +14,11 @@ from xml.parsers import expat
 import numpy as np
 
 from detmap.errors import InputError
-from detmap.formats import _voc_writing
 from detmap.formats._source import Source, members, name_of, read_bytes
 from detmap.formats.registry import Format, Given, Reading
 from detmap.ids import coded
 from detmap.mismatches import classes_without_results
-from detmap.plugins import register
+from detmap.plugins import later, register
 from detmap.shapes.boxes import InvalidBoxes, areas, check_option, inverted, negative
 from detmap.tables import Detections, GroundTruth, MissingClasses
 
@@ -404,8 +403,8 @@ FORMAT = register(
         sniff=_sniff,
         read_ground_truth=_read_ground_truth,
         read_detections=_read_detections,
-        write_ground_truth=_voc_writing.write_ground_truth,
-        write_detections=_voc_writing.write_detections,
+        write_ground_truth=later("detmap.formats._voc_writing", "write_ground_truth"),
+        write_detections=later("detmap.formats._voc_writing", "write_detections"),
         words=("a folder or tar archive of VOC's XML", "VOC's comp4_det_*_{class}.txt: a folder, archive or one file"),
         members=".txt",
     )

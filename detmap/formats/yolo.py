@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError, OptionError
-from detmap.formats import _yolo_files, _yolo_writing
+from detmap.formats import _yolo_files
 from detmap.formats._image_sizes import Sizes, size_of_image
 from detmap.formats._lines import Lines, read_lines
 from detmap.formats._names import resolve_categories, resolve_images
@@ -26,8 +26,7 @@ from detmap.formats._source import name_of
 from detmap.formats._yolo_files import Entry, Settings
 from detmap.formats.registry import Format, Given, Reading, Role
 from detmap.ids import coded
-from detmap.masks import Masks
-from detmap.plugins import register
+from detmap.plugins import later, register
 from detmap.shapes import find
 from detmap.tables import Detections, GroundTruth
 
@@ -97,6 +96,8 @@ def _parse(
     height, width = sizes[:, 0].astype(np.float64), sizes[:, 1].astype(np.float64)
     scale = np.stack([width, height], axis=1)
     if iou_type == "segm":
+        from detmap.masks import Masks
+
         outlines = (values[inside].reshape(-1, 2)) * np.repeat(scale, flat // 2, axis=0)
         cuts = np.cumsum(flat // 2)[:-1]
         if not len(flat):
@@ -441,8 +442,8 @@ FORMAT = register(
         sniff=_sniff,
         read_ground_truth=read_yolo,
         read_detections=read_yolo_results,
-        write_ground_truth=_yolo_writing.write_ground_truth,
-        write_detections=_yolo_writing.write_detections,
+        write_ground_truth=later("detmap.formats._yolo_writing", "write_ground_truth"),
+        write_detections=later("detmap.formats._yolo_writing", "write_detections"),
         holds=("bbox", "segm", "boundary", "keypoints"),
         words=("YOLO's data.yaml or folder of labels", "a folder of YOLO's predictions with scores"),
         members=".txt",

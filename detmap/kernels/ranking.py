@@ -333,6 +333,51 @@ def count_shared(labels: Array, wanted: Array, several: bool, begin: int, end: i
         out[q] = total
 
 
+#: Items that are measured at a time, and queries that share them while they are in the cache.
+TILE, GROUP = 4096, 8
+
+
+@helper
+def _measure(codes: Array, query: Array, out: Array) -> None:
+    """Write the Hamming distance of each item: for codes of a word a loop that the compiler turns into vectors."""
+    if query.size == 1:
+        word = query[0]
+        for i in range(codes.size):
+            out[i] = _bits(codes[i] ^ word)
+    else:
+        for i in range(codes.size // query.size):
+            out[i] = _hamming(codes, i, query)
+
+
+@helper
+def _relate(labels: Array, wanted: Array, several: bool, out: Array) -> None:
+    """Write whether each item is relevant; labels as in `rank_codes`."""
+    if wanted.size == 1 and not several:
+        name = wanted[0]
+        for i in range(labels.size):
+            out[i] = labels[i] == name
+    else:
+        for i in range(labels.size // wanted.size):
+            out[i] = _shares(labels, i, wanted, several)
+
+
+@helper
+def _stream(near: Array, good: Array, count: Array, seen: Array) -> Any:
+    """Count measured items by distance, and note of each relevant one how many came before it at its distance.
+
+    ``seen[j]`` of the *j*-th relevant item is that number, shifted left by 16 bits, plus its distance; an item that is not
+    relevant is noted too, and overwritten by the next. Return how many relevant items there are.
+    """
+    found = 0
+    for i in range(near.size):
+        d = near[i]
+        before = count[d]
+        seen[found] = (before << 16) | np.int64(d)
+        count[d] = before + 1
+        found += np.int64(good[i])
+    return found
+
+
 @kernel
 def rank_codes(
     codes: Array,
@@ -340,6 +385,7 @@ def rank_codes(
     labels: Array,
     wanted: Array,
     several: bool,
+    own: Array,
     starts: Array,
     depth: int,
     begin: int,
@@ -353,58 +399,64 @@ def rank_codes(
     """Rank the items that are relevant to queries ``[begin, end)`` by Hamming distance, with counting buckets.
 
     `codes` and `labels` are flat, as many words per item as a row of `queries` and `wanted` has. An item is relevant where
-    its label word equals the query's, or with `several` where they share a bit. Ties are in index order: an item's place
-    among the equally distant is how many of them have streamed by. Hits are written from ``starts[q]`` on, as many as
-    ``out_counts[q]`` says: those whose tied group begins within `depth`. ``out_radius[q, r]`` is how many items, and how
+    its label word equals the query's, or with `several` where they share a bit. Item ``own[q]`` is left out (the number
+    of items: none). Ties are in index order: an item's place among the equally distant is how many of them have streamed by.
+    Hits are written from ``starts[q]`` on, as many as ``out_counts[q]`` says: those whose tied group begins within `depth`.
+    Where `out_ahead` and `out_tied` are empty the ranks alone are written. ``out_radius[q, r]`` is how many items, and how
     many relevant ones, are within distance *r*.
     """
-    width = queries.shape[1]
-    n, buckets = codes.size // width, out_radius.shape[1]
-    most = 0
+    width, words, buckets, most = queries.shape[1], wanted.shape[1], out_radius.shape[1], 0
+    n = codes.size // width
     for q in range(begin, end):
         most = max(most, starts[q + 1] - starts[q])
-    near, before = np.empty(most + 1, np.uint16), np.empty(most + 1, np.int32)
-    count, ahead, place = np.empty(buckets, np.int64), np.empty(buckets, np.int64), np.empty(buckets, np.int64)
-    for q in range(begin, end):
-        query, label = queries[q], wanted[q]
-        word, name = query[0], label[0]
-        count[:] = 0
-        found = 0
-        if width == 1 and not several:
-            for i in range(n):
-                d = _bits(codes[i] ^ word)
-                near[found], before[found] = d, count[d]
-                count[d] += 1
-                found += np.int64(labels[i] == name)
-        else:
-            for i in range(n):
-                d = _hamming(codes, i, query)
-                near[found], before[found] = d, count[d]
-                count[d] += 1
-                found += _shares(labels, i, label, several)
-        total = 0
-        for d in range(buckets):
-            ahead[d] = total
-            total += count[d]
-            place[d] = 0
-        for j in range(found):
-            place[near[j]] += 1
-        kept, relevant = 0, 0
-        for d in range(buckets):
-            relevant += place[d]
-            out_radius[q, d, 0] = ahead[d] + count[d]
-            out_radius[q, d, 1] = relevant
-            size, place[d] = place[d], starts[q] + kept
-            if ahead[d] < depth:
-                kept += size
-        out_counts[q] = kept
-        for j in range(found):
-            d = near[j]
-            if ahead[d] < depth:
-                out_ranks[place[d]] = ahead[d] + before[j] + 1
-                out_ahead[place[d]] = ahead[d]
-                out_tied[place[d]] = count[d]
-                place[d] += 1
+    together = max(1, min(end - begin, GROUP, (1 << 20) // (most + 1)))
+    found, seen = np.empty(together, np.int64), np.empty((together, most + 1), np.int64)
+    counts, ahead, place = (
+        np.empty((together, buckets), np.int64),
+        np.empty(buckets, np.int64),
+        np.empty(buckets, np.int64),
+    )
+    near, good = np.empty(TILE, np.uint16), np.empty(TILE, np.uint8)
+    for group in range(begin, end, together):
+        last = min(group + together, end)
+        found[:], counts[:] = 0, 0
+        for low in range(0, n, TILE):  # a tile of the gallery stays in the cache for all queries of the group
+            high = min(low + TILE, n)
+            tile, named = codes[low * width : high * width], labels[low * words : high * words]
+            size = high - low
+            for q in range(group, last):
+                _measure(tile, queries[q], near)
+                _relate(named, wanted[q], several, good)
+                row, mine = q - group, max(0, min(own[q] - low, size))  # the own item is left out
+                found[row] += _stream(near[:mine], good[:mine], counts[row], seen[row, found[row] :])
+                mine += own[q] >= low
+                found[row] += _stream(near[mine:size], good[mine:size], counts[row], seen[row, found[row] :])
+        for q in range(group, last):
+            count, hits = counts[q - group], seen[q - group, : found[q - group]]
+            total = 0
+            for d in range(buckets):
+                ahead[d] = total
+                total += count[d]
+                place[d] = 0
+            for j in range(hits.size):
+                place[hits[j] & 0xFFFF] += 1
+            kept, relevant = 0, 0
+            for d in range(buckets):
+                relevant += place[d]
+                out_radius[q, d, 0] = ahead[d] + count[d]
+                out_radius[q, d, 1] = relevant
+                size, place[d] = place[d], starts[q] + kept
+                if ahead[d] < depth:
+                    kept += size
+            out_counts[q] = kept
+            for j in range(hits.size):
+                d = hits[j] & 0xFFFF
+                if ahead[d] < depth:
+                    out_ranks[place[d]] = ahead[d] + (hits[j] >> 16) + 1
+                    if out_ahead.size:
+                        out_ahead[place[d]] = ahead[d]
+                        out_tied[place[d]] = count[d]
+                    place[d] += 1
 
 
 @kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from detmap.retrieval.codes import evaluate_codes
 from detmap.retrieval.conventions import CONVENTIONS, Convention
+from detmap.retrieval.evaluator import Evaluator
 from detmap.retrieval.features import evaluate_features
 from detmap.retrieval.galleries import evaluate_distances, evaluate_landmarks, multi_query
 from detmap.retrieval.metrics import METRICS
@@ -18,6 +19,7 @@ __all__ = [
     "CONVENTIONS",
     "METRICS",
     "Convention",
+    "Evaluator",
     "Metric",
     "RankingResult",
     "average_precision_score",

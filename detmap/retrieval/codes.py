@@ -10,34 +10,51 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import parallel
 from detmap.errors import InputError, OptionError
-from detmap.hits import Hits
+from detmap.hits import TIE_RULES, Hits
 from detmap.kernels import ranking, readonly
 from detmap.retrieval.conventions import Convention, convention_of
+from detmap.retrieval.galleries import self_matches
 from detmap.retrieval.metrics import parse_all
 from detmap.retrieval.ranked import Ranked
 from detmap.retrieval.scoring import KEPT_HITS, RankingResult, int64, labels, score, table
 
 #: Relevant items that a block of queries may bring.
 _BLOCK_ITEMS = 1 << 21
+#: And where its hits are not kept: they fit into the caches of processors.
+_PASSING_ITEMS = 1 << 20
 #: Up to so many comparisons of codes between two looks at whether the work was called off.
 _STEP = 1 << 24
 
 #: Metrics that at a depth read nothing of the hits beyond it.
-_SHALLOW = ("AP", "P", "R", "R_cap", "F1", "RR", "success", "CMC", "nDCG", "DCG", "ERR", "RBP")
+_SHALLOW = ("AP", "P", "R", "R_cap", "F1", "RR", "success", "hits", "CMC", "nDCG", "DCG", "ERR", "RBP")
 
 #: Longer codes are refused: a distance is a 16-bit number, and there is a counter for each.
 _MOST_BITS = 65535
 
 
-def _pack(codes: ArrayLike, source: str) -> tuple[NDArray[np.uint64], int, str]:
-    """Return codes as rows of words, the number of bits, and what they were: packed, signs or bits."""
+def _matrix(codes: ArrayLike, source: str) -> NDArray[Any]:
     array = table(codes, source)
     if array.ndim != 2 or array.dtype.kind not in "fiub" or 0 in array.shape:
         raise InputError(
             "expected a matrix of codes, a row per item", source=source, value=f"{array.ndim}-d {array.dtype}"
         )
-    if array.dtype == np.uint64:
-        return readonly(array, np.uint64), 64 * array.shape[1], "packed"
+    return array
+
+
+def _words(array: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Return rows of bytes as rows of words, filled up with zeros."""
+    whole = np.zeros((len(array), -(-array.shape[1] // 8) * 8), np.uint8)
+    whole[:, : array.shape[1]] = array
+    return readonly(whole.view(np.uint64), np.uint64)
+
+
+def _pack(array: NDArray[Any], source: str, packed: bool) -> tuple[NDArray[np.uint64], int, str]:
+    """Return codes as rows of words, the number of bits, and what they were: packed, signs or bits."""
+    if packed:
+        if array.dtype not in (np.uint8, np.uint64):
+            raise InputError("packed codes are uint8 or uint64", source=source, value=array.dtype.name)
+        words = readonly(array, np.uint64) if array.dtype == np.uint64 else _words(array)
+        return words, 8 * array.itemsize * array.shape[1], "packed"
     bits = array > 0
     if array.dtype.kind == "b" or bool(np.all((array == 0) | (array == 1))):
         form = "bits"
@@ -45,25 +62,27 @@ def _pack(codes: ArrayLike, source: str) -> tuple[NDArray[np.uint64], int, str]:
         form = "signs"
     else:
         raise InputError(
-            "codes must be all of -1 and 1, all of 0 and 1, or packed as uint64",
+            "codes must be all of -1 and 1, all of 0 and 1, or packed as uint8 or uint64",
             source=source,
             record=int(np.argmax(np.any((array != 1) & (array != -1), axis=1))),
             remedy="binarise them first: where(x >= 0, 1, -1)",
         )
-    packed = np.zeros((len(bits), -(-bits.shape[1] // 64) * 8), np.uint8)
-    packed[:, : -(-bits.shape[1] // 8)] = np.packbits(bits, axis=1)
-    return readonly(packed.view(np.uint64), np.uint64), bits.shape[1], form
+    return _words(np.packbits(bits, axis=1)), bits.shape[1], form
 
 
-def _both(query: ArrayLike, gallery: ArrayLike) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
-    ours, bits, form = _pack(query, "query_codes")
-    theirs, other, form2 = _pack(gallery, "gallery_codes")
+def _both(
+    query: ArrayLike, gallery: ArrayLike, packed: bool | None
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
+    query, gallery = _matrix(query, "query_codes"), _matrix(gallery, "gallery_codes")
+    bytes_ = query.dtype == gallery.dtype == np.uint8 and bool((query > 1).any() or (gallery > 1).any())
+    ours, bits, form = _pack(query, "query_codes", packed is True or bytes_ or query.dtype == np.uint64)
+    theirs, other, form2 = _pack(gallery, "gallery_codes", packed is True or bytes_ or gallery.dtype == np.uint64)
     if bits != other:
         raise InputError(f"{other} bits where the queries have {bits}", source="gallery_codes")
     both = {form, form2}
     if both == {"bits", "signs"}:  # a matrix of ones alone is of either kind
         for name, values, found in (("query_codes", query, form), ("gallery_codes", gallery, form2)):
-            if found == "bits" and not bool(np.all(np.asarray(values))):
+            if found == "bits" and not bool(np.all(values)):
                 raise InputError("0 and 1 where the other side has -1 and 1", source=name)
     elif "packed" in both and len(both) > 1:
         raise InputError("one side is packed and the other is not", source="gallery_codes")
@@ -95,7 +114,7 @@ def _labels(
     if ours.ndim != theirs.ndim or ours.shape[1:] != theirs.shape[1:]:
         raise InputError("labels of another shape than the queries'", source="gallery_labels", value=theirs.shape)
     if ours.ndim == 2:
-        return _pack(ours != 0, "query_labels")[0], _pack(theirs != 0, "gallery_labels")[0], True
+        return _words(np.packbits(ours != 0, axis=1)), _words(np.packbits(theirs != 0, axis=1)), True
     if (ours.dtype.kind in "US") != (theirs.dtype.kind in "US"):
         raise InputError("strings on one side and integers on the other", source="gallery_labels")
     if ours.dtype.kind in "US":
@@ -115,6 +134,9 @@ def evaluate_codes(
     *,
     metrics: Sequence[str] | str | None = None,
     convention: str | Convention = "hits_topk",
+    packed: bool | None = None,
+    self_match: ArrayLike | bool | None = None,
+    keep_curve: bool = False,
     **choices: Any,
 ) -> RankingResult:
     """Evaluate the rankings of a gallery by the Hamming distance of binary codes.
@@ -122,7 +144,8 @@ def evaluate_codes(
     Parameters
     ----------
     query_codes, gallery_codes : array_like, shapes (q, bits), (g, bits)
-        All of -1 and 1, all of 0 and 1, or bool; those of dtype uint64 are packed, 64 bits to a word.
+        All of -1 and 1, all of 0 and 1, or bool; those of dtype uint64 are packed, 64 bits to a word, and those of dtype
+        uint8, as faiss and numpy.packbits have them, 8 bits to a byte: where some are neither 0 nor 1, or with `packed`.
     query_labels, gallery_labels : array_like, shapes (q,), (g,) or (q, l), (g, l)
         A label each, or rows of 0 and 1: items are relevant to each other when they share a label.
     k : int, optional
@@ -131,6 +154,13 @@ def evaluate_codes(
         By default mAP, P and R at `k`, or mAP and mINP without `k`; and P and R within radius 2 unless ties="expected".
     convention : str or Convention
         By default ``hits_topk``: AP at k over the hits up to k. See ``detmap conventions``.
+    packed : bool, optional
+        Whether codes of dtype uint8 are packed; by default their values tell.
+    self_match : True or array_like of int, shape (q,), optional
+        For each query the item that is the query itself, which leaves the ranking; negative for none. True: item *i* is
+        query *i*.
+    keep_curve : bool
+        Keep the mean curve, for `RankingResult.plot`, of an evaluation of more than 2**21 hits too.
 
     Returns
     -------
@@ -152,7 +182,7 @@ def evaluate_codes(
     requests = parse_all(metrics, decided)
     read = [r for r in requests if not any(o.startswith("radius") for o in r.options)]
     depth = max((r.cut for r in read), default=1)
-    ours, theirs, bits = _both(query_codes, gallery_codes)
+    ours, theirs, bits = _both(query_codes, gallery_codes, packed)
     wanted, labels, several = _labels(query_labels, gallery_labels, len(ours), len(theirs))
     codes, names = readonly(theirs.ravel(), np.uint64), readonly(labels.ravel(), np.uint64)
     positives = np.empty(len(ours), np.int64)
@@ -167,20 +197,65 @@ def evaluate_codes(
         known, sizes = np.unique(names, return_counts=True)
         at = np.minimum(np.searchsorted(known, wanted[:, 0]), known.size - 1)
         positives[:] = np.where(known[at] == wanted[:, 0], sizes[at], 0)
+    own = _own(self_match, len(ours), len(theirs))
+    if (own < len(theirs)).any():
+        positives -= _shared(labels, wanted, own, several)
     # Hits beyond the metrics' depth are written where they can be kept with the result, or are needed.
-    shallow = decided.cmc == "market" and all(r.metric.name in _SHALLOW for r in read)
-    complete = not shallow or int(positives.sum()) <= KEPT_HITS
+    shallow = decided.cmc in (None, "market") and all(r.metric.name in _SHALLOW for r in read)
+    complete = keep_curve or not shallow or int(positives.sum()) <= KEPT_HITS
     if complete:
         depth = np.iinfo(np.int64).max
+    cuts, room = parallel.split(positives + bits + 1, _BLOCK_ITEMS), None
+    if int(positives.sum()) > KEPT_HITS:  # no hit is kept: smaller blocks, one after the other in the same memory
+        cuts = parallel.split(positives + bits + 1, _PASSING_ITEMS)
+        width = 1 if TIE_RULES[decided.ties] == TIE_RULES["index"] and decided.ties != "expected" else 3
+        room = np.empty((width, max(int(positives[b:e].sum()) for b, e in cuts)), np.int64)
     blocks = (
-        _rank(codes, ours[b:e], names, wanted[b:e], several, positives[b:e], depth, bits, len(theirs), decided)
-        for b, e in parallel.split(positives + bits + 1, _BLOCK_ITEMS)
+        _rank(
+            codes,
+            ours[b:e],
+            names,
+            wanted[b:e],
+            several,
+            own[b:e],
+            positives[b:e],
+            depth,
+            bits,
+            len(theirs),
+            decided,
+            room,
+        )
+        for b, e in cuts
     )
     reason = "the labels of queries and gallery have nothing in common"
-    result = score(blocks, np.arange(len(ours)), requests, decided, reason=reason, complete=complete)
+    result = score(
+        blocks,
+        np.arange(len(ours)),
+        requests,
+        decided,
+        junk=int(np.count_nonzero(own < len(theirs))),
+        reason=reason,
+        complete=complete,
+        keep_curve=keep_curve,
+    )
     if not complete and result.cmc is not None:
         result.cmc = result.cmc[:depth]
     return result
+
+
+def _own(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArray[np.int64]:
+    """Return each query's own item; the number of items where it has none."""
+    own = self_matches(self_match, queries, items)
+    return np.full(queries, items) if own is None else np.where(own < 0, items, own)
+
+
+def _shared(
+    labels: NDArray[np.uint64], wanted: NDArray[np.uint64], own: NDArray[np.int64], several: bool
+) -> NDArray[np.int64]:
+    """Return 1 for each query whose own item is relevant to it, else 0."""
+    mine = labels[np.minimum(own, len(labels) - 1)]
+    same = ((mine & wanted) != 0).any(axis=1) if several else mine[:, 0] == wanted[:, 0]
+    return np.asarray(same & (own < len(labels)), dtype=np.int64)
 
 
 def _rank(
@@ -189,29 +264,34 @@ def _rank(
     labels: NDArray[Any],
     wanted: NDArray[Any],
     several: bool,
+    own: NDArray[np.int64],
     positives: NDArray[np.int64],
     depth: int,
     bits: int,
     items: int,
     convention: Convention,
+    room: NDArray[np.int64] | None,
 ) -> Ranked:
-    """Rank a block of queries."""
+    """Rank a block of queries; into the rows of `room`, one for the ranks alone, where there is one."""
     count = len(queries)
-    queries, wanted = readonly(queries, np.uint64), readonly(wanted, np.uint64)
+    queries, wanted, own = readonly(queries, np.uint64), readonly(wanted, np.uint64), readonly(own, np.int64)
     starts = readonly(np.concatenate(([0], np.cumsum(positives))), np.int64)
-    ranks, ahead, tied = (np.empty(int(starts[-1]), np.int64) for _ in range(3))
+    size = int(starts[-1])
+    rows = np.empty((3, size), np.int64) if room is None else room[:, :size]
+    ranks, (ahead, tied) = rows[0], rows[1:] if len(rows) == 3 else np.empty((2, 0), np.int64)
     counts, radius = np.empty(count, np.int64), np.empty((count, bits + 1, 2), np.int64)
 
     def rank(begin: int, end: int) -> None:
         for b, e in parallel.steps(begin, end, items, _STEP):
             ranking.rank_codes(
-                codes, queries, labels, wanted, several, starts, depth, b, e, ranks, ahead, tied, counts, radius
+                codes, queries, labels, wanted, several, own, starts, depth, b, e, ranks, ahead, tied, counts, radius
             )
 
     parallel.run(rank, parallel.even(count, None))
     if counts.sum() < ranks.size:  # only what the metrics read was written
         kept = np.arange(int(counts.sum())) + np.repeat(starts[:-1] - (np.cumsum(counts) - counts), counts)
-        ranks, ahead, tied = ranks[kept], ahead[kept], tied[kept]
+        ranks = ranks[kept]
+        ahead, tied = (ahead[kept], tied[kept]) if ahead.size else (ahead, tied)
         starts = np.concatenate(([0], np.cumsum(counts)))
-    each = np.full(count, items)
+    each = items - (own < items)
     return Ranked(Hits(starts, ranks, positives, each, ahead=ahead, tied=tied), convention, radius=radius)

@@ -19,9 +19,9 @@ _DIVISORS = {"positives": "all relevant", "hits": "hits in the top k", "smaller"
 
 
 def _wrong_digits(digits: Any) -> str | None:
-    if digits is None or (isinstance(digits, int) and not isinstance(digits, bool)):
+    if digits is None or (isinstance(digits, int) and not isinstance(digits, bool) and digits >= 0):
         return None
-    return f"digits must be an integer or None, not {shorten(digits)}"
+    return f"digits must be an integer or None, not {shorten(digits)}, and not negative"
 
 
 @decisions.documented
@@ -155,13 +155,22 @@ class Convention:
             allowed=YES_OR_NO,
         ),
     )
-    cmc: CMC = field(
-        default="market",
+    cmc: CMC | None = field(
+        default=None,
         metadata=decision(
-            "Which matches CMC counts.",
+            "Which matches CMC counts; None: those of `market`, and `evaluate_rankings` does not report CMC by default.",
             "curve",
-            allowed=get_args(CMC),
-            phrase=lambda convention: f"CMC {convention.cmc}",
+            allowed=(None, *get_args(CMC)),
+            phrase=lambda convention: "" if convention.cmc == "market" else f"CMC {convention.cmc}",
+        ),
+    )
+    together: bool = field(
+        default=False,
+        metadata=decision(
+            "Whether the predictions of all queries are one ranking, which `global_average_precision` alone scores.",
+            "ranking",
+            allowed=YES_OR_NO,
+            phrase=lambda convention: "all queries together",
         ),
     )
     digits: int | None = field(
@@ -262,11 +271,15 @@ for _convention in (
     Convention(
         "map_at_r",
         formula="sum over hits up to rank R of j / rank_j, divided by R, the number of relevant items",
-        users="pytorch-metric-learning mean_average_precision_at_r",
+        users="pytorch-metric-learning mean_average_precision_at_r, whose k must reach the largest R (mAP@R is the same)",
         depth="positives",
     ),
-    Convention("pml_map", users="pytorch-metric-learning mean_average_precision"),
-    Convention("reid", users="torchreid, fast-reid, AGW, reid-strong-baseline"),
+    Convention(
+        "pml_map",
+        users="pytorch-metric-learning mean_average_precision, which ranks its k neighbours alone: ask for mAP@k (its "
+        "default, max_bin_count, is the number of items in the largest class)",
+    ),
+    Convention("reid", users="torchreid, fast-reid, AGW, reid-strong-baseline", cmc="market"),
     Convention("allshots", users="open-reid's cmc: each match counts 1 / matches", cmc="allshots"),
     Convention("cuhk03", users="torchreid and fast-reid use_metric_cuhk03: ten seeded draws", cmc="cuhk03"),
     Convention("cuhk03_exact", users="the expectation of cuhk03 over all draws", cmc="cuhk03_exact"),
@@ -278,6 +291,7 @@ for _convention in (
         interpolation="trapezoid",
         ties="reversed",
         empty="zero",
+        cmc="market",
     ),
     Convention(
         "oxford",
@@ -335,6 +349,7 @@ for _convention in (
         "gap",
         formula="(1 / queries with a positive) * sum over all predictions by score of P(i) * rel(i)",
         users="Google Landmarks GlobalAveragePrecision, DISC21: `global_average_precision`",
+        together=True,
     ),
 ):
     register(_convention)
@@ -358,8 +373,16 @@ def convention_of(convention: str | Convention, choices: dict[str, Any], *, run:
         convention = CONVENTIONS.find(convention)
     elif not isinstance(convention, Convention):
         raise OptionError(f"convention must be a name or a Convention, not {type(convention).__name__}")
+    if convention.together:
+        raise OptionError(
+            f"{convention.name} ranks the predictions of all queries together: global_average_precision does"
+        )
     changed = {name: value for name, value in choices.items() if value is not None}
-    known = {name for name, made in decisions_of(Convention).items() if made.affects and (run or name not in _OF_RUNS)}
+    known = {
+        name
+        for name, made in decisions_of(Convention).items()
+        if made.affects and name != "together" and (run or name not in _OF_RUNS)
+    }
     if not run:
         unset: dict[str, Any] = {f.name: f.default for f in fields(Convention) if f.name in _OF_RUNS}
         convention = replace(convention, **unset)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,7 @@ from detmap import parallel
 from detmap.errors import InputError, check_choice
 from detmap.kernels import hashing, readonly
 from detmap.retrieval.conventions import Convention, convention_of
-from detmap.retrieval.galleries import Rows, evaluate_rows, relate
+from detmap.retrieval.galleries import Rows, RowsOf, evaluate_rows, relate
 from detmap.retrieval.scoring import RankingResult, numeric_table
 
 DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
@@ -49,6 +49,7 @@ def evaluate_features(
     ignore: Sequence[ArrayLike] | None = None,
     self_match: ArrayLike | bool | None = None,
     seed: int = 0,
+    keep_curve: bool = False,
     **choices: Any,
 ) -> RankingResult:
     """Evaluate the rankings of a gallery by the distance of features, without holding the distances.
@@ -59,8 +60,10 @@ def evaluate_features(
         Features of any float type (float16 is multiplied in single precision); may be `numpy.memmap`.
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         ``euclidean`` ranks by the squared distance, as ``sqeuclidean`` does; ``dot`` ranks larger products first.
-    query_ids, gallery_ids, query_cameras, gallery_cameras, metrics, convention, junk_id, ignore, self_match, seed, choices
+    query_ids, gallery_ids, query_cameras, gallery_cameras, metrics, convention, junk_id, ignore, self_match, seed
         See `evaluate_distances`.
+    keep_curve, choices
+        Likewise.
 
     Returns
     -------
@@ -71,7 +74,7 @@ def evaluate_features(
     InputError
         For NaN or infinite features, other shapes, or no query with a match.
     """
-    check_choice("metric", metric, ("euclidean", "sqeuclidean", "cosine", "dot"))
+    check_choice("metric", metric, get_args(DistanceMetric))
     pair = numeric_table(query, "query"), numeric_table(gallery, "gallery")
     if pair[0].shape[1] != pair[1].shape[1]:
         raise InputError(f"{pair[1].shape[1]} columns where the queries have {pair[0].shape[1]}", source="gallery")
@@ -81,20 +84,26 @@ def evaluate_features(
         queries, items, query_ids, gallery_ids, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
     )
     single = all(side.dtype.kind == "f" and side.dtype.itemsize <= 4 for side in pair)
-    theirs = _survey(pair[1], np.float32 if single else np.float64, "gallery")
-    ours = _survey(pair[0], theirs.kind, "query")
+    theirs = survey(pair[1], np.float32 if single else np.float64, "gallery")
+    ours = survey(pair[0], theirs.kind, "query")
+    cuts, block = blocks(ours, theirs, metric)
+    return evaluate_rows(cuts, block, relation, metrics, decided, seed, keep_curve)
+
+
+def blocks(ours: Side, theirs: Side, metric: DistanceMetric) -> tuple[list[tuple[int, int]], RowsOf]:
+    """Return how to cut the queries, and a function that returns the distances of such a block."""
+    queries, items = len(ours.rows), len(theirs.rows)
     height = max(1, _BLOCK_DISTANCES // (max(1, items) * _QUERIES)) * _QUERIES
 
     def block(begin: int, end: int) -> Rows:
         made = _distances_of(ours, begin, end, height, theirs, metric)
         return lambda a, b: made[a - begin : b - begin]
 
-    cuts = [(begin, min(begin + height, queries)) for begin in range(0, queries, height)]
-    return evaluate_rows(cuts, block, relation, metrics, decided, seed)
+    return [(begin, min(begin + height, queries)) for begin in range(0, queries, height)], block
 
 
 @dataclass(frozen=True)
-class _Side:
+class Side:
     """The features of the queries or of the gallery.
 
     Attributes
@@ -107,12 +116,15 @@ class _Side:
         Their squared lengths.
     first : ndarray of int64, shape (n,)
         For each row the first one that equals it: itself, where none before it does.
+    hashes : ndarray of uint64, shape (n,)
+        A hash of every row.
     """
 
     rows: NDArray[Any]
     kind: type
     squares: NDArray[Any]
     first: NDArray[np.int64]
+    hashes: NDArray[np.uint64]
 
 
 def _padded(rows: NDArray[Any], kind: type, step: int) -> NDArray[Any]:
@@ -125,7 +137,7 @@ def _padded(rows: NDArray[Any], kind: type, step: int) -> NDArray[Any]:
     return out
 
 
-def _survey(features: NDArray[Any], kind: type, source: str) -> _Side:
+def survey(features: NDArray[Any], kind: type, source: str) -> Side:
     """Find the squared length of every row, and which rows are equal; refuse rows that are not finite."""
     squares: NDArray[Any] = np.empty(len(features), kind)
     hashes = np.empty(len(features), np.uint64)
@@ -141,7 +153,7 @@ def _survey(features: NDArray[Any], kind: type, source: str) -> _Side:
     bad = ~np.isfinite(squares)
     if bad.any():
         raise InputError("NaN, or a number too large to square", source=source, record=int(np.argmax(bad)))
-    return _Side(features, kind, squares, _first_equal(features, hashes, kind))
+    return Side(features, kind, squares, _first_equal(features, hashes, kind), hashes)
 
 
 #: Features from which on threads are worth their start.
@@ -170,9 +182,7 @@ def _first_equal(features: NDArray[Any], hashes: NDArray[np.uint64], kind: type)
     return first
 
 
-def _distances_of(
-    ours: _Side, begin: int, end: int, height: int, theirs: _Side, metric: DistanceMetric
-) -> NDArray[Any]:
+def _distances_of(ours: Side, begin: int, end: int, height: int, theirs: Side, metric: DistanceMetric) -> NDArray[Any]:
     """Return the distances of queries ``[begin, end)``, a block of at most `height`, to the whole gallery."""
     made = _distances(ours, np.arange(begin, end), theirs, metric)
     source = ours.first[begin:end]
@@ -189,7 +199,7 @@ def _distances_of(
     return made
 
 
-def _distances(ours: _Side, members: NDArray[np.int64], theirs: _Side, metric: DistanceMetric) -> NDArray[Any]:
+def _distances(ours: Side, members: NDArray[np.int64], theirs: Side, metric: DistanceMetric) -> NDArray[Any]:
     """Return the distances of the queries `members` to the whole gallery, made tile by tile."""
     query = _padded(ours.rows[members], ours.kind, _QUERIES)
     items, count = len(theirs.rows), members.size

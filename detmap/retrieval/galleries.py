@@ -15,7 +15,7 @@ from detmap.hits import Hits
 from detmap.kernels import ranking, readonly
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.metrics import listed, parse_all, parse_rate
-from detmap.retrieval.ranked import Ranked
+from detmap.retrieval.ranked import Ranked, Request
 from detmap.retrieval.scoring import RankingResult, flat, int64, labels, numeric, numeric_table, score, table
 
 #: What is evaluated where nothing is named.
@@ -169,11 +169,9 @@ def relate(
         if len(ignore) != queries:
             raise InputError(f"{len(ignore)} lists for {queries} queries", source="ignore")
         ignored = [_indices(row, items, f"ignore[{q}]") for q, row in enumerate(ignore)]
-    if self_match is not None and self_match is not False:
-        own: NDArray[Any] = np.arange(queries) if self_match is True else numeric(self_match, "self_match")
-        if own.shape != (queries,) or own.dtype.kind not in "iu":
-            raise InputError(f"expected {queries} item numbers", source="self_match")
-        selves = [_indices([i] if i >= 0 else [], items, "self_match") for i in own]
+    own = self_matches(self_match, queries, items)
+    if own is not None:
+        selves = [own[q : q + 1][own[q : q + 1] >= 0] for q in range(queries)]
         ignored = selves if ignored is None else [np.concatenate(pair) for pair in zip(ignored, selves, strict=True)]
     sysu = convention.cmc == "sysu"
     cameras = _cameras(query_cameras, gallery_cameras, queries, items, sysu)
@@ -205,6 +203,21 @@ def relate(
     )
 
 
+def self_matches(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArray[np.int64] | None:
+    """Return for each query the item that is the query itself, negative for none; see `evaluate_distances`."""
+    if self_match is None or self_match is False:
+        return None
+    own: NDArray[Any] = np.arange(queries) if self_match is True else numeric(self_match, "self_match")
+    if own.shape != (queries,) or own.dtype.kind not in "iu":
+        raise InputError(f"expected {queries} item numbers", source="self_match")
+    own = int64(own, "self_match")
+    if own.size and own.max() >= items:
+        row = int(np.argmax(own >= items))
+        problem = f"is not among the {items} items"
+        raise InputError(problem, source="self_match", record=f"query {row}", value=int(own[row]))
+    return own
+
+
 def _indices(values: ArrayLike, items: int, source: str) -> NDArray[np.int64]:
     array = numeric(values, source)
     if array.size == 0:
@@ -219,8 +232,8 @@ Rows = Callable[[int, int], NDArray[Any]]
 
 def _rank(
     rows: Rows, gallery: Gallery, convention: Convention, begin: int, end: int, width: int, seed: int
-) -> tuple[Ranked, int]:
-    """Rank queries ``[begin, end)``, whose distances are ``rows(a, b)``; return them and the number of junk pairs.
+) -> tuple[Ranked, NDArray[np.int64]]:
+    """Rank queries ``[begin, end)``, whose distances are ``rows(a, b)``; return them and how much junk each has.
 
     CMC of the variants that draw or merge identities is evaluated up to rank `width`.
     """
@@ -228,7 +241,7 @@ def _rank(
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(end - begin, np.int64)
     shots: NDArray[np.float64] | None = None
-    variant = SHOTS.get(convention.cmc, -1)
+    variant = SHOTS.get(convention.cmc or "", -1)
     if variant >= 0:
         shots = np.empty((end - begin, width))
         people = readonly(gallery.people, np.int64)
@@ -271,7 +284,7 @@ def _rank(
 
     parallel.run(task, parallel.even(end - begin, None))
     hits = Hits(starts, ranks, np.diff(starts), items, ahead=ahead, tied=tied)
-    return Ranked(hits, convention, shots=shots), int(junk.size)
+    return Ranked(hits, convention, shots=shots), np.diff(junk_starts)
 
 
 #: The CMC variants that draw or merge identities, and the rule of the kernel.
@@ -279,6 +292,7 @@ SHOTS = {"cuhk03": ranking.DRAW, "cuhk03_exact": ranking.EXPECT, "sysu": ranking
 
 
 Blocks = Sequence[tuple[int, int]]
+RowsOf = Callable[[int, int], Rows]
 
 
 def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
@@ -286,8 +300,31 @@ def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
     return rows if columns is None else lambda a, b: np.take(rows(a, b), columns, axis=1)
 
 
+def shot_ranks(requests: Sequence[Request], gallery: Gallery, convention: Convention) -> int:
+    """Return up to which rank a CMC that draws or merges identities is evaluated; 0 for the others."""
+    if convention.cmc not in SHOTS:
+        return 0
+    return min(max([SHOT_RANKS, *(r.cut for r in requests if r.metric.name == "CMC")]), gallery.items)
+
+
+def ranked_rows(
+    cuts: Blocks, rows_of: RowsOf, gallery: Gallery, convention: Convention, width: int, seed: int
+) -> Iterator[tuple[int, int, Rows, Ranked, NDArray[np.int64]]]:
+    """Rank block by block: first and last query, their distances, their rankings, and how much junk each query has."""
+    for low, high in cuts:
+        rows = _columns(rows_of(low, high), gallery.columns)
+        for begin, end in gallery.parts(low, high, width):
+            yield begin, end, rows, *_rank(rows, gallery, convention, begin, end, width, seed)
+
+
 def evaluate_rows(
-    cuts: Blocks, rows_of: Callable[[int, int], Rows], gallery: Gallery, metrics: Any, convention: Convention, seed: int
+    cuts: Blocks,
+    rows_of: RowsOf,
+    gallery: Gallery,
+    metrics: Any,
+    convention: Convention,
+    seed: int,
+    keep_curve: bool,
 ) -> RankingResult:
     """Rank and score block by block; ``rows_of(begin, end)(a, b)`` are the distances of queries ``[a, b)``."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 1 << 63:
@@ -296,9 +333,7 @@ def evaluate_rows(
     rates = {name: rate for name in names if (rate := parse_rate(name)) is not None}
     others = [name for name in names if name not in rates]
     requests = parse_all(others, convention) if others else []
-    width = 0
-    if convention.cmc in SHOTS:
-        width = min(max([SHOT_RANKS, *(r.cut for r in requests if r.metric.name == "CMC")]), gallery.items)
+    width = shot_ranks(requests, gallery, convention)
     if not gallery.items:
         raise InputError(f"no query has a relevant item: {matchless(gallery)}", source="queries")
     total = gallery.queries * gallery.dropped
@@ -306,19 +341,17 @@ def evaluate_rows(
 
     def ranked() -> Iterator[Ranked]:
         nonlocal total
-        for low, high in cuts:
-            rows = _columns(rows_of(low, high), gallery.columns)
-            for begin, end in gallery.parts(low, high, width):
-                block, junk = _rank(rows, gallery, convention, begin, end, width, seed)
-                total += junk
-                if rates:
-                    starts, relevant, _, _ = gallery.lists(begin, end)
-                    for q in range(begin, end):
-                        mine = relevant[starts[q - begin] : starts[q - begin + 1]]
-                        matched.append(np.asarray(rows(q, q + 1)[0, mine], dtype=np.float64))
-                yield block
+        for begin, end, rows, block, junk in ranked_rows(cuts, rows_of, gallery, convention, width, seed):
+            total += int(junk.sum())
+            if rates:
+                starts, relevant, _, _ = gallery.lists(begin, end)
+                for q in range(begin, end):
+                    mine = relevant[starts[q - begin] : starts[q - begin + 1]]
+                    matched.append(np.asarray(rows(q, q + 1)[0, mine], dtype=np.float64))
+            yield block
 
-    result = score(ranked(), np.arange(gallery.queries), requests, convention, reason=matchless(gallery))
+    names_of = np.arange(gallery.queries)
+    result = score(ranked(), names_of, requests, convention, reason=matchless(gallery), keep_curve=keep_curve)
     result.junk = total
     if rates:
         found = _true_positive_rates(cuts, rows_of, gallery, np.concatenate(matched), list(rates.values()))
@@ -340,7 +373,7 @@ def matchless(gallery: Gallery) -> str:
 
 def _true_positive_rates(
     cuts: Blocks,
-    rows_of: Callable[[int, int], Rows],
+    rows_of: RowsOf,
     gallery: Gallery,
     matched: NDArray[np.float64],
     wanted: list[float],
@@ -404,6 +437,7 @@ def evaluate_distances(
     ignore: Sequence[ArrayLike] | None = None,
     self_match: ArrayLike | bool | None = None,
     seed: int = 0,
+    keep_curve: bool = False,
     **choices: Any,
 ) -> RankingResult:
     """Evaluate the rankings of a gallery by distance.
@@ -431,6 +465,8 @@ def evaluate_distances(
         query *i*.
     seed : int
         The seed of the draws of ``cmc="cuhk03"``.
+    keep_curve : bool
+        Keep the mean curve, for `RankingResult.plot`, of an evaluation of more than 2**21 hits too.
 
     Returns
     -------
@@ -449,7 +485,9 @@ def evaluate_distances(
     gallery = relate(
         queries, items, query_ids, gallery_ids, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
     )
-    return evaluate_rows([(0, queries)], lambda begin, end: lambda a, b: matrix[a:b], gallery, metrics, decided, seed)
+    return evaluate_rows(
+        [(0, queries)], lambda begin, end: lambda a, b: matrix[a:b], gallery, metrics, decided, seed, keep_curve
+    )
 
 
 def evaluate_landmarks(
@@ -547,8 +585,10 @@ def multi_query(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the mean feature of each identity and camera, with their identities and cameras (layumi's multi-query)."""
     rows = numeric_table(features, "features")
-    keys = np.stack([labels(ids, len(rows), "ids"), labels(cameras, len(rows), "cameras")], axis=1)
-    pairs, inverse = np.unique(keys, axis=0, return_inverse=True)
-    total = np.zeros((len(pairs), rows.shape[1]), np.result_type(rows.dtype, np.float32))
-    np.add.at(total, inverse.ravel(), rows)
-    return total / np.bincount(inverse.ravel())[:, None].astype(total.dtype), pairs[:, 0], pairs[:, 1]
+    people, who = np.unique(labels(ids, len(rows), "ids"), return_inverse=True)
+    places, where = np.unique(labels(cameras, len(rows), "cameras"), return_inverse=True)
+    pairs, inverse = np.unique(who * places.size + where, return_inverse=True)
+    total = np.zeros((pairs.size, rows.shape[1]), np.result_type(rows.dtype, np.float32))
+    np.add.at(total, inverse, rows)
+    means = total / np.bincount(inverse, minlength=pairs.size)[:, None].astype(total.dtype)
+    return means, people[pairs // max(places.size, 1)], places[pairs % max(places.size, 1)]

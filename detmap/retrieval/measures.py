@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap import parallel
-from detmap.errors import InputError, OptionError
+from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import INTERPOLATIONS, Hits
 from detmap.kernels import curves, readonly
 from detmap.retrieval.conventions import Convention, Normalizer
 from detmap.retrieval.ranked import Ranked, Request, Values
 
 
-def _ratio(part: Any, whole: Any) -> Values:
+def ratio(part: Any, whole: Any) -> Values:
     """Return part / whole, 0 where whole is 0."""
     whole = np.asarray(whole, dtype=np.float64)
     out = np.zeros(np.broadcast_shapes(np.shape(part), whole.shape))
@@ -39,14 +39,25 @@ def average_precision(ranked: Ranked, request: Request) -> Values:
             divisor = option
         else:
             names = ", ".join((*INTERPOLATIONS, *get_args(Normalizer)))
-            raise OptionError(f"AP takes the options {names}, not {option!r}")
+            raise OptionError(f"AP takes the options {names}, not {shorten(option)}")
     hits = ranked.hits
+    depth: NDArray[np.int64] | None = None
     if request.depth is not None:
         depth = np.full(len(hits), request.cut, np.int64)
     elif convention.depth == "positives":
         depth = hits.positives
-    else:
-        depth = np.full(len(hits), np.iinfo(np.int64).max, np.int64)
+    return _precision_at_hits(ranked, rule, divisor, depth)
+
+
+def precision_to_r(ranked: Ranked, request: Request) -> Values:
+    """AP@R: AP that stops at rank R, the number of relevant items, and is divided by it."""
+    return _precision_at_hits(ranked, "step", "positives", ranked.hits.positives)
+
+
+def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.int64] | None) -> Values:
+    """Return AP by a rule and a divisor, down to a rank per query (None: to the end)."""
+    convention, hits = ranked.convention, ranked.hits
+    depth = np.full(len(hits), np.iinfo(np.int64).max, np.int64) if cut is None else cut
     positives = np.minimum(hits.positives, depth) if divisor == "smaller" else hits.positives
     known = ("step", "trapezoid") if ranked.expected else tuple(r for r in INTERPOLATIONS if r != "trapezoid-hits")
     if convention.ties in ("expected", "collapsed") and rule not in known:
@@ -64,10 +75,12 @@ def average_precision(ranked: Ranked, request: Request) -> Values:
                 _blocks(ranked),
             )
             return out
-        cut = hits.cut(depth, hits.within(depth) if divisor == "hits" else positives)
-        curves.collapsed_average_precision(cut.starts, cut.ahead, cut.tied, cut.positives, trapezoid, 0, len(cut), out)
+        hits = hits.cut(depth, hits.within(depth) if divisor == "hits" else positives)
+        curves.collapsed_average_precision(
+            hits.starts, hits.ahead, hits.tied, hits.positives, trapezoid, 0, len(hits), out
+        )
         return out
-    if request.depth is not None or convention.depth:
+    if cut is not None:
         hits = hits.cut(depth, hits.within(depth) if divisor == "hits" else positives)
     elif divisor == "hits":
         hits = replace(hits, positives=hits.counts)
@@ -97,7 +110,7 @@ def band(hits: Hits, convention: Convention, depth: int | None) -> NDArray[np.fl
     return out
 
 
-def _within(ranked: Ranked, depth: Any) -> Values:
+def within(ranked: Ranked, depth: Any) -> Values:
     """Return the number of hits within `depth` (one, or one per query); its mean over the orders under ``expected``."""
     hits = ranked.hits
     if not ranked.expected:
@@ -116,7 +129,7 @@ def _radius(ranked: Ranked, request: Request, whole: str) -> Values | None:
     if ranked.radius is None or request.depth is not None:
         raise OptionError(f"{request.key}: a radius is for hash codes, without a depth")
     counts = ranked.radius[:, min(int(radius), ranked.radius.shape[1] - 1)]
-    return _ratio(counts[:, 1], counts[:, 0] if whole == "items" else ranked.raw.positives)
+    return ratio(counts[:, 1], counts[:, 0] if whole == "items" else ranked.raw.positives)
 
 
 def precision(ranked: Ranked, request: Request) -> Values:
@@ -124,7 +137,7 @@ def precision(ranked: Ranked, request: Request) -> Values:
     near = _radius(ranked, request, "items")
     if near is not None:
         return near
-    return _ratio(_within(ranked, request.cut), request.depth if request.depth else ranked.hits.items)
+    return ratio(within(ranked, request.cut), request.depth if request.depth else ranked.hits.items)
 
 
 def recall(ranked: Ranked, request: Request) -> Values:
@@ -132,29 +145,29 @@ def recall(ranked: Ranked, request: Request) -> Values:
     near = _radius(ranked, request, "positives")
     if near is not None:
         return near
-    return _ratio(_within(ranked, request.cut), ranked.hits.positives)
+    return ratio(within(ranked, request.cut), ranked.hits.positives)
 
 
 def capped_recall(ranked: Ranked, request: Request) -> Values:
     """R_cap: hits up to k over the relevant items, or over k where there are more."""
-    return _ratio(_within(ranked, request.cut), np.minimum(ranked.hits.positives, request.cut))
+    return ratio(within(ranked, request.cut), np.minimum(ranked.hits.positives, request.cut))
 
 
 def precision_to_last(ranked: Ranked, request: Request) -> Values:
     """mP: precision at k, or at the last hit where that comes earlier."""
     depth = np.minimum(ranked.hits.last(), request.cut)
-    return _ratio(ranked.hits.within(depth), depth)
+    return ratio(ranked.hits.within(depth), depth)
 
 
 def f1(ranked: Ranked, request: Request) -> Values:
     """F1: the harmonic mean of precision and recall."""
     p, r = precision(ranked, request), recall(ranked, request)
-    return _ratio(2 * p * r, p + r)
+    return ratio(2 * p * r, p + r)
 
 
 def r_precision(ranked: Ranked, request: Request) -> Values:
     """R-prec: precision at the number of relevant items."""
-    return _ratio(_within(ranked, ranked.hits.positives), ranked.hits.positives)
+    return ratio(within(ranked, ranked.hits.positives), ranked.hits.positives)
 
 
 def _first(ranked: Ranked, request: Request, reciprocal: bool) -> Values:
@@ -165,7 +178,7 @@ def _first(ranked: Ranked, request: Request, reciprocal: bool) -> Values:
         return out
     first = ranked.hits.first()
     found = (first > 0) & (first <= request.cut)
-    return _ratio(found, first) if reciprocal else found.astype(np.float64)
+    return ratio(found, first) if reciprocal else found.astype(np.float64)
 
 
 def reciprocal_rank(ranked: Ranked, request: Request) -> Values:
@@ -180,7 +193,7 @@ def success(ranked: Ranked, request: Request) -> Values:
 
 def cmc(ranked: Ranked, request: Request) -> Values:
     """CMC: the chance of a match up to rank k, as the convention counts matches."""
-    if ranked.convention.cmc == "market":
+    if ranked.convention.cmc in (None, "market"):
         return _first(ranked, request, False)
     if ranked.convention.cmc == "allshots":
         if ranked.expected:
@@ -188,7 +201,7 @@ def cmc(ranked: Ranked, request: Request) -> Values:
         hits = ranked.hits
         place = hits.ranks - (np.arange(hits.ranks.size) - np.repeat(hits.starts[:-1], hits.counts))
         inside = np.concatenate(([0], np.cumsum(place <= request.cut)))
-        return _ratio(inside[hits.starts[1:]] - inside[hits.starts[:-1]], hits.counts)
+        return ratio(inside[hits.starts[1:]] - inside[hits.starts[:-1]], hits.counts)
     if ranked.shots is None:
         raise OptionError(f"CMC {ranked.convention.cmc} needs distances to galleries with identities")
     if ranked.convention.ties not in ("index", "docid"):
@@ -204,18 +217,18 @@ def inverse_negative_penalty(ranked: Ranked, request: Request) -> Values:
         inverse = np.empty(len(hits))
         curves.expected_inverse_last(hits.starts, hits.ahead, hits.tied, inverse)
         return np.where(complete, hits.positives * inverse, 0.0)
-    return _ratio(np.where(complete, hits.positives, 0), hits.last())
+    return ratio(np.where(complete, hits.positives, 0), hits.last())
 
 
-def _ideal(ranked: Ranked) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def best_ranking(ranked: Ranked) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return starts, ranks and grades of the best ranking of everything that has a gain."""
     if ranked.ideal_starts is not None and ranked.ideal is not None:
-        starts, grades = ranked.ideal_starts, ranked.ideal
+        starts, grades = ranked.ideal_starts, ranked.graded(ranked.ideal)
     else:
         starts = np.concatenate(([0], np.cumsum(ranked.raw.positives)))
-        grades = np.ones(int(starts[-1]), np.int64)
+        grades = np.ones(int(starts[-1]))
     ranks = np.arange(1, grades.size + 1) - np.repeat(starts[:-1], np.diff(starts))
-    return readonly(starts, np.int64), readonly(ranks, np.int64), grades
+    return readonly(starts, np.int64), readonly(ranks, np.int64), readonly(grades, np.float64)
 
 
 #: The highest grade whose exponential gains can be added without overflow.
@@ -233,9 +246,8 @@ def _gains(grades: NDArray[Any], exponential: bool) -> NDArray[Any]:
 def dcg(ranked: Ranked, request: Request) -> Values:
     """DCG: discounted cumulative gain; the gain is the grade, or 2 ** grade - 1."""
     hits = ranked.gained
-    grades = hits.grades if hits.grades.size else np.ones(hits.ranks.size)
     out = np.empty(len(hits))
-    gains = _gains(grades, request.flag("exp"))
+    gains = _gains(ranked.gains, request.flag("exp"))
     ahead, tied = (hits.ahead, hits.tied) if ranked.expected else (hits.ranks, hits.ranks)
     curves.gained(hits.starts, hits.ranks, gains, ahead, tied, request.cut, ranked.expected, out)
     return out
@@ -243,41 +255,48 @@ def dcg(ranked: Ranked, request: Request) -> Values:
 
 def ndcg(ranked: Ranked, request: Request) -> Values:
     """nDCG: discounted cumulative gain over that of the best ranking."""
-    starts, ranks, grades = _ideal(ranked)
+    starts, ranks, grades = best_ranking(ranked)
     best = np.empty(len(ranked.raw))
     curves.gained(starts, ranks, _gains(grades, request.flag("exp")), ranks, ranks, request.cut, False, best)
-    return _ratio(dcg(ranked, request), best)
+    return ratio(dcg(ranked, request), best)
 
 
 def expected_reciprocal_rank(ranked: Ranked, request: Request) -> Values:
     """ERR: expected reciprocal rank of the item at which a reader stops."""
     hits = ranked.gained
-    grades = hits.grades if hits.grades.size else np.ones(hits.ranks.size)
     least = max(ranked.highest, 1)
     highest = request.number("max", float(least))
     if not least <= highest <= _HIGHEST_POWER:
-        raise OptionError(f"ERR: max must be from {least}, the highest grade, to {_HIGHEST_POWER}, not {highest:g}")
-    stops = readonly((np.exp2(grades) - 1) / np.exp2(highest), np.float64)
+        raise OptionError(f"ERR: max must be from {least:g}, the highest grade, to {_HIGHEST_POWER}, not {highest:g}")
+    stops = readonly((np.exp2(ranked.gains) - 1) / np.exp2(highest), np.float64)
     out = np.empty(len(hits))
     curves.cascade(hits.starts, hits.ranks, stops, request.cut, out)
     return out
 
 
 def rank_biased(ranked: Ranked, request: Request) -> Values:
-    """RBP: rank-biased precision."""
-    hits = ranked.gained
-    grades = (hits.grades if hits.grades.size else np.ones(hits.ranks.size)).astype(np.float64)
-    if ranked.convention.relative_rbp and ranked.ideal is not None and ranked.ideal_starts is not None:
+    """RBP: rank-biased precision; with ``rel`` the gains are 1 from that grade on."""
+    p = persistence(request)
+    hits, grades = (
+        (ranked.gained, ranked.gains) if request.level is None else (ranked.hits, np.ones(ranked.hits.ranks.size))
+    )
+    relative = ranked.convention.relative_rbp and request.level is None
+    if relative and ranked.ideal is not None and ranked.ideal_starts is not None:
         highest = np.ones(len(hits))
         some = np.diff(ranked.ideal_starts) > 0
-        highest[some] = ranked.ideal[ranked.ideal_starts[:-1][some]]
+        highest[some] = ranked.graded(ranked.ideal[ranked.ideal_starts[:-1][some]])
         grades = grades / np.repeat(highest, hits.counts)
     out = np.empty(len(hits))
-    p = request.number("p", 0.9)
-    if not 0 < p < 1:
-        raise OptionError(f"RBP: p must be above 0 and below 1, not {p:g}")
     curves.persistent(hits.starts, hits.ranks, readonly(grades, np.float64), p, request.cut, out)
     return out
+
+
+def persistence(request: Request) -> float:
+    """Return the option ``p``, the chance that a reader goes on to the next item."""
+    p = request.number("p", 0.9)
+    if not 0 < p < 1:
+        raise OptionError(f"{request.metric.name}: p must be above 0 and below 1, not {p:g}")
+    return p
 
 
 def bpref(ranked: Ranked, request: Request) -> Values:
@@ -300,7 +319,7 @@ def inferred(ranked: Ranked, request: Request) -> Values:
 def judged(ranked: Ranked, request: Request) -> Values:
     """judged: the share of judged documents among the first k."""
     pool = ranked.judged("judged")
-    return _ratio(pool.within(request.cut), np.minimum(pool.items, request.cut))
+    return ratio(pool.within(request.cut), np.minimum(pool.items, request.cut))
 
 
 def geometric(ranked: Ranked, request: Request) -> Values:

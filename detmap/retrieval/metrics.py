@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from detmap.errors import OptionError
-from detmap.retrieval import measures
+from detmap.errors import OptionError, shorten
+from detmap.retrieval import measures, trec_measures
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.ranked import Metric, Request
 
@@ -23,26 +23,36 @@ METRICS = (
         options=True,
     ),
     Metric(
+        "AP@R",
+        measures.precision_to_r,
+        "sum over hits up to rank R of j / rank_j, over R, the number of relevant items (Musgrave et al., 2020)",
+        mean_name="mAP@R",
+        aliases=("ap@r", "map@r", "map_at_r"),
+        depth="never",
+        expected=True,
+    ),
+    Metric(
         "P",
         measures.precision,
         "hits up to k / k; (radius=r): relevant share of the items within Hamming distance r",
-        aliases=("p", "precision", "set_p"),
+        aliases=("p", "precision", "set_p", "setp"),
         expected=True,
         options=True,
     ),
     Metric(
         "R",
         measures.recall,
-        "hits up to k / relevant items; (radius=r): of those within Hamming distance r",
-        aliases=("r", "recall", "set_recall"),
+        "hits up to k / relevant items (metric learning's Recall@k is success@k); (radius=r): of those within Hamming "
+        "distance r",
+        aliases=("r", "recall", "set_recall", "setr"),
         expected=True,
         options=True,
     ),
     Metric(
         "R_cap",
         measures.capped_recall,
-        "hits up to k / min(relevant items, k) (BEIR)",
-        aliases=("r_cap",),
+        "hits up to k / min(relevant items, k) (BEIR; trec_eval's relative_P)",
+        aliases=("r_cap", "relative_p"),
         depth="must",
     ),
     Metric(
@@ -52,12 +62,12 @@ METRICS = (
         aliases=("mp",),
         depth="must",
     ),
-    Metric("F1", measures.f1, "harmonic mean of P@k and R@k", aliases=("f1", "set_f")),
+    Metric("F1", measures.f1, "harmonic mean of P@k and R@k", aliases=("f1",)),
     Metric(
         "R-prec",
         measures.r_precision,
         "precision at rank R, the number of relevant items",
-        aliases=("rprec", "r-prec", "r-precision", "r_precision"),
+        aliases=("rprec", "r-prec", "r-precision", "r_precision", "p@r"),
         depth="never",
     ),
     Metric(
@@ -71,9 +81,16 @@ METRICS = (
     Metric(
         "success",
         measures.success,
-        "whether there is a hit up to k",
-        aliases=("success", "hit_rate", "hit"),
+        "whether there is a hit up to k: the hit rate, which metric learning calls Recall@k",
+        aliases=("success", "hit_rate", "hitrate", "hit-rate", "hit"),
         depth="must",
+    ),
+    Metric(
+        "hits",
+        trec_measures.hits_within,
+        "how many hits there are up to k (ranx); whether there is one: success",
+        aliases=("hits",),
+        expected=True,
     ),
     Metric(
         "CMC",
@@ -99,6 +116,8 @@ METRICS = (
         aliases=("ndcg", "ndcg_cut"),
         expected=True,
         options=True,
+        levels=False,
+        graded=True,
     ),
     Metric(
         "DCG",
@@ -106,6 +125,7 @@ METRICS = (
         "sum of gain / log2(rank + 1)",
         aliases=("dcg",),
         options=True,
+        levels=False,
     ),
     Metric(
         "ERR",
@@ -113,19 +133,89 @@ METRICS = (
         "expected reciprocal rank; chance to stop (2 ** grade - 1) / 2 ** max, max the highest grade or (max=..)",
         aliases=("err",),
         options=True,
+        levels=False,
     ),
     Metric(
         "RBP",
         measures.rank_biased,
-        "(1 - p) * sum of gain * p ** (rank - 1), p = 0.9 or (p=..); gain: grade / the query's highest",
+        "(1 - p) * sum of gain * p ** (rank - 1), p = 0.9 or (p=..); gain: grade / the query's highest, (rel=..): 1 from "
+        "that grade on",
         aliases=("rbp",),
         options=True,
+        graded=True,
+    ),
+    Metric(
+        "rbp_resid",
+        trec_measures.residual,
+        "what RBP could gain if documents without a judgement were relevant, ranked or not, p = 0.9 or (p=..); 0 where all "
+        "ranked ones are judged",
+        aliases=("rbp_resid",),
+        depth="never",
+        options=True,
+        levels=False,
+    ),
+    Metric(
+        "Rndcg",
+        trec_measures.ndcg_at_levels,
+        "mean of nDCG at the ranks where the gain of the best ranking falls, and at the end",
+        aliases=("rndcg",),
+        depth="never",
+        levels=False,
+        graded=True,
+    ),
+    Metric(
+        "ndcg_rel",
+        trec_measures.ndcg_at_gains,
+        "mean of nDCG at the ranks of the items with a gain; at the end for those that were not ranked",
+        aliases=("ndcg_rel",),
+        depth="never",
+        levels=False,
+        graded=True,
+    ),
+    Metric(
+        "G",
+        trec_measures.normalized_gain,
+        "sum of gain / log2(2 + cost - gains so far) over all gains; cost: that of the best ranking, at least 1 a rank",
+        aliases=("g",),
+        depth="never",
+        levels=False,
+        graded=True,
+    ),
+    Metric(
+        "binG",
+        trec_measures.binary_gain,
+        "sum over hits of 1 / log2(2 + wrong items before it) / relevant items",
+        aliases=("bing",),
+        depth="never",
     ),
     Metric(
         "bpref", measures.bpref, "binary preference (Buckley and Voorhees, 2004)", aliases=("bpref",), depth="never"
     ),
+    Metric(
+        "gm_bpref",
+        trec_measures.geometric_bpref,
+        "geometric mean of bpref, at least 0.00001 each; per query its logarithm",
+        aliases=("gm_bpref",),
+        depth="never",
+        aggregate="geometric",
+    ),
     Metric("infAP", measures.inferred, "inferred AP (Yilmaz and Aslam, 2006)", aliases=("infap",), depth="never"),
-    Metric("judged", measures.judged, "share of judged documents among the first k", aliases=("judged",), depth="must"),
+    Metric(
+        "judged",
+        measures.judged,
+        "share of judged documents among the first k",
+        aliases=("judged",),
+        depth="must",
+        levels=False,
+    ),
+    Metric(
+        "unj",
+        trec_measures.unjudged,
+        "documents among the first k without a judgement, or with a grade below 0, / k",
+        aliases=("unj", "unjudged"),
+        depth="must",
+        levels=False,
+    ),
     Metric(
         "GMAP",
         measures.geometric,
@@ -140,6 +230,15 @@ METRICS = (
         "largest precision at recall r or more; which hit that is: the convention's recall_cutoffs",
         aliases=("iprec", "iprec_at_recall"),
         depth="must",
+        at="recall",
+    ),
+    Metric(
+        "Rprec_mult",
+        trec_measures.precision_to_multiple,
+        "precision at that multiple of the number of relevant items, as in Rprec_mult@0.2",
+        aliases=("rprec_mult",),
+        depth="must",
+        at="multiple",
     ),
     Metric(
         "11pt",
@@ -149,10 +248,50 @@ METRICS = (
         depth="never",
     ),
     Metric(
+        "set_F",
+        trec_measures.set_f,
+        "(beta + 1) P R / (beta P + R) of all items ranked, beta = 1 or (beta=..)",
+        aliases=("set_f", "setf"),
+        depth="never",
+        options=True,
+        parameter="beta",
+    ),
+    Metric(
+        "set_map",
+        trec_measures.set_map,
+        "precision times recall of all items ranked",
+        aliases=("set_map", "setap"),
+        depth="never",
+    ),
+    Metric(
+        "set_relative_P",
+        trec_measures.set_relative_precision,
+        "hits / min(items ranked, relevant items)",
+        aliases=("set_relative_p",),
+        depth="never",
+    ),
+    Metric(
+        "utility",
+        trec_measures.utility,
+        "worth of hits, wrong items and relevant items not ranked: 1, -1, 0, or (hit=..,wrong=..,lost=..)",
+        aliases=("utility",),
+        depth="never",
+        options=True,
+    ),
+    Metric(
+        "num_q",
+        lambda ranked, request: np.ones(len(ranked.raw)),
+        "queries",
+        aliases=("num_q", "numq"),
+        depth="never",
+        aggregate="sum",
+        levels=False,
+    ),
+    Metric(
         "num_ret",
-        lambda ranked, request: ranked.raw.items.astype(np.float64),
-        "items ranked",
-        aliases=("num_ret",),
+        trec_measures.retrieved,
+        "items ranked; (rel=..): of that grade or higher",
+        aliases=("num_ret", "numret"),
         depth="never",
         aggregate="sum",
     ),
@@ -160,7 +299,7 @@ METRICS = (
         "num_rel",
         lambda ranked, request: ranked.raw.positives.astype(np.float64),
         "relevant items",
-        aliases=("num_rel",),
+        aliases=("num_rel", "numrel"),
         depth="never",
         aggregate="sum",
     ),
@@ -168,7 +307,15 @@ METRICS = (
         "num_rel_ret",
         lambda ranked, request: ranked.raw.counts.astype(np.float64),
         "relevant items ranked",
-        aliases=("num_rel_ret",),
+        aliases=("num_rel_ret", "numrelret"),
+        depth="never",
+        aggregate="sum",
+    ),
+    Metric(
+        "num_nonrel_judged_ret",
+        trec_measures.wrong_and_judged,
+        "documents ranked that were judged not relevant",
+        aliases=("num_nonrel_judged_ret",),
         depth="never",
         aggregate="sum",
     ),
@@ -181,7 +328,7 @@ _BY_ALIAS = {alias: metric for metric in METRICS for alias in metric.aliases}
 
 
 def parse(name: str) -> Request:
-    """Read a metric's name: ours (``nDCG@10``, ``RBP(p=0.8)``) or trec_eval's (``ndcg_cut_10``).
+    """Read a metric's name: ours (``nDCG@10``), trec_eval's (``ndcg_cut_10``) or ir_measures' (``AP(rel=2)@9``).
 
     Raises
     ------
@@ -190,38 +337,74 @@ def parse(name: str) -> Request:
     """
     if not isinstance(name, str):
         raise OptionError(f"a metric is named by a string, not {type(name).__name__}")
-    text = name.strip()
-    metric, depth = _BY_ALIAS.get(text.lower()), None
-    options: tuple[str, ...] = ()
+    text = re.sub(r"^([^()@]+)(\([^()]*\))@[rR]$", r"\1@R\2", name.strip())  # AP(rel=2)@R
+    text = re.sub(r"^(rank|cmc)(\d+)$", r"\1@\2", text, flags=re.IGNORECASE)  # Rank1
+    metric, depth, given = _BY_ALIAS.get(text.lower()), None, None
     if metric is None:
         found = re.fullmatch(r"([^()@]+?)(?:\(([^()]*)\))?(?:[@._-]([0-9.]+))?(?:\(([^()]*)\))?", text)
+        found = found or re.fullmatch(r"([^()@]+@[rR])\(([^()]*)\)()()", text)
         metric = _BY_ALIAS.get(found[1].lower()) if found else None
         if found and metric:
-            given = found[2] or found[4]
-            options = tuple(sorted(o.strip() for o in given.split(","))) if given else ()
-            depth = found[3]
+            given, depth = found[2] or found[4], found[3] or None
     if metric is None:
         known = ", ".join(m.mean_name or m.name for m in METRICS)
-        raise OptionError(f"unknown metric {name!r}; one of: {known}, with @depth where it takes one")
-    value = None
-    if depth is not None:
-        try:
-            value = float(depth)
-        except ValueError:
-            value = -1.0
-        whole = metric.name != "iprec"
-        if (whole and (value < 1 or value != int(value))) or (not whole and not 0 <= value <= 1):
-            wanted = "a positive integer" if whole else "a recall from 0 to 1"
-            raise OptionError(f"{name!r}: the depth must be {wanted}")
-        if value > DEEPEST:
-            raise OptionError(f"{name!r}: the depth must be at most 2 ** 53")
+        raise OptionError(f"unknown metric {shorten(name)}; one of: {known}, with @depth where it takes one")
+    options, level = _options(metric, name, given)
+    if depth is not None and metric.parameter:
+        options, depth = (*options, f"{metric.parameter}={depth}"), None
     if metric.depth == "never" and depth is not None:
-        raise OptionError(f"{metric.name} takes no depth: {name!r}")
+        raise OptionError(f"{metric.name} takes no depth: {shorten(name)}")
     if metric.depth == "must" and depth is None:
-        raise OptionError(f"{metric.name} needs a depth, as in {metric.name}@10")
+        raise OptionError(f"{metric.name} needs a depth, as in {metric.name}@{'10' if metric.at == 'rank' else '0.2'}")
+    return Request(metric, options, None if depth is None else _depth(metric, name, depth), level)
+
+
+#: What the depth of a metric must be, and its bounds.
+_DEPTHS = {"rank": ("a positive integer", 1.0), "recall": ("a recall from 0 to 1", 0.0), "multiple": ("a number", 0.0)}
+
+
+def _depth(metric: Metric, name: str, text: str) -> float:
+    """Return the depth of a name as a number, or refuse it."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    wanted, least = _DEPTHS[metric.at]
+    if value > DEEPEST:
+        raise OptionError(f"{shorten(name)}: the depth must be at most 2 ** 53")
+    if value < least or (metric.at == "rank" and value != int(value)) or (metric.at == "recall" and value > 1):
+        raise OptionError(f"{shorten(name)}: the depth must be {wanted}")
+    return value
+
+
+#: Options of ir_measures that are other words for ours, or for what is so anyway.
+_SPELLINGS = {"dcg=exp-log2": "exp", "dcg=log2": ""}
+
+
+def _options(metric: Metric, name: str, given: str | None) -> tuple[tuple[str, ...], float | None]:
+    """Return the options of a name, in order, and the grade that ``rel=`` asks for."""
+    words = [word.strip().replace("'", "").replace('"', "").replace(" ", "") for word in (given or "").split(",")]
+    words = [_SPELLINGS.get(word, word) if metric.graded or metric.name == "DCG" else word for word in words]
+    levels = [word for word in words if word.startswith("rel=")]
+    options = tuple(sorted(word for word in words if word and word not in levels))
     if options and not metric.options:
-        raise OptionError(f"{metric.name} takes no options: {name!r}")
-    return Request(metric, options, value)
+        raise OptionError(f"{metric.name} takes no options: {shorten(name)}")
+    if not levels:
+        return options, None
+    if not metric.levels:
+        raise OptionError(f"{metric.name} takes no rel, for it does not ask what is relevant: {shorten(name)}")
+    try:
+        level = float(levels[-1][4:])
+    except ValueError:
+        level = -1.0
+    if not 0 < level <= 1 << 31:
+        raise OptionError(f"{shorten(name)}: rel must be a grade above 0")
+    return options, level
+
+
+def split(text: str) -> list[str]:
+    """Cut a list of metrics' names at its commas, but not at those within parentheses."""
+    return [name.strip() for name in re.split(r",(?![^()]*\))", text) if name.strip()]
 
 
 def listed(names: Iterable[str] | str) -> list[str]:
@@ -249,8 +432,13 @@ def parse_rate(name: object) -> float | None:
     except ValueError:
         rate = -1.0
     if not 0 <= rate <= 1:
-        raise OptionError(f"{name!r}: the rate must be from 0 to 1, as in TPR@FPR=0.001")
+        raise OptionError(f"{shorten(name)}: the rate must be from 0 to 1, as in TPR@FPR=0.001")
     return rate
+
+
+def able(names: Iterable[str], convention: Convention) -> list[str]:
+    """Return those of the default metrics that have a value under the convention."""
+    return [name for name in names if convention.ties != "expected" or parse(name).metric.expected]
 
 
 def parse_all(names: Iterable[str] | str, convention: Convention) -> list[Request]:
@@ -260,6 +448,6 @@ def parse_all(names: Iterable[str] | str, convention: Convention) -> list[Reques
         request = parse(name)
         if convention.ties == "expected" and not request.metric.expected:
             able = ", ".join(m.name for m in METRICS if m.expected)
-            raise OptionError(f"{request.key} has no closed form for ties='expected'; these have: {able}")
+            raise OptionError(f"{shorten(request.key)} has no closed form for ties='expected'; these have: {able}")
         requests.setdefault(request.key, request)
     return list(requests.values())

@@ -93,8 +93,7 @@ def evaluate_neighbors(
     {'mAP@2': 0.5, 'R@2': 0.5, 'CMC@1': 1.0}
     """
     theirs = labels(gallery_ids, None, "gallery_ids")
-    items = _items(indices, theirs.size)
-    measured = None if distances is None else _measured(distances, items)
+    items, measured = places(indices, distances, theirs.size)
     decided = convention_of(convention, choices)
     gallery = relate(
         len(items), theirs.size, query_ids, theirs, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
@@ -110,24 +109,16 @@ def evaluate_neighbors(
     if decided.cmc in SHOTS and not whole:
         raise OptionError(f"CMC {decided.cmc} needs rows that hold the whole gallery: {theirs.size} items")
     if rates or decided.cmc in SHOTS:
-        return evaluate_rows([(0, len(items))], _scattered(items, measured, theirs.size), gallery, names, decided, seed)
+        rows = scattered(items, measured, theirs.size)
+        return evaluate_rows([(0, len(items))], rows, gallery, names, decided, seed, False)
     requests = parse_all(names, decided)
-    for request in requests:
-        if not whole and request.metric.name != "iprec" and request.depth is not None and request.cut > depth:
-            raise OptionError(f"{request.name} reads {request.cut} neighbours of a query, and indices hold {depth}")
-    place = None
-    if gallery.columns is not None:
-        place = np.full(theirs.size, -1)
-        place[gallery.columns] = np.arange(gallery.items)
     junk = short = 0
 
     def ranked() -> Iterator[Ranked]:
         nonlocal junk, short
-        for begin, end in gallery.parts(0, len(items), depth):
-            part = items[begin:end], None if measured is None else measured[begin:end]
-            block, removed, all_junk = _rank(*part, place, gallery, decided, begin, end)
-            junk += removed
-            short += _short(block, requests, gallery.items - all_junk)
+        for block, removed, few in ranked_neighbors(items, measured, gallery, requests, decided, theirs.size):
+            junk += int(removed.sum())
+            short += int(few.sum())
             yield block
 
     result = score(ranked(), np.arange(len(items)), requests, decided, reason=matchless(gallery))
@@ -135,6 +126,46 @@ def evaluate_neighbors(
     if short:
         result.add_notices({"short_rankings": short})
     return result
+
+
+def places(
+    indices: ArrayLike, distances: ArrayLike | None, count: int
+) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
+    """Return the neighbours among `count` items, and their distances, checked."""
+    items = _items(indices, count)
+    return items, None if distances is None else _measured(distances, items)
+
+
+def ranked_neighbors(
+    items: NDArray[np.int64],
+    measured: NDArray[Any] | None,
+    gallery: Gallery,
+    requests: Sequence[Request],
+    convention: Convention,
+    count: int,
+) -> Iterator[tuple[Ranked, NDArray[np.int64], NDArray[np.bool_]]]:
+    """Rank block by block: the rankings, how much junk each query's neighbours have, and which have too few left.
+
+    `count` is how many items were searched.
+
+    Raises
+    ------
+    OptionError
+        For metrics that read more than was retrieved.
+    """
+    depth = items.shape[1]
+    whole = depth >= count and bool((items[:, :count] >= 0).all())
+    for request in requests:
+        if not whole and request.metric.at == "rank" and request.depth is not None and request.cut > depth:
+            raise OptionError(f"{request.name} reads {request.cut} neighbours of a query, and indices hold {depth}")
+    place = None
+    if gallery.columns is not None:
+        place = np.full(count, -1)
+        place[gallery.columns] = np.arange(gallery.items)
+    for begin, end in gallery.parts(0, len(items), depth):
+        part = items[begin:end], None if measured is None else measured[begin:end]
+        block, removed, all_junk = _rank(*part, place, gallery, convention, begin, end)
+        yield block, removed, _short(block, requests, gallery.items - all_junk)
 
 
 def _default(depth: int, convention: Convention) -> list[str]:
@@ -197,7 +228,7 @@ def _measured(distances: ArrayLike, items: NDArray[np.int64]) -> NDArray[Any]:
     return np.where(items >= 0, given, np.inf)
 
 
-def _scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: int) -> Any:
+def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: int) -> Any:
     """Return the rows of the distances (ranks, where none are given) to all items, for neighbours that are all of them."""
 
     def rows(begin: int, end: int) -> NDArray[Any]:
@@ -232,12 +263,12 @@ def _rank(
     convention: Convention,
     begin: int,
     end: int,
-) -> tuple[Ranked, int, NDArray[np.int64]]:
-    """Rank the neighbours of queries ``[begin, end)``; return them, the junk among them, and each query's junk items.
+) -> tuple[Ranked, NDArray[np.int64], NDArray[np.int64]]:
+    """Rank the neighbours of queries ``[begin, end)``; return them, and of each query the junk among them and all junk.
 
     `place` is where an item stands among those that are not junk to every query (-1: it is).
     """
-    given = int(np.count_nonzero(items >= 0))
+    given = np.count_nonzero(items >= 0, axis=1)
     if measured is not None and bool(np.any((measured[:, 1:] == measured[:, :-1]) & (items[:, 1:] < items[:, :-1]))):
         last = np.where(items >= 0, items, np.iinfo(np.int64).max)
         order = np.lexsort((last, measured), axis=1)
@@ -257,16 +288,16 @@ def _rank(
         tied = np.bincount(group)[group][found]
     bounds = np.concatenate(([0], np.cumsum(hit.sum(axis=1, dtype=np.int64))))
     hits = Hits(bounds, ranks[hit], np.diff(starts), ranks[:, -1], ahead=ahead, tied=tied)
-    return Ranked(hits, convention), given - int(np.count_nonzero(keep)), np.diff(junk_starts)
+    return Ranked(hits, convention), given - np.count_nonzero(keep, axis=1), np.diff(junk_starts)
 
 
-def _short(block: Ranked, requests: Sequence[Request], available: NDArray[np.int64]) -> int:
-    """Return how many queries have fewer neighbours left than a metric reads, though the gallery has more."""
+def _short(block: Ranked, requests: Sequence[Request], available: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which queries have fewer neighbours left than a metric reads, though the gallery has more."""
     wanted = np.zeros(len(block.raw), np.int64)
     for request in requests:
-        if request.depth is not None and request.metric.name != "iprec":
+        if request.depth is not None and request.metric.at == "rank":
             wanted = np.maximum(wanted, request.cut)
-        elif request.metric.name == "AP" and block.convention.depth == "positives":
+        elif request.metric.name == "AP@R" or (request.metric.name == "AP" and block.convention.depth == "positives"):
             wanted = np.maximum(wanted, block.raw.positives)
     some = block.raw.positives > 0
-    return int(np.count_nonzero(some & (block.raw.items < np.minimum(wanted, available))))
+    return some & (block.raw.items < np.minimum(wanted, available))

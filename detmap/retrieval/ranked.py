@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import OptionError
-from detmap.hits import Hits
+from detmap.errors import OptionError, shorten
+from detmap.hits import Hits, counted
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.pools import Pool
 
@@ -38,8 +39,11 @@ class Ranked:
         The grades above 0 of all judged documents, descending per query; None where all are 1.
     level : int
         The lowest grade that counts as relevant.
-    highest : int
+    highest : float
         The highest grade of the judgements.
+    scale : ndarray of float64, shape (d,), or None
+        Where grades are fractions: the distinct ones above 0, ascending. A grade *c* from 1 on, wherever one is stored,
+        stands for ``scale[c - 1]``.
     shots : ndarray of float64, shape (q, k), or None
         For the CMC variants that draw or merge identities: the chance that the match is found within 1 .. k.
     radius : ndarray of int64, shape (q, bits + 1, 2), or None
@@ -53,7 +57,8 @@ class Ranked:
     ideal_starts: NDArray[np.int64] | None = None
     ideal: NDArray[np.int64] | None = None
     level: int = 1
-    highest: int = 1
+    highest: float = 1
+    scale: Values | None = None
     shots: Values | None = None
     radius: NDArray[np.int64] | None = None
 
@@ -74,6 +79,31 @@ class Ranked:
         """Whether the mean over all orders of the tied items is asked for."""
         return self.convention.ties == "expected"
 
+    @property
+    def gains(self) -> Values:
+        """The grades of the items `gained`; 1 each where relevance is not graded."""
+        hits = self.gained
+        return self.graded(hits.grades) if hits.grades.size else np.ones(hits.ranks.size)
+
+    def graded(self, stored: NDArray[np.int64]) -> Values:
+        """Return the grades that stored ones stand for."""
+        if self.scale is None:
+            return stored.astype(np.float64)
+        return np.append(0.0, self.scale)[np.maximum(stored, 0)]
+
+    def at(self, level: float | None) -> Ranked:
+        """Return the rankings with another lowest grade that counts as relevant (None: the same)."""
+        if level is None:
+            return self
+        if self.pool is None or self.ideal is None or self.ideal_starts is None or self.negatives is None:
+            raise OptionError(f"rel={level:g} needs grades; this entry has none")
+        stored = stored_level(level, self.scale)
+        if stored == self.level:
+            return self
+        found = counted(self.ideal_starts, self.ideal >= stored)
+        negatives = self.negatives + self.raw.positives - found
+        return replace(self, raw=self.pool.hits(stored, found), negatives=negatives, level=stored)
+
     def judged(self, metric: str) -> Pool:
         """Return the pool for a metric that counts judged documents, or raise an error that says why there is none."""
         if self.pool is None:
@@ -83,16 +113,26 @@ class Ranked:
         return self.pool
 
 
+def stored_level(level: float, scale: Values | None) -> int:
+    """Return the lowest stored grade that counts as relevant at a level; see `Ranked.scale`."""
+    return math.ceil(level) if scale is None or level <= 0 else int(np.searchsorted(scale, level)) + 1
+
+
 @dataclass(frozen=True)
 class Request:
-    """One metric as asked for: ``nDCG(exp)@10`` is the row nDCG, options ("exp",), depth 10."""
+    """One metric as asked for: ``nDCG(exp)@10`` is the row nDCG, options ("exp",), depth 10.
+
+    ``AP(rel=2)@100`` is the row AP, depth 100, level 2: only items of that grade or higher count as relevant.
+    """
 
     metric: Metric
     options: tuple[str, ...] = ()
     depth: float | None = None
+    level: float | None = None
 
     def _decorate(self, name: str) -> str:
-        options = f"({','.join(self.options)})" if self.options else ""
+        given = (*self.options, *(() if self.level is None else (f"rel={self.level:g}",)))
+        options = f"({','.join(given)})" if given else ""
         depth = ""
         if self.depth is not None:
             depth = f"@{int(self.depth)}" if self.depth.is_integer() else f"@{self.depth!r}"
@@ -113,23 +153,29 @@ class Request:
         """The depth as a rank; without a depth a number beyond every rank."""
         return int(self.depth) if self.depth is not None else np.iinfo(np.int64).max
 
+    def numbers(self, **defaults: float) -> list[float]:
+        """Return the options ``name=value``, or their defaults, in that order; other options are refused."""
+        found = dict(defaults)
+        for option in self.options:
+            name, equals, text = option.partition("=")
+            if name not in found or not equals or not re.fullmatch(r"-?[0-9.]+", text):
+                known = ", ".join(f"{name}=number" for name in defaults)
+                raise OptionError(f"{self.metric.name} takes the option {known}, not {shorten(option)}")
+            try:
+                found[name] = float(text)
+            except ValueError:
+                raise OptionError(f"{self.metric.name}: {shorten(option)} holds no number") from None
+        return list(found.values())
+
     def number(self, name: str, default: float) -> float:
         """Return the option ``name=value``, or its default; other options are refused."""
-        for option in self.options:
-            found = re.fullmatch(rf"{name}=([0-9.]+)", option)
-            if not found:
-                raise OptionError(f"{self.metric.name} takes the option {name}=number, not {option!r}")
-            try:
-                default = float(found[1])
-            except ValueError:
-                raise OptionError(f"{self.metric.name}: {option!r} holds no number") from None
-        return default
+        return self.numbers(**{name: default})[0]
 
     def flag(self, name: str) -> bool:
         """Return whether the option is there; other options are refused."""
         for option in self.options:
             if option != name:
-                raise OptionError(f"{self.metric.name} takes the option {name}, not {option!r}")
+                raise OptionError(f"{self.metric.name} takes the option {name}, not {shorten(option)}")
         return bool(self.options)
 
 
@@ -154,7 +200,15 @@ class Metric:
     aggregate : {"mean", "geometric", "sum"}
         How the queries' values become one number; ``geometric`` takes the values for logarithms.
     options : bool
-        Whether the name takes options in parentheses.
+        Whether the name takes options in parentheses, besides ``rel``.
+    at : {"rank", "recall", "multiple"}
+        What its ``@depth`` is: a rank, a recall from 0 to 1, or a multiple of the number of relevant items.
+    parameter : str
+        The option that a number after the name stands for, as in trec_eval's ``set_F.0.5``.
+    levels : bool
+        Whether the name takes ``rel=grade``, the lowest grade that counts as relevant.
+    graded : bool
+        Whether it reads the grades of the best ranking.
     """
 
     name: str
@@ -166,3 +220,7 @@ class Metric:
     expected: bool = False
     aggregate: Literal["mean", "geometric", "sum"] = "mean"
     options: bool = False
+    at: Literal["rank", "recall", "multiple"] = "rank"
+    parameter: str = ""
+    levels: bool = True
+    graded: bool = False

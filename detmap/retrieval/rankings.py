@@ -10,16 +10,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import InputError, OptionError
 from detmap.retrieval.conventions import Convention, Normalizer, convention_of
-from detmap.retrieval.metrics import parse_all
+from detmap.retrieval.metrics import able, parse_all
 from detmap.retrieval.pools import Pool
-from detmap.retrieval.ranked import Ranked, Request
-from detmap.retrieval.scoring import RankingResult, flat, graded, int64, score, table
+from detmap.retrieval.ranked import Ranked, Request, stored_level
+from detmap.retrieval.scoring import RankingResult, check_level, flat, graded, int64, score, stored, table
 
 #: Relevant items beyond those in the rankings that a best ranking is made of.
 _MOST_UNSEEN = 1 << 24
 
 #: What is evaluated where nothing is named.
 RANKING_METRICS = ("mAP", "R-prec", "MRR", "P@1", "P@5", "P@10", "nDCG@10")
+
+#: And under the conventions of projects that report CMC.
+RANKING_CMC = ("CMC@1", "CMC@5", "CMC@10", "CMC@20")
 
 
 def evaluate_rankings(
@@ -30,6 +33,7 @@ def evaluate_rankings(
     relevant: Sequence[Collection[Any]] | None = None,
     metrics: Sequence[str] | str | None = None,
     convention: str | Convention = "detmap",
+    level: float | None = None,
     **choices: Any,
 ) -> RankingResult:
     """Evaluate rankings that are already in order.
@@ -37,17 +41,22 @@ def evaluate_rankings(
     Parameters
     ----------
     rankings : iterable of array_like, or array_like of shape (q, n)
-        For each query the relevance of its items, best first: boolean, or grades (0: judged not relevant; negative: not
-        judged). With `query_ids` or `relevant` the ids of the items instead.
+        For each query the relevance of its items, best first: boolean, or grades, which may be fractions (0: judged not
+        relevant; negative: not judged). With `query_ids` or `relevant` the ids of the items instead.
     positives : array_like of int, shape (q,), or int, optional
-        How many relevant items there are for each query, including those that were not ranked (they count as grade 1 in
-        nDCG's best ranking). By default those in the ranking are counted, with a notice, because a ranking that was cut has
-        too few of them. For the neighbours of an index `evaluate_neighbors` counts them in the gallery.
+        How many relevant items there are for each query, including those that were not ranked (they count as the lowest
+        relevant grade in nDCG's best ranking). By default those in the ranking are counted, with a notice, because a ranking
+        that was cut has too few of them. For the neighbours of an index `evaluate_neighbors` counts them in the gallery.
     query_ids : sequence, shape (q,), optional
         An item is relevant where its id is the query's (identities).
     relevant : sequence of collections, shape (q,), optional
         The relevant ids of each query. An id that is ranked twice earns credit once and keeps its rank.
-    metrics, convention, choices
+    metrics : sequence of str, optional
+        Names of the metric table. By default mAP, R-prec, MRR, P at 1, 5 and 10, and nDCG@10; and CMC under the conventions
+        of projects that report it.
+    level : float, optional
+        The lowest grade that counts as relevant; by default every grade above 0 does.
+    convention, choices
         See `detmap.retrieval.evaluate_distances`.
 
     Returns
@@ -56,7 +65,12 @@ def evaluate_rankings(
         ``result.curve(q)`` is precision and recall at every rank of a query.
     """
     decided = convention_of(convention, choices)
-    requests = parse_all(RANKING_METRICS if metrics is None else metrics, decided)
+    if metrics is None:
+        metrics = able([*RANKING_METRICS, *(RANKING_CMC if decided.cmc in ("market", "allshots") else ())], decided)
+    requests = parse_all(metrics, decided)
+    lowest = 1.0 if level is None else check_level(level)
+    if level is not None and (query_ids is not None or relevant is not None or lowest <= 0):
+        raise OptionError("level is for grades, and must be above 0")
     if query_ids is not None and relevant is not None:
         raise OptionError("give query_ids or relevant, not both")
     if not isinstance(rankings, Iterable):
@@ -70,41 +84,45 @@ def evaluate_rankings(
         raise InputError(f"{len(other)} for {len(lists)} rankings", source=name)
     if not lists:
         raise InputError("there are none", source="rankings")
-    other = table(other, name) if isinstance(other, np.ndarray) else other
+    if other is not None and (query_ids is not None or hasattr(other, "__array__")):
+        other = _unpacked(other, name)
     wanted = np.zeros(len(lists), np.int64)
     grades = []
     for q, items in enumerate(lists):
         if query_ids is not None and other is not None:
-            row = flat(items, "rankings") == other[q]
-            grades.append(np.broadcast_to(row, np.shape(items)).astype(np.int64))
+            listed = flat(items, "rankings")
+            grades.append(np.broadcast_to(listed == other[q], listed.shape).astype(np.int64))
         elif other is not None:
             try:
-                good = set(table(other[q], name).tolist() if isinstance(other[q], np.ndarray) else other[q])
+                good = set(_unpacked(other[q], name))
                 wanted[q] = len(good)
-                values = table(items, "rankings").tolist() if isinstance(items, np.ndarray) else list(items)
+                values = _unpacked(items, "rankings")
                 grades.append(np.array([_credit(good, item) for item in values], dtype=np.int64))
             except TypeError:
                 raise InputError("expected ids in lists", source="rankings", record=q) from None
         else:
             grades.append(_grades(items, q))
     counts = np.array([g.size for g in grades])
-    every = np.concatenate(grades)
+    every, scale = stored(np.concatenate(grades), "rankings")
+    low = 1 if level is None else stored_level(lowest, scale)
     owner = np.repeat(np.arange(len(lists)), counts)
-    found = np.bincount(owner[every > 0], minlength=len(lists))
+    found = np.bincount(owner[every >= low], minlength=len(lists))
     total = np.maximum(found, wanted) if positives is None else _positives(positives, found)
     starts = np.concatenate(([0], np.cumsum(counts)))
     pool = Pool(starts, np.arange(every.size) - np.repeat(starts[:-1], counts) + 1, every, counts)
     best: tuple[NDArray[np.int64], NDArray[np.int64]] | tuple[None, None] = None, None
-    if any(request.metric.name in ("nDCG", "RBP") for request in requests):
-        best = _ideal(every, owner, total - found)
+    if any(request.metric.graded or request.level is not None for request in requests):
+        best = _ideal(every, owner, total - found, low)
     block = Ranked(
-        pool.hits(1, total),
+        pool.hits(low, total),
         decided,
         pool=pool,
-        negatives=np.bincount(owner[every == 0], minlength=len(lists)),
+        negatives=np.bincount(owner[(every >= 0) & (every < low)], minlength=len(lists)),
         ideal_starts=best[0],
         ideal=best[1],
-        highest=int(every.max(initial=1)),
+        level=low,
+        highest=int(every.max(initial=1)) if scale is None else float(scale.max(initial=0)),
+        scale=scale,
     )
     result = score([block], np.arange(len(lists)), requests, decided, reason="no ranking has a relevant item")
     if positives is None and relevant is None and any(_divides(request, decided) for request in requests):
@@ -113,7 +131,10 @@ def evaluate_rankings(
 
 
 #: Metrics that do not depend on how many relevant items there are beyond those in the ranking.
-_OF_THE_RANKING = ("P", "RR", "success", "CMC", "DCG", "ERR", "RBP")
+_OF_THE_RANKING = (
+    "P", "RR", "success", "hits", "CMC", "DCG", "ERR", "RBP", "judged", "unj", "rbp_resid",
+    "num_q", "num_ret", "num_rel_ret", "num_nonrel_judged_ret",
+)  # fmt: skip
 
 
 def _divides(request: Request, convention: Convention) -> bool:
@@ -124,6 +145,16 @@ def _divides(request: Request, convention: Convention) -> bool:
     return request.metric.name not in _OF_THE_RANKING
 
 
+def _unpacked(values: Any, source: str) -> Any:
+    """Return arrays and tensors, and lists of their elements, as lists of Python's values; other collections as they are.
+
+    The elements of a tensor equal nothing but themselves.
+    """
+    if isinstance(values, list | tuple) and any(hasattr(value, "detach") for value in values):
+        return [table(value, source).tolist() for value in values]
+    return table(values, source).tolist() if hasattr(values, "__array__") else values
+
+
 def _credit(good: set[Any], item: Any) -> int:
     if item in good:
         good.remove(item)
@@ -131,12 +162,15 @@ def _credit(good: set[Any], item: Any) -> int:
     return 0
 
 
-def _grades(items: Any, q: int) -> NDArray[np.int64]:
+def _grades(items: Any, q: int) -> NDArray[Any]:
+    """Return the grades of a ranking: integers, or floats where some have a fraction."""
     row = table(items, "rankings")
     if row.ndim != 1 or (row.size and row.dtype.kind not in "biuf"):
         raise InputError("expected a flat sequence of relevances", source="rankings", record=q)
-    if row.dtype.kind == "f" and not bool(np.all(row == np.trunc(row))):
-        raise InputError("grades must be integers", source="rankings", record=q)
+    if row.dtype.kind == "f" and np.isnan(row).any():
+        raise InputError("a grade is NaN", source="rankings", record=q)
+    if row.dtype.kind == "f" and not bool(np.all(row == np.trunc(row))) and bool(np.all(np.abs(row) <= 2.0**31)):
+        return row.astype(np.float64)
     return graded(row, "rankings")
 
 
@@ -152,9 +186,9 @@ def _positives(positives: ArrayLike, found: NDArray[np.int64]) -> NDArray[np.int
 
 
 def _ideal(
-    grades: NDArray[np.int64], owner: NDArray[Any], unseen: NDArray[np.int64]
+    grades: NDArray[np.int64], owner: NDArray[Any], unseen: NDArray[np.int64], lowest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return starts and grades of the best ranking: what is in the ranking, then the unseen as grade 1."""
+    """Return starts and grades of the best ranking: what is in the ranking, and the unseen as the lowest relevant grade."""
     good = grades > 0
     if unseen.astype(np.float64).sum() > _MOST_UNSEEN:
         raise InputError(
@@ -162,7 +196,7 @@ def _ideal(
             source="positives",
             remedy="leave out nDCG and RBP",
         )
-    values = np.concatenate((grades[good], np.ones(int(unseen.sum()), np.int64)))
+    values = np.concatenate((grades[good], np.full(int(unseen.sum()), lowest, np.int64)))
     owners = np.concatenate((owner[good], np.repeat(np.arange(unseen.size), unseen)))
     order = np.lexsort((-values, owners))
     starts = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=unseen.size))))

@@ -7,13 +7,13 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap import columns, parallel
-from detmap.errors import InputError, OptionError, shorten
+from detmap.errors import InputError, OptionError, check_choice, shorten
 from detmap.formats.rankings import DOCUMENT, QUERY, VALUE, from_frame, other_layout
 from detmap.formats.trec import Texts, read_qrels, read_run
 from detmap.kernels import ranking, readonly
@@ -23,10 +23,10 @@ from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.ids import Keys, Located
 from detmap.retrieval.locating import RepeatedError, located
-from detmap.retrieval.metrics import DEEPEST, parse_all
+from detmap.retrieval.metrics import DEEPEST, able, parse_all
 from detmap.retrieval.pools import Pool
-from detmap.retrieval.ranked import Ranked
-from detmap.retrieval.scoring import RankingResult, graded, score
+from detmap.retrieval.ranked import Ranked, stored_level
+from detmap.retrieval.scoring import RankingResult, check_level, graded, score, stored
 
 #: What is evaluated where nothing is named: trec_eval's usual measures.
 RUN_METRICS = (
@@ -52,7 +52,7 @@ class Table:
     documents : ndarray of int64, Texts, or Keys
         Each line's document.
     values : ndarray of float64 or int64
-        Scores or grades.
+        Scores; or grades, which are floats where some have a fraction.
     longer : int
         How many lines of a file have text that is not read.
     """
@@ -113,7 +113,10 @@ def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
 
 
 def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | None = None) -> NDArray[Any]:
-    """Return scores as float64, grades as int64; `place` names the record of an element, which has its row's number else."""
+    """Return scores as float64, grades as int64 where all are whole.
+
+    `place` names the record of an element, which has its row's number else.
+    """
     field = "grades" if kind == "qrels" else "scores"
 
     def at(row: int) -> int | str:
@@ -127,16 +130,18 @@ def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | No
         raise
     if given.shape != (count,):
         raise InputError(f"expected {count} numbers", source=kind, field=field)
-    bad = np.isnan(given) if kind == "run" else ~((given == np.trunc(given)) & (np.abs(given) <= 2.0**31))
+    bad = np.isnan(given) if kind == "run" else ~(np.abs(given) <= 2.0**31)
     if bad.any():
         row = int(np.argmax(bad))
         value = float(given[row])
-        if kind == "run":
-            raise InputError("a score is NaN", source=kind, record=at(row), field=field)
-        whole = value == np.trunc(value)
-        problem = "a grade must be from -2 ** 31 to 2 ** 31" if whole else "grades must be integers"
+        if np.isnan(value):
+            problem = "a score is NaN" if kind == "run" else "a grade is NaN"
+            raise InputError(problem, source=kind, record=at(row), field=field)
+        problem = "a grade must be from -2 ** 31 to 2 ** 31"
         raise InputError(problem, source=kind, record=at(row), field=field, value=value)
-    return given if kind == "run" else given.astype(np.int64)
+    if kind == "qrels" and bool(np.all(given == np.trunc(given))):
+        return given.astype(np.int64)
+    return given
 
 
 def _plain_floats(values: list[Any]) -> NDArray[np.float64] | None:
@@ -164,13 +169,16 @@ def _refuse_first(values: list[Any], kind: str, field: str, place: Callable[[int
         raise InputError(problem, source=kind, record=place(row), field=field, value=value)
 
 
-def _table(data: Any, kind: str) -> Table:
-    """Return the lines of a run or of judgements, whatever they came in."""
+def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
+    """Return the lines of a run or of judgements, whatever they came in; of no lines only where it is `lenient`."""
     if _is_source(data):
         other = other_layout(data, kind)
         data = data if other is None else other
     if isinstance(data, Mapping) and not data:
-        raise InputError("is empty", source=kind)
+        if not lenient:
+            remedy = 'empty_input="skip" takes it for one without queries'
+            raise InputError("is empty", source=kind, remedy=remedy)
+        return Table([], np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0))
     if isinstance(data, Mapping) and all(isinstance(v, Mapping) for v in data.values()):
         return _table_of_mappings(data, kind)
     items: Located
@@ -233,9 +241,11 @@ def evaluate_run(
     metrics: Sequence[str] | str | None = None,
     convention: str | Convention = "trec",
     *,
-    level: int = 1,
+    level: float | None = None,
     depth: int | None = None,
     judged_only: bool = False,
+    empty_input: Literal["error", "skip"] = "error",
+    keep_curve: bool = False,
     **choices: Any,
 ) -> RankingResult:
     """Evaluate a run against judgements.
@@ -243,23 +253,29 @@ def evaluate_run(
     Parameters
     ----------
     qrels, run : dict of dict, three columns, mapping or frame of columns, or file
-        Grades and scores by query and document: ``{query: {document: value}}``; or a tuple of arrays (query, document,
-        value); or named columns, of any data frame; or the path, bytes or open file of a TREC file (compressed too); or the
-        path of a table with such columns (CSV, TSV, Parquet, Feather), of a JSON object of objects, or of BEIR's folder
-        with ``qrels/test.tsv``. Queries are paired by key.
-        Ids are all integers or all strings on each side, and compared as text: ``7``, ``"7"`` and ``b"7"`` are the same,
-        ``"07"`` is another. Floats that are integers are taken as these. Nothing is stripped, folded or normalised.
+        Grades (integers, or fractions) and scores by query and document: ``{query: {document: value}}``; or a tuple of
+        arrays (query, document, value); or named columns, of any data frame; or the path, bytes or open file of a TREC file
+        (compressed too); or the path of a table with such columns (CSV, TSV, Parquet, Feather), of a JSON object of objects,
+        or of BEIR's folder with ``qrels/test.tsv``. Queries are paired by key. Ids are all integers or all strings on each
+        side, and compared as text: ``7``, ``"7"`` and ``b"7"`` are the same, ``"07"`` is another. Floats that are integers
+        are taken as these. Nothing is stripped, folded or normalised.
     metrics : sequence of str, optional
         Names of the metric table, trec_eval's too.
     convention : str or Convention
         ``trec`` orders by score in single precision and then by document id, descending (ids that are integers as their
         decimal strings). Single decisions (``ties=``, ``missing=`` …) can be given as well.
-    level : int
-        The lowest grade that counts as relevant (trec_eval's ``-l``).
+    level : float, optional
+        The lowest grade that counts as relevant (trec_eval's ``-l``); by default every grade above 0 does. A metric may name
+        its own: ``AP(rel=2)``.
     depth : int, optional
         Score the first ranks only (trec_eval's ``-M``).
     judged_only : bool
         Whether documents that are not judged are taken out of the ranking (trec_eval's ``-J``).
+    empty_input : {"error", "skip"}
+        ``skip`` does as pytrec_eval does: a query without a judgement is not judged, and where no query is left, or none
+        has a relevant document, there is a result all the same (means of no query are NaN).
+    keep_curve : bool
+        Keep the mean curve, for `RankingResult.plot`, of an evaluation of more than 2**21 hits too.
 
     Returns
     -------
@@ -274,23 +290,21 @@ def evaluate_run(
         strings or mixed, a document ranked or judged twice, unreadable lines, or no query in common.
     """
     decided = convention_of(convention, choices, run=True)
-    requests = parse_all(RUN_METRICS if metrics is None else metrics, decided)
-    if isinstance(level, bool) or not isinstance(level, int | np.integer):
-        raise OptionError(f"level must be an integer, not {level!r}")
-    if not -(1 << 31) <= level <= 1 << 31:
-        raise OptionError("level must be from -2 ** 31 to 2 ** 31")
+    requests = parse_all(able(RUN_METRICS, decided) if metrics is None else metrics, decided)
+    lowest = None if level is None else check_level(level)
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
         raise OptionError(f"depth must be a positive integer, not {depth!r}")
     if depth is not None and depth > DEEPEST:
         raise OptionError("depth must be at most 2 ** 53")
-    judged, ranked = _table(qrels, "qrels"), _table(run, "run")
-    both = ids.alike(judged.queries, ranked.queries)
-    judged, ranked = (replace(table, queries=found) for table, found in zip((judged, ranked), both, strict=True))
-    place = {query: i for i, query in enumerate(ranked.queries)}
-    theirs = [place.get(query, -1) for query in judged.queries]
+    check_choice("empty_input", empty_input, ("error", "skip"))
+    lenient = empty_input == "skip"
+    judged, ranked = read_table(qrels, "qrels", lenient), read_table(run, "run", lenient)
+    if lenient:
+        judged = judged.take(np.flatnonzero(np.diff(judged.starts)).tolist())
+    judged, ranked, theirs = paired(judged, ranked)
     missing = theirs.count(-1)
     extra = len(ranked.queries) - (len(theirs) - missing)
-    if missing == len(theirs):
+    if missing == len(theirs) and not lenient:
         raise InputError(
             "no query of the run is judged",
             source="run",
@@ -298,25 +312,47 @@ def evaluate_run(
             remedy=f"the judgements' queries are like {shorten(judged.queries[0])}",
         )
     kept = [i for i, at in enumerate(theirs) if at >= 0 or decided.missing == "zero"]
-    none = judged.documents[np.empty(0, np.int64)]
-    _check(judged, _find(judged.documents, judged.starts, none, np.zeros_like(judged.starts))[1], "qrels", "judged")
+    check_judged(judged)
     longer = ranked.longer
     judged, ranked = judged.take(kept), ranked.take([theirs[i] for i in kept])
-    block = _rank(judged, ranked, decided, int(level), depth, judged_only)
+    grades, scale = stored(judged.values, "qrels")
+    lowest_stored = 1 if lowest is None else stored_level(lowest, scale)
+    blocks: list[Ranked] = []
+    removed = known = 0
+    if kept:
+        judged = replace(judged, values=grades)
+        block, removed, known = rank_run(judged, ranked, decided, lowest_stored, depth, judged_only, scale)
+        blocks = [block]
     names = np.array([ids.printable(query) for query in judged.queries])
     result = score(
-        [block[0]],
+        blocks,
         names,
         requests,
         decided,
         missing=missing,
         extra=extra,
-        junk=block[1],
-        reason="no document is judged relevant" + (f" at level {level}" if level != 1 else ""),
+        junk=removed,
+        reason="no document is judged relevant" + (f" at level {level:g}" if level not in (None, 1) else ""),
+        lenient=lenient,
+        keep_curve=keep_curve,
     )
-    strangers = ranked.values.size if block[2] == 0 else 0
+    strangers = ranked.values.size if known == 0 else 0
     result.add_notices({"text_after_name": longer, "no_judged_document": strangers})
     return result
+
+
+def paired(judged: Table, ranked: Table) -> tuple[Table, Table, list[int]]:
+    """Return judgements and a run with ids that can be compared, and each judged query's place in the run (-1: none)."""
+    both = ids.alike(judged.queries, ranked.queries)
+    judged, ranked = (replace(table, queries=found) for table, found in zip((judged, ranked), both, strict=True))
+    place = {query: i for i, query in enumerate(ranked.queries)}
+    return judged, ranked, [place.get(query, -1) for query in judged.queries]
+
+
+def check_judged(judged: Table) -> None:
+    """Refuse a document that is judged twice."""
+    none = judged.documents[np.empty(0, np.int64)]
+    _check(judged, _find(judged.documents, judged.starts, none, np.zeros_like(judged.starts))[1], "qrels", "judged")
 
 
 def _find(
@@ -372,15 +408,16 @@ def _check(table: Table, repeated: int, source: str, what: str) -> None:
         raise RepeatedError(problem, (query, text), source=source, record=f"query {query}")
 
 
-def _rank(
+def rank_run(
     judged: Table,
     ranked: Table,
     convention: Convention,
     level: int,
     depth: int | None,
     judged_only: bool,
+    scale: NDArray[np.float64] | None,
 ) -> tuple[Ranked, int, int]:
-    """Rank the judged documents of tables with the same queries.
+    """Rank the judged documents of tables with the same queries; `level` and the grades are as stored with `scale`.
 
     Returns
     -------
@@ -433,7 +470,8 @@ def _rank(
             ideal_starts=np.concatenate(([0], np.cumsum(np.bincount(owner[ideal], minlength=count)))),
             ideal=grades[ideal],
             level=level,
-            highest=int(grades.max(initial=0)),
+            highest=int(grades.max(initial=0)) if scale is None else float(scale.max(initial=0)),
+            scale=scale,
         ),
         removed,
         known,

@@ -154,6 +154,8 @@ def _column(array: NDArray[Any]) -> NDArray[Any]:
 
 def _labels(y_true: Any) -> NDArray[Any]:
     """Return labels as booleans, whole numbers or strings, shape (n,), or (n, c) with at least two columns."""
+    if hasattr(y_true, "toarray"):  # scipy's sparse matrices, which scikit-learn takes for rows of labels
+        y_true = y_true.toarray()
     if isinstance(y_true, list | tuple):  # numpy would not look at the masks of elements
         hidden = any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, y_true)))
         labels = columns.numbers(y_true, source="y_true", booleans=True) if hidden else table(y_true, "y_true")

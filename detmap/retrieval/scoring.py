@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns, plots
-from detmap.errors import InputError, OptionError
+from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import Curve, Hits
 from detmap.kernels import curves
 from detmap.notices import describe
@@ -22,6 +23,9 @@ from detmap.retrieval.ranked import Ranked, Request
 
 #: Hits of larger evaluations (more than this many) are not kept with the result.
 KEPT_HITS = 1 << 21
+
+#: Where mean curves are read.
+_RECALLS = np.linspace(0, 1, 101)
 
 
 def table(values: Any, source: str) -> NDArray[Any]:
@@ -82,6 +86,22 @@ def graded(array: NDArray[Any], source: str) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
+def stored(grades: NDArray[Any], source: str) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """Return grades as int64; fractions as their places among the distinct ones, and these (see `Ranked.scale`)."""
+    if grades.dtype.kind != "f" or bool(np.all(grades == np.trunc(grades))):
+        return graded(grades, source), None
+    scale = np.unique(grades[grades > 0]).astype(np.float64)
+    return np.where(grades > 0, np.searchsorted(scale, grades) + 1, np.where(grades < 0, -1, 0)), scale
+
+
+def check_level(level: Any) -> float:
+    """Return the lowest grade that counts as relevant, or refuse what is none."""
+    given = float(level) if isinstance(level, Real) and not isinstance(level, bool) else float("nan")
+    if not -(2.0**31) <= given <= 2.0**31:
+        raise OptionError(f"level must be a number from -2 ** 31 to 2 ** 31, not {shorten(level)}")
+    return given
+
+
 class RankingResult(Result):
     """Means over queries by metric name, read-only.
 
@@ -122,6 +142,7 @@ class RankingResult(Result):
         hits: Hits | None,
         radius: NDArray[np.float64] | None,
         notices: Mapping[str, int] | None = None,
+        curve: NDArray[np.float64] | None = None,
     ) -> None:
         for array in (*per_query.values(), query_ids, cmc, radius):
             if array is not None:
@@ -136,6 +157,7 @@ class RankingResult(Result):
         self.cmc = cmc
         self.hits = hits
         self._radius = radius
+        self._curve = curve
 
     def __getitem__(self, name: str) -> float:
         if name in self._metrics:
@@ -144,7 +166,7 @@ class RankingResult(Result):
             rate = parse_rate(name)
             return self._metrics[parse(name).name if rate is None else f"TPR@FPR={rate:g}"]
         except (OptionError, KeyError):
-            raise KeyError(f"{name!r} was not evaluated; there are: {', '.join(self._metrics)}") from None
+            raise KeyError(f"{shorten(name)} was not evaluated; there are: {', '.join(self._metrics)}") from None
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={value:.4f}" for name, value in self._metrics.items())
@@ -167,7 +189,10 @@ class RankingResult(Result):
 
     def _kept(self) -> Hits:
         if self.hits is None:
-            raise OptionError(f"curves and tie bands are kept for evaluations of up to {KEPT_HITS} hits")
+            raise OptionError(
+                f"curves and tie bands are kept for evaluations of up to {KEPT_HITS} hits; the mean curve of larger ones "
+                "is with keep_curve=True"
+            )
         return self.hits
 
     @property
@@ -254,8 +279,8 @@ class RankingResult(Result):
 
     def line(self, label: str | None = None) -> plots.Line:
         """Return the mean interpolated curve to draw, beside those of other results."""
-        recalls = np.linspace(0, 1, 101)
-        return plots.Line(label or self.convention.name, recalls, None, self.interpolated_precision(recalls))
+        precision = self.interpolated_precision(_RECALLS) if self._curve is None else self._curve
+        return plots.Line(label or self.convention.name, _RECALLS, None, precision)
 
     def plot(
         self, path: str | os.PathLike[str] | None = None, *, kind: str = "auto", queries: Sequence[int] | None = None
@@ -299,7 +324,7 @@ class _ByName(Mapping[str, NDArray[np.float64]]):
         try:
             return self._arrays[parse(name).key]
         except (OptionError, KeyError):
-            raise KeyError(f"{name!r} was not evaluated; there are: {', '.join(self._arrays)}") from None
+            raise KeyError(f"{shorten(name)} was not evaluated; there are: {', '.join(self._arrays)}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
@@ -343,12 +368,15 @@ def score(
     junk: int = 0,
     reason: str = "",
     complete: bool = True,
+    lenient: bool = False,
+    keep_curve: bool = False,
     notices: Mapping[str, int] | None = None,
 ) -> RankingResult:
     """Evaluate the metrics on each block and put the queries together.
 
-    Blocks that are not `complete` hold the hits down to the metrics' depth alone, and are not kept. `notices` are those of
-    the input; queries that are missing, extra or empty are counted among them here.
+    Blocks that are not `complete` hold the hits down to the metrics' depth alone, and are not kept. A `lenient` evaluation
+    may have no query with a relevant item. `keep_curve`: keep the mean curve where the hits are too many to be kept.
+    `notices` are those of the input; queries that are missing, extra or empty are counted among them here.
 
     Raises
     ------
@@ -361,6 +389,7 @@ def score(
     with_cmc = any(request.metric.name == "CMC" for request in requests)
     cmc_sum = np.zeros(0)
     radius_sum: NDArray[np.float64] | None = None
+    curve, positive = np.zeros(_RECALLS.size), 0
     for ranked in blocks:
         none = ranked.raw.positives <= 0
         if convention.empty == "error" and none.any():
@@ -369,22 +398,27 @@ def score(
         empty += int(none.sum())
         count += len(ranked.raw)
         for request in requests:
-            values = request.metric.compute(ranked, request)
+            at = ranked.at(request.level)
+            values = request.metric.compute(at, request)
             if request.metric.aggregate == "mean":
-                values = _empty(values, ranked.raw, convention)
+                values = _empty(values, at.raw, convention)
             elif request.metric.aggregate == "geometric" and convention.empty != "zero":
-                values = np.where(none, 0.0 if convention.empty == "one" else np.nan, values)
+                values = np.where(at.raw.positives <= 0, 0.0 if convention.empty == "one" else np.nan, values)
             columns[request.key].append(values)
         if with_cmc:
             cmc_sum = _add(cmc_sum, _cmc_counts(ranked))
         if ranked.radius is not None:
             part = _radius_sums(ranked, convention)
             radius_sum = part if radius_sum is None else radius_sum + part
+        if keep_curve:
+            some = ranked.raw.positives > 0
+            curve += ranked.hits.interpolate(_RECALLS)[0][some].sum(axis=0)
+            positive += int(some.sum())
         stored += ranked.raw.ranks.size
         kept = None if kept is None or stored > KEPT_HITS else [*kept, ranked.raw]
-    if empty == count:
+    if empty == count and not lenient:
         raise InputError("no query has a relevant item" + (f": {reason}" if reason else ""), source="queries")
-    per_query = {key: np.concatenate(parts) for key, parts in columns.items()}
+    per_query = {key: np.concatenate([np.empty(0), *parts]) for key, parts in columns.items()}
     means = {r.name: _mean(per_query[r.key], convention, r.metric.aggregate) for r in requests}
     counted = count if convention.empty in ("zero", "one") else count - empty
     queries = {"scored": counted, "empty": empty, "missing": missing, "extra": extra}
@@ -404,7 +438,7 @@ def score(
         cmc = np.cumsum(cmc_sum)
         if convention.empty == "one":
             cmc = cmc + empty
-        cmc = cmc / counted
+        cmc = cmc / counted if counted else np.full(cmc.size, np.nan)
     return RankingResult(
         means,
         per_query,
@@ -416,6 +450,7 @@ def score(
         None if kept is None else _join(kept),
         radius_sum,
         notices,
+        curve / positive if keep_curve and kept is None and positive else None,
     )
 
 
@@ -465,6 +500,9 @@ def _radius_sums(ranked: Ranked, convention: Convention) -> NDArray[np.float64]:
 
 def _join(parts: list[Hits]) -> Hits:
     """Return the rankings of all parts, in order."""
+    if not parts:
+        none = np.empty(0, np.int64)
+        return Hits(np.zeros(1, np.int64), none, none, none)
     if len(parts) == 1:
         return parts[0]
     counts = np.concatenate([part.counts for part in parts])

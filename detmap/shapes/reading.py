@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import readonly
-from detmap.kernels import segmentations as kernels
 from detmap.kernels.numbers import HIGHEST_POWER, LOWEST_POWER, POWERS_OF_FIVE
 
 #: So many doubtful numbers are handed to float() at a time.
@@ -106,14 +105,16 @@ def resolved(
     numbers: NDArray[np.uint64],
 ) -> None:
     """Call a kernel that reads records until it has read all, and let ``float()`` read the `numbers` that it left."""
+    from detmap.kernels.segmentations import DOUBTS, ROW
+
     doubts = np.empty((_DOUBTS, 3), np.int64)
     floats = numbers.view(np.float64)
     data, spans = readonly(data, np.uint8), readonly(spans, np.int64)
     with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
         while True:
-            state[kernels.DOUBTS] = 0
+            state[DOUBTS] = 0
             kernel(data, spans, powers(), doubts, state, *out)
-            for at, begin, end in doubts[: state[kernels.DOUBTS]].tolist():
+            for at, begin, end in doubts[: state[DOUBTS]].tolist():
                 floats[at] = decimal(data[begin:end].tobytes())
-            if state[kernels.ROW] == len(spans):
+            if state[ROW] == len(spans):
                 return

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap.errors import OptionError, check_choice
+from detmap.errors import OptionError, check_choice, shorten
 from detmap.statistics.bootstrap import Bootstrap
 from detmap.statistics.draws import check_replicates, check_seed, drawn
 from detmap.statistics.intervals import METHODS, Method
@@ -116,7 +116,8 @@ def compare_queries(
     Raises
     ------
     OptionError
-        For fewer than two systems, systems of different numbers of queries, or an unknown test.
+        For fewer than two systems, systems of different numbers of queries, two without a query that has both values, or
+        an unknown test.
     """
     names = list(tests)
     for name in names:
@@ -128,6 +129,10 @@ def compare_queries(
     for first, second in itertools.combinations(systems, 2):
         a, b = np.asarray(systems[first], np.float64), np.asarray(systems[second], np.float64)
         d = paired(a, b)
+        if not d.size:
+            raise OptionError(
+                f"{shorten(first)} and {shorten(second)} have no query in common: there is nothing to compare"
+            )
         drawn_ = bootstrap_queries({"difference": d}, replicates, seed, method=method)
         low, high = drawn_.interval(level)[0]
         p = {

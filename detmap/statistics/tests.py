@@ -66,9 +66,12 @@ def wilcoxon(first: ArrayLike, second: ArrayLike) -> Test:
     -------
     Test
         ``statistic`` is the smaller of the two rank sums. p is exact for up to 50 differences without ties, else from the
-        normal distribution with the correction for ties and none for continuity; 1 where no difference is left.
+        normal distribution with the correction for ties and none for continuity; 1 where no difference is left, and NaN
+        without queries.
     """
     d = paired(first, second)
+    if not d.size:
+        return Test(math.nan, math.nan, 0)
     d = d[d != 0]
     n = int(d.size)
     if not n:

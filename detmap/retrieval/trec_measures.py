@@ -1,0 +1,113 @@
+"""Those measures of trec_eval that few others have: its relatives of nDCG, measures of sets, counts and residuals.
+
+Each equals trec_eval's to the last bit; a value that trec_eval leaves unset, as where nothing is relevant, is 0 there and
+here. Functions of the hits and of the convention, as in `detmap.retrieval.measures`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from detmap.kernels import gains, readonly
+from detmap.retrieval.measures import best_ranking, bpref, persistence, ratio, within
+from detmap.retrieval.ranked import Ranked, Request, Values
+
+
+def hits_within(ranked: Ranked, request: Request) -> Values:
+    """hits: how many hits there are up to k."""
+    return within(ranked, request.cut)
+
+
+def normalized_gain(ranked: Ranked, request: Request) -> Values:
+    """G: gains over the logarithm of what the best ranking had by then and this one had not."""
+    starts, _, ideal = best_ranking(ranked)
+    hits, out = ranked.gained, np.empty(len(ranked.raw))
+    gains.gain_over_cost(hits.starts, hits.ranks, readonly(ranked.gains, np.float64), starts, ideal, out)
+    return out
+
+
+def binary_gain(ranked: Ranked, request: Request) -> Values:
+    """binG: 1 / log2(2 + wrong items before a hit), as a mean over the relevant items."""
+    hits, out = ranked.hits, np.empty(len(ranked.raw))
+    gains.wrong_before(hits.starts, hits.ranks, hits.positives, out)
+    return out
+
+
+def ndcg_at_gains(ranked: Ranked, request: Request) -> Values:
+    """ndcg_rel: the mean of nDCG at the ranks of the items with a gain."""
+    starts, _, ideal = best_ranking(ranked)
+    hits, out = ranked.gained, np.empty(len(ranked.raw))
+    gains.ndcg_at_gains(hits.starts, hits.ranks, readonly(ranked.gains, np.float64), starts, ideal, out)
+    return out
+
+
+def ndcg_at_levels(ranked: Ranked, request: Request) -> Values:
+    """Rndcg: the mean of nDCG at the ranks where the gain of the best ranking falls."""
+    starts, _, ideal = best_ranking(ranked)
+    hits, out = ranked.gained, np.empty(len(ranked.raw))
+    given = readonly(ranked.gains, np.float64)
+    gains.ndcg_at_levels(hits.starts, hits.ranks, given, starts, ideal, hits.items, out)
+    return np.where(ranked.raw.positives > 0, out, 0.0)
+
+
+def precision_to_multiple(ranked: Ranked, request: Request) -> Values:
+    """Rprec_mult: precision at a multiple of the number of relevant items, a share of a rank rounded up."""
+    depth = np.trunc((request.depth or 0.0) * ranked.raw.positives + 0.9).astype(np.int64)
+    return ratio(ranked.hits.within(depth), depth)
+
+
+def set_f(ranked: Ranked, request: Request) -> Values:
+    """set_F: the weighted harmonic mean of precision and recall of all that was ranked."""
+    weight = request.number("beta", 1.0)
+    p, r = ratio(ranked.raw.counts, ranked.raw.items), ratio(ranked.raw.counts, ranked.raw.positives)
+    return ratio((weight + 1.0) * p * r, weight * p + r)
+
+
+def set_map(ranked: Ranked, request: Request) -> Values:
+    """set_map: precision times recall of all that was ranked."""
+    found = ranked.raw.counts.astype(np.float64)
+    return ratio(found * found, ranked.raw.items.astype(np.float64) * ranked.raw.positives)
+
+
+def set_relative_precision(ranked: Ranked, request: Request) -> Values:
+    """set_relative_P: hits over the most that a set of that size can have."""
+    return ratio(ranked.raw.counts, np.minimum(ranked.raw.items, ranked.raw.positives))
+
+
+def utility(ranked: Ranked, request: Request) -> Values:
+    """utility: what each hit, each wrong item and each relevant item that is not there is worth, added."""
+    hit, wrong, lost = request.numbers(hit=1.0, wrong=-1.0, lost=0.0)
+    found = ranked.raw.counts
+    return np.asarray(hit * found + wrong * (ranked.raw.items - found) + lost * (ranked.raw.positives - found))
+
+
+def geometric_bpref(ranked: Ranked, request: Request) -> Values:
+    """gm_bpref: the logarithm of bpref, which is at least 0.00001 here."""
+    return np.log(np.maximum(bpref(ranked, request), 1e-5))
+
+
+def wrong_and_judged(ranked: Ranked, request: Request) -> Values:
+    """num_nonrel_judged_ret: documents judged not relevant that were ranked."""
+    pool = ranked.judged("num_nonrel_judged_ret")
+    return (pool.hits(0).counts - pool.hits(max(ranked.level, 0)).counts).astype(np.float64)
+
+
+def unjudged(ranked: Ranked, request: Request) -> Values:
+    """unj: the documents without a judgement among the first k, over k."""
+    judged = ranked.judged("unj").hits(0)
+    seen = np.minimum(judged.items, request.cut)
+    return ratio(seen - judged.within(request.cut), request.depth)
+
+
+def residual(ranked: Ranked, request: Request) -> Values:
+    """rbp_resid: what rank-biased precision could gain from documents without a judgement."""
+    p = persistence(request)
+    judged = ranked.judged("rbp_resid").hits(0)
+    out = np.empty(len(judged))
+    gains.residual(judged.starts, judged.ranks, judged.items, p, out)
+    return out
+
+
+def retrieved(ranked: Ranked, request: Request) -> Values:
+    """num_ret: items that were ranked; with ``rel`` those of that grade or higher."""
+    return (ranked.raw.items if request.level is None else ranked.raw.counts).astype(np.float64)

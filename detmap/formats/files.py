@@ -227,7 +227,7 @@ def read(
     class_map : path or mapping, optional
         Which classes become which, by name or id; several may become one, and "" leaves a class out. A file has lines
         ``from,to``, or is a JSON object. Classes that are not in it stay as they are. Of detections that are read with
-        ground truth, the classes that they become are those of the ground truth.
+        ground truth, the classes that they become are those of the ground truth, whose names may stand for ids.
     columns : str, sequence or mapping, optional
         With CSV: names of columns by what they are (`detmap.formats.delimited.COLUMNS`), as a mapping or as
         "image=file,score=p"; or, of a file without a header, what its columns are in their order, None or "-" for what is

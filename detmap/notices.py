@@ -29,6 +29,7 @@ NOTICES = {
     "stray_labels": "{n} files of labels without an image in the folder of images: not read",
     "outside_paths": "{n} folders that data.yaml names lie outside of its own, and are read from there: {names}",
     "dropped_classes": "{n} records of classes that the class map leaves out: dropped",
+    "unused_class_map": "no class of the class map ({n} in all) is among those of the detections: nothing is mapped",
     "classes_by_order": "{n} classes have numbers alone: taken for places among the ground truth's categories, from 0 "
     "(names are surer: --classes)",
     "normalised_detections": "all {n} detections lie within 0 to 1, and the ground truth is in pixels: scale them",

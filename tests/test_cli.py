@@ -131,7 +131,7 @@ def test_quiet_and_notes(capsys, tmp_path):
         ((TRUTH, FOUND, "--area-range", "x:5:2"), "low <= high"),
         ((TRUTH, FOUND, "--iou-thresholds", "0.5:0.9:0.3"), "whole steps"),
         ((TRUTH, FOUND, "--threads", "0"), "--threads must be at least 1"),
-        ((TRUTH, FOUND, "--image-set", "x"), "--image-set goes with"),
+        ((TRUTH, FOUND, "--image-set", "x"), "--image-set lists images of VOC's XML"),
         ((TRUTH, FOUND, "--out", "/no/such/folder/x.json"), "cannot write"),
     ],
 )

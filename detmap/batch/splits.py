@@ -62,7 +62,6 @@ class Splits:
         given, name = _read(source)
         ids = ground_truth.images.ids
         rows = [(place, _key(image, ids), split) for place, image, split in given]
-        names = tuple(dict.fromkeys(split for _, _, split in rows))
         for place, image, split in rows:
             if not isinstance(split, str) or not _NAME.fullmatch(split):
                 raise InputError(
@@ -74,6 +73,7 @@ class Splits:
                     "is not an image of the ground truth", source=name, record=place, field="image",
                     remedy="leave out the line",
                 )  # fmt: skip
+        names = tuple(dict.fromkeys(split for _, _, split in rows))
         if len(names) > _MOST:
             raise InputError(f"has {len(names)} splits, and {_MOST} are the most", source=name)
         codes = np.full(ids.size, 255, np.uint8)

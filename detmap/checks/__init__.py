@@ -12,6 +12,7 @@ from detmap.checks.report import Report, ordered
 from detmap.checks.runs import check_run
 from detmap.checks.sides import Options, Side, read_found, read_schema, read_truth, side_of
 from detmap.errors import InputError, OptionError
+from detmap.formats._class_maps import ClassMap, class_map_of
 from detmap.formats.registry import Path
 from detmap.shapes import find
 from detmap.tables import Detections, GroundTruth, check_pair
@@ -38,6 +39,7 @@ def check(
     columns: object = None,
     gt_box_format: str | None = None,
     box_format: str | None = None,
+    class_map: ClassMap | None = None,
 ) -> Report:
     """Look at ground truth, and at detections of it, for what makes numbers wrong.
 
@@ -55,8 +57,8 @@ def check(
         The names of the formats; by default content and names of the files say them.
     iou_type : str, optional
         Which shapes to look at besides boxes; by default all that every record has.
-    image_set, image_sizes, classes, gt_columns, columns, gt_box_format, box_format
-        As in `detmap.read`, for the side that they concern.
+    image_set, image_sizes, classes, gt_columns, columns, gt_box_format, box_format, class_map
+        As in `detmap.read`, for the side that they concern; `class_map` is of the detections.
 
     Returns
     -------
@@ -71,7 +73,17 @@ def check(
         For options that cannot be carried out.
     """
     options = Options(
-        gt_format, dt_format, iou_type, image_set, image_sizes, classes, gt_columns, columns, gt_box_format, box_format
+        gt_format,
+        dt_format,
+        iou_type,
+        image_set,
+        image_sizes,
+        classes,
+        gt_columns,
+        columns,
+        gt_box_format,
+        box_format,
+        None if class_map is None else class_map_of(class_map),
     )
     if iou_type is not None:
         find(iou_type)

@@ -80,7 +80,7 @@ def _polygons(facts: Facts) -> Iterator[Finding]:
     """Polygons of the ground truth's file, ahead of what reading makes of them."""
     side = facts.truth
     outlines = side.inspected.outlines if side.inspected is not None else None
-    if outlines is None or side.rows is None or not outlines.records.size:
+    if outlines is None or side.rows is None or not (side.rows.size and outlines.records.size):
         return
     row_of = np.full(int(max(side.rows.max(initial=-1), outlines.records.max())) + 1, -1)
     row_of[side.rows] = np.arange(side.rows.size)

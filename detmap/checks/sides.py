@@ -41,6 +41,7 @@ class Options(NamedTuple):
     columns: Any = None
     gt_box_format: str | None = None
     box_format: str | None = None
+    class_map: Any = None
 
     def of(self, role: Role) -> dict[str, Any]:
         """Return what `detmap.formats.files.read` takes for a role."""
@@ -48,7 +49,8 @@ class Options(NamedTuple):
         if role == "ground_truth":
             more = {"image_set": self.image_set, "columns": self.gt_columns, "box_format": self.gt_box_format}
             return {**shared, **more, "format": self.gt_format, "image_facts": True}
-        return {**shared, "columns": self.columns, "box_format": self.box_format, "format": self.dt_format}
+        more = {"columns": self.columns, "box_format": self.box_format, "class_map": self.class_map}
+        return {**shared, **more, "format": self.dt_format}
 
 
 @dataclass(eq=False)
@@ -203,9 +205,8 @@ def read_found(source: Path, truth: GroundTruth, options: Options) -> Side:
     kinds, shapeless = _kinds(form, held, options.iou_type)
     refused: Sequence[Refused] = ()
     rows = None
-    if form.needs_images:
+    if form.needs_images or options.class_map is not None:
         table = _read(held, "detections", kinds, options, truth)
-        rows = None
     else:
         try:
             try:
@@ -255,7 +256,8 @@ def _kinds(form: Format, source: Path | Held, iou_type: str | None) -> tuple[lis
 def _read(source: Path | Held, role: Role, kinds: Sequence[str], options: Options, truth: Any = None) -> Table:
     """Read a table with shapes of some kinds."""
     more: dict[str, Any] = {} if truth is None else {"ground_truth": truth, "unknown_images": "ignore"}
-    tables = [files.read(source, role, iou_type=kind, **options.of(role), **more) for kind in kinds]
+    source, own = files.concerning(source, role, options.of(role))
+    tables = [files.read(source, role, iou_type=kind, **own, **more) for kind in kinds]
     table = tables[0]
     for other in tables[1:]:
         table = replace(table, shapes={**other.shapes, **table.shapes}, notices={**other.notices, **table.notices})

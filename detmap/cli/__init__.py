@@ -13,6 +13,7 @@ from typing import Any
 
 from detmap import __version__
 from detmap.cli import cards, checking, converting, detection, diagnosing, explaining, rankings, warm
+from detmap.cli.inputs import check_files
 from detmap.cli.options import Command, add_plugins
 from detmap.cli.output import say
 from detmap.errors import DetmapError
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not hasattr(options, "run"):
                 parser.print_help()
                 return 2
+            check_files(options)
             code: int | None = options.run(options)
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -44,7 +44,16 @@ _APART = frozenset(
 )
 
 #: Options that name a file, which is an input of its own; their flags on `detmap verify`.
-_FILES = {"image_set": "--image-set", "classes": "--classes", "image_sizes": "--image-sizes"}
+_FILES = {
+    "image_set": "--image-set",
+    "classes": "--classes",
+    "class_map": "--class-map",
+    "image_sizes": "--image-sizes",
+    "decision_sigmas": "--sigmas",
+}
+
+#: What such a file is called on a card, where that is not the name of its option.
+_ROLES = {"decision_sigmas": "sigmas"}
 
 
 class Scored(NamedTuple):
@@ -85,7 +94,9 @@ def files_of(options: argparse.Namespace) -> list[dict[str, str]]:
     import os
 
     given = {name: getattr(options, name, None) for name in _FILES}
-    return [input_of(name, path, path) for name, path in given.items() if path and os.path.exists(path)]
+    return [
+        input_of(_ROLES.get(name, name), path, path) for name, path in given.items() if path and os.path.exists(path)
+    ]
 
 
 def made_of(command: str, scored: Scored, options: argparse.Namespace) -> dict[str, Any]:
@@ -126,12 +137,13 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.set_defaults(run=_verify)
-    parser.add_argument("card", metavar="CARD", help="the file that --card wrote")
+    parser.add_argument("verified", metavar="CARD", help="the file that --card wrote")
     parser.add_argument(
         "inputs", metavar="INPUT", nargs="+", help="the inputs of the command that made it, in its order: GT DETECTIONS"
     )
     for name, flag in _FILES.items():
-        parser.add_argument(flag, metavar="FILE", help=f"where the card's {name.replace('_', ' ')} lies now")
+        role = _ROLES.get(name, name).replace("_", " ")
+        parser.add_argument(flag, dest=name, metavar="FILE", help=f"where the card's {role} lies now")
     parser.add_argument("--threads", type=int, metavar="N", help="number of threads; default: one per processor")
     add_format(parser)
 
@@ -139,7 +151,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
 def _verify(options: argparse.Namespace) -> int:
     from detmap import cards
 
-    card = cards.read(options.card)
+    card = cards.read(options.verified)
     again = _again(card, options)
     if isinstance(again, list):
         differences, others = again, []
@@ -149,7 +161,9 @@ def _verify(options: argparse.Namespace) -> int:
     numbers = len(card["numbers"])
     verdict = f"{len(rows)} differences" if rows else f"the same bits in all {numbers} numbers, and every decision"
     document = {"verified": not rows, "differences": rows, "versions": [one._asdict() for one in others]}
-    print_tables([rows], options, f"{options.card}: {verdict if len(rows) != 1 else '1 difference'}", document, rows)
+    print_tables(
+        [rows], options, f"{options.verified}: {verdict if len(rows) != 1 else '1 difference'}", document, rows
+    )
     if others and not options.quiet:
         said = ", ".join(f"{one.what} {one.card} (here {one.found})" for one in others)
         say(f"note: the card was made with {said}" + ("" if rows else ": the numbers are the same"))
@@ -165,7 +179,7 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
     scorers: dict[str, Any] = {**detection.SCORERS, **rankings.SCORERS}
     command = card["command"]
     if command not in scorers:
-        raise InputError(f"is a card of a command that is not verified: {command!r}", source=options.card)
+        raise InputError(f"is a card of a command that is not verified: {command!r}", source=options.verified)
     parser = argparse.ArgumentParser(prog="detmap verify", exit_on_error=False)
     add_plugins(parser)
     commands[command].fill(parser)
@@ -177,8 +191,8 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
     for name, value in card["options"].items():
         if name not in actions or not _fits(actions[name], value):
             problem = "is no option, or no value of one, that this version knows"
-            raise InputError(problem, source=options.card, field=name, value=value)
-    vars(given).update(card["options"], quiet=True, card=options.card, threads=options.threads)
+            raise InputError(problem, source=options.verified, field=name, value=value)
+    vars(given).update(card["options"], quiet=True, card=options.verified, threads=options.threads)
     for name in _FILES:
         if getattr(options, name):
             setattr(given, name, getattr(options, name))

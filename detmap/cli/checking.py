@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from detmap.cli.inputs import check_options
 from detmap.cli.options import Command, add_format, add_input_options
 from detmap.cli.output import print_list, stages
 from detmap.errors import OptionError
@@ -95,13 +96,13 @@ def _check(options: argparse.Namespace) -> int:
 
 def _made(options: argparse.Namespace) -> Any:
     from detmap.checks import check, check_run
-    from detmap.formats.files import once
 
-    once([*options.paths, options.train, options.schema, options.classes, options.image_set])
     if options.trec:
         return check_run(*options.paths)
     names = ("gt_format", "dt_format", "iou_type", "image_set", "image_sizes", "classes", "gt_columns", "columns")
-    more = {name: getattr(options, name) for name in (*names, "gt_box_format", "box_format")}
+    more = {name: getattr(options, name) for name in (*names, "gt_box_format", "box_format", "class_map")}
+    first = options.schema or options.paths[0]
+    check_options(options, [first], options.paths if options.schema else options.paths[1:])
     if options.schema:
         return check(options.schema, options.paths[0], schema=True, **more)
     return check(*options.paths, train=options.train, **more)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from detmap.cli.cards import Scored, Scorer, add_card, files_of, input_of, write_card
 from detmap.cli.challenges import add_challenge_options, challenge_of
 from detmap.cli.comparing import add_explanations, show_contrast, show_survival
+from detmap.cli.inputs import check_options, read_by
 from detmap.cli.options import (
     Command,
     add_bootstrap_options,
@@ -113,11 +114,8 @@ def _eval(options: argparse.Namespace) -> None:
 def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
     """Read and score; the inputs are named where a card is asked for."""
     stage("reading the ground truth")
-    from detmap.formats.files import check_outputs, held, once, read_detections, read_ground_truth
+    from detmap.formats.files import held, read_detections, read_ground_truth
 
-    paths = [options.ground_truth, options.image_set, options.detections]
-    once(paths)
-    check_outputs([options.out, options.arrays, options.plot, options.card], paths)
     given = truth(options, protocol, [options.detections])
     sources: list[Any] = [options.ground_truth, options.detections]
     inputs = []
@@ -209,11 +207,11 @@ def _batch(options: argparse.Namespace) -> int:
 
     entries = batch.find(options.predictions)
     paths = [entry.path for entry in entries]
-    once([options.ground_truth, options.image_set, options.splits, *paths])
+    inputs = [*read_by(options, apart="predictions"), *paths]
+    once(inputs)
     if options.out:
         written = [os.path.join(options.out, name) for name in finding.WRITTEN]
-        inputs = [options.ground_truth, options.image_set, options.splits, *options.predictions, *paths]
-        check_outputs(written, inputs)
+        check_outputs(written, [*options.predictions, *inputs])
     if options.scheduler and "-" in paths:
         raise OptionError("the workers of --scheduler cannot read standard input (-): write it to a file")
     given = truth(options, protocol, paths)
@@ -325,7 +323,7 @@ def _compare(options: argparse.Namespace) -> None:
     from detmap.statistics import compare
 
     entries = find(options.predictions)
-    inputs = [options.ground_truth, options.image_set, *(entry.path for entry in entries)]
+    inputs = [*read_by(options, apart="predictions"), *(entry.path for entry in entries)]
     once(inputs)
     check_outputs([options.out], inputs)
     given = truth(options, protocol, [entry.path for entry in entries])
@@ -390,9 +388,8 @@ def _compare(options: argparse.Namespace) -> None:
 
 def read_pair(options: argparse.Namespace, iou_type: str) -> tuple[Any, Any]:
     """Read ground truth and detections for a command that looks at one pair of them."""
-    from detmap.formats.files import once, read_detections, read_ground_truth
+    from detmap.formats.files import read_detections, read_ground_truth
 
-    once([options.ground_truth, options.image_set, options.detections])
     given: Any = argparse.Namespace(iou_type=iou_type)
     how = truth(options, given, [options.detections])
     ground_truth = read_ground_truth(options.ground_truth, options.image_set, **how)
@@ -421,8 +418,10 @@ def truth(options: argparse.Namespace, protocol: Protocol, detections: Sequence[
     """Return what the options say about reading ground truth, and what these paths of detections ask of it."""
     from detmap.formats.files import needs_images
 
-    form = getattr(options, "dt_format", None)
+    form = options.dt_format
+    check_options(options, [options.ground_truth], detections)
     return {
+        "classes": options.classes,
         "invalid_boxes": options.invalid_boxes,
         "iou_type": protocol.iou_type,
         "format": options.gt_format,

@@ -60,8 +60,8 @@ def _fill_diagnose(parser: argparse.ArgumentParser) -> None:
         metavar="BY:NAME:LO:HI",
         action="append",
         default=[],
-        help="with slices: objects whose BY (area, relative_area, aspect, crowding, position) is LO or more and below HI, "
-        "instead of the usual ones; may be repeated",
+        help="with slices: objects whose BY (area, relative_area, aspect, crowding, position, truncation) is LO or more and "
+        "below HI, instead of the usual ones; may be repeated",
     )
     add_input_options(parser)
     add_detection_options(parser)
@@ -95,15 +95,16 @@ def _diagnose(options: argparse.Namespace) -> None:
     for flag in ("attributes", "slice"):
         if getattr(options, flag) and "slices" not in names:
             raise OptionError(f"--{flag} needs the part slices")
+    if options.bootstrap and not {"operating_points", "slices"} & set(names):
+        raise OptionError("--bootstrap needs the part operating_points or slices: no other has intervals")
     of_slices = {"attributes": options.attributes, "ranges": _ranges(options.slice)}
     of_slices = {name: value for name, value in of_slices.items() if value}
     findings: dict[str, Finding] = {}
     left_out: list[str] = []
     with stages(options) as stage:
-        from detmap.formats.files import once, read_detections, read_ground_truth
+        from detmap.formats.files import read_detections, read_ground_truth
 
         stage("reading the ground truth")
-        once([options.ground_truth, options.image_set, options.detections])
         given = {**truth(options, protocol, [options.detections]), "image_facts": True}
         ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
         stage("reading the detections")
@@ -168,10 +169,13 @@ def _show(made: Diagnosis, findings: dict[str, Finding], options: argparse.Names
         ]
         print_tables([], options, "", None, alone.rows() if alone is not None else rows)
         return
+    from detmap.results import cell
+
     kind = "" if made.protocol.iou_type == "bbox" else f" {made.protocol.iou_type}"
     counts = f"{len(made.matches):,} detections, {int(made.positives.sum()):,} objects"
     print(
-        f"{made.protocol.name}{kind} at IoU {made.iou:g}: AP {made.ap:.4f}, {counts}, {made.matches.image_ids.size:,} images"
+        f"{made.protocol.name}{kind} at IoU {made.iou:g}: AP {cell(made.ap)}, {counts}, "
+        f"{made.matches.image_ids.size:,} images"
     )
     for name, finding in findings.items():
         for title in finding.tables:

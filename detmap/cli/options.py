@@ -145,7 +145,8 @@ def add_decisions(group: Any, of: type, names: tuple[str, ...], *, others: bool 
         if flag.value is not None:
             group.add_argument(flag.name, action="store_const", const=flag.value, **given)
         else:
-            metavar = flag.metavar or "{" + ",".join(map(str, made.allowed)) + "}"
+            allowed = [f"'{one}'" if " " in str(one) else str(one) for one in made.allowed]  # as a shell takes it
+            metavar = flag.metavar or "{" + ",".join(allowed) + "}"
             action = "append" if flag.repeated else "store"
             group.add_argument(flag.name, action=action, metavar=metavar, **given)
 

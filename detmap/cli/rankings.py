@@ -157,13 +157,12 @@ def _trec_rules(options: argparse.Namespace) -> dict[str, Any]:
 
 def _scored_run(options: argparse.Namespace) -> Scored:
     """Score one run, and name what it was made from."""
-    from detmap.formats.files import held, once
+    from detmap.formats.files import held
     from detmap.retrieval import evaluate_run
 
     paths = [options.qrels, *options.runs]
     if len(paths) != 2 or options.compare is not None:
         raise OptionError("a card is of one run: give one, and no --compare")
-    once(paths)
     qrels, run = map(held, paths)
     inputs = [input_of("qrels", paths[0], qrels), input_of("run", paths[1], run)]
     result = evaluate_run(qrels, run, **_trec_rules(options))
@@ -171,10 +170,9 @@ def _scored_run(options: argparse.Namespace) -> Scored:
 
 
 def _trec(options: argparse.Namespace) -> None:
-    from detmap.formats.files import check_outputs, held, once
+    from detmap.formats.files import held
     from detmap.retrieval import evaluate_run
 
-    check_outputs([options.out, options.plot, options.card], [options.qrels, *options.runs])
     if options.card:
         scored = _scored_run(options)
         note(options, {"": scored.result.notices})
@@ -182,7 +180,6 @@ def _trec(options: argparse.Namespace) -> None:
         _finish(scored.result, options, options.runs[0])
         return
     given = _trec_rules(options)
-    once([options.qrels, *options.runs])
     qrels = held(options.qrels)  # each run is paired with it anew
     results = {path: evaluate_run(qrels, path, **given) for path in options.runs}
     note(options, {path if len(results) > 1 else "": result.notices for path, result in results.items()})
@@ -287,9 +284,6 @@ def _scored_arrays(options: argparse.Namespace, evaluate: Callable[[argparse.Nam
 
 
 def _show_arrays(command: str, evaluate: Callable[[argparse.Namespace, Any], Any], options: argparse.Namespace) -> None:
-    from detmap.formats.files import check_outputs
-
-    check_outputs([options.out, options.plot, options.card], [options.file])
     scored = _scored_arrays(options, evaluate)
     note(options, {"": scored.result.notices})
     if options.card:

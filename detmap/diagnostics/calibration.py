@@ -129,8 +129,9 @@ def _binned(score: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
 
 def _weighted(bins: _Bins, size: int) -> NDArray[np.float64]:
     """Return the weighted distance of each class, whose bins lie side by side; NaN without detections."""
-    gaps = np.nan_to_num(np.abs(bins.target - bins.score) * bins.count).reshape(size, -1).sum(axis=1)
-    count = bins.count.reshape(size, -1).sum(axis=1)
+    gaps = np.nan_to_num(np.abs(bins.target - bins.score) * bins.count)
+    each = gaps.size // max(size, 1)
+    gaps, count = (values.reshape(size, each).sum(axis=1) for values in (gaps, bins.count))
     return np.asarray(np.divide(gaps, count, out=np.full(size, np.nan), where=count > 0))
 
 

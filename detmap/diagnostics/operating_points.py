@@ -122,6 +122,8 @@ def _intervals(
             ends = interval(
                 cuts.row(place)[name], table[:, 3 * at + i], diagnosis.replicates, images, bounded=name != "score"
             )
+            if name == "score" and cuts.score.size:  # one of the scores is chosen, on other images too
+                ends = tuple(np.clip(ends, cuts.score.min(), cuts.score.max()).tolist())
             row |= dict(zip((f"{name} low", f"{name} high"), ends, strict=True))
         rows.append(row)
     return rows

@@ -100,21 +100,32 @@ def without_classes(ground_truth: GroundTruth) -> GroundTruth:
 
 def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_truth: GroundTruth | None) -> Detections:
     """Return detections whose classes, as they were read, are those of the map, by the ids of the ground truth."""
-    before = [str(one) for one in table.categories.ids.tolist()]
-    target = [class_map.get(one, one) for one in before]
+    names: dict[str, str] = {}
+    if ground_truth is not None:
+        own_ids = map(str, ground_truth.categories.values.tolist())
+        names = dict(zip(own_ids, ground_truth.category_names, strict=True))
+
+    def key(one: Any) -> str:
+        """Return what the map calls a class: an id that it does not have is the ground truth's, which has a name."""
+        text = str(one)
+        return text if text in class_map else names.get(text, text)
+
+    before = table.categories.ids.tolist()
+    if before and not any(key(one) in class_map for one in before):
+        table = replace(table, notices={**table.notices, "unused_class_map": len(class_map)})
+    target = [class_map.get(key(one), str(one)) for one in before]
     out = np.array([not one for one in target], np.bool_)[table.categories.codes] if target else np.zeros(0, np.bool_)
     if out.any():
         notices = {**table.notices, "dropped_classes": int(out.sum())}
         kept = table.take(~out)
-        before = [str(one) for one in kept.categories.ids.tolist()]
-        target = [class_map.get(one, one) for one in before]
+        target = [class_map.get(key(one), str(one)) for one in kept.categories.ids.tolist()]
         table = replace(kept, notices=notices)
     ids: list[Any] = target
     if ground_truth is not None:
         ids = resolve_categories(target, ground_truth)
         own = table.categories.ids
         if own.dtype.kind == ground_truth.categories.ids.dtype.kind == "i":  # ids that are not in the map stay
-            ids = [other if str(one) in class_map else one for one, other in zip(own.tolist(), ids, strict=True)]
+            ids = [other if key(one) in class_map else one for one, other in zip(own.tolist(), ids, strict=True)]
     elif target and all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", one) for one in target):
         ids = [int(one) for one in target]
     made = index_ids(recoded(ids, table.categories.codes), source=table.source, field="category_id")

@@ -124,6 +124,7 @@ for _form in FORMS:
     register(
         Format(
             name=_form,
+            takes=("columns", "box_format"),
             suffixes=_ENDINGS[_form],
             sniff=partial(_sniff, _form),
             read_ground_truth=partial(_read_ground_truth, _form),

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.columns import texts
-from detmap.errors import InputError, OptionError
+from detmap.errors import InputError
 from detmap.formats._coco_checks import FIELDS, checked_ground_truth, checked_results
 from detmap.formats._coco_facts import kinds_in, with_facts
 from detmap.formats._open import Held
@@ -528,8 +528,6 @@ def _tell(given: Given) -> Role:
 
 
 def _read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
-    if reading.image_set:
-        raise OptionError("--image-set goes with VOC's XML")
     if not reading.image_facts:
         return read_coco(source, iou_type=reading.iou_type, invalid_boxes=reading.invalid_boxes)
     data, name = read_bytes(source, "ground truth")
@@ -550,6 +548,7 @@ def _read_detections(source: Source, ground_truth: GroundTruth | None, reading: 
 FORMAT = register(
     Format(
         name="coco",
+        takes=(),
         suffixes=_SUFFIXES,
         sniff=_sniff,
         read_ground_truth=_read_ground_truth,

@@ -423,6 +423,7 @@ def _tell(given: Given) -> Role:
 FORMAT = register(
     Format(
         name="csv",
+        takes=("columns",),
         suffixes=_ENDINGS,
         sniff=_sniff,
         read_ground_truth=read_csv_ground_truth,

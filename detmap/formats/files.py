@@ -227,7 +227,7 @@ def read(
     class_map : path or mapping, optional
         Which classes become which, by name or id; several may become one, and "" leaves a class out. A file has lines
         ``from,to``, or is a JSON object. Classes that are not in it stay as they are. Of detections that are read with
-        ground truth, the classes that they become are those of the ground truth.
+        ground truth, the classes that they become are those of the ground truth, whose names may stand for ids.
     columns : str, sequence or mapping, optional
         With CSV: names of columns by what they are (`detmap.formats.delimited.COLUMNS`), as a mapping or as
         "image=file,score=p"; or, of a file without a header, what its columns are in their order, None or "-" for what is
@@ -251,6 +251,8 @@ def read(
     source = path if isinstance(path, Held) else held(path)
     found = registry.find(source, role, format)
     registry.check_kind(found, iou_type, _source.name_of(source, role.replace("_", " ")))
+    given = {"image_set": image_set, "classes": classes, "columns": columns, "box_format": box_format}
+    registry.check_taken([found], given)
     reading = Reading(
         image_set=image_set,
         unknown_images=unknown_images,
@@ -274,6 +276,39 @@ def read(
         return found.read_detections(source, ground_truth, reading)
     own = found.read_detections(source, None if ground_truth is None else without_classes(ground_truth), reading)
     return mapped_detections(own, mapping, ground_truth)
+
+
+def concerning(path: Path | Held, role: registry.Role, given: Mapping[str, Any]) -> tuple[Path | Held, dict[str, Any]]:
+    """Return what there is to read, and those options of `read` that are given and concern its format.
+
+    Options that one of several sources takes are given for all of them.
+    """
+    more = {name: value for name, value in given.items() if value is not None}
+    if not registry.OPTIONS.keys() & more.keys():
+        return path, more
+    source = path if isinstance(path, Held) else held(path)
+    return source, registry.taken(registry.find(source, role, more.get("format")), more)
+
+
+def check_concerning(
+    sources: Sequence[tuple[Path, registry.Role, str | None]], given: Mapping[str, Any], flags: Mapping[str, str]
+) -> None:
+    """Refuse an option that concerns none of some sources, each with its role and its format where that is given.
+
+    Raises
+    ------
+    OptionError
+        Names the option.
+    """
+    if all(value is None for value in given.values()):
+        return
+    found = [
+        registry.recognise(path, role) if format is None else registry.find(path, role, format)
+        for path, role, format in sources
+        if path != STANDARD_INPUT or format is not None
+    ]
+    if None not in found and len(found) == len(sources):  # what standard input holds is not known yet
+        registry.check_taken([one for one in found if one is not None], given, flags)
 
 
 def needs_images(path: Path, format: str | None = None) -> bool:
@@ -373,20 +408,19 @@ def read_ground_truth(
     InputError
         As the reader of the format does, and where the format has no field for the kind of shape.
     OptionError
-        For an image set that the format does not take.
+        For an image set that the format does not take. Other options that it does not take are left aside.
     """
+    given = {"format": format, "classes": classes, "columns": columns, "box_format": box_format}
+    source, own = concerning(path, "ground_truth", given)
     found = read(
-        path,
+        source,
         "ground_truth",
-        format=format,
         iou_type=iou_type,
         image_set=image_set,
         invalid_boxes=invalid_boxes,
         image_facts=image_facts,
         image_sizes=image_sizes,
-        classes=classes,
-        columns=columns,
-        box_format=box_format,
+        **own,
     )
     return cast(GroundTruth, found)  # or what a plug-in makes in its place
 
@@ -407,27 +441,27 @@ def read_detections(
 ) -> Detections:
     """Read detections of any format.
 
-    `missing_classes` concerns formats with a file per class; others do not say which classes they are about.
+    `missing_classes` concerns formats with a file per class; others do not say which classes they are about. Options that
+    the format does not take are left aside.
 
     Raises
     ------
     InputError
         As the reader of the format does, and where the format has no field for the kind of shape.
     """
+    given = {"format": format, "classes": classes, "columns": columns, "box_format": box_format}
+    source, own = concerning(path, "detections", given)
     found = read(
-        path,
+        source,
         "detections",
-        format=format,
         ground_truth=ground_truth,
         iou_type=iou_type,
         unknown_images=unknown_images,
         invalid_boxes=invalid_boxes,
         missing_classes=missing_classes,
         image_sizes=image_sizes,
-        classes=classes,
         class_map=class_map,
-        columns=columns,
-        box_format=box_format,
+        **own,
     )
     return cast(Detections, found)
 

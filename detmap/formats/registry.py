@@ -284,6 +284,8 @@ class Format:
         The folder within such a folder that holds the files, where it is there.
     beside : callable, or None
         ``beside(source)`` returns the paths of files besides a path of detections that decide how these are read.
+    takes : tuple of str, or None
+        Which of the options `OPTIONS` concern it; None: any, and it leaves aside what does not concern it.
     needs_images : bool
         Whether its detections are read with the help of the names and sizes of images, which ground truth then is to say.
     tell : callable, or None
@@ -313,6 +315,7 @@ class Format:
     members: str = ""
     inside: str = ""
     beside: Callable[[Path], Sequence[str]] | None = None
+    takes: tuple[str, ...] | None = None
     needs_images: bool = False
     tell: Callable[[Given], Role | None] | None = None
     kinds_in: Callable[[Any], Mapping[str, int]] | None = None
@@ -434,6 +437,40 @@ def check_kind(found: Format, iou_type: str, source: str) -> None:
             source=source,
             remedy="choose another kind of shape (iou_type, --iou-type), or another format",
         )
+
+
+#: Options of reading that concern some formats alone, with what they are for.
+OPTIONS = {
+    "image_set": "lists images of VOC's XML, or is a split of YOLO's data.yaml",
+    "classes": "names the classes of YOLO's files",
+    "columns": "names the columns of a table (CSV, Parquet, Feather)",
+    "box_format": "says how boxes are written in text files and tables (Parquet, Feather)",
+}
+
+
+def taken(found: Format, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those options that concern a format; those that are not in `OPTIONS` concern every format."""
+    return {
+        name: value
+        for name, value in given.items()
+        if name not in OPTIONS or found.takes is None or name in found.takes
+    }
+
+
+def check_taken(found: Iterable[Format], given: Mapping[str, Any], flags: Mapping[str, str] | None = None) -> None:
+    """Refuse an option that concerns none of some formats: it would be ignored.
+
+    Raises
+    ------
+    OptionError
+        Names the option, by its flag on the command line where `flags` has one, and the formats.
+    """
+    formats = list(found)
+    for name, value in given.items():
+        if value is not None and formats and not any(taken(one, {name: value}) for one in formats):
+            names = " and ".join(dict.fromkeys(one.name for one in formats))
+            flag = (flags or {}).get(name, f"{name} (--{name.replace('_', '-')})")
+            raise OptionError(f"{flag} {OPTIONS[name]}: it does not go with the format {names}")
 
 
 def suffixes() -> tuple[str, ...]:

@@ -231,6 +231,7 @@ def _sniff(given: Given) -> bool:
 FORMAT = register(
     Format(
         name="text",
+        takes=("box_format",),
         suffixes=(),
         sniff=_sniff,
         read_ground_truth=read_text_ground_truth,

@@ -398,6 +398,7 @@ def _read_detections(source: Source, ground_truth: GroundTruth | None, reading: 
 FORMAT = register(
     Format(
         name="voc",
+        takes=("image_set",),
         suffixes=_ARCHIVES,
         sniff=_sniff,
         read_ground_truth=_read_ground_truth,

@@ -437,6 +437,7 @@ def fits(lines: list[list[bytes]], scored: bool) -> bool:
 FORMAT = register(
     Format(
         name="yolo",
+        takes=("image_set", "classes"),
         suffixes=(),
         sniff=_sniff,
         read_ground_truth=read_yolo,

@@ -8,7 +8,7 @@ import sys
 import browser
 import pytest
 
-from detmap import report
+from detmap.report import leaderboard as report
 from detmap.errors import MissingDependencyError
 
 HOSTILE = "<img src=x onerror=document.title='owned'></script><script>document.title='owned'</script>{{7*7}}\u2028\"'&`"

@@ -1,0 +1,96 @@
+"""Tables of a page: rows become cells with what is shown, what they are sorted by, and a bar where that helps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from detmap.results import cell, is_words, printable, without_nan
+
+#: So many rows of a table are on a page, unless it is said otherwise.
+MOST = 500
+
+#: Longer words are cut off on the page; their title has all of them.
+_LONG = 60
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that sorts.
+
+    Attributes
+    ----------
+    title : str
+        What it shows, for its caption.
+    columns : list of dict
+        Of each column ``name``, and ``text``, whether it holds words.
+    rows : list of list of dict
+        Of each cell ``shown``, ``value`` (what it is sorted by), ``title`` (all of a long text), and ``bar``: the length of
+        its bar from 0 to 100, None where it has none.
+    more : int
+        How many rows were left out.
+    note : str
+        A sentence below it.
+    """
+
+    title: str
+    columns: list[dict[str, Any]]
+    rows: list[list[dict[str, Any]]]
+    more: int = 0
+    note: str = ""
+    kind: str = "table"
+
+
+def table(
+    title: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    bars: Mapping[str, float | None] | None = None,
+    most: int = MOST,
+    note: str = "",
+) -> Table:
+    """Return rows, all with the same columns, as a table.
+
+    Parameters
+    ----------
+    title : str
+        What it shows.
+    rows : sequence of mapping
+        The records; undefined numbers are NaN.
+    bars : mapping of str to (float or None), optional
+        Columns that have bars, and the value of a full one; None is the largest value of the column.
+    most : int
+        So many rows are shown.
+    note : str
+        A sentence below it.
+    """
+    header = list(rows[0]) if rows else []
+    words = {name for name in header if is_words(rows, name)}
+    full: dict[str, float] = {}
+    for name, value in (bars or {}).items():
+        found = [abs(row[name]) for row in rows if name in row and not math.isnan(row[name])]
+        full[name] = value or max(found, default=0.0)
+    return Table(
+        printable(title),
+        [{"name": printable(name), "text": name in words} for name in header],
+        [[_cell(row[name], name in words, full.get(name)) for name in header] for row in rows[:most]],
+        max(len(rows) - most, 0),
+        printable(note),
+    )
+
+
+def _cell(value: Any, words: bool, full: float | None) -> dict[str, Any]:
+    exact = without_nan(value)
+    number = not words and isinstance(exact, int | float) and not isinstance(exact, bool)
+    shown = f"{exact:,}" if number and isinstance(exact, int) else printable(cell(value))
+    bar = None
+    if full is not None:
+        bar = round(min(max(exact / full, 0.0), 1.0) * 100, 1) if number and full else 0
+    return {
+        "shown": shown,
+        "value": "" if exact is None else f"{exact:.9g}" if number else shown,
+        "title": shown if len(shown) > _LONG else "",
+        "bar": bar,
+    }

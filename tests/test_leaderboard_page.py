@@ -8,8 +8,8 @@ import sys
 import browser
 import pytest
 
-from detmap.report import leaderboard as report
 from detmap.errors import MissingDependencyError
+from detmap.report import leaderboard as report
 
 HOSTILE = "<img src=x onerror=document.title='owned'></script><script>document.title='owned'</script>{{7*7}}\u2028\"'&`"
 ROWS = [

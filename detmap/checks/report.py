@@ -118,13 +118,16 @@ class Report:
             out.append("</dl>")
         if self.figures:
             header = ["", "least", "quarter", "median", "three quarters", "most"]
-            cells = "".join(f"<th>{_safe(name)}</th>" for name in [*header, "distribution"])
+            cells = "".join(f'<th scope="col">{_safe(name)}</th>' for name in [*header, "distribution"])
+            out.append('<div class="wide" role="region" aria-label="distributions" tabindex="0">')
             out.append(f"<table><thead><tr>{cells}</tr></thead><tbody>")
             for figure in self.figures:
                 row = figure.row()
-                cells = "".join(f"<td>{_safe(row[name])}</td>" for name in header)
-                out.append(f"<tr>{cells}<td>{_plot(figure)}</td></tr>")
-            out.append("</tbody></table>")
+                cells = "".join(f"<td>{_safe(row[name])}</td>" for name in header[1:])
+                out.append(
+                    f'<tr><th scope="row" class="text">{_safe(row[""])}</th>{cells}<td>{_plot(figure)}</td></tr>'
+                )
+            out.append("</tbody></table></div>")
         out.append("</section>")
         return "\n".join(out) + "\n"
 

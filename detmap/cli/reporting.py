@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from detmap.cli.cards import files_of, input_of
 from detmap.cli.detection import single, truth, warn_of_compiling
@@ -93,7 +93,12 @@ def _report(options: argparse.Namespace) -> None:
 
         stage("writing the page")
         made = diagnosis.html(
-            models, inputs, datetime.now(timezone.utc), comparison=comparison, pictures=pictures, level=options.confidence
+            models,
+            inputs,
+            datetime.now(timezone.utc),
+            comparison=comparison,
+            pictures=pictures,
+            level=options.confidence,
         )
     write(options.out, made.encode("utf-8", "backslashreplace"))
     if not options.quiet:

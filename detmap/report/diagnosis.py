@@ -84,8 +84,12 @@ def html(
     """
     first = models[0].diagnosis
     metric = next(iter(models[0].result))
-    parts = [sections.of(model.name, model.diagnosis, model.options, model.checked, pictures) for model in models]
-    merged = sections.side_by_side([model.name for model in models], parts)
+    most = max(sections.most_gained(model.diagnosis, model.options) for model in models)
+    parts = [
+        sections.of(model.name, model.diagnosis, sections.Given(model.options, pictures, most), model.checked)
+        for model in models
+    ]
+    merged = sections.side_by_side(parts)
     if comparison is not None:
         merged.insert(0, sections.compared(comparison))
     by_class = _classes(models)
@@ -204,9 +208,13 @@ def _classes(models: Sequence[Model]) -> Table:
         row: dict[str, Any] = {"class": name, "objects": int(counts[k])}
         for model, found in zip(models, of_model, strict=True):
             row[f"AP {printable(model.name)}" if several else "AP"] = float(found[k]["AP"])
+        if not several:
+            row |= {name: float(of_model[0][k][name]) for name in ("AP50", "AP75") if name in of_model[0][k]}
         if len(models) == 2:
             row["difference"] = float(of_model[1][k]["AP"] - of_model[0][k]["AP"])
         rows.append(row)
     bars = {name: 1.0 for name in (rows[0] if rows else ()) if name.startswith("AP")}
     said = "mean over the classes with objects; – where a class has none"
-    return table("AP by class", rows, bars={"objects": None, **bars}, most=2000, note=f"{printable(metric)} is the {said}")
+    return table(
+        "AP by class", rows, bars={"objects": None, **bars}, most=2000, note=f"{printable(metric)} is the {said}"
+    )

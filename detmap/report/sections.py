@@ -11,7 +11,7 @@ import numpy as np
 from detmap.diagnostics import PARTS, Confusion, Finding
 from detmap.errors import OptionError
 from detmap.report.charts import Plot, bar, heat, line
-from detmap.report.tables import Table, table
+from detmap.report.tables import sentence, table
 from detmap.results import cell, printable
 
 if TYPE_CHECKING:
@@ -62,34 +62,54 @@ def part(diagnosis: Diagnosis, name: str, options: Options) -> Finding:
     return diagnosis.part(name, **options.get(name, {}))
 
 
-def of(
-    name: str, diagnosis: Diagnosis, options: Options, checked: Report | None, pictures: Pictures | None
-) -> list[Section]:
+class Given(NamedTuple):
+    """What sections are made with: options of parts, where the images are, and the largest gain in AP of all models."""
+
+    options: Options
+    pictures: Pictures | None = None
+    most_gained: float = 1.0
+
+
+def most_gained(diagnosis: Diagnosis, options: Options) -> float:
+    """Return what AP gains most by if errors are mended, so that bars of several models are alike."""
+    gains = (value for name, value in part(diagnosis, "tide", options).items() if name.startswith("dAP_"))
+    return max((value for value in gains if value == value), default=0.0)
+
+
+def of(name: str, diagnosis: Diagnosis, given: Given, checked: Report | None) -> list[Section]:
     """Return the sections of one model. What cannot be told of it is a sentence."""
     made = []
     for anchor, (title, lead, fill) in _SECTIONS.items():
         try:
-            blocks = fill(diagnosis, options, pictures)
+            blocks = fill(diagnosis, given)
         except OptionError as error:
-            if options.get(anchor):  # what was asked for by name
+            if given.options.get(anchor):  # what was asked for by name
                 raise
             blocks = [Text(printable(f"This cannot be told: {error}."))]
         made.append(Section(anchor, title, lead, [(printable(name), blocks)]))
     for own in PARTS:
         if own not in _USED:
-            found = part(diagnosis, own, options)
-            made.append(Section(f"part-{own}", printable(PARTS[own].says.capitalize()), "", [(name, _plain(found))]))
+            found = part(diagnosis, own, given.options)
+            made.append(
+                Section(f"part-{own}", printable(PARTS[own].says.capitalize()), "", [(printable(name), _plain(found))])
+            )
     if checked is not None:
         lead = "What to know before believing these numbers."
-        made.append(Section("check", "What a check of the files found", lead, [(name, [Fragment(checked.to_html())])]))
+        made.append(
+            Section(
+                "check", "What a check of the files found", lead, [(printable(name), [Fragment(checked.to_html())])]
+            )
+        )
     return made
 
 
-def side_by_side(names: Sequence[str], sections: Sequence[Sequence[Section]]) -> list[Section]:
-    """Return the sections of several models with one panel for each."""
+def side_by_side(models: Sequence[Sequence[Section]]) -> list[Section]:
+    """Return the sections of several models with one panel for each; a single model needs no name there."""
+    if len(models) == 1:
+        return [one._replace(panels=[("", blocks) for _, blocks in one.panels]) for one in models[0]]
     return [
-        Section(*alike[0][:3], [(printable(n) if len(names) > 1 else "", one.panels[0][1]) for n, one in zip(names, alike, strict=True)])
-        for alike in zip(*sections, strict=True)
+        alike[0]._replace(panels=[panel for one in alike for panel in one.panels])
+        for alike in zip(*models, strict=True)
     ]
 
 
@@ -115,7 +135,7 @@ def compared(comparison: Comparison) -> Section:
         blocks.append(table("Classes that changed significantly", rows[pairs:]))
     else:
         blocks.append(Text("No class changed significantly."))
-    blocks += [Text(printable(sentence)) for sentence in comparison.sentences()]
+    blocks += [Text(sentence(said)) for said in comparison.sentences()]
     return Section("differences", "Differences", "Are the models apart by more than chance?", [("", blocks)])
 
 
@@ -124,7 +144,7 @@ def _plain(found: Finding) -> list[Any]:
     numbers = ", ".join(f"{name} {cell(value)}" for name, value in list(found.items())[:12])
     blocks: list[Any] = [Text(printable(numbers))] if numbers else []
     blocks += [table(title, found.rows(title)) for title in found.tables]
-    return [*blocks, *(Text(printable(note)) for note in found.notes)]
+    return [*blocks, *(Text(sentence(note)) for note in found.notes)]
 
 
 def _picked(rows: Sequence[Mapping[str, Any]], names: Sequence[str], **renamed: str) -> list[dict[str, Any]]:
@@ -132,14 +152,15 @@ def _picked(rows: Sequence[Mapping[str, Any]], names: Sequence[str], **renamed: 
     return [{renamed.get(name, name): row[name] for name in names if name in row} for row in rows]
 
 
-def _errors(diagnosis: Diagnosis, options: Options, pictures: Pictures | None) -> list[Any]:
-    found = part(diagnosis, "tide", options)
+def _errors(diagnosis: Diagnosis, given: Given) -> list[Any]:
+    found = part(diagnosis, "tide", given.options)
     both = _picked(found.rows(), ("error", "dAP", "count", "progressive", "meaning"))
     special = _picked(found.rows("special errors"), ("error", "dAP", "meaning"))
-    most = max((row["dAP"] for row in (*both, *special) if row["dAP"] == row["dAP"]), default=0.0)
     blocks: list[Any] = [
-        table("What AP would gain without each kind of error", both, bars={"dAP": most}, note=found.notes[0]),
-        table("All at once", special, bars={"dAP": most}),
+        table(
+            "What AP would gain without each kind of error", both, bars={"dAP": given.most_gained}, note=found.notes[0]
+        ),
+        table("All at once", special, bars={"dAP": given.most_gained}),
     ]
     if "categories" in found.tables:
         rows = found.rows("categories")
@@ -147,7 +168,7 @@ def _errors(diagnosis: Diagnosis, options: Options, pictures: Pictures | None) -
     return blocks
 
 
-def _curves(diagnosis: Diagnosis, options: Options, pictures: Pictures | None) -> list[Any]:
+def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
     ranking = diagnosis.ranking
     values = ranking.precision_at(_RECALLS)
     with_objects = np.flatnonzero(ranking.positives > 0)
@@ -160,7 +181,7 @@ def _curves(diagnosis: Diagnosis, options: Options, pictures: Pictures | None) -
     title = f"Precision and recall at IoU {diagnosis.iou:g}"
     says = f"{title}: the mean of {with_objects.size:,} classes, AP {diagnosis.ap:.3f}."
     thin = f"the {_CURVES} classes with the most objects" if with_objects.size > _CURVES else "each class"
-    curve = part(diagnosis, "operating_points", options).rows("curve")
+    curve = part(diagnosis, "operating_points", given.options).rows("curve")
     blocks: list[Any] = [Plot(title, "recall", "precision", f"{says} Thin: {thin}.", lines, choose="class")]
     scores = np.array([row["score"] for row in curve])
     if scores.size and scores.min() >= 0 and scores.max() <= 1:
@@ -171,19 +192,21 @@ def _curves(diagnosis: Diagnosis, options: Options, pictures: Pictures | None) -
     return blocks
 
 
-def _classes(diagnosis: Diagnosis, options: Options, pictures: Pictures | None) -> list[Any]:
-    found = part(diagnosis, "operating_points", options)
-    scores = {row["category"]: row["threshold"] for row in part(diagnosis, "lrp", options).rows()}
+def _classes(diagnosis: Diagnosis, given: Given) -> list[Any]:
+    found = part(diagnosis, "operating_points", given.options)
+    scores = {row["category"]: row["threshold"] for row in part(diagnosis, "lrp", given.options).rows()}
     rows = [
         {**row, "score for LRP": scores[of["category"]]}
         for row, of in zip(
-            _picked(found.rows("categories"), ("category", "objects", "f1", "precision", "recall", "score"), f1="best F1"),
+            _picked(
+                found.rows("categories"), ("category", "objects", "f1", "precision", "recall", "score"), f1="best F1"
+            ),
             found.rows("categories"),
             strict=True,
         )
     ]
     points = _picked(found.rows(), [name for name in found.rows()[0] if name != "f1 low"], f1="F1")
-    cuts = part(diagnosis, "cuts", options)
+    cuts = part(diagnosis, "cuts", given.options)
     return [
         table("Scores to cut at, all classes together", points, note=found.notes[0]),
         table("The best score of each class", rows, bars={"best F1": 1.0}),
@@ -191,8 +214,8 @@ def _classes(diagnosis: Diagnosis, options: Options, pictures: Pictures | None) 
     ]
 
 
-def _confusion(diagnosis: Diagnosis, options: Options, pictures: Pictures | None) -> list[Any]:
-    found = part(diagnosis, "confusion", options)
+def _confusion(diagnosis: Diagnosis, given: Given) -> list[Any]:
+    found = part(diagnosis, "confusion", given.options)
     assert isinstance(found, Confusion)
     return [
         heat("Which classes are taken for which", found.categories, found.matrix),
@@ -200,12 +223,12 @@ def _confusion(diagnosis: Diagnosis, options: Options, pictures: Pictures | None
     ]
 
 
-def _calibration(diagnosis: Diagnosis, options: Options, pictures: Pictures | None) -> list[Any]:
-    found = part(diagnosis, "calibration", options)
+def _calibration(diagnosis: Diagnosis, given: Given) -> list[Any]:
+    found = part(diagnosis, "calibration", given.options)
     rows = [row for row in found.rows() if row["detections"]]
     bars = [
         bar(
-            f"scores {row['from']:.2f} to {row['to']:.2f}: precision {row['precision']:.3f}, {row['detections']:,} detections",
+            f"scores {row['from']:.2f} to {row['to']:.2f}: precision {row['precision']:.3f} of {row['detections']:,}",
             row["from"],
             row["to"],
             row["precision"],
@@ -223,16 +246,16 @@ def _calibration(diagnosis: Diagnosis, options: Options, pictures: Pictures | No
     ]
 
 
-def _slices(diagnosis: Diagnosis, options: Options, pictures: Pictures | None) -> list[Any]:
-    found = part(diagnosis, "slices", options)
+def _slices(diagnosis: Diagnosis, given: Given) -> list[Any]:
+    found = part(diagnosis, "slices", given.options)
     columns = ("by", "slice", "objects", "AP", "difference", "recall", "false positives", "missed")
     rows = _picked(found.rows(), (*columns, "AP low", "AP high", "low", "high", "p", "p (Holm)"))
-    noted = [Text(printable(note)) for note in found.notes]
+    noted = [Text(sentence(note)) for note in found.notes]
     return [table("AP by slice", rows, bars={"AP": 1.0}), *noted]
 
 
-def _suspects(diagnosis: Diagnosis, options: Options, pictures: Pictures | None) -> list[Any]:
-    found = part(diagnosis, "suspects", options)
+def _suspects(diagnosis: Diagnosis, given: Given) -> list[Any]:
+    found = part(diagnosis, "suspects", given.options)
     rows = _picked(found.rows(), ("suspicion", "kind", "reason", "image"))
     if not rows:
         return [Text("No label is suspicious.")]
@@ -240,19 +263,19 @@ def _suspects(diagnosis: Diagnosis, options: Options, pictures: Pictures | None)
     return [Text(printable(counts)), table("Labels to look at", rows, bars={"suspicion": 1.0}, note=found.notes[0])]
 
 
-def _images(diagnosis: Diagnosis, options: Options, pictures: Pictures | None) -> list[Any]:
-    found = part(diagnosis, "images", options)
+def _images(diagnosis: Diagnosis, given: Given) -> list[Any]:
+    found = part(diagnosis, "images", given.options)
     rows = found.rows()
     if not rows:
         return [Text("No image costs any AP.")]
     blocks: list[Any] = []
-    if pictures is not None:
-        blocks.append(pictures.of(diagnosis, rows[:_IMAGES]))
+    if given.pictures is not None:
+        blocks.append(given.pictures.of(diagnosis, rows[:_IMAGES]))
     shown = _picked(rows, ("image", "dAP", "objects", "missed", "false positives"))
     return [*blocks, table("Images that cost most", shown, bars={"dAP": None}, note="; ".join(found.notes))]
 
 
-_Fill = Callable[["Diagnosis", Options, "Pictures | None"], list[Any]]
+_Fill = Callable[["Diagnosis", Given], list[Any]]
 
 #: Title, what to look for, and what fills it.
 _SECTIONS: dict[str, tuple[str, str, _Fill]] = {

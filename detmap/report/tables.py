@@ -12,6 +12,12 @@ from detmap.results import cell, is_words, printable, without_nan
 #: So many rows of a table are on a page, unless it is said otherwise.
 MOST = 500
 
+#: A table with lines of more characters has a page's width.
+_HALF = 66
+
+#: Columns of longer texts do not become narrow.
+_PROSE = 24
+
 #: Longer words are cut off on the page; their title has all of them.
 _LONG = 60
 
@@ -25,7 +31,7 @@ class Table:
     title : str
         What it shows, for its caption.
     columns : list of dict
-        Of each column ``name``, and ``text``, whether it holds words.
+        Of each column ``name`` and ``style``, the classes of its cells.
     rows : list of list of dict
         Of each cell ``shown``, ``value`` (what it is sorted by), ``title`` (all of a long text), and ``bar``: the length of
         its bar from 0 to 100, None where it has none.
@@ -33,6 +39,8 @@ class Table:
         How many rows were left out.
     note : str
         A sentence below it.
+    broad : bool
+        Whether it is too wide for half of a page.
     """
 
     title: str
@@ -40,6 +48,7 @@ class Table:
     rows: list[list[dict[str, Any]]]
     more: int = 0
     note: str = ""
+    broad: bool = False
     kind: str = "table"
 
 
@@ -72,13 +81,31 @@ def table(
     for name, value in (bars or {}).items():
         found = [abs(row[name]) for row in rows if name in row and not math.isnan(row[name])]
         full[name] = value or max(found, default=0.0)
+    cells = [[_cell(row[name], name in words, full.get(name)) for name in header] for row in rows[:most]]
+    widths = [max([len(name), *(len(row[at]["shown"]) for row in cells)]) for at, name in enumerate(header)]
     return Table(
         printable(title),
-        [{"name": printable(name), "text": name in words} for name in header],
-        [[_cell(row[name], name in words, full.get(name)) for name in header] for row in rows[:most]],
+        [
+            {"name": printable(name), "style": _style(name in words, width)}
+            for name, width in zip(header, widths, strict=True)
+        ],
+        cells,
         max(len(rows) - most, 0),
-        printable(note),
+        sentence(note),
+        sum(width + 3 for width in widths) > _HALF,
     )
+
+
+def _style(words: bool, width: int) -> str:
+    """Return the classes of a column's cells."""
+    return "" if not words else "text long" if width > _PROSE else "text"
+
+
+def sentence(text: str) -> str:
+    """Return a note as a sentence that stands alone; a name, as in "dAP: …", begins as it is."""
+    word = text.partition(" ")[0]
+    text = printable(text[:1].upper() + text[1:] if word.isalpha() and word.islower() else text)
+    return text if not text or text[-1] in ".!?" else f"{text}."
 
 
 def _cell(value: Any, words: bool, full: float | None) -> dict[str, Any]:

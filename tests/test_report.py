@@ -192,7 +192,7 @@ def test_models_are_compared(written):
 
 def test_one_model_without_interval_but_with_attributes(capsys, tmp_path):
     attributes = tmp_path / "a.csv"
-    attributes.write_text("image_id,weather\n9590,rain\n")
+    attributes.write_text("image_id,weather\n65464,rain\n")
     words = [*FILES, "--out", tmp_path / "a.html", "--bootstrap", 0, "--attributes", attributes]
     code, out, err = run(capsys, *words)
     assert (code, out) == (0, "")
@@ -246,8 +246,10 @@ def test_two_megabytes_are_enough_at_the_size_of_coco():
         "category_ids": np.arange(objects) % 80,
         "boxes": np.column_stack([corner, corner + rng.uniform(8, 120, (objects, 2))]),
     }
-    names = {k: f"class number {k}" for k in range(80)}
-    gt = detmap.GroundTruth.from_arrays(**truth, images=np.arange(images), categories=names)
+    names = [f"class number {k}" for k in range(80)]
+    gt = detmap.GroundTruth.from_arrays(
+        **truth, images=np.arange(images), categories=np.arange(80), category_names=dict(enumerate(names))
+    )
     found = {name: np.repeat(column, 4, axis=0) for name, column in truth.items()}
     found["boxes"] = found["boxes"] + rng.normal(0, 6, (4 * objects, 1))
     wrong = rng.random(4 * objects) < 0.3

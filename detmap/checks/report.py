@@ -105,9 +105,15 @@ class Report:
         ]
         return "\n\n".join(filter(None, [to_markdown(rows), to_markdown(self.statistics())]))
 
-    def to_html(self) -> str:
-        """Return a fragment of a page: no script, no style of others, and nothing in a file becomes markup."""
-        out = ['<section class="detmap-check">', f"<h2>{_safe(self.title())}</h2>"]
+    def to_html(self, level: int = 2) -> str:
+        """Return a fragment of a page: no script, no style of others, and nothing in a file becomes markup.
+
+        Parameters
+        ----------
+        level : int
+            That of its heading.
+        """
+        out = ['<section class="detmap-check">', f"<h{level}>{_safe(self.title())}</h{level}>"]
         if self.findings:
             out.append("<dl>")
             for one in self.findings:

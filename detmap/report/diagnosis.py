@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from detmap.statistics import Bootstrap, Comparison
 
 
+#: A gain in AP that is none but for rounding.
+_NOTHING = 1e-9
+
+
 @dataclass
 class Model:
     """A detector of a report.
@@ -163,10 +167,12 @@ def _summary(model: Model, metric: str, level: float) -> dict[str, Any]:
 def _costs(diagnosis: Diagnosis) -> dict[str, Any]:
     """Return what costs most AP, in words and as shares of a bar."""
     tide = diagnosis.part("tide")
-    rows = [row for row in tide.rows() if row["dAP"] > 0]
+    rows = [row for row in tide.rows() if row["dAP"] > _NOTHING]
     ap = tide["AP"]
     if not rows or math.isnan(ap):
-        said = "No error costs any AP." if ap == 1 else "Nothing can be said of errors: there is no AP to lose."
+        said = "Nothing can be said of errors: there are no objects to find."
+        if not math.isnan(ap):
+            said = "No error costs any AP." if ap > 1 - _NOTHING else "No kind of error costs any AP by itself."
         return {"costs": said, "ap": 0 if math.isnan(ap) else round(ap * 100, 2), "gain": 0, "error": ""}
     worst = max(rows, key=lambda row: float(row["dAP"]))
     what = worst["meaning"] if worst["meaning"].startswith("an object") else f"a detection that {worst['meaning']}"

@@ -97,7 +97,10 @@ def of(name: str, diagnosis: Diagnosis, given: Given, checked: Report | None) ->
         lead = "What to know before believing these numbers."
         made.append(
             Section(
-                "check", "What a check of the files found", lead, [(printable(name), [Fragment(checked.to_html())])]
+                "check",
+                "What a check of the files found",
+                lead,
+                [(printable(name), [Fragment(checked.to_html(level=3))])],
             )
         )
     return made

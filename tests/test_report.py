@@ -271,6 +271,11 @@ def test_bars_and_cells_of_a_table():
     whole = tables.table("t", rows, bars={"AP": None})
     assert (whole.rows[1][1]["bar"], whole.rows[1][1]["value"], whole.broad) == (0, "", True)
     assert tables.table("t", []).columns == []
+    assert [tables.table("t", [{"d": d}]).rows[0][0]["shown"] for d in (-1e-9, -0.5, -0.0)] == [
+        "0.0000",
+        "-0.5000",
+        "0.0000",
+    ]
 
 
 def test_a_heat_table_keeps_all_counts():

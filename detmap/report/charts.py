@@ -14,6 +14,9 @@ from detmap.results import printable
 #: Where the unit square lies in a drawing of 360 by 300 units.
 LEFT, TOP, WIDTH, HEIGHT = 44.0, 12.0, 306.0, 240.0
 
+#: A heat table with more columns has a page's width.
+_HALF = 12
+
 
 @dataclass(frozen=True)
 class Plot:
@@ -80,6 +83,8 @@ class Heat:
         The name of each row, and of its cells ``shown``, ``shade`` (0 to 9) and ``same`` (whether it is on the diagonal).
     note : str
         A sentence below it.
+    broad : bool
+        Whether it is too wide for half of a page.
     """
 
     title: str
@@ -88,6 +93,7 @@ class Heat:
     columns: list[str]
     rows: list[tuple[str, list[dict[str, Any]]]]
     note: str = ""
+    broad: bool = False
     kind: str = "heat"
 
 
@@ -124,5 +130,5 @@ def heat(title: str, names: Sequence[str], matrix: NDArray[np.int64], most: int 
         )
         for i, name in enumerate([*labels, "nothing"])
     ]
-    note = f"{most} of {size:,} classes, those that are confused most" if rest else ""
-    return Heat(title, "object", "found as", [*labels, "not found"], rows, note)
+    note = f"The {most} of {size:,} classes that are confused most; the others are taken together." if rest else ""
+    return Heat(title, "object", "found as", [*labels, "not found"], rows, note, count > _HALF)

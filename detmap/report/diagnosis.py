@@ -211,7 +211,7 @@ def _classes(models: Sequence[Model]) -> Table:
     counts = models[0].diagnosis.positives.tolist()
     names = models[0].diagnosis.categories
     for k, name in enumerate(names):
-        row: dict[str, Any] = {"class": name, "objects": int(counts[k])}
+        row: dict[str, Any] = {"category": name, "objects": int(counts[k])}
         for model, found in zip(models, of_model, strict=True):
             row[f"AP {printable(model.name)}" if several else "AP"] = float(found[k]["AP"])
         if not several:

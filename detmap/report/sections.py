@@ -122,7 +122,7 @@ def compared(comparison: Comparison) -> Section:
         {
             "from": one.first,
             "to": one.second,
-            **({"class": one.category} if one.category is not None else {}),
+            **({"category": one.category} if one.category is not None else {}),
             "difference": one.difference,
             "low": one.low,
             "high": one.high,

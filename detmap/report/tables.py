@@ -112,6 +112,8 @@ def _cell(value: Any, words: bool, full: float | None) -> dict[str, Any]:
     exact = without_nan(value)
     number = not words and isinstance(exact, int | float) and not isinstance(exact, bool)
     shown = f"{exact:,}" if number and isinstance(exact, int) else printable(cell(value))
+    if number and exact is not None and shown.startswith("-0") and not shown.strip("-0."):
+        shown = shown[1:]  # there is no -0.0000
     bar = None
     if full is not None:
         bar = round(min(max(exact / full, 0.0), 1.0) * 100, 1) if number and full else 0

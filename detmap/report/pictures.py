@@ -6,6 +6,7 @@ import base64
 import io
 import os
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -40,7 +41,7 @@ class Gallery:
         Of each ``name``, ``uri``, ``size`` (of the thumbnail), ``width`` and ``height`` (of the image), ``says``, and
         ``boxes``.
     notes : list of str
-        What could not be shown.
+        What is shown, and what could not be.
     """
 
     pictures: list[dict[str, Any]]
@@ -97,7 +98,8 @@ class Pictures:
                 broken += 1
                 continue
             uri, size, (width, height) = thumbnail
-            missed, wrong = row["missed"], row["false positives"]
+            boxes = _boxes(diagnosis, row["image_id"])
+            count = Counter(box["style"] for box in boxes)
             made.append(
                 {
                     "name": printable(str(row["image"])),
@@ -105,11 +107,13 @@ class Pictures:
                     "size": size,
                     "width": width,
                     "height": height,
-                    "says": f"{row['objects']:,} objects, {missed:,} missed, {wrong:,} false positives",
-                    "boxes": _boxes(diagnosis, row["image_id"]),
+                    "says": f"costs {row['dAP']:.4f} AP; found {count['hit']}, missed {count['missed']}, "
+                    f"false positives {count['wrong']}",
+                    "boxes": boxes,
                 }
             )
-        notes = [f"{absent:,} of these images are not in the folder of images."] if absent else []
+        notes = [f"Detections of scores of {diagnosis.score:.3g} or more."]
+        notes += [f"{absent:,} of these images are not in the folder of images."] if absent else []
         notes += [f"{broken:,} of these images cannot be read."] if broken else []
         return Gallery(made, notes)
 

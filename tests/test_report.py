@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import sys
@@ -16,6 +17,7 @@ from growth import clutter  # a part from outside, which every report shows
 import detmap
 from detmap import cli
 from detmap.checks import check
+from detmap.diagnostics import PARTS
 from detmap.errors import MissingDependencyError, OptionError
 from detmap.report import charts, diagnosis, tables
 from detmap.report.pictures import Pictures
@@ -184,6 +186,16 @@ def test_a_part_from_outside_is_shown(written):
     assert "by number of objects" in written.read_text("utf-8")
 
 
+def test_a_part_from_outside_that_refuses_is_a_sentence(monkeypatch):
+    def refuse(_):
+        raise OptionError("there is nothing <b>")
+
+    monkeypatch.setattr(PARTS, "find", lambda name, find=PARTS.find: refusing if name == "clutter" else find(name))
+    refusing = dataclasses.replace(clutter.CLUTTER, make=refuse)
+    text = diagnosis.html([model(*some_tables(3, 0.5))], [], MADE)
+    assert "This cannot be told: there is nothing &lt;b&gt;." in text
+
+
 def test_models_are_compared(written):
     text = written.read_text("utf-8")
     for title in ("Differences", "Difference of AP, 95 % interval and test", "AP after", "AP &lt;i&gt;before&amp;"):
@@ -201,6 +213,35 @@ def test_one_model_without_interval_but_with_attributes(capsys, tmp_path):
     assert "no interval was asked for" in text
     assert "weather" in text
     assert "Differences" not in text
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "said"),
+    [
+        (FILES, ["--ignore-categories"], "<dt>Classes</dt><dd>1</dd>"),
+        (("people/ground_truth.json", "people/masks.json"), ["--iou-type", "segm"], "Worst images"),
+        (("people/ground_truth.json", "people/poses.json"), ["--iou-type", "keypoints"], "Worst images"),
+        (("voc/Annotations", "voc/results"), ["--protocol", "voc2007"], "mAP"),
+    ],
+    ids=["one class", "masks", "poses", "folders of VOC"],
+)
+def test_other_kinds_and_protocols(capsys, tmp_path, files, words, said):
+    paths = [ROOT / "fixtures" / one for one in files]
+    code, _, err = run(capsys, *paths, *words, "--out", tmp_path / "a.html", "--bootstrap", 0, "--quiet")
+    assert (code, err) == (0, "")
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert said in text
+    assert "costs most" in text
+
+
+def test_what_was_dropped_is_said(capsys, tmp_path):
+    found = json.loads(FILES[1].read_text())
+    found[0]["image_id"] = 99999999
+    (tmp_path / "odd.json").write_text(json.dumps(found))
+    words = [FILES[0], tmp_path / "odd.json", "--unknown-images", "ignore", "--bootstrap", 0, "--quiet"]
+    assert run(capsys, *words, "--out", tmp_path / "a.html")[0] == 0
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert "<li>1 detections on images that the ground truth does not have: dropped</li>" in text
 
 
 def model(ground_truth, detections):
@@ -230,6 +271,7 @@ def test_nothing_at_all_and_nothing_wrong(count, said):
 
 def test_what_cannot_be_told_is_a_sentence():
     """Scores above 1 cannot be calibrated: the rest is there."""
+
     text = diagnosis.html([model(*some_tables(3, 7.0))], [], MADE)
     assert "This cannot be told: only scores between 0 and 1 can be calibrated" in text
     assert "2026-01-02 03:04 UTC" in text

@@ -64,8 +64,10 @@ def _fill(parser: argparse.ArgumentParser) -> None:
 
 def _report(options: argparse.Namespace) -> None:
     protocol = protocol_of(options)
+    from detmap.report.page import check_installed
     from detmap.report.pictures import Pictures
 
+    check_installed("detmap report")
     pictures = None if options.images is None else Pictures(options.images)
     with stages(options) as stage:
         models, inputs = _models(options, protocol, stage)

@@ -11,6 +11,20 @@ from typing import Any
 from detmap.errors import MissingDependencyError
 
 
+def check_installed(purpose: str) -> None:
+    """Refuse to begin what will need jinja2 at its end, where it is not installed.
+
+    Raises
+    ------
+    MissingDependencyError
+        Without it.
+    """
+    try:
+        import jinja2  # noqa: F401
+    except ImportError:
+        raise MissingDependencyError("jinja2", "report", purpose) from None
+
+
 def render(template: str, purpose: str, *, styles: Sequence[str], scripts: Sequence[str], **context: Any) -> str:
     """Return a page; everything in the context is escaped.
 
@@ -30,11 +44,9 @@ def render(template: str, purpose: str, *, styles: Sequence[str], scripts: Seque
     MissingDependencyError
         Without jinja2.
     """
-    try:
-        import jinja2
-        import markupsafe
-    except ImportError:
-        raise MissingDependencyError("jinja2", "report", purpose) from None
+    check_installed(purpose)
+    import jinja2
+    import markupsafe
 
     def read(name: str) -> str:
         return (resources.files("detmap") / "templates" / name).read_text("utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -79,7 +80,7 @@ def most_gained(diagnosis: Diagnosis, options: Options) -> float:
 def of(name: str, diagnosis: Diagnosis, given: Given, checked: Report | None) -> list[Section]:
     """Return the sections of one model. What cannot be told of it is a sentence."""
     made = []
-    for anchor, (title, lead, fill) in _SECTIONS.items():
+    for anchor, (title, lead, fill) in _sections().items():
         try:
             blocks = fill(diagnosis, given)
         except OptionError as error:
@@ -87,12 +88,6 @@ def of(name: str, diagnosis: Diagnosis, given: Given, checked: Report | None) ->
                 raise
             blocks = [Text(printable(f"This cannot be told: {error}."))]
         made.append(Section(anchor, title, lead, [(printable(name), blocks)]))
-    for own in PARTS:
-        if own not in _USED:
-            found = part(diagnosis, own, given.options)
-            made.append(
-                Section(f"part-{own}", printable(PARTS[own].says.capitalize()), "", [(printable(name), _plain(found))])
-            )
     if checked is not None:
         lead = "What to know before believing these numbers."
         made.append(
@@ -142,8 +137,9 @@ def compared(comparison: Comparison) -> Section:
     return Section("differences", "Differences", "Are the models apart by more than chance?", [("", blocks)])
 
 
-def _plain(found: Finding) -> list[Any]:
+def _plain(own: str, diagnosis: Diagnosis, given: Given) -> list[Any]:
     """Return a part that nothing here knows: its numbers, tables and notes."""
+    found = part(diagnosis, own, given.options)
     numbers = ", ".join(f"{name} {cell(value)}" for name, value in list(found.items())[:12])
     blocks: list[Any] = [Text(printable(numbers))] if numbers else []
     blocks += [table(title, found.rows(title)) for title in found.tables]
@@ -222,7 +218,7 @@ def _confusion(diagnosis: Diagnosis, given: Given) -> list[Any]:
     assert isinstance(found, Confusion)
     return [
         heat("Which classes are taken for which", found.categories, found.matrix),
-        table("Most confused", found.rows(), bars={"share": 1.0}, note=found.notes[0]),
+        table("Most confused", found.rows(), bars={"share": None}, note=found.notes[0]),
     ]
 
 
@@ -296,3 +292,11 @@ _SECTIONS: dict[str, tuple[str, str, _Fill]] = {
 _USED = frozenset(
     ["tide", "confusion", "calibration", "lrp", "operating_points", "slices", "images", "suspects", "cuts"]
 )
+
+
+def _sections() -> dict[str, tuple[str, str, _Fill]]:
+    """Return all sections, those of plug-ins' parts behind the others."""
+    own = [name for name in PARTS if name not in _USED]
+    return _SECTIONS | {
+        f"part-{name}": (printable(PARTS[name].says.capitalize()), "", partial(_plain, name)) for name in own
+    }

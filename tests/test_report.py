@@ -108,6 +108,18 @@ def test_the_check_of_overflow_finds_a_planted_one(page):
     assert page.evaluate(OVERFLOW) == []
 
 
+def test_what_is_printed_fits_a_page_and_is_light(page):
+    look(page, 794, "dark")
+    features = [{"name": "prefers-color-scheme", "value": "dark"}]
+    page.call("Emulation.setEmulatedMedia", media="print", features=features)
+    assert page.evaluate(OVERFLOW) == []
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate(
+        "[...document.querySelectorAll('.wide')].every((one) => one.scrollHeight <= one.clientHeight + 1)"
+    )
+    page.call("Emulation.setEmulatedMedia", media="")
+
+
 def test_no_request_but_for_itself_and_no_complaint(page, written):
     assert [url for url in page.requests if url != written.as_uri()] == []
     assert page.logged == []
@@ -232,6 +244,16 @@ def test_other_kinds_and_protocols(capsys, tmp_path, files, words, said):
     text = (tmp_path / "a.html").read_text("utf-8")
     assert said in text
     assert "costs most" in text
+
+
+def test_all_intervals(capsys, tmp_path):
+    """Of scores to cut at, and of slices."""
+    words = [*FILES, "--out", tmp_path / "a.html", "--bootstrap", 200, "--all-intervals", "--quiet"]
+    assert run(capsys, *words) == (0, "", "")
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert "on other images it might be 0." in text
+    for column in ("score low", "precision high", "p (Holm)"):
+        assert f"<button>{column}</button>" in text
 
 
 def test_what_was_dropped_is_said(capsys, tmp_path):

@@ -59,6 +59,11 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     add_input_options(parser)
     add_detection_options(parser)
     add_bootstrap_options(parser, 1000, tests=True)
+    parser.add_argument_group("confidence of parts").add_argument(
+        "--all-intervals",
+        action="store_true",
+        help="intervals also of scores to cut at and of slices; this takes longer",
+    )
     parser.set_defaults(bootstrap_needed=False)
 
 
@@ -136,7 +141,14 @@ def _models(
         inputs.append(input_of("detections", entry.path, source))
         stage(f"matching {entry.name}")
         made = diagnose(
-            ground_truth, detections, protocol, iou=options.iou, score=options.score, threads=options.threads
+            ground_truth,
+            detections,
+            protocol,
+            iou=options.iou,
+            score=options.score,
+            replicates=options.bootstrap if options.all_intervals else 0,
+            seed=options.seed,
+            threads=options.threads,
         )
         made.progress = stage
         result = evaluate(ground_truth, detections, protocol, threads=options.threads)

@@ -19,7 +19,7 @@ from detmap import cli
 from detmap.checks import check
 from detmap.diagnostics import PARTS
 from detmap.errors import MissingDependencyError, OptionError
-from detmap.report import charts, diagnosis, tables
+from detmap.report import charts, diagnosis, sections, tables
 from detmap.report.pictures import Pictures
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -208,10 +208,23 @@ def test_a_part_from_outside_that_refuses_is_a_sentence(monkeypatch):
     assert "This cannot be told: there is nothing &lt;b&gt;." in text
 
 
+@pytest.mark.parametrize(("count", "said"), [(3, "there are too few images to tell"), (40, "this may well be chance")])
+def test_what_is_said_of_models_that_cannot_be_told_apart(count, said):
+    """The better one misses an object less."""
+    truth, found = some_tables(count, 0.5)
+    results = {
+        name: detmap.evaluate(truth, found.take(np.arange(count - fewer))) for name, fewer in (("a", 1), ("b", 0))
+    }
+    made = sections.compared(detmap.compare(results, 200, permutations=200))
+    assert said in made.panels[0][1][0].text
+
+
 def test_models_are_compared(written):
     text = written.read_text("utf-8")
     for title in ("Differences", "Difference of AP, 95 % interval and test", "AP after", "AP &lt;i&gt;before&amp;"):
         assert title in text
+    assert "than &lt;i&gt;before&amp;, 95 % interval 0." in text
+    assert "this is more than chance" in text
 
 
 def test_one_model_without_interval_but_with_attributes(capsys, tmp_path):
@@ -279,9 +292,9 @@ def some_tables(count, score):
     """Images with an object and a detection each."""
     boxes = np.tile([0.0, 0.0, 10.0, 10.0], (count, 1))
     ids = np.arange(count)
-    truth = {"image_ids": ids, "category_ids": ids, "boxes": boxes}
+    truth = {"image_ids": ids, "category_ids": ids % 3, "boxes": boxes}
     return (
-        detmap.GroundTruth.from_arrays(**truth, images=np.arange(3), categories=np.arange(3)),
+        detmap.GroundTruth.from_arrays(**truth, images=np.arange(max(count, 3)), categories=np.arange(3)),
         detmap.Detections.from_arrays(**truth, scores=np.full(count, score)),
     )
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from detmap.checks import Report
     from detmap.diagnostics import Diagnosis
     from detmap.report.pictures import Pictures
-    from detmap.statistics import Comparison
+    from detmap.statistics import Comparison, Difference
 
 Options = Mapping[str, Mapping[str, Any]]
 
@@ -28,6 +28,9 @@ _CURVES = 100
 
 #: Precision is shown at these recalls.
 _RECALLS = np.linspace(0, 1, 51)
+
+#: So many pairs of models are compared in words.
+_VERDICTS = 6
 
 #: So many of the worst images are shown.
 _IMAGES = 24
@@ -39,6 +42,14 @@ class Text:
 
     text: str
     kind: str = "text"
+
+
+@dataclass(frozen=True)
+class Lead:
+    """A paragraph that says what matters most."""
+
+    text: str
+    kind: str = "lead"
 
 
 @dataclass(frozen=True)
@@ -128,13 +139,29 @@ def compared(comparison: Comparison) -> Section:
         for one in (*comparison.differences, *comparison.changed)
     ]
     pairs = len(comparison.differences)
-    blocks: list[Any] = [table(f"Difference of {comparison.metric}, 95 % interval and test", rows[:pairs])]
+    blocks: list[Any] = [Lead(_verdict(comparison, one)) for one in comparison.differences[:_VERDICTS]]
+    blocks += [
+        table(f"Difference of {comparison.metric}, {comparison.level * 100:g} % interval and test", rows[:pairs])
+    ]
     if rows[pairs:]:
         blocks.append(table("Classes that changed significantly", rows[pairs:]))
     else:
         blocks.append(Text("No class changed significantly."))
     blocks += [Text(sentence(said)) for said in comparison.sentences()]
     return Section("differences", "Differences", "Are the models apart by more than chance?", [("", blocks)])
+
+
+def _verdict(comparison: Comparison, one: Difference) -> str:
+    """Return in a sentence whether two models differ; the first is the better one."""
+    between = f", {comparison.level * 100:g} % interval {-one.high:.4f} to {-one.low:.4f}" if one.low == one.low else ""
+    if one.adjusted != one.adjusted:
+        told = "there are too few images to tell whether this is chance"
+    elif one.adjusted <= comparison.alpha:
+        told = "this is more than chance"
+    else:
+        told = "this may well be chance"
+    by = f"{-one.difference:.4f}"
+    return printable(f"{one.first} has {by} more {one.metric} than {one.second}{between}: {told}.")
 
 
 def _plain(own: str, diagnosis: Diagnosis, given: Given) -> list[Any]:

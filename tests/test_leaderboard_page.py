@@ -78,6 +78,13 @@ def test_shows_the_differences_of_two_models(page):
     assert column(page, "categories", 3) == ["-0.2500", "+0.5000", "+0.5000", "–"]
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", browser.WIDTHS)
+def test_nothing_sticks_out_at_any_width(page, width, scheme):
+    page.look(width, scheme)
+    assert page.evaluate(browser.OVERFLOW) == []
+
+
 def test_names_are_text(page):
     assert shown(HOSTILE) in column(page, "models", 1)
     assert shown(HOSTILE) in page.evaluate("[...first.options].map(o => o.textContent)")

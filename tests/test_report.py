@@ -24,19 +24,8 @@ from detmap.report.pictures import Pictures
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = [ROOT / "fixtures" / "coco" / name for name in ("ground_truth.json", "detections.json")]
-WIDTHS = (390, 768, 1280, 1900)
 HOSTILE = "<img src=x onerror=document.title='owned'></script><script>document.title='owned'</script>{{7*7}}\u2028\"'&`"
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
-
-#: What sticks out of the window, but for what lies in a box that scrolls.
-OVERFLOW = """
-(() => {
-  const out = [...document.querySelectorAll("body *")].filter((one) => !one.closest(".wide > *"))
-    .filter((one) => one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 120));
-  if (document.documentElement.scrollWidth > innerWidth) out.push("the page scrolls sideways");
-  return out;
-})()
-"""
 
 
 def run(capsys, *words):
@@ -80,39 +69,33 @@ def page(written, tmp_path_factory):
     page.close()
 
 
-def look(page, width, scheme):
-    """Make the window so wide, light or dark."""
-    page.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-
-
 # -------------------------------------------------------------------------------------------------------------- in a browser
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", browser.WIDTHS)
 def test_nothing_sticks_out_at_any_width(page, width, scheme):
-    look(page, width, scheme)
-    assert page.evaluate(OVERFLOW) == []
+    page.look(width, scheme)
+    assert page.evaluate(browser.OVERFLOW) == []
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
     assert dark == (scheme == "dark")
 
 
 def test_the_check_of_overflow_finds_a_planted_one(page):
-    look(page, 390, "light")
+    page.look(390, "light")
     page.evaluate(
         "{ const p = document.createElement('p'); p.id = 'planted'; p.style.width = '500px'; document.body.append(p); }"
     )
-    assert page.evaluate(OVERFLOW)
+    assert page.evaluate(browser.OVERFLOW)
     page.evaluate("document.getElementById('planted').remove()")
-    assert page.evaluate(OVERFLOW) == []
+    assert page.evaluate(browser.OVERFLOW) == []
 
 
 def test_what_is_printed_fits_a_page_and_is_light(page):
-    look(page, 794, "dark")
+    page.look(794, "dark")
     features = [{"name": "prefers-color-scheme", "value": "dark"}]
     page.call("Emulation.setEmulatedMedia", media="print", features=features)
-    assert page.evaluate(OVERFLOW) == []
+    assert page.evaluate(browser.OVERFLOW) == []
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.evaluate(
         "[...document.querySelectorAll('.wide')].every((one) => one.scrollHeight <= one.clientHeight + 1)"

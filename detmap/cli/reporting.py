@@ -18,7 +18,6 @@ from detmap.cli.options import (
     protocol_of,
 )
 from detmap.cli.output import say, stages
-from detmap.errors import OptionError
 from detmap.writing import write
 
 if TYPE_CHECKING:
@@ -155,8 +154,6 @@ def _models(
         stage(f"checking {entry.name}")
         checked = check(ground_truth, detections, iou_type=protocol.iou_type)
         models.append(Model(entry.name, made, result, None, checked, of_slices))
-    if not models:
-        raise OptionError("there are no detections")
     inputs += files_of(options)
     if options.attributes is not None:
         inputs.append(input_of("attributes", options.attributes, options.attributes))

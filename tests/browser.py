@@ -12,6 +12,19 @@ from pathlib import Path
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
+#: The widths of windows in which a page has to look well, from a phone's to a wide screen's.
+WIDTHS = (390, 768, 1280, 1900)
+
+#: What sticks out of the window, but for what lies in a box that scrolls.
+OVERFLOW = """
+(() => {
+  const out = [...document.querySelectorAll("body *")].filter((one) => !one.closest(".wide > *"))
+    .filter((one) => one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 120));
+  if (document.documentElement.scrollWidth > innerWidth) out.push("the page scrolls sideways");
+  return out;
+})()
+"""
+
 
 class Page:
     """Opens `url`; `evaluate` runs a script in it, `requests` are the addresses that it asked for, `logged` its messages."""
@@ -66,6 +79,11 @@ class Page:
         answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
+
+    def look(self, width, scheme):
+        """Make the window so wide, and its colours "light" or "dark"."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def close(self):
         self.socket.close()

@@ -441,7 +441,7 @@ def test_a_part_from_outside_is_one_of_every_diagnosis():
 
 
 @pytest.mark.compiled
-def test_the_command_line_takes_the_toy_part():
+def test_the_command_line_takes_the_toy_part(tmp_path):
     folder = TESTS.parent / "fixtures" / "coco"
     files = (folder / "ground_truth.json", folder / "detections.json")
     done = command(
@@ -452,6 +452,11 @@ def test_the_command_line_takes_the_toy_part():
     diagnosis = detmap.diagnose(truth, detmap.read_coco_results(files[1], truth))
     expected = json.loads(diagnosis.clutter().to_json())
     assert json.loads(done.stdout)["parts"] == {"clutter": expected}
+    done = command(
+        "report", *files, "--plugin", "growth.clutter", "--bootstrap", 0, "--out", tmp_path / "a.html", "--quiet"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Whether crowded images fare worse" in (tmp_path / "a.html").read_text("utf-8")
     done = command("diagnose", *files, "--parts", "clutter", "--quiet")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
     assert "unknown part 'clutter'; one of: tide, confusion" in done.stderr

@@ -12,7 +12,8 @@ import pytest
 from test_batch import FIXTURES, TRUTH, run
 
 import detmap
-from detmap import batch, report, results, statistics
+from detmap import batch, results, statistics
+from detmap.report import leaderboard as report
 from detmap.retrieval import evaluate_codes, evaluate_distances, evaluate_run
 
 RECORDS = json.loads((FIXTURES / "detections.json").read_text())

@@ -1,127 +1,426 @@
-"""The leaderboard's page, opened in a real browser: it sorts, shows differences, asks for nothing, and names are text."""
+"""The report's page, written by the command and opened in a real browser: what it shows, and what it never does."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 import sys
+from datetime import datetime, timezone
+from pathlib import Path
 
 import browser
+import numpy as np
 import pytest
+from growth import clutter  # a part from outside, which every report shows
 
-from detmap import report
-from detmap.errors import MissingDependencyError
+import detmap
+from detmap import cli
+from detmap.checks import check
+from detmap.diagnostics import PARTS
+from detmap.errors import MissingDependencyError, OptionError
+from detmap.report import charts, diagnosis, sections, tables
+from detmap.report.pictures import Pictures
 
+ROOT = Path(__file__).resolve().parent.parent
+FILES = [ROOT / "fixtures" / "coco" / name for name in ("ground_truth.json", "detections.json")]
 HOSTILE = "<img src=x onerror=document.title='owned'></script><script>document.title='owned'</script>{{7*7}}\u2028\"'&`"
-ROWS = [
-    {"rank": 1, "model": "b", "group": "a", "AP": 0.75, "AP50": 0.25},
-    {"rank": 2, "model": HOSTILE, "group": "ab", "AP": 0.5, "AP50": 0.875},
-    {"rank": 3, "model": "10", "group": "b", "AP": 0.0625, "AP50": 0.5},
-    {"rank": "", "model": "c", "group": "", "AP": math.nan, "AP50": math.nan},
-]
-MODELS = ["b", HOSTILE, "10"]
-CATEGORIES = ["cat", HOSTILE, "dog", "rare"]
-VALUES = [[0.5, 0.25, 0.75, math.nan], [0.75, 0.25, 0.125, math.nan], [0.0, 0.5, 0.25, 0.5]]
-ERRORS = [{"model": "c", "error": "c.json: is not valid JSON " + HOSTILE}]
+MADE = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
+
+
+def run(capsys, *words):
+    try:
+        code = cli.main(["report", *map(str, words)])
+    except SystemExit as stop:
+        code = stop.code
+    return code, *capsys.readouterr()
+
+
+def hostile_files(folder):
+    """The small data set with classes and images that are called what no page may run, and a second model."""
+    truth, found = (json.loads(path.read_text()) for path in FILES)
+    for item in truth["categories"]:
+        item["name"] = HOSTILE + item["name"]
+    for image in truth["images"]:
+        image["file_name"] = HOSTILE + image["file_name"]
+    moved = [{**one, "bbox": [one["bbox"][0] + 6, *one["bbox"][1:]]} for one in found]
+    names = ("truth.json", "<i>before&.json", "after.json")
+    for name, content in zip(names, (truth, moved, found), strict=True):
+        (folder / name).write_text(json.dumps(content), "utf-8")
+    return [folder / name for name in names]
 
 
 @pytest.fixture(scope="module")
-def html():
-    return report.html(ROWS, ERRORS, "AP", MODELS, CATEGORIES, VALUES)
+def written(tmp_path_factory):
+    """The page about two models, as the command writes it."""
+    folder = tmp_path_factory.mktemp("report")
+    out = folder / "report.html"
+    words = [*hostile_files(folder), "--out", out, "--bootstrap", 200, "--permutations", 200, "--quiet"]
+    assert cli.main(["report", *map(str, words)]) == 0
+    return out
 
 
 @pytest.fixture(scope="module")
-def page(html, tmp_path_factory):
+def page(written, tmp_path_factory):
     if not browser.CHROMIUM:
         pytest.skip("no Chromium is installed")
-    folder = tmp_path_factory.mktemp("page")
-    (folder / "leaderboard.html").write_text(html, "utf-8")
-    page = browser.Page((folder / "leaderboard.html").as_uri(), folder / "profile")
+    page = browser.Page(written.as_uri(), tmp_path_factory.mktemp("profile"))
     yield page
     page.close()
 
 
-def column(page, table, index):
-    return page.evaluate(
-        f"[...document.querySelector('#{table}').tBodies[0].rows].map(r => r.cells[{index}].textContent)"
+# -------------------------------------------------------------------------------------------------------------- in a browser
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", browser.WIDTHS)
+def test_nothing_sticks_out_at_any_width(page, width, scheme):
+    page.look(width, scheme)
+    assert page.evaluate(browser.OVERFLOW) == []
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    assert dark == (scheme == "dark")
+
+
+def test_the_check_of_overflow_finds_a_planted_one(page):
+    page.look(390, "light")
+    page.evaluate(
+        "{ const p = document.createElement('p'); p.id = 'planted'; p.style.width = '500px'; document.body.append(p); }"
+    )
+    assert page.evaluate(browser.OVERFLOW)
+    page.evaluate("document.getElementById('planted').remove()")
+    assert page.evaluate(browser.OVERFLOW) == []
+
+
+def test_what_is_printed_fits_a_page_and_is_light(page):
+    page.look(794, "dark")
+    features = [{"name": "prefers-color-scheme", "value": "dark"}]
+    page.call("Emulation.setEmulatedMedia", media="print", features=features)
+    assert page.evaluate(browser.OVERFLOW) == []
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate(
+        "[...document.querySelectorAll('.wide')].every((one) => one.scrollHeight <= one.clientHeight + 1)"
+    )
+    page.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_no_request_but_for_itself_and_no_complaint(page, written):
+    assert [url for url in page.requests if url != written.as_uri()] == []
+    assert page.logged == []
+    assert "http" not in written.read_text("utf-8").replace("http-equiv", "")
+
+
+def test_names_are_text(page, written):
+    assert page.evaluate("document.title") == "Report on <i>before&, after"
+    assert page.evaluate("document.querySelectorAll('img, i, b').length") == 0
+    assert page.evaluate("document.querySelectorAll('script').length") == 1
+    assert HOSTILE not in written.read_text("utf-8")
+    assert HOSTILE.replace("\u2028", "\\u2028") + "person" in page.evaluate("document.body.textContent")
+
+
+def test_tables_sort(page):
+    table = "document.querySelector('#ap table')"
+    column = f"[...{table}.tBodies[0].rows].map((row) => row.cells[1].firstChild.textContent)"
+    click = f"{table}.tHead.rows[0].cells[1].querySelector('button').click()"
+    page.evaluate(click)
+    found = list(map(int, page.evaluate(column)))
+    assert found == sorted(found, reverse=True)
+    page.evaluate(click)
+    assert list(map(int, page.evaluate(column))) == sorted(found)
+    assert page.evaluate(f"{table}.querySelector('th[aria-sort]').textContent") == "objects"
+
+
+def test_a_curve_is_chosen_from_a_list_and_by_pointing(page):
+    figure = "document.querySelector('#curves figure')"
+    assert page.evaluate(f"{figure}.querySelectorAll('path.chosen').length") == 0
+    page.evaluate(
+        f"{{ const s = {figure}.querySelector('select'); s.selectedIndex = 1; s.dispatchEvent(new Event('change')); }}"
+    )
+    label = page.evaluate(f"{figure}.querySelector('path.chosen title').textContent")
+    assert ": AP 0." in label
+    assert page.evaluate(f"{figure}.querySelector('output').textContent") == label
+    page.evaluate(f"{figure}.querySelector('path.thin:not(.chosen)').dispatchEvent(new Event('pointerenter'))")
+    assert page.evaluate(f"{figure}.querySelector('output').textContent") not in ("", label)
+
+
+def test_what_readers_of_screens_and_keyboards_need(page):
+    every = {
+        "headers say what they head": "[...document.querySelectorAll('th')].every((one) => one.scope)",
+        "charts have words": "[...document.querySelectorAll('svg')].every((one) => one.ariaHidden || one.ariaLabel || "
+        "one.getAttribute('aria-labelledby').split(' ').every((id) => document.getElementById(id).textContent.trim()))",
+        "what scrolls can be reached": "[...document.querySelectorAll('.wide')].every((one) => one.tabIndex === 0 && "
+        "one.getAttribute('role') === 'region')",
+        "lists have labels": "[...document.querySelectorAll('select')].every((one) => one.labels.length)",
+        "links lead somewhere": "[...document.querySelectorAll('nav a')].every((one) => document.querySelector(one.hash))",
+        "no id twice": "new Set([...document.querySelectorAll('[id]')].map((one) => one.id)).size === "
+        "document.querySelectorAll('[id]').length",
+        "headings go down by one": "[...document.querySelectorAll('h1, h2, h3, h4')].map((one) => +one.tagName[1])"
+        ".every((level, i, all) => !i || level <= all[i - 1] + 1)",
+    }
+    assert [name for name, script in every.items() if not page.evaluate(script)] == []
+
+
+# ---------------------------------------------------------------------------------------------------------- what it says
+
+
+def test_the_first_screen(written):
+    text = written.read_text("utf-8")
+    truth = detmap.read(written.parent / "truth.json", "ground_truth", image_facts=True)
+    found = detmap.read(written.parent / "after.json", "detections", ground_truth=truth)
+    result, made = detmap.evaluate(truth, found), detmap.diagnose(truth, found)
+    assert f"<strong>{result['AP']:.4f}</strong>" in text
+    tide = made.tide()
+    assert f"would be {tide['AP'] + tide['dAP_Miss']:.4f} instead of {tide['AP']:.4f}" in text
+    assert f"score {made.score:.3f} or more" in text
+    assert text.count("SHA-256") == 3
+    assert made.protocol.describe() in text
+    assert f"with detmap {detmap.__version__}" in text
+
+
+def test_a_part_from_outside_is_shown(written):
+    assert clutter.CLUTTER.says.capitalize() in written.read_text("utf-8")
+    assert "by number of objects" in written.read_text("utf-8")
+
+
+def test_a_part_from_outside_that_refuses_is_a_sentence(monkeypatch):
+    def refuse(_):
+        raise OptionError("there is nothing <b>")
+
+    monkeypatch.setattr(PARTS, "find", lambda name, find=PARTS.find: refusing if name == "clutter" else find(name))
+    refusing = dataclasses.replace(clutter.CLUTTER, make=refuse)
+    text = diagnosis.html([model(*some_tables(3, 0.5))], [], MADE)
+    assert "This cannot be told: there is nothing &lt;b&gt;." in text
+
+
+@pytest.mark.parametrize(("count", "said"), [(3, "there are too few images to tell"), (40, "this may well be chance")])
+def test_what_is_said_of_models_that_cannot_be_told_apart(count, said):
+    """The better one misses an object less."""
+    truth, found = some_tables(count, 0.5)
+    results = {
+        name: detmap.evaluate(truth, found.take(np.arange(count - fewer))) for name, fewer in (("a", 1), ("b", 0))
+    }
+    made = sections.compared(detmap.compare(results, 200, permutations=200))
+    assert said in made.panels[0][1][0].text
+
+
+def test_models_are_compared(written):
+    text = written.read_text("utf-8")
+    for title in ("Differences", "Difference of AP, 95 % interval and test", "AP after", "AP &lt;i&gt;before&amp;"):
+        assert title in text
+    assert "than &lt;i&gt;before&amp;, 95 % interval 0." in text
+    assert "this is more than chance" in text
+
+
+def test_one_model_without_interval_but_with_attributes(capsys, tmp_path):
+    attributes = tmp_path / "a.csv"
+    attributes.write_text("image_id,weather\n65464,rain\n")
+    words = [*FILES, "--out", tmp_path / "a.html", "--bootstrap", 0, "--attributes", attributes]
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (0, "")
+    assert f"wrote {tmp_path / 'a.html'}" in err
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert "no interval was asked for" in text
+    assert "weather" in text
+    assert "Differences" not in text
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "said"),
+    [
+        (FILES, ["--ignore-categories"], "<dt>Classes</dt><dd>1</dd>"),
+        (("people/ground_truth.json", "people/masks.json"), ["--iou-type", "segm"], "Worst images"),
+        (("people/ground_truth.json", "people/poses.json"), ["--iou-type", "keypoints"], "Worst images"),
+        (("voc/Annotations", "voc/results"), ["--protocol", "voc2007"], "mAP"),
+    ],
+    ids=["one class", "masks", "poses", "folders of VOC"],
+)
+def test_other_kinds_and_protocols(capsys, tmp_path, files, words, said):
+    paths = [ROOT / "fixtures" / one for one in files]
+    code, _, err = run(capsys, *paths, *words, "--out", tmp_path / "a.html", "--bootstrap", 0, "--quiet")
+    assert (code, err) == (0, "")
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert said in text
+    assert "costs most" in text
+
+
+def test_all_intervals(capsys, tmp_path):
+    """Of scores to cut at, and of slices."""
+    words = [*FILES, "--out", tmp_path / "a.html", "--bootstrap", 200, "--all-intervals", "--quiet"]
+    assert run(capsys, *words) == (0, "", "")
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert "on other images it might be 0." in text
+    for column in ("score low", "precision high", "p (Holm)"):
+        assert f"<button>{column}</button>" in text
+
+
+def test_what_was_dropped_is_said(capsys, tmp_path):
+    found = json.loads(FILES[1].read_text())
+    found[0]["image_id"] = 99999999
+    (tmp_path / "odd.json").write_text(json.dumps(found))
+    words = [FILES[0], tmp_path / "odd.json", "--unknown-images", "ignore", "--bootstrap", 0, "--quiet"]
+    assert run(capsys, *words, "--out", tmp_path / "a.html")[0] == 0
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert "<li>1 detections on images that the ground truth does not have: dropped</li>" in text
+
+
+def model(ground_truth, detections):
+    return diagnosis.Model(
+        "m",
+        detmap.diagnose(ground_truth, detections),
+        detmap.evaluate(ground_truth, detections),
+        checked=check(ground_truth, detections),
     )
 
 
-def click(page, table, index):
-    page.evaluate(f"document.querySelector('#{table}').tHead.rows[0].cells[{index}].querySelector('button').click()")
+def some_tables(count, score):
+    """Images with an object and a detection each."""
+    boxes = np.tile([0.0, 0.0, 10.0, 10.0], (count, 1))
+    ids = np.arange(count)
+    truth = {"image_ids": ids, "category_ids": ids % 3, "boxes": boxes}
+    return (
+        detmap.GroundTruth.from_arrays(**truth, images=np.arange(max(count, 3)), categories=np.arange(3)),
+        detmap.Detections.from_arrays(**truth, scores=np.full(count, score)),
+    )
 
 
-def shown(name):
-    return name.replace("\u2028", "\\u2028")
+@pytest.mark.parametrize(("count", "said"), [(0, "There is no score to cut at"), (3, "No error costs any AP")])
+def test_nothing_at_all_and_nothing_wrong(count, said):
+    assert said in diagnosis.html([model(*some_tables(count, 0.5))], [], MADE)
 
 
-def test_sorts_by_any_column_and_leaves_the_undefined_last(page):
-    assert column(page, "models", 3) == ["0.7500", "0.5000", "0.0625", "–"]
-    click(page, "models", 4)
-    assert column(page, "models", 4) == ["0.8750", "0.5000", "0.2500", "–"]
-    click(page, "models", 4)
-    assert column(page, "models", 4) == ["0.2500", "0.5000", "0.8750", "–"]
-    assert page.evaluate("document.querySelector('#models th[aria-sort]').textContent") == "AP50"
-    click(page, "models", 1)
-    assert column(page, "models", 1) == ["10", shown(HOSTILE), "b", "c"]
-    click(page, "models", 0)
-    assert column(page, "models", 0) == ["1", "2", "3", ""]
+def test_what_cannot_be_told_is_a_sentence():
+    """Scores above 1 cannot be calibrated: the rest is there."""
+
+    text = diagnosis.html([model(*some_tables(3, 7.0))], [], MADE)
+    assert "This cannot be told: only scores between 0 and 1 can be calibrated" in text
+    assert "2026-01-02 03:04 UTC" in text
 
 
-def test_shows_the_differences_of_two_models(page):
-    assert column(page, "categories", 0) == ["dog", shown(HOSTILE), "cat", "rare"]
-    assert column(page, "categories", 3) == ["+0.6250", "0.0000", "-0.2500", "–"]
-    page.evaluate("first.value = 2; first.dispatchEvent(new Event('change'))")
-    assert column(page, "categories", 0) == ["cat", "dog", shown(HOSTILE), "rare"]
-    assert column(page, "categories", 3) == ["+0.5000", "+0.5000", "-0.2500", "–"]
-    assert column(page, "categories", 1)[3] == "0.5000"
-    click(page, "categories", 3)
-    assert column(page, "categories", 3) == ["-0.2500", "+0.5000", "+0.5000", "–"]
+@pytest.mark.compiled
+def test_two_megabytes_are_enough_at_the_size_of_coco():
+    """80 classes and long tables everywhere; what is on the page does not grow with images and detections."""
+    rng = np.random.default_rng(1)
+    images, objects = 400, 6_000
+    corner = rng.uniform(0, 500, (objects, 2))
+    truth = {
+        "image_ids": rng.integers(0, images, objects),
+        "category_ids": np.arange(objects) % 80,
+        "boxes": np.column_stack([corner, corner + rng.uniform(8, 120, (objects, 2))]),
+    }
+    names = [f"class number {k}" for k in range(80)]
+    gt = detmap.GroundTruth.from_arrays(
+        **truth, images=np.arange(images), categories=np.arange(80), category_names=dict(enumerate(names))
+    )
+    found = {name: np.repeat(column, 4, axis=0) for name, column in truth.items()}
+    found["boxes"] = found["boxes"] + rng.normal(0, 6, (4 * objects, 1))
+    wrong = rng.random(4 * objects) < 0.3
+    found["category_ids"] = np.where(wrong, rng.integers(0, 80, 4 * objects), found["category_ids"])
+    text = diagnosis.html([model(gt, detmap.Detections.from_arrays(**found, scores=rng.random(4 * objects)))], [], MADE)
+    assert len(text.encode()) < 2_000_000
+    assert "56 others" in text
 
 
-def test_names_are_text(page):
-    assert shown(HOSTILE) in column(page, "models", 1)
-    assert shown(HOSTILE) in page.evaluate("[...first.options].map(o => o.textContent)")
-    assert shown(HOSTILE) in page.evaluate("document.querySelector('td.error').textContent")
-    assert page.evaluate("document.querySelectorAll('img').length") == 0
-    assert page.evaluate("document.querySelectorAll('script').length") == 2
-    assert page.evaluate("document.title") == "Leaderboard by AP"
+# --------------------------------------------------------------------------------------------------------------- its pieces
 
 
-def test_no_request_but_for_itself_and_no_complaint(page):
-    assert [url for url in page.requests if not url.endswith("/leaderboard.html")] == []
-    assert page.logged == []
+def test_bars_and_cells_of_a_table():
+    rows = [{"class": "a", "AP": 0.25, "n": 1200}, {"class": "b" * 70, "AP": math.nan, "n": 300}]
+    made = tables.table("t", rows, bars={"AP": 1.0, "n": None}, most=1, note="dAP: so it is")
+    assert [cell["bar"] for cell in made.rows[0]] == [None, 25.0, 100.0]
+    assert [cell["shown"] for cell in made.rows[0]] == ["a", "0.2500", "1,200"]
+    assert (made.rows[0][2]["value"], made.more, made.note) == ("1200", 1, "dAP: so it is.")
+    whole = tables.table("t", rows, bars={"AP": None})
+    assert (whole.rows[1][1]["bar"], whole.rows[1][1]["value"], whole.broad) == (0, "", True)
+    assert tables.table("t", []).columns == []
+    assert [tables.table("t", [{"d": d}]).rows[0][0]["shown"] for d in (-1e-9, -0.5, -0.0)] == [
+        "0.0000",
+        "-0.5000",
+        "0.0000",
+    ]
 
 
-def test_no_other_script_may_run(page):
-    made = "document.createElement('script')"
-    page.evaluate(f"{{ const s = {made}; s.textContent = \"document.title='owned'\"; document.body.append(s); }}")
-    assert page.evaluate("document.title") == "Leaderboard by AP"
-    page.logged.clear()
-    page.evaluate("document.querySelectorAll('script')[2].remove()")
+def test_a_heat_table_keeps_all_counts():
+    rng = np.random.default_rng(0)
+    matrix = rng.integers(0, 9, (41, 41))
+    made = charts.heat("t", [f"c{k}" for k in range(40)], matrix, most=10)
+    shown = [[int(cell["shown"].replace(",", "") or 0) for cell in cells] for _, cells in made.rows]
+    assert np.sum(shown) == matrix.sum()
+    assert (len(made.columns), made.columns[10:]) == (12, ["30 others", "not found"])
+    assert shown[-1][-1] == matrix[-1, -1]
+    assert sum(shown[-1]) == matrix[-1].sum()
 
 
-def test_refers_to_nothing_outside(html):
-    assert "http" not in html.replace("http-equiv", "")
-    assert HOSTILE not in html
+def test_a_curve_has_gaps_where_it_is_undefined():
+    x = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+    assert charts.line("l", x, np.array([1, 1, np.nan, 0, 0]), "main")["path"].count("M") == 2
 
 
-@pytest.mark.parametrize("rows", [[], ROWS[:1]])
-def test_few_models(rows):
-    made = report.html(rows, [], "AP", MODELS[: len(rows)], CATEGORIES, VALUES[: len(rows)])
-    assert "Differences" not in made
-    assert "Not scored" not in made
+# ----------------------------------------------------------------------------------------------------------------- pictures
 
 
-def test_markdown():
-    text = report.markdown(ROWS[:2], ERRORS, "AP")
-    assert "<img" not in text
-    assert "## Not scored" in text
-    lines = text.splitlines()
-    assert lines[0] == "# Leaderboard by AP"
-    assert len([line for line in lines if line.startswith("| ")]) == 7
+def test_pictures_of_the_worst_images(capsys, tmp_path):
+    """Those that are there and can be read; a name never leads out of the folder."""
+    image = pytest.importorskip("PIL.Image")
+    truth = json.loads(FILES[0].read_text())
+    names = [one["file_name"] for one in truth["images"]]
+    (tmp_path / "images").mkdir()
+    for name in names[:-1]:
+        image.new("RGB", (640, 480), "grey").save(tmp_path / "images" / name)
+    (tmp_path / "images" / names[0]).write_bytes(b"no picture")
+    out = tmp_path / "a.html"
+    code, _, err = run(capsys, *FILES, "--out", out, "--bootstrap", 0, "--images", tmp_path / "images", "--quiet")
+    assert (code, err) == (0, "")
+    text = out.read_text("utf-8")
+    assert text.count('<img src="data:image/jpeg;base64,') >= 20
+    for style in ("hit", "wrong", "missed"):
+        assert f'class="box {style}"' in text
 
 
-def test_without_jinja2(monkeypatch):
+def test_names_of_images_stay_in_the_folder(tmp_path):
+    pytest.importorskip("PIL.Image")
+    inside = tmp_path / "in"
+    (inside / "sub").mkdir(parents=True)
+    for path in (tmp_path / "out.jpg", inside / "a.jpg", inside / "sub" / "b.png"):
+        path.write_bytes(b"")
+    pictures = Pictures(inside)
+    assert pictures.find("a") == pictures.find("a.jpg") == pictures.find("/elsewhere/a.jpg") == inside / "a.jpg"
+    assert pictures.find("sub/b.png") == inside / "sub" / "b.png"
+    for name in ("../out.jpg", str(tmp_path / "out.jpg"), "", "..", "x" * 5000, "\0"):
+        assert pictures.find(name) is None
+    with pytest.raises(OptionError, match="the images must lie in a folder"):
+        Pictures(inside / "a.jpg")
+
+
+# ------------------------------------------------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--out", "a.html", "--iou", "0.01"], "iou must be above 0.1"),
+        (["--out", "a.html", "--images", "nowhere"], "the images must lie in a folder"),
+        (["--out", "a.html", "--attributes", "nowhere.csv"], "nowhere.csv"),
+        (["--out", "a.html", "--bootstrap", "7"], "200"),
+        ([], "--out"),
+    ],
+)
+def test_refusals_are_one_line(capsys, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, *FILES, "--bootstrap", "0", "--quiet", *words)
+    assert (code, out) == (2, "")
+    assert message in err.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("module", "extra"), [("jinja2", "report"), ("PIL.Image", "images")])
+def test_what_is_not_installed_is_named_at_once(capsys, tmp_path, monkeypatch, module, extra):
+    monkeypatch.setitem(sys.modules, module, None)
+    words = [*FILES, "--out", tmp_path / "a.html", "--images", tmp_path, "--quiet"]
+    code, out, err = run(capsys, *words)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert f"detmap[{extra}]" in err
+
+
+def test_the_library_says_so_too(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MissingDependencyError, match=r"detmap\[report\]"):
-        report.html(ROWS, [], "AP", MODELS, CATEGORIES, VALUES)
+    with pytest.raises(MissingDependencyError, match=r"the report needs jinja2: pip install 'detmap\[report\]'"):
+        diagnosis.html([model(*some_tables(3, 0.5))], [], MADE)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from detmap import report, results
+from detmap import results
 from detmap.batch.finding import PathLike
 from detmap.batch.saving import encoded
 from detmap.batch.scoring import (
@@ -22,6 +22,7 @@ from detmap.batch.splits import check_hidden, of_splits, split_of
 from detmap.detection import DetectionResult
 from detmap.errors import MissingDependencyError, OptionError, shorten
 from detmap.protocols import Protocol
+from detmap.report import leaderboard as page
 from detmap.statistics import PairTests
 from detmap.tables import GroundTruth
 from detmap.tally import Tally
@@ -193,7 +194,7 @@ class Leaderboard:
         rows = self.rows()
         write_atomically(folder / "leaderboard.csv", results.to_csv(rows).encode("utf-8", "backslashreplace"))
         write_atomically(folder / "leaderboard.json", encoded(self.to_dict()))
-        text = report.markdown(self.table(), self.errors(), str(self.rank_by), self.notices())
+        text = page.markdown(self.table(), self.errors(), str(self.rank_by), self.notices())
         write_atomically(folder / "leaderboard.md", text.encode("utf-8", "backslashreplace"))
         missing = []
         for name, make in (("html", self._html), ("parquet", self._parquet)):
@@ -212,8 +213,8 @@ class Leaderboard:
         values = [[one.get(key) for key in keys] for one in found]
         models = [one.entry.name for one in scored]
         tables = self.table(), self.errors()
-        page = report.html(*tables, str(self.rank_by), models, categories, values, self.notices())
-        return page.encode("utf-8", "backslashreplace")
+        made = page.html(*tables, str(self.rank_by), models, categories, values, self.notices())
+        return made.encode("utf-8", "backslashreplace")
 
     def _parquet(self) -> bytes:
         try:

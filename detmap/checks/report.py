@@ -105,9 +105,15 @@ class Report:
         ]
         return "\n\n".join(filter(None, [self.title(), to_markdown(rows), to_markdown(self.statistics())]))
 
-    def to_html(self) -> str:
-        """Return a fragment of a page: no script, no style of others, and nothing in a file becomes markup."""
-        out = ['<section class="detmap-check">', f"<h2>{_safe(self.title())}</h2>"]
+    def to_html(self, level: int = 2) -> str:
+        """Return a fragment of a page: no script, no style of others, and nothing in a file becomes markup.
+
+        Parameters
+        ----------
+        level : int
+            That of its heading.
+        """
+        out = ['<section class="detmap-check">', f"<h{level}>{_safe(self.title())}</h{level}>"]
         if self.findings:
             out.append("<dl>")
             for one in self.findings:
@@ -118,13 +124,16 @@ class Report:
             out.append("</dl>")
         if self.figures:
             header = ["", "least", "quarter", "median", "three quarters", "most"]
-            cells = "".join(f"<th>{_safe(name)}</th>" for name in [*header, "distribution"])
+            cells = "".join(f'<th scope="col">{_safe(name)}</th>' for name in [*header, "distribution"])
+            out.append('<div class="wide" role="region" aria-label="distributions" tabindex="0">')
             out.append(f"<table><thead><tr>{cells}</tr></thead><tbody>")
             for figure in self.figures:
                 row = figure.row()
-                cells = "".join(f"<td>{_safe(row[name])}</td>" for name in header)
-                out.append(f"<tr>{cells}<td>{_plot(figure)}</td></tr>")
-            out.append("</tbody></table>")
+                cells = "".join(f"<td>{_safe(row[name])}</td>" for name in header[1:])
+                out.append(
+                    f'<tr><th scope="row" class="text">{_safe(row[""])}</th>{cells}<td>{_plot(figure)}</td></tr>'
+                )
+            out.append("</tbody></table></div>")
         out.append("</section>")
         return "\n".join(out) + "\n"
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from detmap import __version__
-from detmap.cli import cards, checking, converting, detection, diagnosing, explaining, rankings, warm
+from detmap.cli import cards, checking, converting, detection, diagnosing, explaining, rankings, reporting, warm
 from detmap.cli.inputs import check_files
 from detmap.cli.options import Command, add_plugins
 from detmap.cli.output import say
@@ -22,6 +22,7 @@ from detmap.errors import DetmapError
 _COMMANDS: dict[str, Command] = {
     **detection.COMMANDS,
     **diagnosing.COMMANDS,
+    **reporting.COMMANDS,
     **explaining.COMMANDS,
     **cards.COMMANDS,
     **converting.COMMANDS,

@@ -34,15 +34,21 @@ def average_precision(
     protocol : Protocol
         Decides the interpolation.
     """
-    places = np.flatnonzero(hit & counts)
-    total = np.concatenate(([0], np.cumsum(counts)))
-    first = np.searchsorted(places, starts)
-    ranks = total[places + 1] - np.repeat(total[starts[:-1]], np.diff(first))
-    hits = Hits(first, ranks, positives, total[starts[1:]] - total[starts[:-1]])
+    hits = _hits(starts, hit, counts, positives)
     if protocol.interpolation != "grid":
         return hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
     precision, _ = hits.interpolate(protocol.recall_thresholds, protocol.epsilon, threads=1)
     return np.asarray(precision.mean(axis=1))
+
+
+def _hits(
+    starts: NDArray[np.int64], hit: NDArray[np.bool_], counts: NDArray[np.bool_], positives: NDArray[np.int64]
+) -> Hits:
+    places = np.flatnonzero(hit & counts)
+    total = np.concatenate(([0], np.cumsum(counts)))
+    first = np.searchsorted(places, starts)
+    ranks = total[places + 1] - np.repeat(total[starts[:-1]], np.diff(first))
+    return Hits(first, ranks, positives, total[starts[1:]] - total[starts[:-1]])
 
 
 def mean(values: NDArray[np.float64]) -> float:
@@ -109,6 +115,11 @@ class Ranking:
     def ap(self) -> NDArray[np.float64]:
         """The AP of each category, shape (K,); NaN without positives."""
         return self.ap_of(self.outcome)
+
+    def precision_at(self, recalls: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the largest precision of each category at some recalls or more, shape (K, r); NaN without positives."""
+        hits = _hits(self.starts, self.outcome == HIT, self.outcome != IGNORED, self.positives)
+        return hits.interpolate(recalls, self.matches.protocol.epsilon, threads=1)[0]
 
     def ap_of(
         self,

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from typing import Any
 
-from detmap.errors import MissingDependencyError
+from detmap.report.page import render
 from detmap.results import cell, is_words, markdown_text, printable, to_markdown, without_nan
 
 
@@ -57,19 +54,13 @@ def html(
     MissingDependencyError
         Without jinja2.
     """
-    try:
-        import jinja2
-        import markupsafe
-    except ImportError:
-        raise MissingDependencyError("jinja2", "report", "leaderboard.html") from None
-    files = resources.files("detmap") / "templates"
-    script = (files / "leaderboard.js").read_text("utf-8")
-    # The only script that may run is ours, whatever a name manages to put into the page.
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     header = list(rows[0]) if rows else []
     text = {name for name in header if name != "rank" and is_words(rows, name)}
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
-    return environment.from_string((files / "leaderboard.html").read_text("utf-8")).render(
+    return render(
+        "leaderboard.html",
+        "leaderboard.html",
+        styles=["tables.css"],
+        scripts=["tables.js", "leaderboard.js"],
         rank_by=rank_by,
         columns=[{"name": printable(name), "text": name in text} for name in header],
         rows=[[_cell(name, row[name], rank_by, name in text) for name in header] for row in rows],
@@ -81,8 +72,6 @@ def html(
             "categories": [printable(name) for name in categories],
             "values": without_nan(values),
         },
-        script=markupsafe.Markup(script),
-        script_hash=f"sha256-{digest}",
     )
 
 

@@ -1,0 +1,68 @@
+"""One HTML file from a template: styles and scripts stand in it, and no other script may run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+from detmap.errors import MissingDependencyError
+
+
+def check_installed(purpose: str) -> None:
+    """Refuse to begin what will need jinja2 at its end, where it is not installed.
+
+    Raises
+    ------
+    MissingDependencyError
+        Without it.
+    """
+    try:
+        import jinja2  # noqa: F401
+    except ImportError:
+        raise MissingDependencyError("jinja2", "report", purpose) from None
+
+
+def render(template: str, purpose: str, *, styles: Sequence[str], scripts: Sequence[str], **context: Any) -> str:
+    """Return a page; everything in the context is escaped.
+
+    Parameters
+    ----------
+    template : str
+        The name of a file among the package's templates; the others can be imported there.
+    purpose : str
+        What needs jinja2, for the error where it is not installed.
+    styles, scripts : sequence of str
+        Files of the same folder, which are joined to ``style`` and ``script``.
+    **context
+        What the template shows.
+
+    Raises
+    ------
+    MissingDependencyError
+        Without jinja2.
+    """
+    check_installed(purpose)
+    import jinja2
+    import markupsafe
+
+    def read(name: str) -> str:
+        return (resources.files("detmap") / "templates" / name).read_text("utf-8")
+
+    script = "".join(map(read, scripts))
+    # The only script that may run is ours, whatever a name manages to put into the page.
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        loader=jinja2.FunctionLoader(read),
+    )
+    return environment.get_template(template).render(
+        style=markupsafe.Markup("".join(map(read, styles))),
+        script=markupsafe.Markup(script),
+        script_hash=f"sha256-{digest}",
+        **context,
+    )

@@ -1,0 +1,125 @@
+"""Tables of a page: rows become cells with what is shown, what they are sorted by, and a bar where that helps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from detmap.results import cell, is_words, printable, without_nan
+
+#: So many rows of a table are on a page, unless it is said otherwise.
+MOST = 500
+
+#: A table with lines of more characters has a page's width.
+_HALF = 66
+
+#: Columns of longer texts do not become narrow.
+_PROSE = 24
+
+#: Longer words are cut off on the page; their title has all of them.
+_LONG = 60
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that sorts.
+
+    Attributes
+    ----------
+    title : str
+        What it shows, for its caption.
+    columns : list of dict
+        Of each column ``name`` and ``style``, the classes of its cells.
+    rows : list of list of dict
+        Of each cell ``shown``, ``value`` (what it is sorted by), ``title`` (all of a long text), and ``bar``: the length of
+        its bar from 0 to 100, None where it has none.
+    more : int
+        How many rows were left out.
+    note : str
+        A sentence below it.
+    broad : bool
+        Whether it is too wide for half of a page.
+    """
+
+    title: str
+    columns: list[dict[str, Any]]
+    rows: list[list[dict[str, Any]]]
+    more: int = 0
+    note: str = ""
+    broad: bool = False
+    kind: str = "table"
+
+
+def table(
+    title: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    bars: Mapping[str, float | None] | None = None,
+    most: int = MOST,
+    note: str = "",
+) -> Table:
+    """Return rows, all with the same columns, as a table.
+
+    Parameters
+    ----------
+    title : str
+        What it shows.
+    rows : sequence of mapping
+        The records; undefined numbers are NaN.
+    bars : mapping of str to (float or None), optional
+        Columns that have bars, and the value of a full one; None is the largest value of the column.
+    most : int
+        So many rows are shown.
+    note : str
+        A sentence below it.
+    """
+    header = list(rows[0]) if rows else []
+    words = {name for name in header if is_words(rows, name)}
+    full: dict[str, float] = {}
+    for name, value in (bars or {}).items():
+        found = [abs(row[name]) for row in rows if name in row and not math.isnan(row[name])]
+        full[name] = value or max(found, default=0.0)
+    cells = [[_cell(row[name], name in words, full.get(name)) for name in header] for row in rows[:most]]
+    widths = [max([len(name), *(len(row[at]["shown"]) for row in cells)]) for at, name in enumerate(header)]
+    return Table(
+        printable(title),
+        [
+            {"name": printable(name), "style": _style(name in words, width)}
+            for name, width in zip(header, widths, strict=True)
+        ],
+        cells,
+        max(len(rows) - most, 0),
+        sentence(note),
+        sum(width + 3 for width in widths) > _HALF,
+    )
+
+
+def _style(words: bool, width: int) -> str:
+    """Return the classes of a column's cells."""
+    return "" if not words else "text long" if width > _PROSE else "text"
+
+
+def sentence(text: str) -> str:
+    """Return a note as a sentence that stands alone; a name, as in "dAP: …", begins as it is."""
+    word = text.partition(" ")[0]
+    text = printable(text[:1].upper() + text[1:] if word.isalpha() and word.islower() else text)
+    return text if not text or text[-1] in ".!?" else f"{text}."
+
+
+def _cell(value: Any, words: bool, full: float | None) -> dict[str, Any]:
+    exact = without_nan(value)
+    number = not words and isinstance(exact, int | float) and not isinstance(exact, bool)
+    shown = f"{exact:,}" if number and isinstance(exact, int) else printable(cell(value))
+    if number and exact is not None and shown.startswith("-0") and not shown.strip("-0."):
+        shown = shown[1:]  # there is no -0.0000
+    bar = None
+    if full is not None:
+        bar = round(min(max(exact / full, 0.0), 1.0) * 100, 1) if number and full else 0
+    return {
+        "shown": shown,
+        "value": "" if exact is None else f"{exact:.9g}" if number else shown,
+        "title": shown if len(shown) > _LONG else "",
+        "bar": bar,
+    }

@@ -162,8 +162,9 @@ def wrong_dilation(value: Any) -> str | None:
 def say_thresholds(values: tuple[float, ...]) -> str:
     """Return thresholds in words: a range where they are one."""
     steps = np.diff(values)
-    if len(values) > 2 and np.allclose(steps, steps[0], rtol=0, atol=1e-9):
-        return f"{values[0]:g}:{values[-1]:g}:{steps[0]:g}"
+    if len(values) > 2 and np.allclose(steps, steps[0], rtol=0, atol=1e-6):
+        even = np.allclose(steps, steps[0], rtol=0, atol=1e-9)
+        return f"{values[0]:g}:{values[-1]:g}:{steps.mean():g}" + ("" if even else " in single precision")
     return "/".join(f"{value:g}" for value in values)
 
 

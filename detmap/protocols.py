@@ -387,6 +387,10 @@ VOC2007 = Protocol(
 
 VOC2012 = replace(VOC2007, name="voc2012", recall_thresholds=COCO.recall_thresholds, interpolation="all-point")
 
+#: Recalls from 0 to 1 in single precision, as `torch.linspace` counts them: up from 0, and down from 1, each rounded once.
+_STEP = float(np.float32(0.01))
+_SINGLE_RECALLS = tuple(float(np.float32(k * _STEP if k <= 50 else 1 - (100 - k) * _STEP)) for k in range(101))
+
 _VOC2010 = replace(VOC2012, far_corner="x+w", ignore=())
 
 #: Other tools, each with what it is. What one decides differently is all that its row says.
@@ -415,7 +419,12 @@ _TOOLS = {
         left_out=("crowd",),
     ),
     "torchmetrics MeanAveragePrecision, on boxes whose areas are not given": replace(
-        COCO, name="torchmetrics", object_areas="shape", numbers="float32"
+        COCO,
+        name="torchmetrics",
+        iou_thresholds=tuple(float(np.float32(threshold)) for threshold in COCO.iou_thresholds),
+        recall_thresholds=_SINGLE_RECALLS,
+        object_areas="shape",
+        numbers="float32",
     ),
     "supervision 0.26 and later, MeanAveragePrecision": replace(COCO, name="supervision", numbers="float32"),
     "Padilla's Object-Detection-Metrics": replace(_VOC2010, name="padilla"),

@@ -485,6 +485,13 @@ def rankings(name: str, options: Options) -> list[Line]:
     ]
 
 
+def explanations(options: Options) -> list[Line]:
+    """Why numbers differ; see bench_explain.py, which can be run by itself. No other program does this."""
+    import bench_explain
+
+    return [Line(title, {OURS: seconds}, "seconds") for title, seconds in bench_explain.rows(options.quick).items()]
+
+
 def shapes(kind: str, options: Options) -> list[Line]:
     """Masks, poses, boundaries from files; see bench_shapes.py, which describes the workloads and can be run by itself."""
     import bench_shapes
@@ -542,6 +549,7 @@ ROWS = [
     *(Row(name, partial(rankings, name)) for name in ("distances", "features", "runs", "files", "codes", "samples")),
     Row("batch", partial(many_files, "20 files × 500,000 detections, one ground truth", 20)),
     Row("bootstrap", partial(resampled, "1,000 bootstrap replicates over 500,000 detections", 1000)),
+    Row("explain", explanations),
     Row("cold", partial(fixture, "`detmap eval` on the fixture, first run ever", empty_cache=True, repeats=3)),
     Row("warm", partial(fixture, "`detmap eval` on the fixture, any later run", empty_cache=False, repeats=7)),
 ]

@@ -6,6 +6,8 @@ score), both in the order of the file.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import naive
 import numpy as np
 
@@ -100,12 +102,19 @@ def single(truth, found):
     return records
 
 
-def coco_of_tensors(truth, found, images, categories, areas=None):
+def tensor_grid():
+    """Thresholds and recalls in single precision, as `torch.linspace` makes them on a CPU with fused multiply-add."""
+    step = Fraction(float(np.float32(0.01)))
+    recalls = [float(np.float32(float(k * step if k < 50 else 1 - (100 - k) * step))) for k in range(101)]
+    return {"iou_thresholds": np.float32(THRESHOLDS).tolist(), "recall_thresholds": recalls}
+
+
+def coco_of_tensors(truth, found, images, categories, areas=None, **grid):
     """COCO's precision (T, R, K, A, M) of what tensors hold; `areas` of the objects, by default those of their boxes."""
     objects, results = single(truth, found)
     for record, area in zip(objects, areas or [record["area"] for record in objects], strict=True):
         record["area"] = area
-    return naive.coco_evaluate(images, categories, objects, results)["precision"]
+    return naive.coco_evaluate(images, categories, objects, results, **grid)["precision"]
 
 
 def voc(truth, found, *, threshold, strict=False, pixel, difficult, crowd, eleven=False, written=False):

@@ -107,14 +107,18 @@ def test_straight_lines_between_any_points(flags, missed, tail):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_torchmetrics_and_supervision(seed):
-    """COCO's rules on what tensors hold: single precision, and areas of boxes, or the annotations'."""
+    """COCO's rules on what tensors hold: single precision, and areas of boxes, or the annotations'.
+
+    torchmetrics has thresholds and recalls of single precision too.
+    """
     truth, found = workload(seed)
     objects, detections = tables(truth, found)
     areas = [area * 0.7 for area in objects.areas.tolist()]
     objects = dataclasses.replace(objects, areas=np.array(areas))
     ids = list(range(6)), [1, 2, 3]
     for name, given_areas in (("torchmetrics", None), ("supervision", areas)):
-        expected = naive_tools.coco_of_tensors(truth, found, *ids, given_areas)
+        grid = naive_tools.tensor_grid() if name == "torchmetrics" else {}
+        expected = naive_tools.coco_of_tensors(truth, found, *ids, given_areas, **grid)
         expected[expected < 0] = np.nan
         assert same_bits(detmap.evaluate(objects, detections, name).precision, expected), name
 
@@ -246,5 +250,7 @@ def test_boxes_are_not_rounded_where_other_shapes_are_compared():
 def test_what_a_tool_decides_otherwise_is_said():
     assert apart(PRESETS["supervision"], COCO) == "boxes and scores in single precision"
     assert apart(COCO, COCO) == "nothing"
+    assert "recall 0:1:0.01 in single precision" in apart(PRESETS["torchmetrics"], COCO)
+    assert "IoU 0.5:0.95:0.05 in single precision" in apart(PRESETS["torchmetrics"], COCO)
     assert "matching best, inclusive pixels, all-point AP" in apart(PRESETS["padilla"], COCO)
     assert naive.VOC_RECALL_GRID.tolist() == list(PRESETS["detectron2-voc"].recall_thresholds)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import Scored, Scorer, add_card, files_of, input_of, write_card
 from detmap.cli.challenges import add_challenge_options, challenge_of
+from detmap.cli.comparing import add_explanations, show_contrast, show_survival
 from detmap.cli.inputs import check_options, read_by
 from detmap.cli.options import (
     Command,
@@ -306,6 +307,7 @@ def _fill_compare(parser: argparse.ArgumentParser) -> None:
         "predictions", metavar="PREDICTIONS", nargs="+", help="two or more files, given as for detmap batch"
     )
     parser.add_argument("--metric", metavar="NAME", help="compare by this metric of the table; default: AP, or mAP")
+    add_explanations(parser)
     add_input_options(parser)
     add_detection_options(parser)
     add_bootstrap_options(parser, 1000, tests=True)
@@ -327,6 +329,13 @@ def _compare(options: argparse.Namespace) -> None:
     given = truth(options, protocol, [entry.path for entry in entries])
     ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
     warn_of_compiling(options)
+    if options.under and options.why:
+        raise OptionError("give --under all or --why, not both")
+    if options.under or options.why:
+        how = single(options, protocol)
+        found = {entry.name: read_detections(entry.path, ground_truth, **how) for entry in entries}
+        (show_survival if options.under else show_contrast)(options, protocol, ground_truth, found)
+        return
     tallies = {}
     with progress(options, len(entries)) as advance:
         for entry in entries:

@@ -25,8 +25,10 @@ examples:
   detmap explain gt.json dt.json --from coco --to coco+min_score=0.25
   detmap explain gt.json dt.json --value 0.437
   detmap explain gt.json dt.json --value 61.2 --metric AP50
+  detmap explain --trec qrels.txt bm25.run --from torchmetrics --to trec
 
-`detmap protocols` lists what --from and --to can name; +DECISION=VALUE changes a decision.
+`detmap protocols` lists what --from and --to can name, and `detmap conventions` with --trec; +DECISION=VALUE changes a
+decision.
 """
 
 
@@ -41,9 +43,23 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     add_ground_truth(parser)
     add_detections(parser)
     parser.add_argument("--from", dest="source", metavar="PROTOCOL", help="the rules of the one number")
-    parser.add_argument("--to", dest="target", metavar="PROTOCOL", help="the rules of the other; default: coco")
+    parser.add_argument(
+        "--to", dest="target", metavar="PROTOCOL", help="the rules of the other; default: coco, and with --trec trec"
+    )
+    parser.add_argument(
+        "--trec",
+        action="store_true",
+        help="GT are judgements and DETECTIONS a run, as for detmap trec; the rules are conventions",
+    )
+    parser.add_argument("--level", type=int, default=1, metavar="N", help="with --trec: as for detmap trec")
+    parser.add_argument("--depth", type=int, metavar="N", help="with --trec: as for detmap trec")
     parser.add_argument("--value", metavar="NUMBER", help="which rules give this number, to the digits given?")
-    parser.add_argument("--metric", default="AP", metavar="NAME", help="AP (default), AP50, AP75, AP_small, …")
+    parser.add_argument(
+        "--metric",
+        default="AP",
+        metavar="NAME",
+        help="AP (default), AP50, AP75, AP_small, …; with --trec mAP, nDCG@10, …",
+    )
     parser.add_argument(
         "--iou-type", metavar="KIND", help="what is compared: bbox (default), segm, keypoints, boundary"
     )
@@ -69,6 +85,9 @@ def _explain(options: argparse.Namespace) -> None:
         raise OptionError(
             "--value looks among all protocols of boxes: it goes with neither --to nor another --iou-type"
         )
+    if options.trec:
+        _explain_run(options)
+        return
     from detmap.explanations import explain, find_value, parse
 
     if options.value is not None:
@@ -94,7 +113,32 @@ def _explain(options: argparse.Namespace) -> None:
     _show_explanation(made, options)
 
 
-def _show_explanation(made: Any, options: argparse.Namespace) -> None:
+def _explain_run(options: argparse.Namespace) -> None:
+    """Explain two values of a run."""
+    if options.value is not None or options.iou_type is not None:
+        raise OptionError("--trec goes with neither --value nor --iou-type")
+    from detmap.explanations.rankings import explain_run, parse_convention
+    from detmap.formats.files import held, once
+
+    source, target = (parse_convention(text) for text in (options.source, options.target or "trec"))
+    paths = [options.ground_truth, options.detections]
+    once(paths)
+    qrels, run = map(held, paths)
+    made = explain_run(
+        qrels,
+        run,
+        source,
+        target,
+        "mAP" if options.metric == "AP" else options.metric,
+        level=options.level,
+        depth=options.depth,
+        orders=options.orders,
+        seed=options.seed,
+    )
+    _show_explanation(made, options, "queries")
+
+
+def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "classes") -> None:
     note(options, {"": made.notices})
     document = made.to_dict()
     _write(options, document)
@@ -107,12 +151,12 @@ def _show_explanation(made: Any, options: argparse.Namespace) -> None:
             columns[1]: _short(one.after),
             "share": f"{one.value:+.4f}",
             **({"error": one.error} if made.error else {}),
-            "detections": steps[one.decision].changed,
+            {"classes": "detections"}.get(moved_are, moved_are): steps[one.decision].changed,
         }
         for one in made.shares
         if one.exact
     ]
-    chain = [{"step": made.source.name, "value": made.source_value, "change": "", "classes moved most": ""}]
+    chain = [{"step": made.source.name, "value": made.source_value, "change": "", f"{moved_are} moved most": ""}]
     for step in made.chain:
         moved = ", ".join(f"{name} {change:+.3f}" for name, change in step.classes[:3])
         if step.change or moved:
@@ -121,7 +165,7 @@ def _show_explanation(made: Any, options: argparse.Namespace) -> None:
                     "step": step.decision,
                     "value": step.value,
                     "change": f"{step.change:+.4f}",
-                    "classes moved most": moved,
+                    f"{moved_are} moved most": moved,
                 }
             )
     examples = [

@@ -1,9 +1,14 @@
 """Why two protocols give different numbers, and which protocol gives a number: every rule is replayed."""
 
+from detmap.explanations.rankings import RankingExplanation, explain_rankings, explain_run
 from detmap.explanations.replay import Replay, parse
 from detmap.explanations.search import Candidate, Search, find_value
 from detmap.explanations.shares import Example, Explanation, Share, Step, explain
+from detmap.explanations.splits import Contrast, Effect, Split, contrast
+from detmap.explanations.survival import Claim, Situation, Survival, survives
 
 __all__ = [
-    "Candidate", "Example", "Explanation", "Replay", "Search", "Share", "Step", "explain", "find_value", "parse"
+    "Candidate", "Claim", "Contrast", "Effect", "Example", "Explanation", "RankingExplanation", "Replay", "Search", "Share",
+    "Situation", "Split", "Step", "Survival", "contrast", "explain", "explain_rankings", "explain_run", "find_value",
+    "parse", "survives"
 ]  # fmt: skip

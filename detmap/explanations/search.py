@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -167,6 +167,13 @@ def interval(text: str | float) -> tuple[float, float]:
     return float((number - half) / unit) - slack, float((number + half) / unit) + slack
 
 
+def changed_to(base: Protocol, protocol: Protocol, change: Iterable[str]) -> str:
+    """Return in words what a protocol decides otherwise than its base, of some decisions."""
+    names = [one for one in change if getattr(protocol, one) != getattr(base, one)]
+    silent = {tacit for one in names for tacit in TACIT.get(one, ())}
+    return ", ".join(f"{one} {said(protocol, [one])}" for one in names if one not in silent)
+
+
 def find_value(
     ground_truth: GroundTruth,
     detections: Detections,
@@ -308,9 +315,7 @@ class _Tries:
     def _candidate(self, name: str, changes: Sequence[Change], protocol: Protocol, value: float) -> Candidate:
         said_of = []
         for label, at in changes:
-            names = [one for one in GRID[label][at] if getattr(protocol, one) != getattr(self.bases[name], one)]
-            silent = {tacit for one in names for tacit in TACIT.get(one, ())}
-            said_of.append(", ".join(f"{one} {said(protocol, [one])}" for one in names if one not in silent))
+            said_of.append(changed_to(self.bases[name], protocol, GRID[label][at]))
         return Candidate(protocol=protocol, base=name, changes=tuple(said_of), value=value)
 
     def _changes(self, base: Protocol) -> Iterator[Change]:

@@ -287,8 +287,7 @@ def explain(
     InputError
         Where the metric is undefined, as there is nothing to find.
     """
-    if type(orders) is not int or orders < 4:
-        raise OptionError(f"orders must be an integer of at least 4, not {orders!r}")
+    check_orders(orders)
     both = pair(source, target, metric, iou_type)
     replay = Replay(ground_truth, detections, metric, threads)
     differ = players(*both)
@@ -336,6 +335,12 @@ def explain(
         matchings=replay.matchings,
         notices=replay.notices,
     )
+
+
+def check_orders(orders: int) -> None:
+    """Refuse a number of orders from which no standard error follows."""
+    if type(orders) is not int or orders < 4:
+        raise OptionError(f"orders must be an integer of at least 4, not {orders!r}")
 
 
 def shapley(count: int, value: Values, order: Sequence[int] | None = None) -> list[Fraction]:

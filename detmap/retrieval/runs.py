@@ -171,6 +171,8 @@ def _refuse_first(values: list[Any], kind: str, field: str, place: Callable[[int
 
 def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
     """Return the lines of a run or of judgements, whatever they came in; of no lines only where it is `lenient`."""
+    if isinstance(data, Table):
+        return data
     if _is_source(data):
         other = other_layout(data, kind)
         data = data if other is None else other
@@ -232,6 +234,12 @@ def _values_of_mappings(mappings: list[Mapping[Any, Any]], kind: str, listed: Ke
             break
         values[listed.starts[begin] : listed.starts[end]] = given
     return _values(values, kind, count, listed.name)
+
+
+@located
+def read_tables(qrels: Any, run: Any) -> tuple[Table, Table]:
+    """Return judgements and a run as `evaluate_run` takes them too: for those who evaluate them several times."""
+    return read_table(qrels, "qrels"), read_table(run, "run")
 
 
 @located

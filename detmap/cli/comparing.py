@@ -1,0 +1,123 @@
+"""What detmap compare shows with --under and --why: does the order of models survive, and what makes the difference?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from detmap.cli.output import print_notes, print_tables
+from detmap.errors import OptionError
+from detmap.writing import write
+
+#: So many changes that turn an order round are shown, and so many images, and classes.
+_SHOWN, _CLASSES = 8, 20
+
+
+def add_explanations(parser: argparse.ArgumentParser) -> None:
+    """Add the options that ask why models differ, and whether their order stands."""
+    parser.add_argument(
+        "--why",
+        action="store_true",
+        help="which classes, sizes, errors and images make the difference of two models?",
+    )
+    parser.add_argument(
+        "--under",
+        choices=("all",),
+        help="all: does the order of the models survive other conventions, caps, thresholds, orders of equal scores, "
+        "draws of images, and labels?",
+    )
+
+
+def show_survival(options: argparse.Namespace, protocol: Any, ground_truth: Any, models: Mapping[str, Any]) -> None:
+    """Say whether the order of the models survives."""
+    from detmap.explanations import survives
+
+    made = survives(
+        ground_truth,
+        models,
+        protocol,
+        metric=options.metric or "AP",
+        replicates=options.bootstrap,
+        seed=options.seed,
+        level=options.confidence,
+        threads=options.threads,
+    )
+    tables: list[list[dict[str, Any]]] = []
+    for claim in made.claims:
+        tables.append(made.table(claim))
+        tables.append(
+            [
+                {
+                    "not so with": one.name,
+                    "changes": one.changes,
+                    claim.first: one.shown(claim.first),
+                    claim.second: one.shown(claim.second),
+                }
+                for one in claim.against[:_SHOWN]
+            ]
+        )
+    values = ", ".join(f"{name} {value:.4f}" for name, value in made.values.items())
+    document = made.to_dict()
+    title = f"{made.metric} under {made.protocol.name}: {values}"
+    rows = [
+        {"kind": one.kind, "name": one.name, "changes": one.changes, **{name: one.shown(name) for name in made.values}}
+        for one in made.situations
+    ]
+    _finish(options, document, tables, title, made.sentences(), rows)
+
+
+def show_contrast(options: argparse.Namespace, protocol: Any, ground_truth: Any, models: Mapping[str, Any]) -> None:
+    """Say what makes the difference between two models."""
+    from detmap.explanations import contrast
+
+    if len(models) != 2:
+        raise OptionError(f"--why takes two models, not {len(models)}")
+    (first, one), (second, other) = models.items()
+    made = contrast(
+        ground_truth,
+        one,
+        other,
+        protocol,
+        metric=options.metric or "AP",
+        names=(first, second),
+        replicates=options.bootstrap,
+        seed=options.seed,
+        level=options.confidence,
+        threads=options.threads,
+    )
+    tables: list[list[dict[str, Any]]] = []
+    for split in made.splits.values():
+        shown = split.effects[: {"classes": _CLASSES, "images": _SHOWN}.get(split.name)]
+        tables.append([])
+        for effect in shown:
+            row: dict[str, Any] = {split.name: effect.name}
+            if split.name != "images":
+                row |= {first: effect.first, second: effect.second}
+            row |= {"effect": f"{effect.value:+.4f}"}
+            if split.name in ("classes", "sizes") and made.replicates:
+                row |= {"low": effect.low, "high": effect.high}
+            tables[-1].append(row)
+    document = made.to_dict()
+    rows = [{"split": split["name"], **effect} for split in document["splits"] for effect in split["effects"]]
+    title = (
+        f"{made.metric} under {made.protocol.name}: {first} {made.first_value:.4f}, {second} {made.second_value:.4f}"
+    )
+    _finish(options, document, tables, title, made.sentences(), rows)
+
+
+def _finish(
+    options: argparse.Namespace,
+    document: Any,
+    tables: list[list[dict[str, Any]]],
+    title: str,
+    sentences: list[str],
+    rows: list[dict[str, Any]],
+) -> None:
+    if options.out:
+        from detmap.results import without_nan
+
+        write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
+    print_tables(tables, options, title, document, rows)
+    print_notes(sentences, options)

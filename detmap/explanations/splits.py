@@ -1,0 +1,368 @@
+"""Why one model is above another: which classes, sizes, kinds of errors and images make the difference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.detection import DetectionResult, match
+from detmap.errors import OptionError
+from detmap.explanations.replay import parse, trimmed
+from detmap.protocols import COCO, Protocol, resolve
+from detmap.tables import Detections, GroundTruth
+from detmap.tally import Tally
+
+#: Of more images than this only those are measured where the numbers of hits differ most.
+IMAGES = 1000
+
+#: How many of each kind a sentence names.
+_NAMED = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """What one class, size, error or image makes of the difference.
+
+    Attributes
+    ----------
+    name : str
+        What it is.
+    first, second : float
+        The value of each model there: AP of a class or size, what an error costs; NaN for images.
+    value : float
+        Its effect: positive where it speaks for the second model.
+    low, high : float
+        Confidence interval of the effect; NaN where there is none.
+    """
+
+    name: str
+    first: float
+    second: float
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """A difference, split in one way.
+
+    Attributes
+    ----------
+    name : str
+        "classes", "sizes", "errors" or "images".
+    says : str
+        How an effect is measured.
+    whole : float
+        The difference that is split: the second model's value minus the first's.
+    effects : list of Effect
+        The largest first.
+    remainder : float
+        What the effects do not say one by one: `whole` minus their sum.
+    """
+
+    name: str
+    says: str
+    whole: float
+    effects: list[Effect]
+    remainder: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contrast:
+    """Why two models differ.
+
+    Attributes
+    ----------
+    metric : str
+        What was measured.
+    protocol : Protocol
+        The rules, as far as they decide the metric.
+    first, second : str
+        The names of the models.
+    first_value, second_value : float
+        Their values.
+    splits : dict of str to Split
+        The same difference, split in several ways.
+    exact : dict of str to Fraction
+        Each class's share of the difference. They sum exactly to the difference of the two means over classes, which are the
+        two values up to rounding.
+    replicates : int
+        How many sets of images the intervals come from; 0 where there are none.
+    level : float
+        The level of the intervals.
+    """
+
+    metric: str
+    protocol: Protocol
+    first: str
+    second: str
+    first_value: float
+    second_value: float
+    splits: dict[str, Split]
+    exact: dict[str, Fraction]
+    replicates: int
+    level: float
+
+    @property
+    def difference(self) -> float:
+        """The second value minus the first."""
+        return self.second_value - self.first_value
+
+    def sentences(self) -> list[str]:
+        """Return in words what makes the difference."""
+        told = [
+            f"{self.metric} is {self.first_value:.4f} for {self.first} and {self.second_value:.4f} for {self.second} under "
+            f"{self.protocol.name}: {self.difference:+.4f}."
+        ]
+        for split in self.splits.values():
+            most = [one for one in split.effects[:_NAMED] if one.value]
+            named = ", ".join(f"{one.name} {one.value:+.4f}" for one in most) or "none makes a difference"
+            more = len(split.effects) - len(most)
+            rest = split.whole - sum(one.value for one in most) - split.remainder
+            others = f", {more} others {rest:+.4f}" if more else ""
+            left = f", interaction {split.remainder:+.4f}" if abs(split.remainder) >= 5e-5 else ""
+            told.append(f"{split.name.capitalize()}: {named}{others}{left}. {split.says}")
+        if self.replicates:
+            told.append(f"low, high: {self.level:.0%} intervals from {self.replicates:,} draws of images.")
+        return told
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values; exact shares as fractions."""
+        return {
+            "metric": self.metric,
+            "protocol": self.protocol.to_dict(),
+            "first": self.first,
+            "second": self.second,
+            "first_value": self.first_value,
+            "second_value": self.second_value,
+            "difference": self.difference,
+            "splits": [
+                {**vars(split), "effects": [dict(vars(one)) for one in split.effects]} for split in self.splits.values()
+            ],
+            "exact_classes": {name: str(share) for name, share in self.exact.items()},
+            "replicates": self.replicates,
+            "level": self.level,
+            "sentences": self.sentences(),
+        }
+
+
+def contrast(
+    ground_truth: GroundTruth,
+    first: Detections,
+    second: Detections,
+    protocol: str | Protocol = "coco",
+    *,
+    metric: str = "AP",
+    names: tuple[str, str] = ("first", "second"),
+    iou_type: str | None = None,
+    replicates: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    threads: int | None = None,
+) -> Contrast:
+    """Say which classes, sizes, kinds of errors and images make the difference between two models.
+
+    * Classes: each one's difference, divided by their number. These sum to the difference.
+    * Sizes: the difference in each area range, times the share of the objects that it holds.
+    * Errors, at one threshold: what each of TIDE's errors costs the first model, minus what it costs the second.
+    * Images: an image's share of the jackknife, the difference of n images minus (n - 1) / n times that without the image.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+        What there is to find.
+    first, second : Detections
+        What the two models found.
+    protocol : str or Protocol
+        As for `detmap.explain`.
+    metric : str
+        As for `detmap.explain`.
+    names : tuple of str
+        What the models are called.
+    iou_type : str, optional
+        What is compared, as for `detmap.evaluate`.
+    replicates : int
+        How many sets of images are drawn for intervals; at least 200.
+    seed : int
+        Of the draws.
+    level : float
+        The level of the intervals.
+    threads : int, optional
+        One per processor by default. The result does not depend on it.
+
+    Returns
+    -------
+    Contrast
+
+    Raises
+    ------
+    OptionError
+        For an unknown protocol or metric, or too few replicates.
+    """
+    from detmap.statistics.bootstrap import Bootstrap, bootstrap, check_level
+    from detmap.statistics.draws import check_replicates, check_seed
+
+    check_replicates(replicates)
+    check_seed(seed)
+    check_level(level)
+    named = parse(protocol, iou_type) if isinstance(protocol, str) else resolve(protocol, iou_type=iou_type)
+    base = trimmed(named, metric)
+    wide = replace(base, area_ranges=_ranges(named, base))
+    tallies = [match(ground_truth, found, wide, threads=threads) for found in (first, second)]
+    results = [DetectionResult(tally, threads=threads) for tally in tallies]
+    drawn: Bootstrap | None = None
+    try:
+        one, other = (bootstrap(tally, replicates, seed, threads=threads) for tally in tallies)
+        drawn = other - one
+    except OptionError:  # a curve that depends on what follows the last hit
+        pass
+    ends = np.full((0, 2), np.nan) if drawn is None else drawn.interval(level)
+    exact, classes = _classes(results, None if drawn is None else ends[drawn.category_columns("AP")])
+    splits = [classes]
+    if len(wide.area_ranges) > 1:
+        of_sizes = [f"AP_{name}" for name, _, _ in wide.area_ranges[1:]]
+        columns = None if drawn is None else ends[[drawn.columns[name] for name in of_sizes]]
+        splits.append(_sizes(results, of_sizes, columns))
+    splits.append(_errors(ground_truth, (first, second), base, threads))
+    if drawn is not None and tallies[0].image_ids.size > 1:
+        splits.append(_images(tallies, ground_truth, threads))
+    return Contrast(
+        metric=metric,
+        protocol=base,
+        first=names[0],
+        second=names[1],
+        first_value=results[0]["AP"],
+        second_value=results[1]["AP"],
+        splits={split.name: split for split in splits},
+        exact=exact,
+        replicates=0 if drawn is None else replicates,
+        level=level,
+    )
+
+
+def _ranges(named: Protocol, base: Protocol) -> tuple[tuple[str, float, float], ...]:
+    """Return the area ranges to look at: the protocol's, or COCO's, below that of the metric; none below a part of them."""
+    (whole,) = base.area_ranges
+    if whole[0] != named.area_ranges[0][0]:
+        return base.area_ranges
+    return (whole, *(named.area_ranges[1:] or COCO.area_ranges[1:]))
+
+
+def _split(name: str, says: str, whole: float, effects: Sequence[Effect], remainder: float | None = None) -> Split:
+    """Return a split with the largest effects first."""
+    ordered = sorted(effects, key=lambda one: -abs(one.value))
+    left = whole - math.fsum(one.value for one in effects) if remainder is None else remainder
+    return Split(name=name, says=says, whole=whole, effects=ordered, remainder=left)
+
+
+def _classes(results: Sequence[DetectionResult], ends: NDArray[np.float64] | None) -> tuple[dict[str, Fraction], Split]:
+    """Return each class's exact share, and the split."""
+    from detmap.naming import distinct_names
+
+    first, second = (result._by_category(None) for result in results)
+    counts = [max(int(np.count_nonzero(~np.isnan(side))), 1) for side in (first, second)]
+    pooled = not results[0].protocol.use_categories
+    names = ["all"] if pooled else distinct_names(results[0].categories)
+    exact, effects = {}, []
+    for k, name in enumerate(names):
+        sides = [Fraction(0 if math.isnan(side[k]) else float(side[k])) for side in (first, second)]
+        if not (math.isnan(first[k]) and math.isnan(second[k])):
+            exact[name] = sides[1] / counts[1] - sides[0] / counts[0]
+            low, high = (math.nan, math.nan) if ends is None else (ends[k] / counts[1]).tolist()
+            effects.append(
+                Effect(
+                    name=name,
+                    first=float(first[k]),
+                    second=float(second[k]),
+                    value=float(exact[name]),
+                    low=low,
+                    high=high,
+                )
+            )
+    whole = results[1]["AP"] - results[0]["AP"]
+    return exact, _split("classes", "They sum to the difference.", whole, effects, 0.0)
+
+
+def _sizes(results: Sequence[DetectionResult], names: Sequence[str], ends: NDArray[np.float64] | None) -> Split:
+    """Return the split by area ranges."""
+    tally = results[0].tally
+    held = tally.positive_counts.sum(axis=0)
+    effects = []
+    for at, name in enumerate(names):
+        first, second = (result[name] for result in results)
+        share = held[at + 1] / max(held[0], 1)
+        if held[at + 1]:
+            low, high = (math.nan, math.nan) if ends is None else (ends[at] * share).tolist()
+            value = float((second - first) * share)
+            effects.append(Effect(name=name[3:], first=first, second=second, value=value, low=low, high=high))
+    says = "Each is the difference among objects of that size, times their share."
+    return _split("sizes", says, results[1]["AP"] - results[0]["AP"], effects)
+
+
+def _errors(ground_truth: GroundTruth, found: Sequence[Detections], base: Protocol, threads: int | None) -> Split:
+    """Return the split by TIDE's errors, of the difference at one threshold."""
+    from detmap.diagnostics import diagnose
+
+    iou = 0.5 if base.find_threshold(0.5) is not None else base.iou_thresholds[0]
+    first, second = (diagnose(ground_truth, side, base, iou=iou, threads=threads).tide() for side in found)
+    effects = [
+        Effect(name=name[4:], first=first[name], second=second[name], value=first[name] - second[name])
+        for name in first
+        if name.startswith("dAP_") and name not in ("dAP_FalsePos", "dAP_FalseNeg")
+    ]
+    whole = second["AP"] - first["AP"]
+    says = f"Of {whole:+.4f} at IoU {iou:g}; each is what the error costs the first, less what it costs the second."
+    return _split("errors", says, whole, effects)
+
+
+def _images(tallies: Sequence[Tally], ground_truth: GroundTruth, threads: int | None) -> Split:
+    """Return the split by images."""
+    from detmap.statistics.reweighting import Reweighted
+
+    size = tallies[0].image_ids.size
+    chosen = np.arange(size)
+    if size > IMAGES:
+        first, second = (_hits(tally) for tally in tallies)
+        chosen = np.sort(np.argsort(-np.abs(second - first), kind="stable")[:IMAGES])
+
+    def codes(number: int) -> NDArray[np.int32]:
+        weights = np.full(size, 2, np.int32)
+        if number:
+            weights[chosen[number - 1]] = 0
+        return weights
+
+    values = [
+        Reweighted(tally.in_ranking_order(threads), ("AP",), ()).score(chosen.size + 1, codes, threads)[:, 0, 0]
+        for tally in tallies
+    ]
+    gap = values[1] - values[0]
+    shares = np.nan_to_num(gap[0] - (size - 1) / size * gap[1:])
+    names = ground_truth.images.names or ()
+    effects = [
+        Effect(
+            name=str((names[image] if names else "") or tallies[0].image_ids[image].item()),
+            first=math.nan,
+            second=math.nan,
+            value=share,
+        )
+        for image, share in zip(chosen.tolist(), shares.tolist(), strict=True)
+    ]
+    says = "Each is an image's share by the jackknife."
+    if size > IMAGES:
+        says += f" Measured: the {IMAGES:,} images of {size:,} where most differs; the others are in the remainder."
+    return _split("images", says, float(gap[0]), effects)
+
+
+def _hits(tally: Tally) -> NDArray[np.int64]:
+    """Return how many hits each image has, at all thresholds together."""
+    total = np.zeros(tally.image_ids.size, np.int64)
+    for t in range(len(tally.protocol.iou_thresholds)):
+        total += np.bincount(tally.image[tally.bit(tally.hit, 0, t)], minlength=total.size)
+    return total

@@ -1,0 +1,432 @@
+"""Does one model stay above another under other conventions, caps, thresholds, orders of equal scores, images, labels?"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.decisions import differing
+from detmap.detection import match
+from detmap.errors import OptionError
+from detmap.explanations.replay import Replay, parse, players, trimmed
+from detmap.explanations.search import GRID, changed_to
+from detmap.kernels import readonly
+from detmap.protocols import PRESETS, Protocol, resolve
+from detmap.tables import Detections, GroundTruth
+
+#: What the rules that are tried are called together; all other decisions of the grid are "other decisions".
+_KINDS = {
+    "min_score": "score cuts",
+    "max_dets": "caps",
+    "max_per_image": "caps",
+    "iou_thresholds": "IoU thresholds",
+    "ties": "orders of equal scores",
+}
+
+#: The order in which these are shown.
+KINDS = ("conventions", *dict.fromkeys(_KINDS.values()), "other decisions", "labels")
+
+#: Decisions of the grid that only boxes have. Moving boxes is a mistake, and no rule that models might be compared by.
+_OF_BOXES, _MISTAKES = ("pixels", "box_decimals", "numbers"), ("box_offset",)
+
+#: Of each model the most suspicious labels are left out: one for so many objects, and at least so many.
+_OBJECTS_PER_SUSPECT, _FEWEST_SUSPECTS = 100, 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """Rules, or labels, under which the models were scored again.
+
+    Attributes
+    ----------
+    kind : str
+        One of `KINDS`.
+    name : str
+        What is different, as ``"min_score 0.25"``.
+    changes : int
+        How many decisions are changed; those that make sense together only count as one, another order of equal scores
+        as none.
+    lowest, highest : dict of str to float
+        The least and the largest value of each model. They differ where the situation is "any order of equal scores".
+    """
+
+    kind: str
+    name: str
+    changes: int
+    lowest: dict[str, float]
+    highest: dict[str, float]
+
+    def above(self, first: str, second: str) -> bool:
+        """Return whether the first model has the larger value, in every order of equal scores that the situation allows."""
+        return self.lowest[first] > self.highest[second]
+
+    def shown(self, model: str) -> str:
+        """Return a model's value, or the range of its values, as text."""
+        low, high = f"{self.lowest[model]:.4f}", f"{self.highest[model]:.4f}"
+        return low if low == high else f"{low} to {high}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """That one model is above another, and what became of it.
+
+    Attributes
+    ----------
+    first, second : str
+        The model of the larger value, and the other.
+    difference : float
+        Value of `first` minus that of `second`.
+    tried, held : int
+        In how many situations the models were scored again, and in how many `first` stayed above.
+    against : list of Situation
+        Those in which it did not: fewest changes first, and of as many those that change the values least.
+    draws, against_draws : float
+        The shares of the draws of images in which `first` is above, and in which `second` is; NaN where none were made.
+    survives : bool
+        Whether `first` is above in all situations, and in a share of the draws of at least the level.
+    """
+
+    first: str
+    second: str
+    difference: float
+    tried: int
+    held: int
+    against: list[Situation]
+    draws: float
+    against_draws: float
+    survives: bool
+
+    @property
+    def smallest(self) -> Situation | None:
+        """The smallest change after which `first` is not above any more; None where none that was tried does that."""
+        return self.against[0] if self.against else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survival:
+    """Which orders of models survive other rules, images and labels.
+
+    Attributes
+    ----------
+    metric : str
+        What was measured.
+    protocol : Protocol
+        The rules that the models are compared by, as far as they decide the metric.
+    values : dict of str to float
+        The value of each model, the best first.
+    situations : list of Situation
+        All that was tried.
+    claims : list of Claim
+        One for every pair of models.
+    replicates : int
+        How many sets of images were drawn; 0 where none could be.
+    level : float
+        In at least such a share of the draws an order must hold.
+    suspects : int
+        How many labels were left out at most for each model.
+    """
+
+    metric: str
+    protocol: Protocol
+    values: dict[str, float]
+    situations: list[Situation]
+    claims: list[Claim]
+    replicates: int
+    level: float
+    suspects: int
+
+    def table(self, claim: Claim) -> list[dict[str, Any]]:
+        """Return who is above where: a row for each kind of situation, and one for the draws of images."""
+        rows = []
+        for kind in KINDS:
+            here = [one for one in self.situations if one.kind == kind]
+            if here:
+                first = sum(one.above(claim.first, claim.second) for one in here)
+                second = sum(one.above(claim.second, claim.first) for one in here)
+                rows.append(_row(kind, claim, len(here), first, second, len(here) - first - second))
+        if self.replicates:
+            first, second = (round(share * self.replicates) for share in (claim.draws, claim.against_draws))
+            rest = self.replicates - first - second
+            rows.append(_row("draws of images", claim, self.replicates, first, second, rest))
+        return rows
+
+    def sentences(self) -> list[str]:
+        """Return in words which orders survive: one sentence for every pair of models."""
+        told = [self._sentence(claim) for claim in self.claims]
+        if self.replicates:
+            told.append(f"An order survives the draws of images where it holds in {self.level:.0%} of them or more.")
+        if any(one.kind == "labels" for one in self.situations):
+            told.append(
+                f"Labels: up to {self.suspects} that each model makes suspicious count neither for nor against any model."
+            )
+        return told
+
+    def _sentence(self, claim: Claim) -> str:
+        first, second = claim.first, claim.second
+        values = f"{self.values[first]:.4f} against {self.values[second]:.4f}"
+        if not claim.difference:
+            return f"{first} and {second} have the same {self.metric}, {self.values[first]:.4f}: there is no order."
+        drawn = f" and in {claim.draws:.1%} of {self.replicates:,} draws of images" if self.replicates else ""
+        word = "survives" if claim.survives else "does not survive"
+        said = (
+            f"That {first} is above {second} ({values}) {word}: it holds under {claim.held} of {claim.tried} other "
+            f"rules{drawn}"
+        )
+        if claim.smallest is None:
+            return said + "; no change that was tried turns it round."
+        now = f"{claim.smallest.shown(first)} against {claim.smallest.shown(second)}"
+        return said + f"; the smallest change that ends it is {claim.smallest.name} ({now})."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "metric": self.metric,
+            "protocol": self.protocol.to_dict(),
+            "models": self.values,
+            "replicates": self.replicates,
+            "level": self.level,
+            "suspects": self.suspects,
+            "claims": [
+                {
+                    **{name: value for name, value in vars(claim).items() if name != "against"},
+                    "smallest_change": claim.smallest.name if claim.smallest else None,
+                    "against": [one.name for one in claim.against],
+                    "where": self.table(claim),
+                }
+                for claim in self.claims
+            ],
+            "situations": [dict(vars(one)) for one in self.situations],
+            "sentences": self.sentences(),
+        }
+
+
+def _row(kind: str, claim: Claim, tried: int, first: int, second: int, neither: int) -> dict[str, Any]:
+    names = (claim.first, claim.second)
+    above = {f"{name} above": count for name, count in zip(names, (first, second), strict=True)}
+    return {"under": kind, "tried": tried, **above, "neither": neither}
+
+
+def survives(
+    ground_truth: GroundTruth,
+    models: Mapping[str, Detections],
+    protocol: str | Protocol = "coco",
+    *,
+    metric: str = "AP",
+    iou_type: str | None = None,
+    replicates: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    threads: int | None = None,
+) -> Survival:
+    """Say whether the order of models survives other rules.
+
+    The models are scored under every named protocol that applies; with each decision changed as in the grid of
+    `find_value` (score cuts, caps, IoU thresholds, curves, crowds, …); in the orders of equal scores that are best and
+    worst for each; on resampled images, the same for all models; and with the most suspicious labels left out, see
+    `detmap.diagnostics.suspects`.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+        What there is to find.
+    models : mapping of str to Detections
+        Two or more.
+    protocol : str or Protocol
+        The rules under which their order is looked at, as for `detmap.explain`.
+    metric : str
+        As for `detmap.explain`.
+    iou_type : str, optional
+        What is compared, as for `detmap.evaluate`.
+    replicates : int
+        How many sets of images are drawn; at least 200.
+    seed : int
+        Of the draws.
+    level : float
+        In at least such a share of the draws an order must hold.
+    threads : int, optional
+        One per processor by default. The result does not depend on it.
+
+    Returns
+    -------
+    Survival
+
+    Raises
+    ------
+    OptionError
+        For fewer than two models, an unknown protocol or metric, or too few replicates.
+    InputError
+        Where there is nothing to find.
+    """
+    from detmap.statistics.bootstrap import check_level
+    from detmap.statistics.draws import check_replicates, check_seed
+
+    if len(models) < 2:
+        raise OptionError("whether an order survives needs two models or more")
+    check_replicates(replicates)
+    check_seed(seed)
+    check_level(level)
+    named = parse(protocol, iou_type) if isinstance(protocol, str) else resolve(protocol, iou_type=iou_type)
+    base = trimmed(named, metric)
+    trial = _Trial(base, {name: Replay(ground_truth, found, metric, threads) for name, found in models.items()})
+    values = {name: one.value(base).value for name, one in trial.replays.items()}
+    values = dict(sorted(values.items(), key=lambda item: (-item[1], item[0])))
+    trial.try_decisions()
+    trial.try_conventions()
+    suspects = max(len(ground_truth) // _OBJECTS_PER_SUSPECT, _FEWEST_SUSPECTS)
+    trial.try_labels(suspects)
+    situations = sorted(trial.situations, key=lambda one: KINDS.index(one.kind))
+    drawn = trial.draws(replicates, seed)
+    claims = []
+    for first, second in itertools.combinations(values, 2):
+        against = [one for one in situations if not one.above(first, second)]
+        against.sort(key=lambda one: (one.changes, _moved(one, values, (first, second))))
+        share, other = (
+            float(np.mean(drawn[one] > drawn[two])) if drawn else math.nan
+            for one, two in ((first, second), (second, first))
+        )
+        claims.append(
+            Claim(
+                first=first,
+                second=second,
+                difference=values[first] - values[second],
+                tried=len(situations),
+                held=len(situations) - len(against),
+                against=against,
+                draws=share,
+                against_draws=other,
+                survives=not against and not share < level and values[first] > values[second],
+            )
+        )
+    return Survival(
+        metric=metric,
+        protocol=base,
+        values=values,
+        situations=situations,
+        claims=claims,
+        replicates=replicates if drawn else 0,
+        level=level,
+        suspects=suspects,
+    )
+
+
+def _moved(situation: Situation, values: Mapping[str, float], names: tuple[str, str]) -> float:
+    """Return by how much a situation changes the values of two models, together."""
+    return sum(
+        max(abs(situation.lowest[name] - values[name]), abs(situation.highest[name] - values[name])) for name in names
+    )
+
+
+@dataclass(eq=False)
+class _Trial:
+    """What was tried so far."""
+
+    base: Protocol
+    replays: Mapping[str, Replay]
+    situations: list[Situation] = field(default_factory=list)
+
+    def _add(self, kind: str, name: str, changes: int, protocol: Protocol) -> None:
+        values = {model: one.value(protocol).value for model, one in self.replays.items()}
+        self.situations.append(Situation(kind=kind, name=name, changes=changes, lowest=values, highest=values))
+
+    def _simplified(self, protocol: Protocol) -> tuple[Protocol, ...]:
+        return tuple(one.simplified(protocol) for one in self.replays.values())
+
+    def try_decisions(self) -> None:
+        """Score with one decision changed, each change that makes another protocol here once."""
+        ends = {name: one.band(self.base) for name, one in self.replays.items()}
+        if any(low < high for low, high in ends.values()):
+            lowest, highest = ({name: end[at] for name, end in ends.items()} for at in (0, 1))
+            name = "any order of equal scores"
+            kind = _KINDS["ties"]
+            self.situations.append(Situation(kind=kind, name=name, changes=0, lowest=lowest, highest=highest))
+        there = {self._simplified(self.base)}
+        for label, changes in GRID.items():
+            if label in _MISTAKES or (label in _OF_BOXES and self.base.iou_type != "bbox"):
+                continue
+            if label == "iou_thresholds" and len(self.base.iou_thresholds) == 1:
+                continue  # that of the metric's name
+            for change in changes:
+                protocol = replace(self.base, **change)
+                made = self._simplified(protocol)
+                if made not in there:
+                    there.add(made)
+                    kind = _KINDS.get(label, "other decisions")
+                    self._add(kind, changed_to(self.base, protocol, change), 1, protocol)
+
+    def try_conventions(self) -> None:
+        """Score under the named protocols that compare boxes, and have the metric."""
+        if self.base.iou_type != "bbox":
+            return
+        metric = next(iter(self.replays.values())).metric
+        for name, one in PRESETS.items():
+            try:
+                protocol = trimmed(one, metric)
+            except OptionError:
+                continue
+            if protocol.iou_type == "bbox" and differing(protocol, self.base):
+                self._add("conventions", name, len(players(self.base, protocol)), protocol)
+
+    def try_labels(self, most: int) -> None:
+        """Score without the labels that are most suspicious, by the detections of any model."""
+        from detmap.diagnostics import diagnose
+
+        base = self.base
+        iou = 0.5 if base.find_threshold(0.5) is not None else base.iou_thresholds[0]
+        truth = next(iter(self.replays.values())).ground_truth
+        found, rows = np.zeros(len(truth), np.bool_), {}
+        for name, one in self.replays.items():
+            diagnosis = diagnose(truth, one.detections, base, iou=iou, threads=one.threads)
+            rows[name] = diagnosis.suspects(most=most).rows()
+            scored = diagnosis.places >= 0
+            found[scored] |= diagnosis.found[diagnosis.places[scored]] >= 0
+        suspect = np.zeros(len(truth), np.bool_)
+        values: dict[str, float] = {}
+        kept = {name: np.ones(len(one.detections), np.bool_) for name, one in self.replays.items()}
+        for name, made in rows.items():
+            for row in made:
+                at, twin, detection = row["object"], row["other object"], row["detection"]
+                if at >= 0 and twin < 0 and found[at]:
+                    continue  # another model finds it as it is labelled
+                if at >= 0:
+                    suspect[max(at, twin)] = True  # of two that may be one the second
+                if detection >= 0:
+                    kept[name][detection] = False
+        if not suspect.any() and all(map(np.all, kept.values())):
+            return
+        objects, protocol = _ignoring(truth, suspect, base)
+        for name, one in self.replays.items():
+            detections = one.detections.take(np.flatnonzero(kept[name]))
+            values[name] = Replay(objects, detections, one.metric, one.threads).value(protocol).value
+        name = "label suspects left out"
+        self.situations.append(Situation(kind="labels", name=name, changes=1, lowest=values, highest=values))
+
+    def draws(self, replicates: int, seed: int) -> dict[str, NDArray[np.float64]]:
+        """Return the values of each model on drawn images; none where the rules do not say what they are there."""
+        from detmap.statistics import bootstrap
+
+        made = {}
+        for name, one in self.replays.items():
+            tally = match(one.ground_truth, one.detections, self.base, threads=one.threads)
+            try:
+                drawn = bootstrap(tally, replicates, seed, threads=one.threads)
+            except OptionError:  # a curve that depends on what follows the last hit
+                return {}
+            made[name] = drawn.replicates[:, drawn.columns["AP"]]
+        return made
+
+
+def _ignoring(truth: GroundTruth, suspect: NDArray[np.bool_], base: Protocol) -> tuple[GroundTruth, Protocol]:
+    """Return ground truth, and a protocol, by which some objects need not be found and are not wrong to find."""
+    ignored = truth.difficult & ("difficult" in base.ignore)
+    objects = replace(truth, difficult=readonly(ignored | suspect, np.bool_))
+    if "difficult" in base.left_out:
+        objects = objects.take(np.flatnonzero(~truth.difficult))
+    left_out = tuple(flag for flag in base.left_out if flag != "difficult")
+    ignore = tuple(dict.fromkeys((*base.ignore, "difficult")))
+    return objects, replace(base, ignore=ignore, left_out=left_out)

@@ -14,7 +14,7 @@ _APART = (
     *("checks/", "cli/", "diagnostics/", "explanations/", "pycocotools/", "retrieval/", "templates/"),
     *("batch/apart", "batch/clusters", "batch/comparing", "batch/discretion", "batch/finding", "batch/leaderboard"),
     *("batch/saving", "batch/shards", "batch/workers"),
-    *("cards.py", "evaluator.py", "formats/trec.py", "matches.py", "plots.py", "report.py", "updates.py"),
+    *("cards.py", "evaluator.py", "formats/trec.py", "matches.py", "plots.py", "report/", "updates.py"),
 )
 
 #: What decides no score, but intervals and tests.

@@ -330,7 +330,7 @@ class Evaluator:
         names = self._names
         unknown = 0 if names is None else sum(label not in names for label in image.labels.tolist())
         counts = {
-            "zero_sized_boxes": empty,
+            "zero_sized_boxes": 0 if self.protocol.inclusive_pixels else empty,
             "missed_boxes": missed,
             "dropped_boxes": image.dropped,
             "unknown_category": unknown,

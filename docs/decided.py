@@ -54,7 +54,8 @@ def checks() -> str:
         [
             {"": row.severity, "code": f"`{code}`", "finding": row.says.format(many="…"), "remedy": row.remedy}
             for code, row in CODES.items()
-        ]
+        ],
+        markup=True,
     )
 
 

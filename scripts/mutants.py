@@ -447,8 +447,8 @@ MUTANTS = [
     ),
     (
         "ranking.rank_codes",
-        "out_ranks[place[d]] = ahead[d] + before[j] + 1",
-        "out_ranks[place[d]] = ahead[d] + before[j]",
+        "out_ranks[place[d]] = ahead[d] + (hits[j] >> 16) + 1",
+        "out_ranks[place[d]] = ahead[d] + (hits[j] >> 16)",
         "retrieval_examples::hashing",
     ),
     (

@@ -67,7 +67,7 @@ def test_what_is_damaged_is_refused():
 
 
 def test_bombs_are_bounded(monkeypatch, tmp_path):
-    monkeypatch.setattr(_source, "_LEAST_LIMIT", 1 << 20)
+    monkeypatch.setenv("DETMAP_MOST_INFLATED", "1M")
     data = pack(b"\0" * (64 << 20))
     assert len(data) < 10_000
     with pytest.raises(InputError, match=r"grows beyond . MiB when decompressed"):

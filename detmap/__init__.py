@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from detmap import forks  # noqa: F401 - ahead of all that is imported while another thread may fork
 
 if TYPE_CHECKING:
-    from detmap.checks import Report, check
+    from detmap.checks import check
+    from detmap.checks.report import Report
     from detmap.detection import DetectionResult, evaluate, match
     from detmap.diagnostics import Diagnosis, diagnose
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "checks": ("Report", "check"),
+    "checks": ("check",),
+    "checks.report": ("Report",),
     "detection": ("DetectionResult", "evaluate", "match"),
     "diagnostics": ("Diagnosis", "diagnose"),
     "errors": ("DetmapError", "InputError", "MissingDependencyError", "OptionError", "StateError"),

@@ -45,7 +45,7 @@ FILES = {
 }
 
 #: The share of a test's examples that a leg makes, quickly and in full.
-SHARES = {"compiled": (0.3, 2.0), "interpreted": (0.05, 0.2), "checked": (0.1, 0.5), "plain": (0.1, 0.5)}
+SHARES = {"compiled": (0.2, 2.0), "interpreted": (0.05, 0.2), "checked": (0.07, 0.5), "plain": (0.1, 0.5)}
 
 
 def examples(count: int) -> int:

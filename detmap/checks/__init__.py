@@ -17,7 +17,7 @@ from detmap.formats.registry import Path
 from detmap.shapes import find
 from detmap.tables import Detections, GroundTruth, check_pair
 
-__all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "Report", "check", "check_run"]
+__all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_run"]
 
 #: The themes, those first that explain what others would find.
 _THEMES = (ids, boxes, labels, shapes, scores, coverage)

@@ -265,7 +265,7 @@ def explain(
     source, target : str or Protocol
         Names of `detmap.PRESETS`, with changes as in ``"coco+min_score=0.25"``, or protocols.
     metric : str
-        "AP" (of VOC's protocols the same as mAP), "AP50", "AP75", or "AP_" and the name of an area range of both.
+        "AP" (of VOC's protocols the same as mAP), "AP50", "AP75", or ``"AP_"`` and the name of an area range of both.
     iou_type : str, optional
         What is compared, as for `detmap.evaluate`.
     orders : int

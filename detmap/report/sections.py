@@ -16,7 +16,7 @@ from detmap.report.tables import sentence, table
 from detmap.results import cell, printable
 
 if TYPE_CHECKING:
-    from detmap.checks import Report
+    from detmap.checks.report import Report
     from detmap.diagnostics import Diagnosis
     from detmap.report.pictures import Pictures
     from detmap.statistics import Comparison, Difference

@@ -31,7 +31,7 @@ SAMPLE = sample()
 
 
 @pytest.mark.parametrize("target", ["trec", "voc07", "trapezoid_hits"])
-@pytest.mark.parametrize("source", CONVENTIONS)
+@pytest.mark.parametrize("source", [name for name, one in CONVENTIONS.items() if not one.together])
 def test_between_two_conventions(source, target):
     """The ends are what `evaluate_run` says, and shares and chain sum to their difference."""
     made = explain_run(*SAMPLE, source, target)
@@ -42,6 +42,11 @@ def test_between_two_conventions(source, target):
     assert math.isclose(made.source_value + sum(step.change for step in made.chain), made.target_value, abs_tol=1e-12)
     assert made.source_band[0] <= made.source_value <= made.source_band[1]
     assert json.loads(json.dumps(made.to_dict()))["sentences"] == made.sentences()
+
+
+def test_a_convention_that_ranks_all_queries_together_scores_no_runs():
+    with pytest.raises(detmap.OptionError, match="gap ranks the predictions of all queries together"):
+        explain_run(*SAMPLE, "trec", "gap")
 
 
 def test_one_decision_gets_all_of_it():

@@ -119,7 +119,7 @@ def test_ultralytics_results_that_are_none(truth):
     with pytest.raises(InputError, match="3 image_ids for 2 images"):
         from_ultralytics(results(), image_ids=[1, 2, 3])
     with pytest.raises(OptionError, match="unknown iou_type"):
-        from_ultralytics(results(), iou_type="circle")
+        from_ultralytics(results(), iou_type="ellipses")
     stranger = [*results(), result("/data/c.jpg", BOXES, [0, 1], [1, 1])]
     with pytest.raises(InputError, match=r"is not an image of the ground truth \(got '/data/c.jpg'\)"):
         from_ultralytics(stranger, ground_truth=truth)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +23,7 @@ from detmap.shapes.boxes import (
     InvalidBoxes,
 )
 from detmap.shapes.boxes import areas as box_areas
-from detmap.states import seal, unseal
+from detmap.states import gathered, seal, unseal
 from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally
 from detmap.updates import FOUND, TRUE, Image, read_ids, read_image
@@ -452,15 +451,8 @@ class Evaluator:
                 evaluator.update(model(images), targets, image_ids=ids)
             result = evaluator.sync(torch.distributed.all_gather_object).compute()
         """
-        if world_size is None:
-            distributed = sys.modules.get("torch.distributed")
-            if distributed is None:
-                raise OptionError("say how many processes there are: sync(all_gather_object, world_size)")
-            world_size = int(distributed.get_world_size())
-        states: list[Any] = [None] * world_size
-        all_gather_object(states, self.to_bytes())
         merged = self._fresh()
-        for state in states:
+        for state in gathered(self.to_bytes(), all_gather_object, world_size):
             merged.merge(Evaluator.from_bytes(state))
         return merged
 

@@ -1,4 +1,4 @@
-"""Ids: which there are, which of them each record has, and where some lie among others."""
+"""Ids and what belongs to them: which there are, which each record has, names and sizes of images, names of categories."""
 
 from __future__ import annotations
 
@@ -222,3 +222,38 @@ def select(ids: Sequence[Any] | ArrayLike, known: NDArray[Any], what: str) -> ND
     mask = np.zeros(known.size, np.bool_)
     mask[place] = True
     return mask
+
+
+def sizes_of_images(sizes: Any, images: Any, known: NDArray[Any], source: str) -> NDArray[np.int64] | None:
+    """Return sizes in the order of the `known` images, of the sizes of `images`."""
+    if sizes is None:
+        return None
+    values = _listed_images(images, source)
+    given = np.asarray(sizes)
+    if given.shape != (len(values), 2):
+        raise InputError(
+            f"shape {given.shape} where {len(values)} x 2 was expected", source=source, field="image_sizes"
+        )
+    out = np.zeros((known.size, 2), np.int64)
+    out[locate(values, known)] = given
+    return readonly(out, np.int64)
+
+
+def _listed_images(images: Any, source: str) -> NDArray[Any]:
+    """Return the ids of images as they were listed."""
+    if isinstance(images, Ids):
+        return np.asarray(images.ids[images.codes])
+    return columns.identifiers(images, source=source, field="images")
+
+
+def order_of_images(images: Any, known: NDArray[Any], source: str) -> NDArray[np.int64] | None:
+    """Return the place of each of the `known` images in the list that was given; None where it ascends."""
+    if images is None:
+        return None
+    values = _listed_images(images, source)
+    if values.size < 2 or bool((values[1:] > values[:-1]).all()):
+        return None
+    order = np.empty(known.size, np.int64)
+    # Backwards, so that an image that is listed twice keeps its first place.
+    order[locate(values[::-1], known)] = np.arange(values.size)[::-1]
+    return readonly(order, np.int64)

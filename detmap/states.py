@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from numpy.typing import NDArray
 
-from detmap.errors import StateError
+from detmap.errors import OptionError, StateError
 
 _MAGIC = b"\x93detmap\n"
 _VERSION = 1
@@ -65,3 +66,21 @@ def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
             f"the saved state is not of a {kind}" + (f" but of a {found}" if isinstance(found, str) else "")
         )
     return header, body[start + length :]
+
+
+def gathered(state: bytes, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None) -> list[bytes]:
+    """Return the states of all processes, in the order of ranks; without a size ``torch.distributed`` is asked for it.
+
+    Raises
+    ------
+    OptionError
+        Where nobody says how many processes there are.
+    """
+    if world_size is None:
+        distributed = sys.modules.get("torch.distributed")
+        if distributed is None:
+            raise OptionError("say how many processes there are: sync(all_gather_object, world_size)")
+        world_size = int(distributed.get_world_size())
+    states: list[Any] = [None] * world_size
+    all_gather_object(states, state)
+    return states

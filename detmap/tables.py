@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from detmap import columns
 from detmap.errors import InputError, shorten
 from detmap.frames import Framed
-from detmap.ids import Categories, Ids, Images, index_among, index_ids, locate, used
+from detmap.ids import Categories, Ids, Images, index_among, index_ids, locate, order_of_images, sizes_of_images, used
 from detmap.kernels import Frozen, readonly
 from detmap.notices import added
 from detmap.shapes import KINDS, Boxes, Column, find
@@ -296,8 +296,8 @@ class GroundTruth(_Shaped, Frozen):
             images=Images(
                 image.ids,
                 image_codes,
-                _image_sizes(image_sizes, images, image.ids, source),
-                order=_image_order(images, image.ids, source),
+                sizes_of_images(image_sizes, images, image.ids, source),
+                order=order_of_images(images, image.ids, source),
             ),
             categories=Categories(category.ids, category_codes, tuple(flat)),
             shapes=_shapes(checked, shapes),
@@ -549,42 +549,6 @@ class Detections(_Shaped, Frozen):
 
     def __repr__(self) -> str:
         return f"<Detections: {len(self)} on {self.images.ids.size} images>"
-
-
-def _image_sizes(sizes: Any, images: Any, known: NDArray[Any], source: str) -> NDArray[np.int64] | None:
-    """Return sizes in the order of the `known` images, of the sizes of `images`."""
-    if sizes is None:
-        return None
-    values = _listed_images(images, source)
-    given = np.asarray(sizes)
-    if given.shape != (len(values), 2):
-        raise InputError(
-            f"shape {given.shape} where {len(values)} x 2 was expected", source=source, field="image_sizes"
-        )
-    out = np.zeros((known.size, 2), np.int64)
-    out[locate(values, known)] = given
-    return readonly(out, np.int64)
-
-
-def _listed_images(images: Any, source: str) -> NDArray[Any]:
-    """Return the ids of images as they were listed."""
-    if isinstance(images, Ids):
-        return np.asarray(images.ids[images.codes])
-    return columns.identifiers(images, source=source, field="images")
-
-
-def _image_order(images: Any, known: NDArray[Any], source: str) -> NDArray[np.int64] | None:
-    """Return the place of each of the `known` images in the list that was given; None where it ascends."""
-    if images is None:
-        return None
-    values = _listed_images(images, source)
-    if values.size < 2 or bool((values[1:] > values[:-1]).all()):
-        return None
-    order = np.empty(known.size, np.int64)
-    order[locate(values[::-1], known)] = np.arange(values.size)[
-        ::-1
-    ]  # of an image that is listed twice the first place
-    return readonly(order, np.int64)
 
 
 def check_pair(ground_truth: object, detections: object) -> None:

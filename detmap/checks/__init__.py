@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 
 from detmap.checks import boxes, coverage, figures, ids, labels, scores, shapes
-from detmap.checks.codes import CODES, SEVERITIES, Code, Finding, found, many
+from detmap.checks.codes import CODES, SEVERITIES, Code
 from detmap.checks.facts import Facts
 from detmap.checks.figures import Figure
+from detmap.checks.findings import Finding, found, many
 from detmap.checks.report import Report, ordered
 from detmap.checks.runs import check_run
 from detmap.checks.sides import Options, Side, read_found, read_schema, read_truth, side_of

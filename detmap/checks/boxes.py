@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from detmap.checks import ids
 from detmap.checks.agreement import CHANGES, as_corners, overlaps, swapped_axes, swapped_sides
-from detmap.checks.codes import Finding, found
 from detmap.checks.facts import Facts
+from detmap.checks.findings import Finding, found
 from detmap.checks.sides import Side, as_sizes, reach_of
 from detmap.shapes import Boxes
 from detmap.tables import Detections, GroundTruth

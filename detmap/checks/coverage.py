@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from detmap.checks import ids as image_ids
 from detmap.checks.agreement import tail
-from detmap.checks.codes import Finding, found
 from detmap.checks.facts import Facts
+from detmap.checks.findings import Finding, found
 from detmap.checks.sides import Side
 
 #: Detections of an image and category that the protocol coco looks at.

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.codes import Finding, found, names
 from detmap.checks.facts import Facts
+from detmap.checks.findings import Finding, found, names
 from detmap.checks.sides import Side
 from detmap.formats._names import resolve_images, stem
 from detmap.ids import locate

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.codes import Finding, found, names
 from detmap.checks.facts import Facts
+from detmap.checks.findings import Finding, found, names
 from detmap.checks.ids import by_ids_alone
 from detmap.checks.sides import Side
 from detmap.ids import locate

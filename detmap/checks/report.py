@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from detmap.checks.codes import NAMED, SEVERITIES, Finding, many
+from detmap.checks.codes import SEVERITIES
 from detmap.checks.figures import Figure
+from detmap.checks.findings import NAMED, Finding, many
 from detmap.results import printable, to_markdown, to_text, without_nan
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.codes import Finding, found, many, names
 from detmap.checks.figures import Figure, figure_of
+from detmap.checks.findings import Finding, found, many, names
 from detmap.checks.report import Report, ordered
 from detmap.formats.trec import Lines, read_qrels, read_run
 

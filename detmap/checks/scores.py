@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from detmap.checks.agreement import tail
 from detmap.checks.boxes import duplicates
-from detmap.checks.codes import Finding, found
 from detmap.checks.facts import Facts
+from detmap.checks.findings import Finding, found
 from detmap.checks.sides import Side
 
 #: The share of detections that may be tied with another of their category.

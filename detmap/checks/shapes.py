@@ -9,8 +9,8 @@ import numpy as np
 
 from detmap.checks.agreement import overlaps
 from detmap.checks.boxes import _CAUSES
-from detmap.checks.codes import Finding, found, names
 from detmap.checks.facts import Facts
+from detmap.checks.findings import Finding, found, names
 from detmap.checks.sides import Side, as_sizes
 from detmap.shapes.keypoints import Keypoints
 from detmap.shapes.masks import MaskColumn

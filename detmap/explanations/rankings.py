@@ -12,7 +12,7 @@ import numpy as np
 
 from detmap.decisions import YES_OR_NO, decisions_of, differing
 from detmap.errors import InputError, OptionError, shorten
-from detmap.explanations.shares import EXACT, Share, Step, check_orders, sampled, shapley
+from detmap.explanations.shares import EXACT, Share, Step, check_orders, sampled, shapley, told
 from detmap.retrieval.conventions import CONVENTIONS, Convention, convention_of
 from detmap.retrieval.runs import evaluate_run, read_tables
 from detmap.retrieval.scoring import RankingResult
@@ -105,21 +105,8 @@ class RankingExplanation:
     notices: Mapping[str, int] = field(default_factory=dict)
 
     def sentences(self) -> list[str]:
-        """Return what the shares say, the largest first, and what they do not know."""
-        gap = self.target_value - self.source_value
-        first = (
-            f"{self.metric} is {self.source_value:.4f} under {self.source.name} and {self.target_value:.4f} under "
-            f"{self.target.name}: {gap:+.4f}."
-        )
-        idle = [share.decision for share in self.shares if not share.exact]
-        more = [f"No difference here: {', '.join(idle)}."] if idle else []
-        for name, band in ((self.source.name, self.source_band), (self.target.name, self.target_band)):
-            low, high = (f"{end:.4f}" for end in band)
-            if low != high:
-                more.append(f"Other orders of equal scores give {low} to {high} under {name}.")
-        if self.error:
-            more.append(f"Orders were drawn: standard errors are up to {self.error:.2g}.")
-        return [first, *(share.sentence for share in self.shares if share.exact), *more]
+        """Return what the shares say, the largest first."""
+        return told(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values; exact shares as fractions."""

@@ -137,6 +137,24 @@ class Step:
     changed: int = 0
 
 
+def told(one: Any) -> list[str]:
+    """Return what an explanation's values and shares say, the largest share first."""
+    gap = one.target_value - one.source_value
+    first = (
+        f"{one.metric} is {one.source_value:.4f} under {one.source.name} and {one.target_value:.4f} under "
+        f"{one.target.name}: {gap:+.4f}."
+    )
+    idle = [share.decision for share in one.shares if not share.exact]
+    more = [f"No difference here: {', '.join(idle)}."] if idle else []
+    for name, band in ((one.source.name, one.source_band), (one.target.name, one.target_band)):
+        low, high = (f"{end:.4f}" for end in band)
+        if low != high:
+            more.append(f"Other orders of equal scores give {low} to {high} under {name}.")
+    if one.error:
+        more.append(f"Orders were drawn: standard errors are up to {one.error:.2g}.")
+    return [first, *(share.sentence for share in one.shares if share.exact), *more]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
     """Why a metric has two values under two protocols.
@@ -180,20 +198,7 @@ class Explanation:
 
     def sentences(self) -> list[str]:
         """Return what the shares say, the largest first, and what they do not know."""
-        gap = self.target_value - self.source_value
-        first = (
-            f"{self.metric} is {self.source_value:.4f} under {self.source.name} and {self.target_value:.4f} under "
-            f"{self.target.name}: {gap:+.4f}."
-        )
-        idle = [share.decision for share in self.shares if not share.exact]
-        more = [f"No difference here: {', '.join(idle)}."] if idle else []
-        for name, band in ((self.source.name, self.source_band), (self.target.name, self.target_band)):
-            low, high = (f"{end:.4f}" for end in band)
-            if low != high:
-                more.append(f"Other orders of equal scores give {low} to {high} under {name}.")
-        if self.error:
-            more.append(f"Orders were drawn: standard errors are up to {self.error:.2g}.")
-        return [first, *(share.sentence for share in self.shares if share.exact), *more, BEFORE]
+        return [*told(self), BEFORE]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values; exact shares as fractions."""

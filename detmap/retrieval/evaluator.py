@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -33,7 +32,7 @@ from detmap.retrieval.ranked import stored_level
 from detmap.retrieval.runs import RUN_METRICS, Table, check_judged, paired, rank_run, read_table
 from detmap.retrieval.scoring import RankingResult, check_level, labels, numeric_table, score, stored
 from detmap.retrieval.seen import Header, Seen, digest
-from detmap.states import seal, unseal
+from detmap.states import gathered, seal, unseal
 
 
 @dataclass
@@ -469,15 +468,8 @@ class Evaluator:
         StateError
             As for `merge`.
         """
-        if world_size is None:
-            distributed = sys.modules.get("torch.distributed")
-            if distributed is None:
-                raise OptionError("say how many processes there are: sync(all_gather_object, world_size)")
-            world_size = int(distributed.get_world_size())
-        states: list[Any] = [None] * world_size
-        all_gather_object(states, self.to_bytes())
         merged = self._fresh()
-        for state in states:
+        for state in gathered(self.to_bytes(), all_gather_object, world_size):
             merged.merge(self.from_bytes(state))
         return merged
 

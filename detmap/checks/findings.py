@@ -1,0 +1,97 @@
+"""What a check has found: a code, how many things it is about, and the words of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from detmap.checks.codes import CODES, Severity
+from detmap.errors import shorten
+
+#: So many records a finding names.
+NAMED = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Something to know before believing a number.
+
+    Attributes
+    ----------
+    code : str
+        Its name, one of `detmap.checks.CODES`.
+    severity : {"error", "warning", "note"}
+        As there.
+    count : int
+        How many things it is about.
+    unit : str
+        What these are, as "detection".
+    records : tuple
+        The first of them, at most ten: numbers of records counted from 0, or what `named` says.
+    named : str
+        What `records` are: "record", "image", "category", "query", "class".
+    says : str
+        The finding in one sentence.
+    effect, remedy : str
+        What it does to the numbers, and what to do about it.
+    """
+
+    code: str
+    severity: Severity
+    count: int
+    unit: str
+    says: str
+    effect: str
+    remedy: str
+    records: tuple[Any, ...] = ()
+    named: str = field(default="record")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "count": self.count,
+            "unit": self.unit,
+            "says": self.says,
+            "effect": self.effect,
+            "remedy": self.remedy,
+            "named": self.named,
+            "records": [one if isinstance(one, int) else shorten(one)[1:-1] for one in self.records],
+        }
+
+
+def found(
+    code: str, count: int, unit: str, *, records: Iterable[Any] = (), named: str = "record", more: str = ""
+) -> Finding:
+    """Return the finding of a code about so many things; `more` goes on with the sentence."""
+    row = CODES[code]
+    kept = tuple(one for one, _ in zip(records, range(NAMED), strict=False))
+    return Finding(
+        code=code,
+        severity=row.severity,
+        count=int(count),
+        unit=unit,
+        says=row.says.format(many=many(count, unit)) + (f": {more}" if more else ""),
+        effect=row.effect,
+        remedy=row.remedy,
+        records=kept,
+        named=named,
+    )
+
+
+_PLURALS = {"category": "categories", "query": "queries", "class": "classes"}
+
+
+def many(count: int, unit: str) -> str:
+    """Return a number with its unit, as "1 image" or "2,482 detections"."""
+    first, space, rest = unit.partition(" ")
+    return f"{count:,} {first if count == 1 else _PLURALS.get(first, first + 's')}{space}{rest}"
+
+
+def names(values: Iterable[Any], most: int = 5) -> str:
+    """Return the first of some names in a sentence, and how many more there are."""
+    given = list(values)
+    shown = ", ".join(str(one) if isinstance(one, int) else shorten(str(one), 40)[1:-1] for one in given[:most])
+    return shown + (f" and {len(given) - most:,} more" if len(given) > most else "")

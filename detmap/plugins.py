@@ -87,7 +87,9 @@ class Registry(dict[str, T]):
         """
         name: Any = getattr(thing, "name", None)
         if not isinstance(name, str) or not name:
-            raise OptionError(f"the name of a {self.what} must be a string, not {shorten(name)}")
+            raise OptionError(
+                f"the name of a {self.what} must be a string of at least one character, not {shorten(name)}"
+            )
         owner = self._modules.get(name, module)
         if owner != module and self[name] != thing:
             raise OptionError(f"the {self.what} {shorten(name)} is registered by {owner} already: choose another name")

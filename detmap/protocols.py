@@ -37,7 +37,7 @@ class Protocol:
         metadata=decision(
             "A detection may match where its overlap is at least the threshold.",
             "matching",
-            plain=lambda values: tuple(map(float, values)),
+            plain=choices.parse_thresholds,
             wrong=partial(choices.wrong_thresholds, "iou_thresholds"),
             words=choices.say_thresholds,
             phrase=lambda protocol: f"IoU {choices.say_thresholds(protocol.iou_thresholds)}",
@@ -55,7 +55,7 @@ class Protocol:
         metadata=decision(
             'Where the precision array is read, and averaged if `interpolation` is "grid".',
             "curve",
-            plain=lambda values: tuple(map(float, values)),
+            plain=choices.parse_thresholds,
             wrong=partial(choices.wrong_thresholds, "recall_thresholds"),
             words=choices.say_thresholds,
             group="curve",

@@ -411,7 +411,9 @@ def test_the_toy_format_goes_through_convert_eval_and_batch(tmp_path, monkeypatc
         assert main(["convert", f"{name}.json", f"{name}.records", *words]) == 0
         made = json.loads(capsys.readouterr().out)
         assert made["format"] == "records"
-        assert made["lost"] == ({"crowd": crowds} if name == "truth" else {})
+        assert {code: made["lost"][code] for code in made["lost"] if code != "areas"} == (
+            {"crowd": crowds} if name == "truth" else {}
+        )
         assert main(["convert", f"{name}.records", f"{name}.csv", *words]) == 0
         assert made["written"] == len({"truth": dataset["annotations"], "found": results}[name])
         assert json.loads(capsys.readouterr().out)["written"] == made["written"]
@@ -424,6 +426,44 @@ def test_the_toy_format_goes_through_convert_eval_and_batch(tmp_path, monkeypatc
     for command in COMMANDS:
         assert main([command, "truth.records", "found.records", *words]) == 0
         assert COMMANDS[command](json.loads(capsys.readouterr().out)) == values[0], command
+
+
+def test_the_toy_format_takes_what_others_write(tmp_path, monkeypatch, capsys):
+    """Corners become sizes, ids are integers where the ground truth's are, and what is wrong is one line."""
+    from detmap.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    Path("corners.csv").write_text("image,category,score,x1,y1,x2,y2\n7,1,0.5,10.0,10.0,30.0,40.0\n")
+    words = ["--plugin", "growth.records", "--quiet", "--format", "json"]
+    assert main(["convert", "corners.csv", "found.records", *words]) == 0
+    assert json.loads(capsys.readouterr().out)["lost"] == {"corners": 1}
+    truth = detmap.GroundTruth.from_arrays(image_ids=[7], category_ids=[1], boxes=[[10, 10, 20, 30]])
+    found = detmap.read("found.records", "detections", ground_truth=truth)
+    assert found.boxes.tolist() == truth.boxes.tolist()
+    for text in ("1@7 0.5 1 2 x 4", "1@7 0.5 1 2 3", "1@7 0.5 1 2 -3 4"):
+        Path("wrong.records").write_text(text)
+        with pytest.raises(InputError, match=r"wrong\.records"):
+            detmap.read("wrong.records", "detections", ground_truth=truth)
+    assert len(detmap.read("wrong.records", "detections", ground_truth=truth, invalid_boxes="drop")) == 0
+    Path("empty.records").write_text("")
+    assert main(["convert", "empty.records", "none.csv", *words]) == 0
+
+
+@pytest.mark.parametrize("part", ["sniff", "tell", "read_detections", "write_detections"])
+def test_whatever_a_format_from_outside_fails_with_is_one_line(part, tmp_path, monkeypatch, capsys):
+    from detmap.cli import main
+    from detmap.formats.registry import FORMATS
+
+    def fails(*_):
+        raise KeyError("of its own")
+
+    (tmp_path / "found.records").write_text("1@7 0.5 1 2 3 4")
+    broken = dataclasses.replace(records.FORMAT, **{part: fails})
+    monkeypatch.setitem(FORMATS, "records", broken)
+    assert main(["convert", str(tmp_path / "found.records"), str(tmp_path / "again.records")]) == 2
+    said = capsys.readouterr().err
+    assert "the format records, of a plug-in, fails with KeyError: \"'of its own'\"" in said
+    assert said.count("\n") == 1
 
 
 # ----------------------------------------------------------------------------------------------------------------- diagnoses

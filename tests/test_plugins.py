@@ -105,7 +105,7 @@ def test_register_takes_kinds_formats_protocols_and_conventions_and_returns_them
             OptionError, match=r"expected a kind of shape, a format, a protocol, .* of a diagnosis, not"
         ):
             detmap.register(thing)
-    with pytest.raises(OptionError, match="the name of a protocol must be a string, not ''"):
+    with pytest.raises(OptionError, match="the name of a protocol must be a string of at least one character, not ''"):
         detmap.register(dataclasses.replace(COCO, name=""))
 
 

@@ -187,3 +187,11 @@ def test_options_given_as_text_are_those_given_as_numbers():
         detmap.evaluate(ground_truth_of(dataset), detections_of(results), iou_thresholds="0.5:0.95:0.05"),
         evaluate(dataset, results),
     )
+
+
+def test_thresholds_of_a_variant_may_be_text_too():
+    """Never the characters of the text one by one."""
+    coco = detmap.PRESETS["coco"]
+    assert dataclasses.replace(coco, iou_thresholds="0.75:0.95:0.05").iou_thresholds == coco.iou_thresholds[5:]
+    assert dataclasses.replace(coco, iou_thresholds="1").iou_thresholds == (1.0,)
+    assert dataclasses.replace(coco, iou_thresholds=[np.float32(0.5)]).iou_thresholds == (0.5,)

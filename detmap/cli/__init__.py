@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from detmap import __version__
 from detmap.cli import cards, checking, converting, detection, diagnosing, explaining, rankings, reporting, warm
@@ -79,9 +79,18 @@ def _show_warning(others: Any, quiet: bool, message: Any, category: type[Warning
         say(f"note: {message}")
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that says in one line what is wrong with the options, where argparse prints its usage first."""
+
+    def error(self, message: str) -> NoReturn:
+        shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+        say(f"error: {shown}; see {self.prog} --help")
+        raise SystemExit(2)
+
+
 def _parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Return the parser of the command line. Only the command that is `given` gets its options: these take imports."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="detmap",
         description="Score ranked predictions: mean average precision, equal to the reference to the last bit.",
     )

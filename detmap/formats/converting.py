@@ -161,9 +161,11 @@ def role_of(source: Path | Held, format: str | None = None) -> Role:
         fits = {role: named for role in _ROLES if getattr(named, f"read_{role}") is not None}
     if len(fits) == 1:
         return next(iter(fits))
-    names = {one.name for one in fits.values()}
-    tell = next(iter(fits.values())).tell if len(names) == 1 else None
-    told = None if tell is None else tell(Given(source, "detections"))
+    told: Role | None = None
+    if len({one.name for one in fits.values()}) == 1:
+        (found, *_) = fits.values()
+        with registry.asked(found, source):
+            told = None if found.tell is None else found.tell(Given(source, "detections"))
     if told is None:
         shown = "standard input" if isinstance(source, Held) else os.fspath(source)
         raise OptionError(f"is {shorten(shown, 200)} ground truth, or detections? Say it: role=... (--role)")

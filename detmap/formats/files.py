@@ -268,14 +268,15 @@ def read(
     mapping = None if class_map is None else class_map_of(class_map)
     if role == "ground_truth":
         assert found.read_ground_truth is not None
-        table = found.read_ground_truth(source, reading)
+        with registry.asked(found, source):
+            table = found.read_ground_truth(source, reading)
         table = table if mapping is None else mapped_ground_truth(table, mapping)
         return table if image_sizes is None else with_sizes(table, image_sizes)
     assert found.read_detections is not None
-    if mapping is None:
-        return found.read_detections(source, ground_truth, reading)
-    own = found.read_detections(source, None if ground_truth is None else without_classes(ground_truth), reading)
-    return mapped_detections(own, mapping, ground_truth)
+    among = ground_truth if ground_truth is None or mapping is None else without_classes(ground_truth)
+    with registry.asked(found, source):
+        own = found.read_detections(source, among, reading)
+    return own if mapping is None else mapped_detections(own, mapping, ground_truth)
 
 
 def concerning(path: Path | Held, role: registry.Role, given: Mapping[str, Any]) -> tuple[Path | Held, dict[str, Any]]:
@@ -381,10 +382,12 @@ def write(
     writing = registry.Writing(ground_truth=ground_truth)
     if isinstance(table, GroundTruth):
         assert found.write_ground_truth is not None
-        lost = found.write_ground_truth(table, path, writing)
+        with registry.asked(found, path):
+            lost = found.write_ground_truth(table, path, writing)
     else:
         assert found.write_detections is not None
-        lost = found.write_detections(table, path, writing)
+        with registry.asked(found, path):
+            lost = found.write_detections(table, path, writing)
     return {code: count for code, count in lost.items() if count}
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, Any, Literal, NamedTuple
@@ -16,7 +16,7 @@ from typing import IO, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import InputError, OptionError, shorten
+from detmap.errors import DetmapError, InputError, OptionError, shorten
 from detmap.formats._open import Held
 from detmap.formats._source import HEAD, head
 from detmap.plugins import Registry, load_installed
@@ -336,6 +336,34 @@ def able(role: Role) -> list[Format]:
     return sorted(found, key=lambda one: not FORMATS.is_shipped(one.name))
 
 
+@contextmanager
+def asked(found: Format, source: object) -> Iterator[None]:
+    """Within this context a format works on a source; what a plug-in's fails with becomes a line for its user.
+
+    Raises
+    ------
+    InputError
+        Instead of any error of a format that detmap does not bring, but for those of detmap and of the system.
+    """
+    try:
+        yield
+    except (DetmapError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        if FORMATS.is_shipped(found.name):
+            raise
+        raise InputError(
+            f"the format {found.name}, of a plug-in, fails with {type(error).__name__}: {shorten(str(error), 200)}",
+            source=os.fspath(source) if isinstance(source, str | os.PathLike) else getattr(source, "name", None),
+            remedy="where the file is of this format, the plug-in has to be mended",
+        ) from error
+
+
+def _fits(found: Format, given: Given, source: Path | Held) -> bool:
+    with asked(found, source):
+        return found.sniff(given)
+
+
 def recognise(source: Path | Held, role: Role) -> Format | None:
     """Return the format of what there is to read; None where no format recognises it.
 
@@ -350,7 +378,7 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
 
     def of_plug_ins() -> Format | None:
         others = (one for one in reversed(able(role)) if not FORMATS.is_shipped(one.name))
-        return next((one for one in others if one.sniff(given)), None)
+        return next((one for one in others if _fits(one, given, source)), None)
 
     found = of_plug_ins()
     if found is not None:
@@ -419,8 +447,9 @@ def _named(name: str, attribute: str, able: Iterable[Format]) -> Format:
 
 
 def describe_lost(lost: Mapping[str, int]) -> list[str]:
-    """Return the sentences that say what a format could not hold, in the order of `LOST`."""
-    return [text.format(n=f"{lost[code]:,}") for code, text in LOST.items() if lost.get(code)]
+    """Return the sentences that say what a format could not hold, in the order of `LOST`; then a plug-in's own codes."""
+    own = {code: f"{{n}} records, of which the format cannot hold: {code}" for code in lost if code not in LOST}
+    return [text.format(n=f"{lost[code]:,}") for code, text in {**LOST, **own}.items() if lost.get(code)]
 
 
 def check_kind(found: Format, iou_type: str, source: str) -> None:

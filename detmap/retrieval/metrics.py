@@ -324,7 +324,9 @@ METRICS = (
 #: The deepest rank that a metric can be asked for: further ones are not exact in double precision.
 DEEPEST = 1 << 53
 
-_BY_ALIAS = {alias: metric for metric in METRICS for alias in metric.aliases}
+#: Metrics by what they may be called, in lower case; where a name is one metric's own and another's alias, it is the alias.
+_BY_ALIAS = {name.lower(): metric for metric in METRICS for name in (metric.name, metric.mean_name) if name}
+_BY_ALIAS |= {alias: metric for metric in METRICS for alias in metric.aliases}
 
 
 def parse(name: str) -> Request:

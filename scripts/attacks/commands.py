@@ -74,8 +74,6 @@ def orderly(code: int, err: str) -> str:
     lines = [line for line in err.splitlines() if not line.startswith("detmap: note: ")]
     if code == 2 and len(lines) == 1 and lines[0].startswith("detmap: error: "):
         return ""
-    if code == 2 and lines and lines[0].startswith("usage: "):
-        return ""
     said = [line for line in lines if code == 3 and not line.startswith("detmap: error: ")] or lines * (code != 3)
     return "" if code in (0, 3) and not said else f"exit code {code}: {err[-800:]}"
 

@@ -55,6 +55,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         skips["compiled"] = "kernels are interpreted (NUMBA_DISABLE_JIT=1)"
     if legs.QUICK:
         skips["slow"] = "slow (DETMAP_TESTS=quick)"
+    elif legs.LEG == "checked" and not legs.FULL:
+        skips["slow"] = "slow, and the compiled leg runs it"
     for item in items:
         for marker, reason in skips.items():
             if item.get_closest_marker(marker):

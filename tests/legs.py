@@ -80,6 +80,8 @@ def foreseen() -> list[str]:
         reasons += ["kernels are interpreted", "kernels are not compiled", "a large file takes too long", "takes long"]
     else:
         reasons += ["counts calls that kernels make"]
+    if LEG == "checked":
+        reasons += ["slow, and the compiled leg runs it"]
     if _numba.is_plain():
         reasons += ["numba's own cache is in use"]
     if sys.platform != "linux":

@@ -359,6 +359,24 @@ def _sum(values: Array, begin: int, count: int, stack: Array) -> Any:
         stack[depth - 1, 1] = done
 
 
+#: So many classes are brought together at a time: what they have at one threshold and recall lies far apart, but each one's
+#: own values follow each other, so that few are read by turns and all are written close together.
+_TOGETHER = 8
+
+
+@helper
+def _bring_together(values: Array, classes: Array, row: int, area: int, out: Array) -> None:
+    """Write what some `classes` have in one row and area range, by threshold, recall and class, in that order."""
+    thresholds, recalls, many = values.shape[3], values.shape[4], classes.size
+    for begin in range(0, many, _TOGETHER):
+        end = min(begin + _TOGETHER, many)
+        for t in range(thresholds):
+            for i in range(recalls):
+                place = np.uint64((t * recalls + i) * many)
+                for k in range(np.uint64(begin), np.uint64(end)):
+                    out[place + k] = values[classes[k], row, area, t, i]
+
+
 @kernel
 def average(
     table: Table, values: Array, hits: Array, near: Array, positives: Array, begin: int, end: int, out: Array
@@ -372,11 +390,12 @@ def average(
     """
     classes, rows, areas, thresholds, recalls = values.shape
     gathered, stack = np.empty(classes * thresholds * recalls), np.empty((64, 3))
-    flat = values.reshape(-1)
+    flat, holding = values.reshape(-1), np.empty(classes, np.int64)
     for row in range(begin, end):
         for a in range(areas):
             held = 0
             for c in range(classes):
+                holding[held] = c
                 held += positives[c, row, a] > 0
             filled = False
             for j in range(table.metrics.shape[0]):
@@ -389,22 +408,15 @@ def average(
                 if table.metrics[j, 0]:
                     n = 0
                     for t in range(first, last):
-                        for c in range(classes):
-                            if positives[c, row, a] > 0:
-                                found = near[c, row, cap, t] if cap < near.shape[2] else hits[c, row, a, t]
-                                gathered[n] = found / positives[c, row, a]
-                                n += 1
+                        for c in holding[:held]:
+                            found = near[c, row, cap, t] if cap < near.shape[2] else hits[c, row, a, t]
+                            gathered[n] = found / positives[c, row, a]
+                            n += 1
                     out[row, j] = _sum(gathered, 0, n, stack) / n
                     filled = False
                     continue
                 if not filled:
-                    n = 0
-                    for t in range(thresholds):
-                        for i in range(recalls):
-                            for c in range(classes):
-                                if positives[c, row, a] > 0:
-                                    gathered[n] = values[c, row, a, t, i]
-                                    n += 1
+                    _bring_together(values, holding[:held], row, a, gathered)
                     filled = True
                 size = (last - first) * recalls * held
                 out[row, j] = _sum(gathered, first * recalls * held, size, stack) / size

@@ -109,7 +109,12 @@ class Bootstrap:
 
     def _reason(self, column: int) -> str:
         return intervals.reason(
-            float(self.estimate[column]), self.jackknife[:, column], int(self.support[column]), self.unit
+            float(self.estimate[column]),
+            self.replicates[:, column],
+            self.jackknife[:, column],
+            int(self.support[column]),
+            self.unit,
+            bounded=self.bounded,
         )
 
     def reasons(self) -> list[str]:

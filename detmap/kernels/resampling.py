@@ -235,16 +235,38 @@ def _deal_ranks(
 
 
 @helper
-def _count_within(events: Events, items: int, stop: int, begin: int, ahead: Array, side: int, out: Array) -> None:
-    """Count the hits of items ``[items, stop)`` on one side that are beyond no more than *m* caps: ``out[m]``."""
-    out[:] = 0
-    for i in range(items, stop):
-        many = ahead[events.item_runs[i] - begin] & 255
-        if side:  # what is not on the one side is on the other
-            many = 1 - many
-        for j in range(events.place_starts[i], events.place_starts[i + 1]):
-            for m in range(events.beyond[j], out.shape[0]):
-                out[m] += many
+def _count_within(
+    events: Events, words: Array, chunk: int, items: int, stop: int, sums: Array, sides: int, out_near: Array
+) -> None:
+    """Count the hits of items ``[items, stop)`` within each smaller cap: ``out_near[lane * sides + side, cap]``.
+
+    `words` are those of `collect_hits` for `LANES` replicates, and the bytes of any `chunk` of them add up without a carry;
+    where `out_near` has fewer rows than there are lanes the others are left out. `sums` is room for `LANES` sums.
+    """
+    run_images, runs, place_starts, beyond = events.run_images, events.item_runs, events.place_starts, events.beyond
+    byte, eight = np.uint64(255), np.uint64(8)
+    for cap in range(out_near.shape[1]):
+        sums[:] = 0
+        word, waiting, total = np.uint64(0), 0, 0
+        for i in range(items, stop):
+            copies = words[np.uint64(run_images[runs[i]])]
+            for j in range(place_starts[i], place_starts[i + 1]):
+                if beyond[j] > cap:
+                    continue
+                word += copies
+                waiting += 1
+                if waiting == chunk:
+                    for lane in range(LANES):
+                        sums[lane] += np.int64(word & byte)
+                        word >>= eight
+                    total += waiting
+                    waiting = 0
+        total += waiting
+        for row in range(out_near.shape[0] // sides):
+            found = sums[row] + np.int64((word >> (eight * np.uint64(row))) & byte)
+            out_near[row * sides, cap] = found
+            if sides == 2:  # what is not on the one side is on the other
+                out_near[row * sides + 1, cap] = total - found
 
 
 @kernel
@@ -280,7 +302,7 @@ def collect_hits(
         most = max(most, place_starts[item_starts[(c + 1) * bits]] - place_starts[item_starts[c * bits]])
     ahead, everywhere = np.empty((LANES, areas, longest), np.int64), np.empty((areas, longest), np.int64)
     spare = np.empty(most + 1, np.int64)
-    sums, within = np.empty((areas + 1, LANES), np.int64), np.empty(caps, np.int64)
+    sums = np.empty((areas + 1, LANES), np.int64)
     chunk = 255 // _most_copies(words)
     out_starts[0] = 0
     for c in range(begin, end):
@@ -288,7 +310,12 @@ def collect_hits(
         for replicate in range(out_near.shape[1] // sides):
             lane = replicate % LANES
             if lane == 0:
-                _look_ahead(events, words[replicate // LANES], chunk, first, last, sums, ahead, everywhere)
+                of_lanes = words[replicate // LANES]
+                _look_ahead(events, of_lanes, chunk, first, last, sums, ahead, everywhere)
+                for t in range(thresholds if caps else 0):
+                    items, stop = item_starts[c * bits + t], item_starts[c * bits + t + 1]
+                    rows = out_near[c, replicate * sides : (replicate + LANES) * sides, :, t]
+                    _count_within(events, of_lanes, chunk, items, stop, sums[0], sides, rows)
             if sides == 2:
                 _deal_ranks(events, c, ahead[lane], everywhere, spare, ranking, bits, out_starts, out_ranks)
             for b in range(bits if sides == 1 else 0):
@@ -297,12 +324,6 @@ def collect_hits(
                     events, items, stop, first, ahead[lane, b // thresholds], out_starts[ranking + b], out_ranks
                 )
             ranking += sides * bits
-            for near in range(sides * thresholds if caps else 0):
-                side, t = near // thresholds, near % thresholds
-                items, stop = item_starts[c * bits + t], item_starts[c * bits + t + 1]
-                _count_within(events, items, stop, first, ahead[lane, 0], side, within)
-                for m in range(caps):
-                    out_near[c, replicate * sides + side, m, t] = within[m]
 
 
 @helper

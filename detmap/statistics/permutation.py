@@ -120,7 +120,7 @@ class Permutations:
             reach = _reach(values, bool(self.exact[column]), 1 - level)
             if abs(difference) > reach:
                 spread = self.images * float((values**2).mean())
-                reach *= math.sqrt(max(0.0, 1 - (difference**2 - reach**2) / spread))
+                reach *= math.sqrt(min(1.0, max(0.0, 1 - difference**2 / spread) + reach**2 / spread))
             out[column] = difference - reach, difference + reach
         return out
 

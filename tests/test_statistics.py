@@ -362,6 +362,19 @@ def test_no_interval_where_too_few_images_could_tell(jackknife, support, estimat
     assert made.to_dict()["no_interval"] == {"x": reason}
 
 
+def test_no_interval_of_an_ap_that_a_single_hit_would_change():
+    made = some_bootstrap([0.018, 0.02] * 10, estimate=0.019)
+    made = replace(made, replicates=made.estimate + (made.replicates - 0.019) / 100)
+    assert made.reasons() == [""]
+    for name in ("AP", "AP50", "mAP"):
+        assert replace(made, metrics=(name,)).reasons() == [
+            "below 0.02: it hangs on whether a hit comes first by chance"
+        ]
+        assert replace(made, metrics=(name,), bounded=False).reasons() == [""]
+        assert replace(made, metrics=(name,), estimate=np.array([0.02])).reasons() == [""]
+    assert replace(made, metrics=("AR_1",)).reasons() == [""]
+
+
 def test_intervals_of_other_methods_where_they_are_undefined():
     assert some_bootstrap([0.49, 0.51] * 10).reasons() == [""]
     made = some_bootstrap([0.49, 0.51] * 10, method="bca")
@@ -452,6 +465,41 @@ def test_more_misses_than_a_byte_can_count_ahead_of_a_hit(most):
     positives = np.ones((1, 18, 1), np.int64)
     ranks = both._hits(both._words(codes), positives, (0, 1), near, reweighting._Room()).ranks
     assert ranks.tolist() == [int((row == row[-1]).sum()) for row in sides for _ in range(10)]
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_hits_within_a_cap_are_counted_beyond_a_byte(most):
+    """Recall at one detection an image is counted in bytes too: of 600 images, of which every second one has a first hit."""
+    images = np.arange(600)
+    boxes = np.tile([0.0, 0.0, 10.0, 10.0], (600, 1))
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=images, category_ids=np.ones(600, int), boxes=boxes, images=images, categories=[1]
+    )
+    hit = images % 2 == 0
+    found = detmap.Detections.from_arrays(
+        image_ids=images,
+        category_ids=np.ones(600, int),
+        boxes=np.where(hit[:, None], boxes, 100.0),
+        scores=np.ones(600),
+    )
+    tally = detmap.evaluate(truth, found, iou_thresholds=0.5).tally.in_ranking_order()
+    copies = np.random.default_rng(most).integers(0, most + 1, (9, 600)).astype(np.int32)
+    made = reweighting.Reweighted(tally, ["AR_1"], []).score(9, lambda r: 2 * copies[r])[:, 0, 0]
+    assert made.tolist() == [row[hit].sum() / row.sum() for row in copies]
+    both = reweighting.Reweighted(tally, ["AR_1"], [], sides=2)
+    sides = np.random.default_rng(most).integers(0, 2, (9, 600))
+    near = np.empty((1, 18, 2, 1), np.int64)
+    codes = readonly(2 + sides, np.int16)
+    both._hits(both._words(codes), np.full((1, 18, 1), 600), (0, 1), near, reweighting._Room())
+    assert near[0, :, 0, 0].tolist() == [int((row[hit] == side).sum()) for row in sides for side in (0, 1)]
+
+
+def test_a_mean_over_more_classes_than_are_brought_together_at_a_time():
+    tables = tables_of_arrays(workloads.detector_like(12, 20, 19, 3))
+    result = detmap.evaluate(*tables)
+    made = replicated(result, 1, 0, threads=1)
+    assert same_bits([made.estimate[at] for at in made.columns.values()], list(result.values()))
+    assert 8 < np.isfinite([row["AP"] for row in result.per_category]).sum() < 19  # some hold nothing
 
 
 @settings(max_examples=examples(30))

@@ -108,6 +108,7 @@ class Bootstrap:
         return out
 
     def _reason(self, column: int) -> str:
+        precise = column >= len(self.metrics) or self.metrics[column].startswith(("AP", "mAP"))
         return intervals.reason(
             float(self.estimate[column]),
             self.replicates[:, column],
@@ -115,6 +116,7 @@ class Bootstrap:
             int(self.support[column]),
             self.unit,
             bounded=self.bounded,
+            least=intervals.LEAST_AP if self.bounded and precise else 0.0,
         )
 
     def reasons(self) -> list[str]:

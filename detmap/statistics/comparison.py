@@ -23,13 +23,18 @@ from detmap.statistics.tests import CORRECTIONS, Correction, adjust, promise
 from detmap.tally import Tally
 
 
+def _counted(number: int, one: str, several: str = "") -> str:
+    """Return a number with its noun, which is plural but for 1."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
 class Difference(NamedTuple):
     """How a metric of one model differs from another's.
 
-    ``difference`` is the value of `second` minus that of `first`; ``low`` and ``high`` its confidence interval (NaN where
-    none is given); ``p`` the two-sided p-value of the paired permutation test (NaN where too few images could tell), and
-    ``adjusted`` the same after the correction over all that were tested together; ``images`` how many images hold
-    something to find. `category` is None for a metric of all.
+    ``difference`` is the value of `second` minus that of `first`; ``low`` and ``high`` its confidence interval, by itself
+    (NaN where none is given); ``p`` the two-sided p-value of the paired permutation test (NaN where too few images could
+    tell), and ``adjusted`` the same after the correction over all that were tested together; ``images`` how many images
+    hold something to find. `category` is None for a metric of all.
     """
 
     first: str
@@ -182,10 +187,11 @@ class Comparison:
         of_metric, of_category = self.families
         correction = promise(self.correction, self.alpha)
         lines = [
-            f"p: paired permutation test, {test.drawn:,} permutations: would the models differ as much if it were chance "
-            "which of them made the detections of an image?",
-            f"family of {self.metric}: {of_metric.size} pairs of models; family of the categories: {of_category.size} "
-            f"hypotheses, each with objects on {of_category.fewest} images or more; {correction}",
+            f"p: paired permutation test, {_counted(test.drawn, 'permutation')}: would the models differ as much if it "
+            "were chance which of them made the detections of an image?",
+            f"family of {self.metric}: {_counted(of_metric.size, 'pair')} of models; family of the categories: "
+            f"{_counted(of_category.size, 'hypothesis', 'hypotheses')}, each with objects on {of_category.fewest} images "
+            f"or more; {correction}",
         ]
         if of_metric.untested:
             lines.append(f"{self.metric}: too few images to tell (it takes {of_metric.fewest} with objects)")
@@ -288,14 +294,12 @@ class PairTests:
             return [f"group: too few images to tell models apart: {self.images}, and it takes {self.fewest}"]
         lines = [
             "group: models that share a letter cannot be told apart; paired permutation test of every pair by "
-            f"{self.metric}, {self.permutations:,} permutations, {self.images:,} images with something to find",
-            f"family: {tested} pairs; {promise(self.correction, 1 - self.level)}",
+            f"{self.metric}, {_counted(self.permutations, 'permutation')}, {self.images:,} images with something to find",
+            f"family: {_counted(tested, 'pair')}; {promise(self.correction, 1 - self.level)}",
         ]
         if tested < len(self.p):
-            untested = len(self.p) - tested
-            lines.append(
-                f"not tested, so that they share a letter: {untested} pairs of models scored on different classes"
-            )
+            untested = _counted(len(self.p) - tested, "pair")
+            lines.append(f"not tested, so that they share a letter: {untested} of models scored on different classes")
         return lines
 
     def to_dict(self) -> dict[str, Any]:

@@ -27,6 +27,9 @@ FEWEST_EFFECTIVE = 1.2
 #: On the logit scale the standard error must be less than this: there an interval reaches from a seventh of a small value to
 #: seven times, and by how much the value itself would vary on that scale can no longer be told.
 LARGEST_ERROR = 1.0
+#: An AP must not be less: a hit at the very top adds up to 0.01 to it (one of 101 recalls), and where that seldom happens
+#: the data in which it did not know nothing of it.
+LEAST_AP = 0.02
 
 _NORMAL = NormalDist()
 
@@ -67,12 +70,18 @@ def reason(
     unit: str = "images",
     *,
     bounded: bool = True,
+    least: float = 0.0,
 ) -> str:
-    """Return why there is no interval, in a few words; empty where there is one. See `interval` for what is given."""
+    """Return why there is no interval, in a few words; empty where there is one.
+
+    There is none of an estimate below `least`. See `interval` for the other parameters.
+    """
     if math.isnan(estimate):
         return "undefined"
     if images < FEWEST_IMAGES:
         return f"{images} {unit} with something to find: an interval takes {FEWEST_IMAGES}"
+    if estimate < least:
+        return f"below {least:g}: it hangs on whether a hit comes first by chance"
     found = effective(jackknife)
     if not found:
         return f"the same whichever of the {unit} are left out"

@@ -88,6 +88,20 @@ class Detmap:
         result = self.detmap.evaluate(self.truth, self.found)
         return stats.bootstrap(result, replicates, 0).interval()[0].tolist()
 
+    def permute(self, permutations: int) -> list[float]:
+        from detmap import statistics as stats
+
+        found = self.found
+        moved = found.boxes + np.random.default_rng(5).normal(0, 1, found.boxes.shape) * [1, 1, 0, 0]
+        other = self.detmap.Detections.from_arrays(
+            image_ids=found.images.values[found.images.codes],
+            category_ids=found.categories.values[found.categories.codes],
+            boxes=moved,
+            scores=found.scores,
+        )
+        tallies = [self.detmap.evaluate(self.truth, one).tally for one in (found, other)]
+        return stats.permute(*tallies, permutations, 0, categories=True).p_values().tolist()
+
 
 class Vernier:
     """vernier, which takes files whole and has no arrays to hand out."""
@@ -181,7 +195,7 @@ def peak_of(task: Callable[[], Callable[[], tuple[float, int]]]) -> dict[str, fl
 
 
 def work(package: str, folder: str) -> None:
-    """Answer commands, a line of JSON each: load, run, memory, score_files, bootstrap."""
+    """Answer commands, a line of JSON each: load, run, memory, score_files, bootstrap, permute."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the peers print
     program = program_of(package)
@@ -200,7 +214,7 @@ def work(package: str, folder: str) -> None:
             answer = {"seconds": time.perf_counter() - start, "AP": describe()[0]}
         elif command == "memory":
             answer = peak_of(partial(program.run, options))
-        elif command in ("score_files", "bootstrap"):
+        elif command in ("score_files", "bootstrap", "permute"):
             answer = peak_of(lambda: partial(lambda values: (values[0], 0), getattr(program, command)(options)))  # noqa: B023
         print(json.dumps(answer), file=answers, flush=True)
 
@@ -459,14 +473,14 @@ def many_files(title: str, files: int, options: Options) -> list[Line]:
     return [Line(title, seconds, "seconds"), Line("… memory added", added, "bytes")]
 
 
-def resampled(title: str, replicates: int, options: Options) -> list[Line]:
-    """Bootstrap replicates of AP and of every category, of what is loaded already."""
+def resampled(title: str, command: str, replicates: int, options: Options) -> list[Line]:
+    """Replicates or permutations of metrics and of every category, of what is loaded already."""
     folder = options.folder / "bootstrap"
     write_case(folder, detector(5000, 100, 80, options.quick))
     worker = Worker(OURS, folder)
     worker.ask("load")
-    worker.ask("bootstrap", 200)
-    times = [worker.ask("bootstrap", replicates)["seconds"] for _ in range(1 if options.quick else 3)]
+    worker.ask(command, 200)
+    times = [worker.ask(command, replicates)["seconds"] for _ in range(1 if options.quick else 3)]
     worker.close()
     print(f"  {[round(value, 2) for value in times]}", file=sys.stderr)
     return [Line(title, {OURS: statistics.median(times)}, "seconds")]
@@ -548,7 +562,8 @@ ROWS = [
     *(Row(kind, partial(shapes, kind)) for kind in ("masks", "keypoints", "boundary")),
     *(Row(name, partial(rankings, name)) for name in ("distances", "features", "runs", "files", "codes", "samples")),
     Row("batch", partial(many_files, "20 files × 500,000 detections, one ground truth", 20)),
-    Row("bootstrap", partial(resampled, "1,000 bootstrap replicates over 500,000 detections", 1000)),
+    Row("bootstrap", partial(resampled, "1,000 bootstrap replicates over 500,000 detections", "bootstrap", 1000)),
+    Row("permutations", partial(resampled, "5,000 permutations of two models with 500,000 each", "permute", 5000)),
     Row("explain", explanations),
     Row("cold", partial(fixture, "`detmap eval` on the fixture, first run ever", empty_cache=True, repeats=3)),
     Row("warm", partial(fixture, "`detmap eval` on the fixture, any later run", empty_cache=False, repeats=7)),

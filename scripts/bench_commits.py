@@ -67,6 +67,22 @@ def bootstrap(folder: Path) -> Task:
     return lambda: len(statistics.bootstrap(result, 1000, 0).interval())
 
 
+def permutations(folder: Path) -> Task:
+    import detmap
+    from detmap import statistics
+
+    truth, found = tables(folder)
+    order = np.random.default_rng(5).permutation(found.scores.size)  # a second model: the same boxes, other scores
+    other = detmap.Detections.from_arrays(
+        image_ids=found.images.values[found.images.codes],
+        category_ids=found.categories.values[found.categories.codes],
+        boxes=found.boxes,
+        scores=(found.scores + found.scores[order]) / 2,
+    )
+    one, two = (detmap.evaluate(truth, made).tally for made in (found, other))
+    return lambda: len(statistics.permute(one, two, 5000, 0, categories=True).p_values())
+
+
 def from_files(folder: Path) -> Task:
     import detmap
 
@@ -212,6 +228,7 @@ def rows() -> dict[str, Row]:
         "files2m whole": Row(partial(files, 20_000), command=("eval", *GIVEN)),
         "batch": Row(many, batch, pairs=9),
         "bootstrap": Row(detector_case(5000, 80), bootstrap),
+        "permutations": Row(detector_case(5000, 80), permutations, pairs=5),
         "dropin": Row(partial(files, 5000), dropin),
         "evaluator": Row(detector_case(1000, 80), evaluator),
         "distances": Row(load=partial(ranking, name="distances", case=0)),

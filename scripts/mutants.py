@@ -525,6 +525,24 @@ MUTANTS = [
         "statistics::permutations_equal_an_exchange_of_detections_for_real",
     ),
     (
+        "resampling._count_within",
+        "if beyond[j] > cap:",
+        "if beyond[j] >= cap:",
+        "statistics::replicates_equal_a_data_set_that_is_really_duplicated statistics::any_multiplicities",
+    ),
+    (
+        "resampling._count_within",
+        "sums[lane] += np.int64(word & byte)",
+        "sums[lane] = np.int64(word & byte)",
+        "statistics::hits_within_a_cap_are_counted_beyond_a_byte",
+    ),
+    (
+        "resampling._bring_together",
+        "place = np.uint64((t * recalls + i) * many)",
+        "place = np.uint64((t * recalls + i) * min(many, _TOGETHER))",
+        "statistics::a_mean_over_more_classes_than_are_brought_together_at_a_time",
+    ),
+    (
         "resampling.collect_hits",
         "chunk = 255 // _most_copies(words)",
         "chunk = 300 // _most_copies(words)",

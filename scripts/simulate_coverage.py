@@ -6,8 +6,11 @@ and holds objects of classes that are common or rare. A detector finds an object
 places its box more or less well, which decides up to which IoU threshold the detection is a hit. False detections come at a
 rate per image. Tallies are made directly: matching is not what is in question here.
 
-    scripts/simulate_coverage.py                        every world: hours
+    scripts/simulate_coverage.py --keep found           every world: an hour or two of processor time, which may be stopped
     scripts/simulate_coverage.py --simulations 50 --worlds one-class
+
+Intervals are made of 200 replicates, the fewest that are allowed: more make them a little more alike. AP is tested with 199
+permutations, with which a test has its level as exactly as with more; its power is a little less.
 """
 
 from __future__ import annotations
@@ -29,9 +32,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import detmap
 from detmap import statistics
+from detmap.kernels import readonly
 from detmap.protocols import resolve
 
 PROTOCOL = resolve("coco")
+
+#: What is found of one data set.
+Row = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,7 @@ WORLDS = {
     "empty-images": World(classes=4, images=150, empty=0.6),
     "uneven": World(classes=4, images=100, spread=1.0),
     "alike": World(classes=8, images=100, shared=0.97),
+    "one-class-worse": World(worse=0),
     "one-class-differs": World(classes=8, images=100, objects=5, worse=0),
     "one-class-differs-20": World(classes=8, images=20, objects=5, worse=0),
     "scales": World(classes=4, images=100, scale=0.3),
@@ -178,43 +186,89 @@ def tally_of(
     ).in_ranking_order(1)
 
 
-def coverage(name: str, replicates: int, seeds: range) -> list[tuple[np.ndarray, ...]]:
-    """Of some data sets of a world: every metric's value, interval, and images with something to find; then differences."""
+def coverage(name: str, replicates: int, seeds: range) -> list[Row]:
+    """Of some data sets of a world: every metric's value, low and high, and the images with something to find."""
     found = []
     for seed in seeds:
         rng = np.random.default_rng((1, seed))
-        one = scene(WORLDS[name], rng)
-        first, second = (statistics.bootstrap(detect(one, rng, i == 1), replicates, seed, threads=1) for i in range(2))
-        change = second - first
-        found.append((first.estimate, first.interval(), change.estimate, change.interval(), first.support))
+        made = statistics.bootstrap(detect(scene(WORLDS[name], rng), rng), replicates, seed, threads=1)
+        found.append(np.column_stack((made.estimate, made.interval(), made.support)))
     return found
 
 
-def equal_models(name: str, permutations: int | None, seeds: range) -> list[tuple[bool, bool, float, float]]:
-    """Of some data sets of a world, scored by two models: what is called different.
+def equal_models(name: str, permutations: int, seeds: range) -> list[Row]:
+    """Of some data sets of a world, scored by two models: what is called different, and the intervals of differences.
 
-    Overall; any category (but for one at which they do differ); the share of categories tested; and whether the category at
-    which they differ is called, NaN where they do not.
+    A row: AP's difference, low and high, and whether it is called; whether any category is called (but for one at which they
+    do differ); the share of categories tested; and of the category at which they differ the difference, low and high, and
+    whether it is called, NaN where there is none.
     """
     world, found = WORLDS[name], []
     for seed in seeds:
         rng = np.random.default_rng((2, seed))
         one = scene(world, rng)
         first, second = detect(one, rng), detect(one, rng, second=True)
-        held = np.bincount(first.positive_category, minlength=world.classes)
-        tested, _ = statistics.testable(held, 0.05, 1)
-        count = permutations or statistics.permutations_needed(max(int(tested.sum()), 1), 0.05)
-        made = statistics.permute(first, second, count, seed, "AP", categories=True, threads=1)
-        p = np.where(tested, made.p_values()[made.category_columns("AP")], np.nan)
-        called = statistics.holm(p) <= 0.05
-        differs = math.nan if world.worse is None else float(called[world.worse])
-        others = np.arange(world.classes) != world.worse if world.worse is not None else slice(None)
-        overall = made.p_value("AP") <= 0.05 if world.worse is None else math.nan
-        found.append((overall, bool(called[others].any()), float(tested.mean()), differs))
+        made = statistics.permute(first, second, permutations, seed, "AP", threads=1)
+        row = [made.estimate[0], *made.interval()[0], made.p_value("AP") <= 0.05]
+        differs = [math.nan] * 4
+        if world.classes == 1:
+            row += [row[3] if world.worse is None else math.nan, 1.0]
+        else:
+            held = np.bincount(first.positive_category, minlength=world.classes)
+            tested, _ = statistics.testable(held, 0.05, 1)
+            p, at = by_category(first, second, seed, tested, stops=world.worse is None)
+            called = statistics.holm(p) <= 0.05
+            if world.worse is not None:
+                differs = [*at[world.worse], float(called[world.worse])]
+                called[world.worse] = False
+            row += [called.any(), tested.mean()]
+        found.append(np.array([*row, *differs], float))
     return found
 
 
-def power(name: str, permutations: int, seeds: range) -> list[tuple[bool, bool]]:
+def by_category(
+    first: detmap.Tally, second: detmap.Tally, seed: int, tested: np.ndarray, stops: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return each tested category's p-value, and its difference, low and high; NaN for the others.
+
+    With m categories that are tested, 40 m - 1 permutations, the fewest by default but for a lower bound: two of them may
+    differ more than the data where Holm's first step rejects. With `stops` they are drawn in pieces, and no more where so
+    many have differed more, in every category, that all those that remain could not have any of them called.
+    """
+    p, at = np.full(tested.size, np.nan), np.full((tested.size, 3), np.nan)
+    classes = np.flatnonzero(tested)
+    if not classes.size:
+        return p, at
+    count = 40 * classes.size - 1
+    pieces = np.diff([0, *(count // 10, 4 * count // 10)[: 2 * stops], count]).tolist()
+    ours, theirs = only(first, classes), only(second, classes)
+    extreme = drawn = 0
+    for place, piece in enumerate(pieces):
+        made = statistics.permute(ours, theirs, piece, 2**32 * place + seed, "AP", categories=True, threads=1)
+        columns = made.category_columns("AP")
+        extreme, drawn = extreme + made.extreme[columns], drawn + piece
+        p[classes] = np.where(made.exact[columns], made.p_values()[columns], (extreme + 1) / (drawn + 1))
+        if (np.where(made.exact[columns], np.inf, extreme) >= 2).all():
+            break
+    at[classes] = np.column_stack((made.estimate, made.interval()))[columns]
+    return p, at
+
+
+def only(tally: detmap.Tally, classes: np.ndarray) -> detmap.Tally:
+    """Return what a tally holds of some classes: those that are not tested take most of the time where there are 400."""
+    rows, pairs = np.isin(tally.category, classes), np.isin(tally.positive_category, classes)
+    some = tally.take(rows, pairs)
+    number = np.zeros(len(tally.categories), np.int32)
+    number[classes] = np.arange(classes.size)
+    return replace(
+        some,
+        categories=tuple(tally.categories[k] for k in classes),
+        category=readonly(number[some.category], np.int32),
+        positive_category=readonly(number[some.positive_category], np.int32),
+    )
+
+
+def power(name: str, permutations: int, seeds: range) -> list[Row]:
     """Whether this test and a plain one find that a model is worse at its one class."""
     world, found = replace(WORLDS[name], worse=0, shared=0.9), []
     for seed in seeds:
@@ -222,7 +276,7 @@ def power(name: str, permutations: int, seeds: range) -> list[tuple[bool, bool]]
         one = scene(world, rng)
         first, second = detect(one, rng), detect(replace(one, hard=one.hard * 0.94), rng)
         p = statistics.permute(first, second, permutations, seed, "AP", threads=1).p_value("AP")
-        found.append((p <= 0.05, plain_test(first, second, permutations, rng) <= 0.05))
+        found.append(np.array([p <= 0.05, plain_test(first, second, permutations, rng) <= 0.05], float))
     return found
 
 
@@ -281,70 +335,104 @@ def held(values: np.ndarray, ends: np.ndarray, given: np.ndarray | bool = True) 
     return share(inside[shown]) + rest
 
 
-def report_coverage(name: str, found: list[tuple[np.ndarray, ...]]) -> list[str]:
-    value, ends, change, change_ends, images = (np.stack(column) for column in zip(*found, strict=True))
+def report_coverage(name: str, found: list[Row]) -> list[str]:
+    rows = np.stack(found)
+    value, ends, images = rows[..., 0], rows[..., 1:3], rows[..., 3]
     names = [*statistics.metric_names(PROTOCOL)]
     lines = [
-        f"| {name} | {metric} | {np.nanmean(value[:, at]):.4f} | {held(value[:, at], ends[:, at])} | "
-        f"{held(change[:, at], change_ends[:, at])} |"
+        f"| {name} | {metric} | {np.nanmean(value[:, at]):.4f} | {held(value[:, at], ends[:, at])} |"
         for at, metric in enumerate(names)
     ]
     k = WORLDS[name].classes
-    start = len(names)
+    columns = slice(len(names), len(names) + k)
     for low, high in ((10, 15), (15, 25), (25, 50), (50, 100), (100, 10**9)) if k > 1 else ():
-        columns = slice(start, start + k)
         given = (images[:, columns] >= low) & (images[:, columns] < high)
         if given.sum() >= 200:
-            label = (
-                f"AP of classes on {low} to {high - 1} images" if high < 10**9 else f"AP of classes on {low} or more"
-            )
+            label = f"on {low} to {high - 1} images" if high < 10**9 else f"on {low} images or more"
             lines.append(
-                f"| {name} | {label} | {np.nanmean(value[:, columns][given]):.4f} | "
-                f"{held(value[:, columns], ends[:, columns], given)} | "
-                f"{held(change[:, columns], change_ends[:, columns], given)} |"
+                f"| {name} | AP of classes {label} | {np.nanmean(value[:, columns][given]):.4f} | "
+                f"{held(value[:, columns], ends[:, columns], given)} |"
             )
     return lines
 
 
-def in_pieces(pool: ProcessPoolExecutor | None, task: Callable[[range], list[Any]], count: int) -> list[Any]:
-    pieces = [range(at, min(at + 10, count)) for at in range(0, count, 10)]
-    return [row for rows in (map if pool is None else pool.map)(task, pieces) for row in rows]
+def report_equal(name: str, found: list[Row]) -> list[str]:
+    rows = np.stack(found)
+    overall = share(rows[:, 3]) if WORLDS[name].worse is None else "they differ"
+    line = (
+        f"| {name} | {overall} | {share(rows[:, 4])} | {100 * rows[:, 5].mean():.0f} % | "
+        f"{rows[:, 0].mean():+.4f} | {held(rows[:, 0], rows[:, 1:3])} |"
+    )
+    if np.isnan(rows[:, 6:]).all():
+        return [line]
+    return [
+        line,
+        f"| {name}, the class that differs | {share(rows[:, 9])} | | | {np.nanmean(rows[:, 6]):+.4f} | "
+        f"{held(rows[:, 6], rows[:, 7:9])} |",
+    ]
+
+
+def report_power(name: str, found: list[Row]) -> list[str]:
+    rows = np.stack(found)
+    return [f"| {name} | {share(rows[:, 0])} | {share(rows[:, 1])} |"]
+
+
+#: The parts by name: what is simulated, how it is told, and the head of its table.
+PARTS: dict[str, tuple[Callable[..., list[Row]], Callable[[str, list[Row]], list[str]], tuple[str, ...]]] = {
+    "coverage": (coverage, report_coverage, ("world", "metric", "mean", "interval holds it")),
+    "equal": (
+        equal_models,
+        report_equal,
+        ("world", "called different", "any category", "categories tested", "difference of AP", "interval holds it"),
+    ),
+    "power": (power, report_power, ("world", "power of this test", "of a plain one")),
+}
+
+
+def simulate(
+    task: Callable[[range], list[Row]], count: int, kept: Path | None, pool: ProcessPoolExecutor | None
+) -> list[Row]:
+    """Return the rows of so many data sets, of which some are kept in a file; what is new is kept there too, bit by bit."""
+    rows = list(np.load(kept)) if kept is not None and kept.exists() else []
+    at = len(rows)
+    while at < count:
+        stop = min(at + 100, count)
+        pieces = [range(begin, min(begin + 10, stop)) for begin in range(at, stop, 10)]
+        rows += [row for found in (map if pool is None else pool.map)(task, pieces) for row in found]
+        at = stop
+        if kept is not None:
+            half = kept.with_suffix(".part.npy")
+            np.save(half, np.stack(rows))
+            half.replace(kept)
+    return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worlds", nargs="+", choices=tuple(WORLDS), default=list(WORLDS), metavar="NAME")
-    parser.add_argument("--parts", nargs="+", choices=("coverage", "equal", "power"), default=["coverage", "equal"])
-    parser.add_argument("--simulations", type=int, default=2000, help="data sets of each world")
-    parser.add_argument("--replicates", type=int, default=300)
-    parser.add_argument("--permutations", type=int, help="default: 1000, or as many as the hypotheses ask for")
+    parser.add_argument("--parts", nargs="+", choices=tuple(PARTS), default=["coverage", "equal"])
+    parser.add_argument("--simulations", type=int, default=2000, help="data sets of each world; 0: tell what is kept")
+    parser.add_argument("--replicates", type=int, default=200, help="the fewest that are allowed by default")
+    parser.add_argument(
+        "--permutations", type=int, default=199, help="of AP; those of categories follow from their number"
+    )
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="go on with what is there, and keep what is found")
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     pool = ProcessPoolExecutor(options.workers) if options.workers > 1 else None
-    for name in options.worlds:
-        print(f"\n{name}: {WORLDS[name]}, {options.simulations} data sets", flush=True)
-        begin = time.perf_counter()
-        if "coverage" in options.parts:
-            found = in_pieces(pool, partial(coverage, name, options.replicates), options.simulations)
-            print(
-                "| world | metric | mean | interval holds it | that of a difference |\n| --- | --- | --- | --- | --- |"
-            )
-            print("\n".join(report_coverage(name, found)), flush=True)
-        if "equal" in options.parts:
-            count = options.permutations or (None if WORLDS[name].classes > 25 else 1000)
-            overall, any_category, tested, differs = zip(
-                *in_pieces(pool, partial(equal_models, name, count), options.simulations), strict=True
-            )
-            print(
-                f"| {name} | called different though equal: overall {share(overall)} | any category {share(any_category)} | "
-                f"categories tested {100 * np.mean(tested):.0f} % | the one that differs {share(differs)} |",
-                flush=True,
-            )
-        if "power" in options.parts:
-            both = in_pieces(pool, partial(power, name, options.permutations or 1000), options.simulations)
-            ours, plain = (share(column) for column in zip(*both, strict=True))
-            print(f"| {name} | power: this test {ours} | a plain one {plain} |", flush=True)
-        print(f"{time.perf_counter() - begin:.0f} s", flush=True)
+    if options.keep is not None:
+        options.keep.mkdir(parents=True, exist_ok=True)
+    for part in options.parts:
+        task, report, head = PARTS[part]
+        print(f"\n| {' | '.join((*head, 'data sets'))} |\n|{' --- |' * (len(head) + 1)}", flush=True)
+        many = options.replicates if part == "coverage" else options.permutations
+        for name in options.worlds:
+            begin = time.process_time()
+            kept = options.keep and options.keep / f"{name}.{part}.npy"
+            rows = simulate(partial(task, name, many), options.simulations, kept, pool)
+            if rows:
+                print("\n".join(f"{line} {len(rows)} |" for line in report(name, rows)), flush=True)
+                print(f"{name}, {part}: {time.process_time() - begin:.0f} s", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

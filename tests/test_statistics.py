@@ -340,6 +340,9 @@ def some_bootstrap(jackknife, support=50, estimate=0.5, replicates=200, **more):
     )
 
 
+TOO_UNCERTAIN = "too uncertain: the standard error is as large as the value, or as what it lacks to 1"
+
+
 @pytest.mark.parametrize(
     ("jackknife", "support", "estimate", "reason"),
     [
@@ -347,6 +350,9 @@ def some_bootstrap(jackknife, support=50, estimate=0.5, replicates=200, **more):
         ([0.4, 0.6] * 10, 20, math.nan, "undefined"),
         ([0.5] * 20, 20, 0.5, "the same whichever of the images are left out"),
         ([0.5] * 19 + [0.4], 20, 0.5, "one of the images decides it"),
+        ([0.4, 0.6] * 10, 20, 0.5, TOO_UNCERTAIN),
+        ([0.01, 0.03] * 10, 20, 0.02, TOO_UNCERTAIN),
+        ([0.97, 0.99] * 10, 20, 0.98, TOO_UNCERTAIN),
     ],
 )
 def test_no_interval_where_too_few_images_could_tell(jackknife, support, estimate, reason):
@@ -356,9 +362,22 @@ def test_no_interval_where_too_few_images_could_tell(jackknife, support, estimat
     assert made.to_dict()["no_interval"] == {"x": reason}
 
 
+def test_no_interval_of_an_ap_that_a_single_hit_would_change():
+    made = some_bootstrap([0.018, 0.02] * 10, estimate=0.019)
+    made = replace(made, replicates=made.estimate + (made.replicates - 0.019) / 100)
+    assert made.reasons() == [""]
+    for name in ("AP", "AP50", "mAP"):
+        assert replace(made, metrics=(name,)).reasons() == [
+            "below 0.02: it hangs on whether a hit comes first by chance"
+        ]
+        assert replace(made, metrics=(name,), bounded=False).reasons() == [""]
+        assert replace(made, metrics=(name,), estimate=np.array([0.02])).reasons() == [""]
+    assert replace(made, metrics=("AR_1",)).reasons() == [""]
+
+
 def test_intervals_of_other_methods_where_they_are_undefined():
-    assert some_bootstrap([0.4, 0.6] * 10).reasons() == [""]
-    made = some_bootstrap([0.4, 0.6] * 10, method="bca")
+    assert some_bootstrap([0.49, 0.51] * 10).reasons() == [""]
+    made = some_bootstrap([0.49, 0.51] * 10, method="bca")
     assert not np.isnan(made.interval()).any()
     lopsided = replace(made, replicates=np.full((200, 1), np.nan))
     assert np.isnan(lopsided.interval()).all()
@@ -448,6 +467,41 @@ def test_more_misses_than_a_byte_can_count_ahead_of_a_hit(most):
     assert ranks.tolist() == [int((row == row[-1]).sum()) for row in sides for _ in range(10)]
 
 
+@pytest.mark.parametrize("most", [1, 3])
+def test_hits_within_a_cap_are_counted_beyond_a_byte(most):
+    """Recall at one detection an image is counted in bytes too: of 600 images, of which every second one has a first hit."""
+    images = np.arange(600)
+    boxes = np.tile([0.0, 0.0, 10.0, 10.0], (600, 1))
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=images, category_ids=np.ones(600, int), boxes=boxes, images=images, categories=[1]
+    )
+    hit = images % 2 == 0
+    found = detmap.Detections.from_arrays(
+        image_ids=images,
+        category_ids=np.ones(600, int),
+        boxes=np.where(hit[:, None], boxes, 100.0),
+        scores=np.ones(600),
+    )
+    tally = detmap.evaluate(truth, found, iou_thresholds=0.5).tally.in_ranking_order()
+    copies = np.random.default_rng(most).integers(0, most + 1, (9, 600)).astype(np.int32)
+    made = reweighting.Reweighted(tally, ["AR_1"], []).score(9, lambda r: 2 * copies[r])[:, 0, 0]
+    assert made.tolist() == [row[hit].sum() / row.sum() for row in copies]
+    both = reweighting.Reweighted(tally, ["AR_1"], [], sides=2)
+    sides = np.random.default_rng(most).integers(0, 2, (9, 600))
+    near = np.empty((1, 18, 2, 1), np.int64)
+    codes = readonly(2 + sides, np.int16)
+    both._hits(both._words(codes), np.full((1, 18, 1), 600), (0, 1), near, reweighting._Room())
+    assert near[0, :, 0, 0].tolist() == [int((row[hit] == side).sum()) for row in sides for side in (0, 1)]
+
+
+def test_a_mean_over_more_classes_than_are_brought_together_at_a_time():
+    tables = tables_of_arrays(workloads.detector_like(12, 20, 19, 3))
+    result = detmap.evaluate(*tables)
+    made = replicated(result, 1, 0, threads=1)
+    assert same_bits([made.estimate[at] for at in made.columns.values()], list(result.values()))
+    assert 8 < np.isfinite([row["AP"] for row in result.per_category]).sum() < 19  # some hold nothing
+
+
 @settings(max_examples=examples(30))
 @given(workloads.tiny_coco_workloads(), st.integers(0, 2**32 - 1))
 def test_few_images_are_permuted_in_every_way(workload, seed):
@@ -487,6 +541,54 @@ def test_a_drawn_p_value_counts_the_data_and_is_never_zero(models):
     assert same_bits(made.differences, again.differences)
     other = statistics.permute(*tallies[::-1], 99, 4)
     assert same_bits(other.differences, -made.differences)
+
+
+def permutations_of(differences, estimate, exact=False, images=20, support=20):
+    return statistics.Permutations(
+        metrics=("AP",), by_category=(), categories=(), estimate=np.array([estimate]),
+        differences=np.array(differences, float)[:, None], whole={}, images=images, support=np.array([support]),
+        extreme=np.array([(np.abs(differences) >= abs(estimate) - 1e-12).sum()]),
+        permutations=np.array([len(differences)]), exact=np.array([exact]), seed=0, columns={"AP": 0},
+    )  # fmt: skip
+
+
+@settings(max_examples=examples(200))
+@given(
+    st.lists(st.integers(-30, 30), min_size=1, max_size=200), st.integers(-40, 40), st.booleans(),
+    st.sampled_from([0.5, 0.9, 0.95, 0.99]),
+)  # fmt: skip
+def test_the_interval_of_a_difference_holds_0_exactly_where_the_test_does_not_reject(values, estimate, exact, level):
+    if exact:
+        values = [*values, estimate]  # the data are one of all permutations
+    made = permutations_of(np.array(values) / 64, estimate / 64, exact)
+    low, high = made.interval(level)[0]
+    (p,) = made.p_values()
+    if not math.isnan(low):
+        assert (low <= 0 <= high) == (p > 1 - level)
+        assert low < estimate / 64 < high
+    elif exact:  # nothing was exchanged, or so few permutations exist that none can be significant
+        assert not any(values) or 1 / len(values) > 1 - level or p > 1 - level
+    else:
+        assert not any(values) or 1 / (len(values) + 1) > 1 - level or p > 1 - level
+
+
+def test_the_interval_of_a_difference_by_hand():
+    """Of 99 permutations five may differ as much, but for the data themselves: the fifth largest difference is the reach."""
+    values = np.arange(1, 100) / 100
+    rounding = 1e-12
+    assert permutations_of(values, 0.2).interval()[0] == pytest.approx([0.2 - 0.95, 0.2 + 0.95], abs=2 * rounding)
+    reach, spread = 0.95 + rounding, 20 * (values**2).mean()
+    shorter = reach * math.sqrt(1 - (2**2 - reach**2) / spread)
+    assert permutations_of(values, 2.0).interval()[0] == pytest.approx([2 - shorter, 2 + shorter], rel=1e-12)
+    for few in (
+        permutations_of(values, 0.2, support=9),
+        permutations_of(values[:18], 0.2),
+        permutations_of(values, math.nan),
+    ):
+        assert np.isnan(few.interval()).all()
+    assert not np.isnan(permutations_of(values[:19], 0.2).interval()).any()
+    with pytest.raises(detmap.OptionError, match="confidence level"):
+        permutations_of(values, 0.2).interval(95)
 
 
 @pytest.mark.compiled
@@ -592,14 +694,19 @@ def test_compare_draws_the_same_images_for_all_and_tests_by_permutation(models, 
     found = next(d for d in made.differences if {d.first, d.second} == {"one", "two"})
     sign = 1 if found.second == "two" else -1
     assert found.difference == sign * (models["two"]["AP"] - models["one"]["AP"])
-    change = two - one if sign > 0 else one - two
-    assert (found.low, found.high) == tuple(change.interval()[0])
-    margin = scipy_stats.t.ppf(0.975, change.support[0] - 1) * change.standard_error()[0]
-    assert (found.low, found.high) == pytest.approx((found.difference - margin, found.difference + margin), rel=1e-12)
     test = statistics.permute(models[found.first].tally, models[found.second].tally, 5000, 1, categories=True)
     assert found.p == test.p_value("AP")
+    assert (found.low, found.high) == tuple(test.interval()[0])
     own = [d for d in made.categories if (d.first, d.second) == (found.first, found.second)]
     assert [d.p for d in own] == test.p_values()[1:].tolist()
+    assert [[d.low, d.high] for d in own] == test.interval()[1:].tolist()
+    change = two - one if sign > 0 else one - two
+    other = next(d for d in replace(made, bootstraps=by_percentiles(made)).differences if d[:2] == found[:2])
+    assert (other.low, other.high) == tuple(replace(change, method="percentile").interval()[0])
+
+
+def by_percentiles(made):
+    return {name: replace(one, method="percentile") for name, one in made.bootstraps.items()}
 
 
 @pytest.mark.compiled
@@ -657,6 +764,7 @@ def test_compare_by_another_metric(models, metric):
 @pytest.mark.compiled
 def test_where_interval_and_test_disagree_the_output_says_so(models):
     made = detmap.compare(models, 200, permutations=500)
+    assert not any(map(made.disagrees, (*made.differences, *made.categories)))
     found = made.differences[0]
     assert not made.disagrees(found._replace(low=-1.0, high=1.0, p=0.3))
     assert made.disagrees(found._replace(low=0.1, high=1.0, p=0.3))

@@ -298,8 +298,8 @@ def _batch(options: argparse.Namespace) -> int:
 def _fill_compare(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Compare models on the same images. Paired permutation tests say whether two models differ: would they differ "
-        "as much if it were chance which of them made the detections of an image? Resampled images give an interval for "
-        "the difference. A category is tested if enough images hold it."
+        "as much if it were chance which of them made the detections of an image? The interval of a difference agrees with "
+        "its test; that of a model's own value comes from resampled images. A category is tested if enough images hold it."
     )
     parser.set_defaults(run=_compare)
     add_ground_truth(parser)

@@ -236,7 +236,8 @@ def add_bootstrap_options(parser: argparse.ArgumentParser, replicates: int = 0, 
         choices=("t", "bca", "percentile"),
         default="t",
         help="Student's t with the larger of the jackknife's and the bootstrap's standard error (default), "
-        "or quantiles of the resampled values, with (bca) or without (percentile) correction",
+        "or quantiles of the resampled values, with (bca) or without (percentile) correction"
+        + ("; differences of models have the interval of their test by default" if tests else ""),
     )
     group.add_argument(
         "--seed", type=int, default=0, metavar="N", help="seed of the random draws, 0 to 2**64 - 1; default: 0"

@@ -35,7 +35,7 @@ def interval(
 ) -> tuple[float, float]:
     """Return a 95 % interval of values under the `weights`; NaN where the data are too few for one."""
     made, away = values[:replicates], values[replicates:]
-    if intervals.reason(estimate, away, images):
+    if intervals.reason(estimate, made, away, images, bounded=bounded):
         return float("nan"), float("nan")
     low, high = intervals.interval("t", estimate, made, away, images, 0.95, bounded=bounded)
     return float(low), float(high)

@@ -235,16 +235,38 @@ def _deal_ranks(
 
 
 @helper
-def _count_within(events: Events, items: int, stop: int, begin: int, ahead: Array, side: int, out: Array) -> None:
-    """Count the hits of items ``[items, stop)`` on one side that are beyond no more than *m* caps: ``out[m]``."""
-    out[:] = 0
-    for i in range(items, stop):
-        many = ahead[events.item_runs[i] - begin] & 255
-        if side:  # what is not on the one side is on the other
-            many = 1 - many
-        for j in range(events.place_starts[i], events.place_starts[i + 1]):
-            for m in range(events.beyond[j], out.shape[0]):
-                out[m] += many
+def _count_within(
+    events: Events, words: Array, chunk: int, items: int, stop: int, sums: Array, sides: int, out_near: Array
+) -> None:
+    """Count the hits of items ``[items, stop)`` within each smaller cap: ``out_near[lane * sides + side, cap]``.
+
+    `words` are those of `collect_hits` for `LANES` replicates, and the bytes of any `chunk` of them add up without a carry;
+    where `out_near` has fewer rows than there are lanes the others are left out. `sums` is room for `LANES` sums.
+    """
+    run_images, runs, place_starts, beyond = events.run_images, events.item_runs, events.place_starts, events.beyond
+    byte, eight = np.uint64(255), np.uint64(8)
+    for cap in range(out_near.shape[1]):
+        sums[:] = 0
+        word, waiting, total = np.uint64(0), 0, 0
+        for i in range(items, stop):
+            copies = words[np.uint64(run_images[runs[i]])]
+            for j in range(place_starts[i], place_starts[i + 1]):
+                if beyond[j] > cap:
+                    continue
+                word += copies
+                waiting += 1
+                if waiting == chunk:
+                    for lane in range(LANES):
+                        sums[lane] += np.int64(word & byte)
+                        word >>= eight
+                    total += waiting
+                    waiting = 0
+        total += waiting
+        for row in range(out_near.shape[0] // sides):
+            found = sums[row] + np.int64((word >> (eight * np.uint64(row))) & byte)
+            out_near[row * sides, cap] = found
+            if sides == 2:  # what is not on the one side is on the other
+                out_near[row * sides + 1, cap] = total - found
 
 
 @kernel
@@ -280,7 +302,7 @@ def collect_hits(
         most = max(most, place_starts[item_starts[(c + 1) * bits]] - place_starts[item_starts[c * bits]])
     ahead, everywhere = np.empty((LANES, areas, longest), np.int64), np.empty((areas, longest), np.int64)
     spare = np.empty(most + 1, np.int64)
-    sums, within = np.empty((areas + 1, LANES), np.int64), np.empty(caps, np.int64)
+    sums = np.empty((areas + 1, LANES), np.int64)
     chunk = 255 // _most_copies(words)
     out_starts[0] = 0
     for c in range(begin, end):
@@ -288,7 +310,12 @@ def collect_hits(
         for replicate in range(out_near.shape[1] // sides):
             lane = replicate % LANES
             if lane == 0:
-                _look_ahead(events, words[replicate // LANES], chunk, first, last, sums, ahead, everywhere)
+                of_lanes = words[replicate // LANES]
+                _look_ahead(events, of_lanes, chunk, first, last, sums, ahead, everywhere)
+                for t in range(thresholds if caps else 0):
+                    items, stop = item_starts[c * bits + t], item_starts[c * bits + t + 1]
+                    rows = out_near[c, replicate * sides : (replicate + LANES) * sides, :, t]
+                    _count_within(events, of_lanes, chunk, items, stop, sums[0], sides, rows)
             if sides == 2:
                 _deal_ranks(events, c, ahead[lane], everywhere, spare, ranking, bits, out_starts, out_ranks)
             for b in range(bits if sides == 1 else 0):
@@ -297,12 +324,6 @@ def collect_hits(
                     events, items, stop, first, ahead[lane, b // thresholds], out_starts[ranking + b], out_ranks
                 )
             ranking += sides * bits
-            for near in range(sides * thresholds if caps else 0):
-                side, t = near // thresholds, near % thresholds
-                items, stop = item_starts[c * bits + t], item_starts[c * bits + t + 1]
-                _count_within(events, items, stop, first, ahead[lane, 0], side, within)
-                for m in range(caps):
-                    out_near[c, replicate * sides + side, m, t] = within[m]
 
 
 @helper
@@ -359,6 +380,24 @@ def _sum(values: Array, begin: int, count: int, stack: Array) -> Any:
         stack[depth - 1, 1] = done
 
 
+#: So many classes are brought together at a time: what they have at one threshold and recall lies far apart, but each one's
+#: own values follow each other, so that few are read by turns and all are written close together.
+_TOGETHER = 8
+
+
+@helper
+def _bring_together(values: Array, classes: Array, row: int, area: int, out: Array) -> None:
+    """Write what some `classes` have in one row and area range, by threshold, recall and class, in that order."""
+    thresholds, recalls, many = values.shape[3], values.shape[4], classes.size
+    for begin in range(0, many, _TOGETHER):
+        end = min(begin + _TOGETHER, many)
+        for t in range(thresholds):
+            for i in range(recalls):
+                place = np.uint64((t * recalls + i) * many)
+                for k in range(np.uint64(begin), np.uint64(end)):
+                    out[place + k] = values[classes[k], row, area, t, i]
+
+
 @kernel
 def average(
     table: Table, values: Array, hits: Array, near: Array, positives: Array, begin: int, end: int, out: Array
@@ -372,11 +411,12 @@ def average(
     """
     classes, rows, areas, thresholds, recalls = values.shape
     gathered, stack = np.empty(classes * thresholds * recalls), np.empty((64, 3))
-    flat = values.reshape(-1)
+    flat, holding = values.reshape(-1), np.empty(classes, np.int64)
     for row in range(begin, end):
         for a in range(areas):
             held = 0
             for c in range(classes):
+                holding[held] = c
                 held += positives[c, row, a] > 0
             filled = False
             for j in range(table.metrics.shape[0]):
@@ -389,22 +429,15 @@ def average(
                 if table.metrics[j, 0]:
                     n = 0
                     for t in range(first, last):
-                        for c in range(classes):
-                            if positives[c, row, a] > 0:
-                                found = near[c, row, cap, t] if cap < near.shape[2] else hits[c, row, a, t]
-                                gathered[n] = found / positives[c, row, a]
-                                n += 1
+                        for c in holding[:held]:
+                            found = near[c, row, cap, t] if cap < near.shape[2] else hits[c, row, a, t]
+                            gathered[n] = found / positives[c, row, a]
+                            n += 1
                     out[row, j] = _sum(gathered, 0, n, stack) / n
                     filled = False
                     continue
                 if not filled:
-                    n = 0
-                    for t in range(thresholds):
-                        for i in range(recalls):
-                            for c in range(classes):
-                                if positives[c, row, a] > 0:
-                                    gathered[n] = values[c, row, a, t, i]
-                                    n += 1
+                    _bring_together(values, holding[:held], row, a, gathered)
                     filled = True
                 size = (last - first) * recalls * held
                 out[row, j] = _sum(gathered, first * recalls * held, size, stack) / size

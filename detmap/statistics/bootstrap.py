@@ -108,8 +108,15 @@ class Bootstrap:
         return out
 
     def _reason(self, column: int) -> str:
+        precise = column >= len(self.metrics) or self.metrics[column].startswith(("AP", "mAP"))
         return intervals.reason(
-            float(self.estimate[column]), self.jackknife[:, column], int(self.support[column]), self.unit
+            float(self.estimate[column]),
+            self.replicates[:, column],
+            self.jackknife[:, column],
+            int(self.support[column]),
+            self.unit,
+            bounded=self.bounded,
+            least=intervals.LEAST_AP if self.bounded and precise else 0.0,
         )
 
     def reasons(self) -> list[str]:

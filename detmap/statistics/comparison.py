@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from detmap.errors import OptionError, check_choice
+from detmap.statistics import intervals
 from detmap.statistics.bootstrap import Bootstrap, HasTally, bootstrap, check_level
 from detmap.statistics.draws import check_replicates, check_seed
 from detmap.statistics.grouping import group_letters
@@ -22,13 +23,18 @@ from detmap.statistics.tests import CORRECTIONS, Correction, adjust, promise
 from detmap.tally import Tally
 
 
+def _counted(number: int, one: str, several: str = "") -> str:
+    """Return a number with its noun, which is plural but for 1."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
 class Difference(NamedTuple):
     """How a metric of one model differs from another's.
 
-    ``difference`` is the value of `second` minus that of `first`; ``low`` and ``high`` its confidence interval (NaN where
-    none is given); ``p`` the two-sided p-value of the paired permutation test (NaN where too few images could tell), and
-    ``adjusted`` the same after the correction over all that were tested together; ``images`` how many images hold
-    something to find. `category` is None for a metric of all.
+    ``difference`` is the value of `second` minus that of `first`; ``low`` and ``high`` its confidence interval, by itself
+    (NaN where none is given); ``p`` the two-sided p-value of the paired permutation test (NaN where too few images could
+    tell), and ``adjusted`` the same after the correction over all that were tested together; ``images`` how many images
+    hold something to find. `category` is None for a metric of all.
     """
 
     first: str
@@ -94,6 +100,11 @@ class Comparison:
     def _any(self) -> Bootstrap:
         return next(iter(self.bootstraps.values()))
 
+    @property
+    def _by_test(self) -> bool:
+        """Whether intervals of differences are those of the tests; other methods are there for comparison."""
+        return self._any.method == "t"
+
     @cached_property
     def families(self) -> tuple[Family, Family]:
         """The families of hypotheses: the pairs of models by the metric, and the pairs of models in every category.
@@ -116,7 +127,8 @@ class Comparison:
         found = []
         for (first, second), test in self.permutations.items():
             one = self.bootstraps[second] - self.bootstraps[first]
-            interval, p = one.interval(self.level), test.p_values()
+            p, ends = test.p_values(), test.interval(self.level)
+            interval = None if self._by_test else one.interval(self.level)
             rows: list[tuple[int, int, str, str | None]] = [(one.columns[self.metric], 0, self.metric, None)]
             if categories:
                 own, tested = one.category_columns("AP"), test.category_columns("AP")
@@ -125,7 +137,7 @@ class Comparison:
                 rows = [(rows[0][0], test.columns[self.metric], self.metric, None)]
             for column, at, metric, category in rows:
                 images = int(one.support[column])
-                low, high = map(float, interval[column])
+                low, high = map(float, ends[at] if interval is None else interval[column])
                 value = float(p[at]) if images >= family.fewest else math.nan
                 difference = float(one.estimate[column])
                 found.append(
@@ -152,7 +164,8 @@ class Comparison:
     def disagrees(self, one: Difference) -> bool:
         """Return whether interval and test of a difference disagree: only one of them finds that it is not 0.
 
-        Then trust the test: it is exact, while the interval is an approximation.
+        Then trust the test: it is exact, while the interval is an approximation. Intervals of the test itself agree with
+        it; those of other methods, ``"bca"`` and ``"percentile"``, need not.
         """
         if math.isnan(one.p) or math.isnan(one.low):
             return False
@@ -174,16 +187,24 @@ class Comparison:
         of_metric, of_category = self.families
         correction = promise(self.correction, self.alpha)
         lines = [
-            f"p: paired permutation test, {test.drawn:,} permutations: would the models differ as much if it were chance "
-            "which of them made the detections of an image?",
-            f"family of {self.metric}: {of_metric.size} pairs of models; family of the categories: {of_category.size} "
-            f"hypotheses, each with objects on {of_category.fewest} images or more; {correction}",
+            f"p: paired permutation test, {_counted(test.drawn, 'permutation')}: would the models differ as much if it "
+            "were chance which of them made the detections of an image?",
+            f"family of {self.metric}: {_counted(of_metric.size, 'pair')} of models; family of the categories: "
+            f"{_counted(of_category.size, 'hypothesis', 'hypotheses')}, each with objects on {of_category.fewest} images "
+            f"or more; {correction}",
         ]
         if of_metric.untested:
             lines.append(f"{self.metric}: too few images to tell (it takes {of_metric.fewest} with objects)")
         if of_category.untested:
             lines.append(f"too few images to tell ({len(of_category.untested)}): {', '.join(of_category.untested)}")
-        lines.append(one.sentence())
+        if self._by_test:
+            lines.append(
+                "low, high of a difference: as far from it as the smallest difference that would be significant by itself, "
+                "so that they and p (not corrected) say the same; none where no difference could be significant"
+            )
+        else:
+            lines.append(f"of differences: {intervals.METHODS[one.method]}")
+        lines.append(f"of a model: {one.sentence()}")
         if any(map(self.disagrees, (*self.differences, *self.categories))):
             lines.append("where interval and p disagree (~), trust p: the interval is an approximation")
         return lines
@@ -273,14 +294,12 @@ class PairTests:
             return [f"group: too few images to tell models apart: {self.images}, and it takes {self.fewest}"]
         lines = [
             "group: models that share a letter cannot be told apart; paired permutation test of every pair by "
-            f"{self.metric}, {self.permutations:,} permutations, {self.images:,} images with something to find",
-            f"family: {tested} pairs; {promise(self.correction, 1 - self.level)}",
+            f"{self.metric}, {_counted(self.permutations, 'permutation')}, {self.images:,} images with something to find",
+            f"family: {_counted(tested, 'pair')}; {promise(self.correction, 1 - self.level)}",
         ]
         if tested < len(self.p):
-            untested = len(self.p) - tested
-            lines.append(
-                f"not tested, so that they share a letter: {untested} pairs of models scored on different classes"
-            )
+            untested = _counted(len(self.p) - tested, "pair")
+            lines.append(f"not tested, so that they share a letter: {untested} of models scored on different classes")
         return lines
 
     def to_dict(self) -> dict[str, Any]:
@@ -339,15 +358,16 @@ def compare(
     """Test which models differ by more than chance, and estimate by how much.
 
     Whether two models differ is tested by exchanging their detections of images (see `detmap.statistics.permute`). By how
-    much is estimated by resampling the images (see `detmap.statistics.bootstrap`). All models get the same draws, so that
-    an image that is hard is hard for all of them.
+    much is told by the interval that belongs to the test (`Permutations.interval`). How sure the value of each model is by
+    itself is estimated by resampling the images (see `detmap.statistics.bootstrap`).
 
     Parameters
     ----------
     models : mapping of str to Tally or DetectionResult
         Two or more, scored under one protocol on the same images and categories.
     replicates, seed, method, threads
-        See `bootstrap`; the permutations follow from the same seed.
+        See `bootstrap`; the permutations follow from the same seed. With ``"bca"`` or ``"percentile"`` the intervals of
+        differences are made by that method too, from the same draws for all models, and not by the test.
     permutations : int, optional
         The number of permutations; by default 5000, or more where there are many hypotheses.
     metric : str, optional

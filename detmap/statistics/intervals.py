@@ -24,6 +24,12 @@ METHODS = {
 FEWEST_IMAGES = 10
 #: ... of which one alone must not decide: as much information as so many that sway the metric alike.
 FEWEST_EFFECTIVE = 1.2
+#: On the logit scale the standard error must be less than this: there an interval reaches from a seventh of a small value to
+#: seven times, and by how much the value itself would vary on that scale can no longer be told.
+LARGEST_ERROR = 1.0
+#: An AP must not be less: a hit at the very top adds up to 0.01 to it (one of 101 recalls), and where that seldom happens
+#: the data in which it did not know nothing of it.
+LEAST_AP = 0.02
 
 _NORMAL = NormalDist()
 
@@ -56,17 +62,33 @@ def effective(jackknife: NDArray[np.float64]) -> float:
     return float((away**2).sum()) ** 2 / fourth if fourth else 0.0
 
 
-def reason(estimate: float, jackknife: NDArray[np.float64], images: int, unit: str = "images") -> str:
-    """Return why there is no interval, in a few words; empty where there is one."""
+def reason(
+    estimate: float,
+    replicates: NDArray[np.float64],
+    jackknife: NDArray[np.float64],
+    images: int,
+    unit: str = "images",
+    *,
+    bounded: bool = True,
+    least: float = 0.0,
+) -> str:
+    """Return why there is no interval, in a few words; empty where there is one.
+
+    There is none of an estimate below `least`. See `interval` for the other parameters.
+    """
     if math.isnan(estimate):
         return "undefined"
     if images < FEWEST_IMAGES:
         return f"{images} {unit} with something to find: an interval takes {FEWEST_IMAGES}"
+    if estimate < least:
+        return f"below {least:g}: it hangs on whether a hit comes first by chance"
     found = effective(jackknife)
     if not found:
         return f"the same whichever of the {unit} are left out"
     if found < FEWEST_EFFECTIVE:
         return f"one of the {unit} decides it"
+    if bounded and standard_error(replicates, jackknife, images) >= LARGEST_ERROR * estimate * (1 - estimate) > 0:
+        return "too uncertain: the standard error is as large as the value, or as what it lacks to 1"
     return ""
 
 

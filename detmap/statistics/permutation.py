@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import OptionError
 from detmap.kernels import readonly
+from detmap.statistics.bootstrap import check_level
 from detmap.statistics.draws import check_integer, check_seed, exchanged
+from detmap.statistics.intervals import FEWEST_IMAGES
 from detmap.statistics.reweighting import Reweighted, column_names, find_column, metric_names, support
 from detmap.tally import Tally
 
@@ -38,12 +40,16 @@ class Permutations:
         Second model minus first, of the data itself.
     differences : ndarray of float64, shape (P, m)
         Row *r* holds the same after permutation *r*.
+    whole : dict of int to ndarray of float64
+        Of columns that few images can change, where other columns are drawn: the differences of all of their permutations.
     extreme, permutations : ndarray of int64, shape (m,)
         How many permutations differ at least as much, in either direction, and out of how many.
     exact : ndarray of bool, shape (m,)
         Whether those are all the permutations there are, and not some that were drawn.
     support : ndarray of int64, shape (m,)
         How many images hold something to find.
+    images : int
+        The number of images.
     seed : int
         The seed of the draws.
     columns : dict of str to int
@@ -55,10 +61,12 @@ class Permutations:
     categories: tuple[tuple[Any, str], ...]
     estimate: NDArray[np.float64]
     differences: NDArray[np.float64]
+    whole: dict[int, NDArray[np.float64]]
     extreme: NDArray[np.int64]
     permutations: NDArray[np.int64]
     exact: NDArray[np.bool_]
     support: NDArray[np.int64]
+    images: int
     seed: int
     columns: dict[str, int]
 
@@ -82,9 +90,39 @@ class Permutations:
         The share of all permutations that differ at least as much as the data; where they are drawn, (1 + extreme) / (1 +
         permutations), for the data are a permutation too: never less than that of the one of them.
         """
-        drawn = 1 - self.exact.astype(np.float64)
-        p = (self.extreme + drawn) / (self.permutations + drawn)
+        p = _share(self.extreme, self.permutations, ~self.exact)
         return np.where(np.isnan(self.estimate), np.nan, p)
+
+    def interval(self, level: float = 0.95) -> NDArray[np.float64]:
+        """Return the intervals of the differences that belong to the test, shape (m, 2).
+
+        An interval holds 0 exactly where p is above ``1 - level``: it reaches from the difference as far, on either side, as
+        the smallest difference that would be significant. If the models really differ, exchanging their detections spreads
+        the differences too far; where an interval does not hold 0 this is taken off, see the notes.
+
+        NaN where fewer than 10 images hold something to find, where no permutation could be significant (fewer than six
+        images on which the models differ, at the level 0.95), and where exchanging changes nothing.
+
+        Notes
+        -----
+        Of a sum over n images to which each contributes u, exchanged signs have the variance ``sum(u ** 2)``, where the sum
+        itself has ``sum(u ** 2) - difference ** 2 / n``. The square of an interval's reach c is therefore multiplied by ``1
+        - (difference ** 2 - c ** 2) / (n * v)``, v being the variance of the permutations. This is 1 where the difference is
+        just significant, so that interval and test agree. See P. Good, Permutation, Parametric and Bootstrap Tests of
+        Hypotheses (2005), on intervals from permutations.
+        """
+        check_level(level)
+        out = np.full((self.estimate.size, 2), np.nan)
+        for column, difference in enumerate(self.estimate.tolist()):
+            values = self.whole.get(column, self.differences[:, column])
+            if math.isnan(difference) or self.support[column] < FEWEST_IMAGES:
+                continue
+            reach = _reach(values, bool(self.exact[column]), 1 - level)
+            if abs(difference) > reach:
+                spread = self.images * float((values**2).mean())
+                reach *= math.sqrt(min(1.0, max(0.0, 1 - difference**2 / spread) + reach**2 / spread))
+            out[column] = difference - reach, difference + reach
+        return out
 
 
 def permute(
@@ -163,7 +201,7 @@ def permute(
         else exchanged(images, seed, r - 1)
     )  # fmt: skip
     estimate, drawn = made[0], made[1:]
-    extreme = _count(drawn, estimate)
+    extreme, whole = _count(drawn, estimate), {}
     total, exact = np.full(estimate.size, count), np.full(estimate.size, every)
     for k in range(0 if every or not by_category else len(classes)):
         own = np.flatnonzero(differs[k])
@@ -171,18 +209,20 @@ def permute(
         if every:  # few images can change this category: all of their permutations are looked at
             alone = _only(both, k)
             few = difference(alone, ((), by_category), count, lambda r, own=own: _chosen(r, own, images))
-            at = head + k + len(classes) * np.arange(len(by_category))
-            extreme[at], total[at], exact[at] = _count(few, estimate[at]), count, True
+            whole[head + k] = few[:, 0]
+            extreme[head + k], total[head + k], exact[head + k] = *_count(few, estimate[head + k]), count, True
     return Permutations(
         metrics=metrics,
         by_category=by_category,
         categories=classes,
         estimate=estimate,
         differences=drawn,
+        whole=whole,
         extreme=extreme,
         permutations=total,
         exact=exact,
         support=support(first, metrics, by_category),
+        images=images,
         seed=seed,
         columns=column_names(metrics, by_category, protocol, classes),
     )
@@ -228,6 +268,23 @@ def _chosen(number: int, changing: NDArray[np.int64], images: int) -> NDArray[np
     swaps = np.zeros(images, np.uint8)
     swaps[changing[1:]] = (number >> np.arange(max(changing.size - 1, 0))) & 1
     return swaps
+
+
+def _share(extreme: Any, permutations: Any, drawn: Any) -> Any:
+    """Return p-values; where permutations are drawn, the data are one more."""
+    return (extreme + drawn) / (permutations + drawn)
+
+
+def _reach(differences: NDArray[np.float64], exact: bool, alpha: float) -> float:
+    """Return how far from 0 a difference may be without being significant; NaN where none could be, or none is made."""
+    least, total = int(exact), differences.size  # where permutations are not drawn, the data are one of them
+    allowed = int(alpha * (total + 1)) + 1
+    while allowed >= least and _share(allowed, total, not exact) > alpha:
+        allowed -= 1
+    if allowed < least:
+        return math.nan
+    reach = float(np.sort(np.abs(differences))[total - 1 - allowed]) + _ROUNDING
+    return reach if reach > 2 * _ROUNDING else math.nan
 
 
 def _count(differences: NDArray[np.float64], estimate: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -94,7 +94,7 @@ def _parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
             if command.extensible:
                 _load_plugins(given)
                 add_plugins(made)
-            command.fill(made)
+            command.filler(given)(made)
     return parser
 
 

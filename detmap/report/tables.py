@@ -81,7 +81,9 @@ def table(
     for name, value in (bars or {}).items():
         found = [abs(row[name]) for row in rows if name in row and not math.isnan(row[name])]
         full[name] = value or max(found, default=0.0)
-    cells = [[_cell(row[name], name in words, full.get(name)) for name in header] for row in rows[:most]]
+    cells = [
+        [_cell(row[name], name in words, full.get(name), _is_chance(name)) for name in header] for row in rows[:most]
+    ]
     widths = [max([len(name), *(len(row[at]["shown"]) for row in cells)]) for at, name in enumerate(header)]
     return Table(
         printable(title),
@@ -108,12 +110,19 @@ def sentence(text: str) -> str:
     return text if not text or text[-1] in ".!?" else f"{text}."
 
 
-def _cell(value: Any, words: bool, full: float | None) -> dict[str, Any]:
+def _is_chance(name: str) -> bool:
+    """Return whether a column holds p-values, by its name: none of them is 0."""
+    return name == "p" or name.startswith("p ")
+
+
+def _cell(value: Any, words: bool, full: float | None, chance: bool = False) -> dict[str, Any]:
     exact = without_nan(value)
     number = not words and isinstance(exact, int | float) and not isinstance(exact, bool)
     shown = f"{exact:,}" if number and isinstance(exact, int) else printable(cell(value))
     if number and exact is not None and shown.startswith("-0") and not shown.strip("-0."):
         shown = shown[1:]  # there is no -0.0000
+    if chance and shown == "0.0000":
+        shown = "< 0.0001"
     bar = None
     if full is not None:
         bar = round(min(max(exact / full, 0.0), 1.0) * 100, 1) if number and full else 0

@@ -20,7 +20,7 @@ from detmap.checks import check
 from detmap.diagnostics import PARTS
 from detmap.errors import MissingDependencyError, OptionError
 from detmap.notices import describe
-from detmap.report import charts, diagnosis, sections, tables
+from detmap.report import charts, diagnosis, pictures, sections, tables
 from detmap.report.pictures import Pictures
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -378,6 +378,66 @@ def test_pictures_of_the_worst_images(capsys, tmp_path):
     assert text.count('<img src="data:image/jpeg;base64,') >= 20
     for style in ("hit", "wrong", "missed"):
         assert f'class="box {style}"' in text
+    assert text.count("<figure><div") > 24  # suspicious labels too
+
+
+def shapes_of(kind):
+    """A circle and a shifted one that finds it, a circle of another class that nothing finds, and one without a label."""
+    circles = [(100, 100), (104, 101), (300, 200), (420, 300)]
+    grid = np.mgrid[:400, :520][::-1]
+    if kind == "segm":
+        masks = np.stack([np.hypot(grid[0] - x, grid[1] - y) < 60 for x, y in circles])
+        return {"masks": masks[[0, 2]]}, {"masks": masks[[1, 3]]}
+    angle = np.linspace(0, 6, 17)
+    poses = [np.column_stack([x + 60 * np.cos(angle), y + 60 * np.sin(angle), np.full(17, 2.0)]) for x, y in circles]
+    return {"keypoints": np.stack([poses[0], poses[2]])}, {"keypoints": np.stack([poses[1], poses[3]])}
+
+
+@pytest.mark.parametrize("kind", ["segm", "keypoints"])
+def test_masks_are_outlines_and_poses_are_points(tmp_path, kind):
+    image = pytest.importorskip("PIL.Image")
+    image.new("RGB", (520, 400), "grey").save(tmp_path / "7.jpg")
+    truth, found = shapes_of(kind)
+    given = {"image_ids": [7, 7], "category_ids": [0, 1]}
+    gt = detmap.GroundTruth.from_arrays(**given, **truth, images=np.array([7]), categories=np.arange(2))
+    dt = detmap.Detections.from_arrays(**given, **found, scores=[0.9, 0.8])
+    made = detmap.diagnose(gt, dt, iou_type=kind, score=0.1)
+    worst = Pictures(tmp_path).of(made, [{"image": "7", "image_id": 7, "dAP": 0.5}])
+    (picture,) = worst.pictures
+    assert picture["says"] == "costs 0.5000 AP; found 1, missed 1, false positives 1"
+    assert picture["view"] == (0, 0, 520, 400)
+    assert [mark["style"] for mark in picture["marks"]] == ["hit", "wrong", "missed"]
+    suspicious = Pictures(tmp_path).of_suspects(made, made.suspects().rows())
+    marks = [mark for one in (worst, suspicious) for picture in one.pictures for mark in picture["marks"]]
+    assert {mark["label"] for mark in marks} >= {"label", "detection", "missed: 1"}
+    for mark in marks:
+        if kind == "segm":
+            corners = np.array([one.split() for one in mark["path"][1:-1].split("L")], float)
+            assert 8 <= len(corners) <= 60
+            middle = (corners.min(axis=0) + corners.max(axis=0)) / 2
+            assert np.hypot(*(corners - middle).T) == pytest.approx(60, abs=3)
+        else:
+            assert mark["path"].count("M") == 17
+    for one in suspicious.pictures:
+        x, y, width, height = one["view"]
+        assert 0 <= x < x + width <= 520
+        assert 0 <= y < y + height <= 400
+        assert width < 520
+
+
+def test_a_simpler_outline_is_near_the_whole_one():
+    """No corner that was left out is farther from the line than the tolerance; what closes it is kept."""
+    rng = np.random.default_rng(3)
+    walk = np.cumsum(rng.integers(-1, 2, (400, 2)), axis=0).astype(float)
+    kept = pictures._simpler(walk, 2.0)
+    assert len(kept) < len(walk) / 3
+    starts, ends = kept, np.roll(kept, -1, axis=0)
+    along = ends - starts
+    share = ((walk[:, None] - starts) * along).sum(axis=2) / np.maximum((along**2).sum(axis=1), 1e-12)
+    nearest = starts + np.clip(share, 0, 1)[..., None] * along
+    ahead = np.hypot(*(walk[:, None] - nearest).transpose(2, 0, 1)).min(axis=1)
+    assert ahead.max() <= 3.5
+    assert pictures._simpler(walk[:4], 99.0).shape == (4, 2)
 
 
 def test_names_of_images_stay_in_the_folder(tmp_path):
@@ -386,11 +446,11 @@ def test_names_of_images_stay_in_the_folder(tmp_path):
     (inside / "sub").mkdir(parents=True)
     for path in (tmp_path / "out.jpg", inside / "a.jpg", inside / "sub" / "b.png"):
         path.write_bytes(b"")
-    pictures = Pictures(inside)
-    assert pictures.find("a") == pictures.find("a.jpg") == pictures.find("/elsewhere/a.jpg") == inside / "a.jpg"
-    assert pictures.find("sub/b.png") == inside / "sub" / "b.png"
+    folder = Pictures(inside)
+    assert folder.find("a") == folder.find("a.jpg") == folder.find("/elsewhere/a.jpg") == inside / "a.jpg"
+    assert folder.find("sub/b.png") == inside / "sub" / "b.png"
     for name in ("../out.jpg", str(tmp_path / "out.jpg"), "", "..", "x" * 5000, "\0"):
-        assert pictures.find(name) is None
+        assert folder.find(name) is None
     with pytest.raises(OptionError, match="the images must lie in a folder"):
         Pictures(inside / "a.jpg")
 

@@ -29,8 +29,8 @@ _CURVES = 100
 #: Precision is shown at these recalls.
 _RECALLS = np.linspace(0, 1, 51)
 
-#: So many of the worst images are shown.
-_IMAGES = 24
+#: So many of the worst images are shown, and so many suspicious labels.
+_IMAGES, _SUSPECTS = 24, 12
 
 
 def part(diagnosis: Diagnosis, name: str, options: Options) -> Finding:
@@ -215,7 +215,10 @@ def _suspects(diagnosis: Diagnosis, given: Given) -> list[Any]:
     if not rows:
         return [Text("No label is suspicious.")]
     counts = ", ".join(f"{name}: {int(value):,}" for name, value in found.items())
-    return [Text(printable(counts)), table("Labels to look at", rows, bars={"suspicion": 1.0}, note=found.notes[0])]
+    blocks: list[Any] = [Text(printable(counts))]
+    if given.pictures is not None:
+        blocks.append(given.pictures.of_suspects(diagnosis, found.rows()[:_SUSPECTS]))
+    return [*blocks, table("Labels to look at", rows, bars={"suspicion": 1.0}, note=found.notes[0])]
 
 
 def _images(diagnosis: Diagnosis, given: Given) -> list[Any]:

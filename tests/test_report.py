@@ -1,4 +1,4 @@
-"""The report's page, written by the command and opened in a real browser: what it shows, and what it never does."""
+"""The report, written by the command: what it says. That it can be looked at is in test_report_pages.py."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import json
 import math
 import sys
 from datetime import datetime, timezone
-from pathlib import Path
 
-import browser
 import numpy as np
 import pytest
 from growth import clutter  # a part from outside, which every report shows
+from pages import FILES, ROOT, hostile_files
 
 import detmap
 from detmap import cli
@@ -23,9 +22,6 @@ from detmap.notices import describe
 from detmap.report import charts, diagnosis, pictures, sections, tables
 from detmap.report.pictures import Pictures
 
-ROOT = Path(__file__).resolve().parent.parent
-FILES = [ROOT / "fixtures" / "coco" / name for name in ("ground_truth.json", "detections.json")]
-HOSTILE = "<img src=x onerror=document.title='owned'></script><script>document.title='owned'</script>{{7*7}}\u2028\"'&`"
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
 
 
@@ -37,20 +33,6 @@ def run(capsys, *words):
     return code, *capsys.readouterr()
 
 
-def hostile_files(folder):
-    """The small data set with classes and images that are called what no page may run, and a second model."""
-    truth, found = (json.loads(path.read_text()) for path in FILES)
-    for item in truth["categories"]:
-        item["name"] = HOSTILE + item["name"]
-    for image in truth["images"]:
-        image["file_name"] = HOSTILE + image["file_name"]
-    moved = [{**one, "bbox": [one["bbox"][0] + 6, *one["bbox"][1:]]} for one in found]
-    names = ("truth.json", "<i>before&.json", "after.json")
-    for name, content in zip(names, (truth, moved, found), strict=True):
-        (folder / name).write_text(json.dumps(content), "utf-8")
-    return [folder / name for name in names]
-
-
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """The page about two models, as the command writes it."""
@@ -59,105 +41,6 @@ def written(tmp_path_factory):
     words = [*hostile_files(folder), "--out", out, "--bootstrap", 200, "--permutations", 200, "--quiet"]
     assert cli.main(["report", *map(str, words)]) == 0
     return out
-
-
-@pytest.fixture(scope="module")
-def page(written, tmp_path_factory):
-    if not browser.CHROMIUM:
-        pytest.skip("no Chromium is installed")
-    page = browser.Page(written.as_uri(), tmp_path_factory.mktemp("profile"))
-    yield page
-    page.close()
-
-
-# -------------------------------------------------------------------------------------------------------------- in a browser
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", browser.WIDTHS)
-def test_nothing_sticks_out_at_any_width(page, width, scheme):
-    page.look(width, scheme)
-    assert page.evaluate(browser.OVERFLOW) == []
-    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
-    assert dark == (scheme == "dark")
-
-
-def test_the_check_of_overflow_finds_a_planted_one(page):
-    page.look(390, "light")
-    page.evaluate(
-        "{ const p = document.createElement('p'); p.id = 'planted'; p.style.width = '500px'; document.body.append(p); }"
-    )
-    assert page.evaluate(browser.OVERFLOW)
-    page.evaluate("document.getElementById('planted').remove()")
-    assert page.evaluate(browser.OVERFLOW) == []
-
-
-def test_what_is_printed_fits_a_page_and_is_light(page):
-    page.look(794, "dark")
-    features = [{"name": "prefers-color-scheme", "value": "dark"}]
-    page.call("Emulation.setEmulatedMedia", media="print", features=features)
-    assert page.evaluate(browser.OVERFLOW) == []
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.evaluate(
-        "[...document.querySelectorAll('.wide')].every((one) => one.scrollHeight <= one.clientHeight + 1)"
-    )
-    page.call("Emulation.setEmulatedMedia", media="")
-
-
-def test_no_request_but_for_itself_and_no_complaint(page, written):
-    assert [url for url in page.requests if url != written.as_uri()] == []
-    assert page.logged == []
-    assert "http" not in written.read_text("utf-8").replace("http-equiv", "")
-
-
-def test_names_are_text(page, written):
-    assert page.evaluate("document.title") == "Report on <i>before&, after"
-    assert page.evaluate("document.querySelectorAll('img, i, b').length") == 0
-    assert page.evaluate("document.querySelectorAll('script').length") == 1
-    assert HOSTILE not in written.read_text("utf-8")
-    assert HOSTILE.replace("\u2028", "\\u2028") + "person" in page.evaluate("document.body.textContent")
-
-
-def test_tables_sort(page):
-    table = "document.querySelector('#ap table')"
-    column = f"[...{table}.tBodies[0].rows].map((row) => row.cells[1].firstChild.textContent)"
-    click = f"{table}.tHead.rows[0].cells[1].querySelector('button').click()"
-    page.evaluate(click)
-    found = list(map(int, page.evaluate(column)))
-    assert found == sorted(found, reverse=True)
-    page.evaluate(click)
-    assert list(map(int, page.evaluate(column))) == sorted(found)
-    assert page.evaluate(f"{table}.querySelector('th[aria-sort]').textContent") == "objects"
-
-
-def test_a_curve_is_chosen_from_a_list_and_by_pointing(page):
-    figure = "document.querySelector('#curves figure')"
-    assert page.evaluate(f"{figure}.querySelectorAll('path.chosen').length") == 0
-    page.evaluate(
-        f"{{ const s = {figure}.querySelector('select'); s.selectedIndex = 1; s.dispatchEvent(new Event('change')); }}"
-    )
-    label = page.evaluate(f"{figure}.querySelector('path.chosen title').textContent")
-    assert ": AP 0." in label
-    assert page.evaluate(f"{figure}.querySelector('output').textContent") == label
-    page.evaluate(f"{figure}.querySelector('path.thin:not(.chosen)').dispatchEvent(new Event('pointerenter'))")
-    assert page.evaluate(f"{figure}.querySelector('output').textContent") not in ("", label)
-
-
-def test_what_readers_of_screens_and_keyboards_need(page):
-    every = {
-        "headers say what they head": "[...document.querySelectorAll('th')].every((one) => one.scope)",
-        "charts have words": "[...document.querySelectorAll('svg')].every((one) => one.ariaHidden || one.ariaLabel || "
-        "one.getAttribute('aria-labelledby').split(' ').every((id) => document.getElementById(id).textContent.trim()))",
-        "what scrolls can be reached": "[...document.querySelectorAll('.wide')].every((one) => one.tabIndex === 0 && "
-        "one.getAttribute('role') === 'region')",
-        "lists have labels": "[...document.querySelectorAll('select')].every((one) => one.labels.length)",
-        "links lead somewhere": "[...document.querySelectorAll('nav a')].every((one) => document.querySelector(one.hash))",
-        "no id twice": "new Set([...document.querySelectorAll('[id]')].map((one) => one.id)).size === "
-        "document.querySelectorAll('[id]').length",
-        "headings go down by one": "[...document.querySelectorAll('h1, h2, h3, h4')].map((one) => +one.tagName[1])"
-        ".every((level, i, all) => !i || level <= all[i - 1] + 1)",
-    }
-    assert [name for name, script in every.items() if not page.evaluate(script)] == []
 
 
 # ---------------------------------------------------------------------------------------------------------- what it says

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 
 import numpy as np
 import pytest
+from pages import HOSTILE, hostile_runs
 
 from detmap import cli, retrieval
 from detmap.errors import OptionError
@@ -15,7 +16,6 @@ from detmap.report import charts, rankings
 from detmap.statistics import compare_queries
 
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
-HOSTILE = "<img/src=x/onerror=document.title='owned'>"
 
 
 def run(capsys, *words):
@@ -26,22 +26,14 @@ def run(capsys, *words):
     return code, *capsys.readouterr()
 
 
-def lines_of(rng, name, shift, queries=30, documents=25):
-    """A run with tied scores."""
-    rows = [(q, d, rng.normal() + shift * (d < 1 + q % 4)) for q in range(queries) for d in range(documents)]
-    return "".join(f"q{q}{HOSTILE} Q0 d{d} 0 {s:.1f} {name}\n" for q, d, s in rows)
-
-
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     """Judgements, two runs, arrays of a gallery, and codes."""
     monkeypatch.chdir(tmp_path)
+    _, before, after = hostile_runs(tmp_path)
+    before.rename("plain.run")
+    after.rename("<b>better.run")
     rng = np.random.default_rng(5)
-    (tmp_path / "qrels.txt").write_text(
-        "".join(f"q{q}{HOSTILE} 0 d{d} {1 + (d == 0)}\n" for q in range(30) for d in range(1 + q % 4))
-    )
-    (tmp_path / "plain.run").write_text(lines_of(rng, "plain", 0.5))
-    (tmp_path / "<b>better.run").write_text(lines_of(rng, "better", 1.8))
     ids = np.arange(120) % 15
     centres, noise = rng.normal(size=(15, 8)), rng.normal(size=(135, 8))
     features = centres[np.concatenate([np.arange(15), ids])] + noise
@@ -122,7 +114,8 @@ def test_arrays(files, capsys, kind, file, words, evaluate):
 
 
 def test_files_that_no_check_reads_are_said(files, capsys):
-    (files / "run.json").write_text(json.dumps({f"q{q}{HOSTILE}": {"d0": 1.0, "d9": 0.5} for q in range(30)}))
+    name = HOSTILE.replace(" ", "/").replace("\u2028", "")
+    (files / "run.json").write_text(json.dumps({f"q{q}{name}": {"d0": 1.0, "d9": 0.5} for q in range(30)}))
     assert run(capsys, "--trec", "qrels.txt", "run.json", "--out", "a.html", "--bootstrap", 0, "--quiet")[0] == 0
     assert "are checked where they are TREC&#39;s lines" in (files / "a.html").read_text("utf-8")
 

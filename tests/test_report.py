@@ -14,12 +14,14 @@ from growth import clutter  # a part from outside, which every report shows
 from pages import FILES, ROOT, hostile_files
 
 import detmap
-from detmap import cli
+from detmap import cli, explanations
 from detmap.checks import check
+from detmap.cli import reporting
 from detmap.diagnostics import PARTS
 from detmap.errors import MissingDependencyError, OptionError
 from detmap.notices import describe
-from detmap.report import charts, diagnosis, pictures, sections, tables
+from detmap.protocols import PRESETS
+from detmap.report import charts, diagnosis, pictures, rules, sections, tables
 from detmap.report.pictures import Pictures
 
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
@@ -84,6 +86,72 @@ def test_what_is_said_of_models_that_cannot_be_told_apart(count, said):
     }
     made = sections.compared(detmap.compare(results, 200, permutations=200))
     assert said in made.panels[0][1][0].text
+
+
+def test_other_conventions(written):
+    """AP under each named protocol, and which rule moves it most: what detmap explain and detmap eval say."""
+    text = written.read_text("utf-8")
+    truth = detmap.read(written.parent / "truth.json", "ground_truth")
+    found = detmap.read(written.parent / "after.json", "detections", ground_truth=truth)
+    assert ">Under other conventions</h2>" in text
+    made = {one.name: one for one in explanations.under_presets(truth, found)}
+    for name, protocol in PRESETS.items():
+        if name not in made:
+            continue
+        if name in ("voc2007", "ultralytics", "torchmetrics"):
+            explained = explanations.explain(truth, found, "coco", protocol)
+            assert made[name].value == explained.target_value
+            assert made[name].difference == explained.target_value - explained.source_value
+        assert f'>{name}</td><td data-value="{made[name].value:.9g}">{made[name].value:.4f}' in text
+    assert len(made) >= 8
+    assert made["voc2012"].reason == "iou_thresholds: 0.5"
+    alone = detmap.evaluate(truth, found, iou_thresholds=[0.5])["AP"] - detmap.evaluate(truth, found)["AP"]
+    assert made["voc2012"].alone == alone
+    plain = explanations.under_presets(truth, found, reasons=False)
+    assert {one.name: one.value for one in plain} == {name: one.value for name, one in made.items()}
+    assert {one.reason for one in plain} == {""}
+    assert "detmap explain does that" in str(rules.under_others("m", "coco", 0.5, plain))
+
+
+def test_whether_an_order_survives(written):
+    text = written.read_text("utf-8")
+    assert ">Does it survive</h2>" in text
+    assert "That after is above &lt;i&gt;before&amp; (" in text
+    assert "Which of after and &lt;i&gt;before&amp; is above" in text
+
+
+def test_what_ends_an_order_is_named():
+    """Two models of which each is better by other rules."""
+    truth, found = some_tables(40, 0.5)
+    boxes = truth.shapes["bbox"].arrays()["table"]
+    loose = detmap.Detections.from_arrays(
+        image_ids=np.arange(40), category_ids=np.arange(40) % 3, boxes=boxes * [1, 1, 1, 1.4], scores=np.full(40, 0.5)
+    )
+    models = {"few": found.take(np.arange(28)), "loose": loose}
+    made = explanations.survives(truth, models, replicates=200)
+    assert made.claims[0].against
+    section = rules.survival(made)
+    titles = [block.title for _, blocks in section.panels for block in blocks if block.kind == "table"]
+    assert titles == ["Which of few and loose is above", "What ends the order of few and loose, least changes first"]
+
+
+def test_what_takes_long_is_left_out_and_said(capsys, tmp_path, monkeypatch):
+    words = [FILES[0], *two_copies(tmp_path), "--out", tmp_path / "a.html", "--quiet", "--bootstrap"]
+    assert run(capsys, *words, 0) == (0, "", "")
+    assert "Without --bootstrap this is left out" in (tmp_path / "a.html").read_text("utf-8")
+    monkeypatch.setattr(reporting, "_SURVIVAL", 10)
+    monkeypatch.setattr(reporting, "_REASONS", 10)
+    assert run(capsys, *words, 200) == (0, "", "")
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert "detections this is left out: detmap compare --under all tells it" in text
+    assert "detmap explain does that" in text
+
+
+def two_copies(folder):
+    found = json.loads(FILES[1].read_text())
+    for name, part in (("one.json", found), ("two.json", found[::2])):
+        (folder / name).write_text(json.dumps(part))
+    return folder / "one.json", folder / "two.json"
 
 
 def test_models_are_compared(written):

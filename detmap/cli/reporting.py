@@ -21,14 +21,18 @@ from detmap.cli.options import (
 )
 from detmap.cli.output import say, stages
 from detmap.cli.rankings import add_hashing, add_reid, add_runs, evaluate_hashing, evaluate_reid, trec_rules
-from detmap.errors import InputError
+from detmap.errors import DetmapError, InputError
 from detmap.writing import write
 
 if TYPE_CHECKING:
     from detmap.checks.report import Report
+    from detmap.explanations.survival import Survival
     from detmap.protocols import Protocol
     from detmap.report.diagnosis import Model
     from detmap.report.rankings import Model as Ranked
+
+#: Of so many detections at most it is told which rule moves AP, and whether the order of models survives.
+_REASONS, _SURVIVAL = 100_000, 200_000
 
 _EPILOG = """\
 examples:
@@ -140,6 +144,9 @@ def _report(options: argparse.Namespace) -> None:
                     model.bootstrap = comparison.bootstraps[model.name]
             else:
                 models[0].bootstrap = bootstrap(models[0].result, options.bootstrap, options.seed, **how)
+        survives = None
+        if len(models) > 1:
+            survives = _survives(models, options, stage)
         from detmap.report import diagnosis
 
         stage("writing the page")
@@ -148,10 +155,35 @@ def _report(options: argparse.Namespace) -> None:
             inputs,
             datetime.now(timezone.utc),
             comparison=comparison,
+            survives=survives,
             pictures=pictures,
             level=options.confidence,
         )
     _write(made, options)
+
+
+def _survives(models: list[Model], options: argparse.Namespace, stage: Callable[[str], None]) -> Survival | str | None:
+    """Say whether the order of models survives, or why that is left out; None where nothing can be said."""
+    from detmap.explanations import survives
+
+    count = sum(len(model.diagnosis.detections) for model in models)
+    if not options.bootstrap or count > _SURVIVAL:
+        why = "Without --bootstrap" if not options.bootstrap else f"For {count:,} detections"
+        return f"{why} this is left out: detmap compare --under all tells it."
+    stage("trying other rules")
+    first = models[0].diagnosis
+    try:
+        return survives(
+            first.ground_truth,
+            {model.name: model.diagnosis.detections for model in models},
+            first.protocol,
+            replicates=options.bootstrap,
+            seed=options.seed,
+            level=options.confidence,
+            threads=options.threads,
+        )
+    except DetmapError as error:
+        return f"This cannot be told: {error}."
 
 
 def _write(made: str, options: argparse.Namespace) -> None:
@@ -240,6 +272,7 @@ def _models(
     from detmap.checks import check
     from detmap.detection import evaluate
     from detmap.diagnostics import diagnose
+    from detmap.explanations import under_presets
     from detmap.formats.files import held, once, read_detections, read_ground_truth
     from detmap.report.diagnosis import Model
 
@@ -274,7 +307,10 @@ def _models(
         result = evaluate(ground_truth, detections, protocol, threads=options.threads)
         stage(f"checking {entry.name}")
         checked = check(ground_truth, detections, iou_type=protocol.iou_type)
-        models.append(Model(entry.name, made, result, None, checked, of_slices))
+        stage(f"scoring {entry.name} under other conventions")
+        reasons = len(detections) <= _REASONS
+        under = under_presets(ground_truth, detections, protocol, reasons=reasons, threads=options.threads)
+        models.append(Model(entry.name, made, result, None, checked, of_slices, under))
     inputs += files_of(options)
     if options.attributes is not None:
         inputs.append(input_of("attributes", options.attributes, options.attributes))

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from detmap.notices import describe
-from detmap.report import sections
+from detmap.report import rules, sections
 from detmap.report.blocks import Card, Section, page, side_by_side, summary
 from detmap.report.tables import Table, table
 from detmap.results import cell, printable
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from detmap.checks.report import Report
     from detmap.detection import DetectionResult
     from detmap.diagnostics import Diagnosis
+    from detmap.explanations.presets import Under
+    from detmap.explanations.survival import Survival
     from detmap.report.pictures import Pictures
     from detmap.statistics import Bootstrap, Comparison
 
@@ -44,6 +46,8 @@ class Model:
         What a check found.
     options : mapping of str to mapping
         Options of the diagnosis's parts, by their names.
+    under : sequence of Under
+        What AP is under other named protocols, as `detmap.explanations.under_presets` returns it.
     """
 
     name: str
@@ -52,6 +56,7 @@ class Model:
     bootstrap: Bootstrap | None = None
     checked: Report | None = None
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    under: Sequence[Under] = ()
 
 
 def html(
@@ -60,6 +65,7 @@ def html(
     made: datetime,
     *,
     comparison: Comparison | None = None,
+    survives: Survival | str | None = None,
     pictures: Pictures | None = None,
     level: float = 0.95,
 ) -> str:
@@ -75,6 +81,8 @@ def html(
         When.
     comparison : Comparison, optional
         Of two models or more.
+    survives : Survival or str, optional
+        Whether their order survives other rules, or why that is not told.
     pictures : Pictures, optional
         Where the images are; without it the worst ones are listed.
     level : float
@@ -92,7 +100,13 @@ def html(
         sections.of(model.name, model.diagnosis, sections.Given(model.options, pictures, most), model.checked)
         for model in models
     ]
+    if any(model.under for model in models):
+        for model, own in zip(models, parts, strict=True):
+            protocol, value = model.result.protocol.name, float(model.result[metric])
+            own.append(rules.under_others(model.name, protocol, value, model.under))
     merged = side_by_side(parts)
+    if survives is not None:
+        merged.insert(0, rules.survival(survives))
     if comparison is not None:
         merged.insert(0, sections.compared(comparison))
     by_class = _classes(models)

@@ -103,7 +103,8 @@ def html(
     if any(model.under for model in models):
         for model, own in zip(models, parts, strict=True):
             protocol, value = model.result.protocol.name, float(model.result[metric])
-            own.append(rules.under_others(model.name, protocol, value, model.under))
+            at = next((i for i, one in enumerate(own) if one.id == "check"), len(own))
+            own.insert(at, rules.under_others(model.name, protocol, value, model.under))
     merged = side_by_side(parts)
     if survives is not None:
         merged.insert(0, rules.survival(survives))
@@ -196,12 +197,17 @@ def _classes(models: Sequence[Model]) -> Table:
     of_model = [model.result.rows() for model in models]
     counts = models[0].diagnosis.positives.tolist()
     names = models[0].diagnosis.categories
+    others = [
+        name
+        for name in ("AP50", "AP75")
+        if any(not math.isnan(one.get(name, math.nan)) and one[name] != one["AP"] for one in of_model[0])
+    ]
     for k, name in enumerate(names):
         row: dict[str, Any] = {"category": name, "objects": int(counts[k])}
         for model, found in zip(models, of_model, strict=True):
             row[f"AP {printable(model.name)}" if several else "AP"] = float(found[k]["AP"])
         if not several:
-            row |= {name: float(of_model[0][k][name]) for name in ("AP50", "AP75") if name in of_model[0][k]}
+            row |= {name: float(of_model[0][k][name]) for name in others}
         if len(models) == 2:
             row["difference"] = float(of_model[1][k]["AP"] - of_model[0][k]["AP"])
         rows.append(row)

@@ -12,8 +12,8 @@ from detmap.results import cell, is_words, printable, without_nan
 #: So many rows of a table are on a page, unless it is said otherwise.
 MOST = 500
 
-#: A table with lines of more characters has a page's width.
-_HALF = 66
+#: A table with lines of more characters has a page's width, and one with still longer lines that of a wide screen too.
+_HALF, _WHOLE = 66, 96
 
 #: Columns of longer texts do not become narrow.
 _PROSE = 24
@@ -39,8 +39,8 @@ class Table:
         How many rows were left out.
     note : str
         A sentence below it.
-    broad : bool
-        Whether it is too wide for half of a page.
+    broad, vast : bool
+        Whether it is too wide for half of a page, and for half of a wide screen.
     """
 
     title: str
@@ -49,6 +49,7 @@ class Table:
     more: int = 0
     note: str = ""
     broad: bool = False
+    vast: bool = False
     kind: str = "table"
 
 
@@ -85,6 +86,7 @@ def table(
         [_cell(row[name], name in words, full.get(name), _is_chance(name)) for name in header] for row in rows[:most]
     ]
     widths = [max([len(name), *(len(row[at]["shown"]) for row in cells)]) for at, name in enumerate(header)]
+    length = sum(width + 3 for width in widths)
     return Table(
         printable(title),
         [
@@ -94,7 +96,8 @@ def table(
         cells,
         max(len(rows) - most, 0),
         sentence(note),
-        sum(width + 3 for width in widths) > _HALF,
+        length > _HALF,
+        length > _WHOLE,
     )
 
 

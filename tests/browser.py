@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import shutil
 import subprocess
@@ -15,6 +16,12 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 #: The widths of windows in which a page has to look well, from a phone's to a wide screen's.
 WIDTHS = (390, 768, 1280, 1900)
 
+#: Where pictures of pages and what axe finds are kept; CI keeps the folder.
+KEPT = Path(__file__).resolve().parent.parent / "build" / "pages"
+
+#: Pictures end at this height, in pixels of the page.
+_TALLEST = 12_000
+
 #: What sticks out of the window, but for what lies in a box that scrolls.
 OVERFLOW = """
 (() => {
@@ -22,6 +29,21 @@ OVERFLOW = """
     .filter((one) => one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 120));
   if (document.documentElement.scrollWidth > innerWidth) out.push("the page scrolls sideways");
   return out;
+})()
+"""
+
+#: What axe finds. Rows of a table are alike, so that it looks at the first ones of each; and it takes no colour for
+#: readable that stands on a gradient, so that the shadows of boxes that scroll are left out meanwhile.
+_BARRIERS = """
+(async () => {
+  const style = document.createElement("style");
+  style.textContent = "tbody tr:nth-child(n + 4) { display: none } .wide { background: none !important }";
+  document.head.append(style);
+  const found = await axe.run(WHERE, {resultTypes: ["violations", "incomplete"]});
+  style.remove();
+  const brief = (one) => ({...one, nodes: one.nodes.slice(0, 20).map(({html, failureSummary}) => ({html, failureSummary})),
+    count: one.nodes.length});
+  return {engine: found.testEngine, violations: found.violations.map(brief), incomplete: found.incomplete.map(brief)};
 })()
 """
 
@@ -76,7 +98,8 @@ class Page:
         return answer["result"]
 
     def evaluate(self, script):
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        """Return what a script gives, or what its promise becomes."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
@@ -84,6 +107,30 @@ class Page:
         """Make the window so wide, and its colours "light" or "dark"."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def keep(self, name):
+        """Keep a picture of the whole page in `KEPT`, for people to look at."""
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], _TALLEST), "scale": 0.5}
+        taken = self.call("Page.captureScreenshot", format="webp", quality=60, captureBeyondViewport=True, clip=clip)
+        KEPT.mkdir(parents=True, exist_ok=True)
+        (KEPT / f"{name}.webp").write_bytes(base64.b64decode(taken["data"]))
+
+    def barriers(self, name, where="document"):
+        """Return what axe finds that is serious or critical, in a line each; all that it finds is kept in `KEPT`."""
+        from importlib import resources
+
+        if self.evaluate("typeof axe") == "undefined":
+            self.evaluate((resources.files("axe_core_python") / "axe.min.js").read_text("utf-8"))
+        found = self.evaluate(_BARRIERS.replace("WHERE", where))
+        KEPT.mkdir(parents=True, exist_ok=True)
+        (KEPT / f"{name}.axe.json").write_text(json.dumps(found, indent=1), "utf-8")
+        return [
+            f"{one['id']} ({one['impact']}): {one['help']}: {node['html'][:160]}"
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"][:5]
+        ]
 
     def close(self):
         self.socket.close()

@@ -6,6 +6,7 @@ import shutil
 import executed
 import pytest
 from executed import ROOT
+from workloads import REAL_DATA
 
 import detmap
 from detmap import cli, plugins, retrieval
@@ -17,11 +18,20 @@ README = ROOT / "README.md"
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 SHOWING = [path for path in (README, *PAGES) if executed.blocks_of(path.read_text(encoding="utf-8"))]
 
+#: Files of ../shared/data that a page works with: it is run where they are.
+REAL = {"voc2007.md": ("voc2007/Annotations.tar.gz", "voc2007/detections_a.tar.gz")}
+
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("page", SHOWING, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(one, marks=pytest.mark.real_data if one.name in REAL else ()) for one in SHOWING],
+    ids=lambda page: page.name,
+)
 def test_what_a_page_shows_is_what_is_printed(page, monkeypatch, tmp_path):
     shutil.copytree(ROOT / "fixtures", tmp_path / "fixtures")
+    for name in REAL.get(page.name, ()):
+        shutil.copy(REAL_DATA / name, tmp_path)
     monkeypatch.chdir(tmp_path)
     for registry in plugins._REGISTRIES:  # without what other tests have registered
         for name in [name for name in registry if not registry.is_shipped(name)]:

@@ -1,4 +1,4 @@
-"""The report's page, written by the command and opened in a real browser: what it shows, and what it never does."""
+"""The report, written by the command: what it says. That it can be looked at is in test_report_pages.py."""
 
 from __future__ import annotations
 
@@ -7,25 +7,23 @@ import json
 import math
 import sys
 from datetime import datetime, timezone
-from pathlib import Path
 
-import browser
 import numpy as np
 import pytest
 from growth import clutter  # a part from outside, which every report shows
+from pages import FILES, ROOT, hostile_files
 
 import detmap
-from detmap import cli
+from detmap import cli, explanations
 from detmap.checks import check
+from detmap.cli import reporting
 from detmap.diagnostics import PARTS
 from detmap.errors import MissingDependencyError, OptionError
 from detmap.notices import describe
-from detmap.report import charts, diagnosis, sections, tables
+from detmap.protocols import PRESETS
+from detmap.report import charts, diagnosis, pictures, rules, sections, tables
 from detmap.report.pictures import Pictures
 
-ROOT = Path(__file__).resolve().parent.parent
-FILES = [ROOT / "fixtures" / "coco" / name for name in ("ground_truth.json", "detections.json")]
-HOSTILE = "<img src=x onerror=document.title='owned'></script><script>document.title='owned'</script>{{7*7}}\u2028\"'&`"
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
 
 
@@ -37,20 +35,6 @@ def run(capsys, *words):
     return code, *capsys.readouterr()
 
 
-def hostile_files(folder):
-    """The small data set with classes and images that are called what no page may run, and a second model."""
-    truth, found = (json.loads(path.read_text()) for path in FILES)
-    for item in truth["categories"]:
-        item["name"] = HOSTILE + item["name"]
-    for image in truth["images"]:
-        image["file_name"] = HOSTILE + image["file_name"]
-    moved = [{**one, "bbox": [one["bbox"][0] + 6, *one["bbox"][1:]]} for one in found]
-    names = ("truth.json", "<i>before&.json", "after.json")
-    for name, content in zip(names, (truth, moved, found), strict=True):
-        (folder / name).write_text(json.dumps(content), "utf-8")
-    return [folder / name for name in names]
-
-
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """The page about two models, as the command writes it."""
@@ -59,105 +43,6 @@ def written(tmp_path_factory):
     words = [*hostile_files(folder), "--out", out, "--bootstrap", 200, "--permutations", 200, "--quiet"]
     assert cli.main(["report", *map(str, words)]) == 0
     return out
-
-
-@pytest.fixture(scope="module")
-def page(written, tmp_path_factory):
-    if not browser.CHROMIUM:
-        pytest.skip("no Chromium is installed")
-    page = browser.Page(written.as_uri(), tmp_path_factory.mktemp("profile"))
-    yield page
-    page.close()
-
-
-# -------------------------------------------------------------------------------------------------------------- in a browser
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", browser.WIDTHS)
-def test_nothing_sticks_out_at_any_width(page, width, scheme):
-    page.look(width, scheme)
-    assert page.evaluate(browser.OVERFLOW) == []
-    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
-    assert dark == (scheme == "dark")
-
-
-def test_the_check_of_overflow_finds_a_planted_one(page):
-    page.look(390, "light")
-    page.evaluate(
-        "{ const p = document.createElement('p'); p.id = 'planted'; p.style.width = '500px'; document.body.append(p); }"
-    )
-    assert page.evaluate(browser.OVERFLOW)
-    page.evaluate("document.getElementById('planted').remove()")
-    assert page.evaluate(browser.OVERFLOW) == []
-
-
-def test_what_is_printed_fits_a_page_and_is_light(page):
-    page.look(794, "dark")
-    features = [{"name": "prefers-color-scheme", "value": "dark"}]
-    page.call("Emulation.setEmulatedMedia", media="print", features=features)
-    assert page.evaluate(browser.OVERFLOW) == []
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.evaluate(
-        "[...document.querySelectorAll('.wide')].every((one) => one.scrollHeight <= one.clientHeight + 1)"
-    )
-    page.call("Emulation.setEmulatedMedia", media="")
-
-
-def test_no_request_but_for_itself_and_no_complaint(page, written):
-    assert [url for url in page.requests if url != written.as_uri()] == []
-    assert page.logged == []
-    assert "http" not in written.read_text("utf-8").replace("http-equiv", "")
-
-
-def test_names_are_text(page, written):
-    assert page.evaluate("document.title") == "Report on <i>before&, after"
-    assert page.evaluate("document.querySelectorAll('img, i, b').length") == 0
-    assert page.evaluate("document.querySelectorAll('script').length") == 1
-    assert HOSTILE not in written.read_text("utf-8")
-    assert HOSTILE.replace("\u2028", "\\u2028") + "person" in page.evaluate("document.body.textContent")
-
-
-def test_tables_sort(page):
-    table = "document.querySelector('#ap table')"
-    column = f"[...{table}.tBodies[0].rows].map((row) => row.cells[1].firstChild.textContent)"
-    click = f"{table}.tHead.rows[0].cells[1].querySelector('button').click()"
-    page.evaluate(click)
-    found = list(map(int, page.evaluate(column)))
-    assert found == sorted(found, reverse=True)
-    page.evaluate(click)
-    assert list(map(int, page.evaluate(column))) == sorted(found)
-    assert page.evaluate(f"{table}.querySelector('th[aria-sort]').textContent") == "objects"
-
-
-def test_a_curve_is_chosen_from_a_list_and_by_pointing(page):
-    figure = "document.querySelector('#curves figure')"
-    assert page.evaluate(f"{figure}.querySelectorAll('path.chosen').length") == 0
-    page.evaluate(
-        f"{{ const s = {figure}.querySelector('select'); s.selectedIndex = 1; s.dispatchEvent(new Event('change')); }}"
-    )
-    label = page.evaluate(f"{figure}.querySelector('path.chosen title').textContent")
-    assert ": AP 0." in label
-    assert page.evaluate(f"{figure}.querySelector('output').textContent") == label
-    page.evaluate(f"{figure}.querySelector('path.thin:not(.chosen)').dispatchEvent(new Event('pointerenter'))")
-    assert page.evaluate(f"{figure}.querySelector('output').textContent") not in ("", label)
-
-
-def test_what_readers_of_screens_and_keyboards_need(page):
-    every = {
-        "headers say what they head": "[...document.querySelectorAll('th')].every((one) => one.scope)",
-        "charts have words": "[...document.querySelectorAll('svg')].every((one) => one.ariaHidden || one.ariaLabel || "
-        "one.getAttribute('aria-labelledby').split(' ').every((id) => document.getElementById(id).textContent.trim()))",
-        "what scrolls can be reached": "[...document.querySelectorAll('.wide')].every((one) => one.tabIndex === 0 && "
-        "one.getAttribute('role') === 'region')",
-        "lists have labels": "[...document.querySelectorAll('select')].every((one) => one.labels.length)",
-        "links lead somewhere": "[...document.querySelectorAll('nav a')].every((one) => document.querySelector(one.hash))",
-        "no id twice": "new Set([...document.querySelectorAll('[id]')].map((one) => one.id)).size === "
-        "document.querySelectorAll('[id]').length",
-        "headings go down by one": "[...document.querySelectorAll('h1, h2, h3, h4')].map((one) => +one.tagName[1])"
-        ".every((level, i, all) => !i || level <= all[i - 1] + 1)",
-    }
-    assert [name for name, script in every.items() if not page.evaluate(script)] == []
 
 
 # ---------------------------------------------------------------------------------------------------------- what it says
@@ -201,6 +86,72 @@ def test_what_is_said_of_models_that_cannot_be_told_apart(count, said):
     }
     made = sections.compared(detmap.compare(results, 200, permutations=200))
     assert said in made.panels[0][1][0].text
+
+
+def test_other_conventions(written):
+    """AP under each named protocol, and which rule moves it most: what detmap explain and detmap eval say."""
+    text = written.read_text("utf-8")
+    truth = detmap.read(written.parent / "truth.json", "ground_truth")
+    found = detmap.read(written.parent / "after.json", "detections", ground_truth=truth)
+    assert ">Under other conventions</h2>" in text
+    made = {one.name: one for one in explanations.under_presets(truth, found)}
+    for name, protocol in PRESETS.items():
+        if name not in made:
+            continue
+        if name in ("voc2007", "ultralytics", "torchmetrics"):
+            explained = explanations.explain(truth, found, "coco", protocol)
+            assert made[name].value == explained.target_value
+            assert made[name].difference == explained.target_value - explained.source_value
+        assert f'>{name}</td><td data-value="{made[name].value:.9g}">{made[name].value:.4f}' in text
+    assert len(made) >= 8
+    assert made["voc2012"].reason == "iou_thresholds: 0.5"
+    alone = detmap.evaluate(truth, found, iou_thresholds=[0.5])["AP"] - detmap.evaluate(truth, found)["AP"]
+    assert made["voc2012"].alone == alone
+    plain = explanations.under_presets(truth, found, reasons=False)
+    assert {one.name: one.value for one in plain} == {name: one.value for name, one in made.items()}
+    assert {one.reason for one in plain} == {""}
+    assert "detmap explain does that" in str(rules.under_others("m", "coco", 0.5, plain))
+
+
+def test_whether_an_order_survives(written):
+    text = written.read_text("utf-8")
+    assert ">Does it survive</h2>" in text
+    assert "That after is above &lt;i&gt;before&amp; (" in text
+    assert "Which of after and &lt;i&gt;before&amp; is above" in text
+
+
+def test_what_ends_an_order_is_named():
+    """Two models of which each is better by other rules."""
+    truth, found = some_tables(40, 0.5)
+    boxes = truth.shapes["bbox"].arrays()["table"]
+    loose = detmap.Detections.from_arrays(
+        image_ids=np.arange(40), category_ids=np.arange(40) % 3, boxes=boxes * [1, 1, 1, 1.4], scores=np.full(40, 0.5)
+    )
+    models = {"few": found.take(np.arange(28)), "loose": loose}
+    made = explanations.survives(truth, models, replicates=200)
+    assert made.claims[0].against
+    section = rules.survival(made)
+    titles = [block.title for _, blocks in section.panels for block in blocks if block.kind == "table"]
+    assert titles == ["Which of few and loose is above", "What ends the order of few and loose, least changes first"]
+
+
+def test_what_takes_long_is_left_out_and_said(capsys, tmp_path, monkeypatch):
+    words = [FILES[0], *two_copies(tmp_path), "--out", tmp_path / "a.html", "--quiet", "--bootstrap"]
+    assert run(capsys, *words, 0) == (0, "", "")
+    assert "Without --bootstrap this is left out" in (tmp_path / "a.html").read_text("utf-8")
+    monkeypatch.setattr(reporting, "_SURVIVAL", 10)
+    monkeypatch.setattr(reporting, "_REASONS", 10)
+    assert run(capsys, *words, 200) == (0, "", "")
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert "detections this is left out: detmap compare --under all tells it" in text
+    assert "detmap explain does that" in text
+
+
+def two_copies(folder):
+    found = json.loads(FILES[1].read_text())
+    for name, part in (("one.json", found), ("two.json", found[::2])):
+        (folder / name).write_text(json.dumps(part))
+    return folder / "one.json", folder / "two.json"
 
 
 def test_models_are_compared(written):
@@ -378,6 +329,66 @@ def test_pictures_of_the_worst_images(capsys, tmp_path):
     assert text.count('<img src="data:image/jpeg;base64,') >= 20
     for style in ("hit", "wrong", "missed"):
         assert f'class="box {style}"' in text
+    assert text.count("<figure><div") > 24  # suspicious labels too
+
+
+def shapes_of(kind):
+    """A circle and a shifted one that finds it, a circle of another class that nothing finds, and one without a label."""
+    circles = [(100, 100), (104, 101), (300, 200), (420, 300)]
+    grid = np.mgrid[:400, :520][::-1]
+    if kind == "segm":
+        masks = np.stack([np.hypot(grid[0] - x, grid[1] - y) < 60 for x, y in circles])
+        return {"masks": masks[[0, 2]]}, {"masks": masks[[1, 3]]}
+    angle = np.linspace(0, 6, 17)
+    poses = [np.column_stack([x + 60 * np.cos(angle), y + 60 * np.sin(angle), np.full(17, 2.0)]) for x, y in circles]
+    return {"keypoints": np.stack([poses[0], poses[2]])}, {"keypoints": np.stack([poses[1], poses[3]])}
+
+
+@pytest.mark.parametrize("kind", ["segm", "keypoints"])
+def test_masks_are_outlines_and_poses_are_points(tmp_path, kind):
+    image = pytest.importorskip("PIL.Image")
+    image.new("RGB", (520, 400), "grey").save(tmp_path / "7.jpg")
+    truth, found = shapes_of(kind)
+    given = {"image_ids": [7, 7], "category_ids": [0, 1]}
+    gt = detmap.GroundTruth.from_arrays(**given, **truth, images=np.array([7]), categories=np.arange(2))
+    dt = detmap.Detections.from_arrays(**given, **found, scores=[0.9, 0.8])
+    made = detmap.diagnose(gt, dt, iou_type=kind, score=0.1)
+    worst = Pictures(tmp_path).of(made, [{"image": "7", "image_id": 7, "dAP": 0.5}])
+    (picture,) = worst.pictures
+    assert picture["says"] == "costs 0.5000 AP; found 1, missed 1, false positives 1"
+    assert picture["view"] == (0, 0, 520, 400)
+    assert [mark["style"] for mark in picture["marks"]] == ["hit", "wrong", "missed"]
+    suspicious = Pictures(tmp_path).of_suspects(made, made.suspects().rows())
+    marks = [mark for one in (worst, suspicious) for picture in one.pictures for mark in picture["marks"]]
+    assert {mark["label"] for mark in marks} >= {"label", "detection", "missed: 1"}
+    for mark in marks:
+        if kind == "segm":
+            corners = np.array([one.split() for one in mark["path"][1:-1].split("L")], float)
+            assert 8 <= len(corners) <= 60
+            middle = (corners.min(axis=0) + corners.max(axis=0)) / 2
+            assert np.hypot(*(corners - middle).T) == pytest.approx(60, abs=3)
+        else:
+            assert mark["path"].count("M") == 17
+    for one in suspicious.pictures:
+        x, y, width, height = one["view"]
+        assert 0 <= x < x + width <= 520
+        assert 0 <= y < y + height <= 400
+        assert width < 520
+
+
+def test_a_simpler_outline_is_near_the_whole_one():
+    """No corner that was left out is farther from the line than the tolerance; what closes it is kept."""
+    rng = np.random.default_rng(3)
+    walk = np.cumsum(rng.integers(-1, 2, (400, 2)), axis=0).astype(float)
+    kept = pictures._simpler(walk, 2.0)
+    assert len(kept) < len(walk) / 3
+    starts, ends = kept, np.roll(kept, -1, axis=0)
+    along = ends - starts
+    share = ((walk[:, None] - starts) * along).sum(axis=2) / np.maximum((along**2).sum(axis=1), 1e-12)
+    nearest = starts + np.clip(share, 0, 1)[..., None] * along
+    ahead = np.hypot(*(walk[:, None] - nearest).transpose(2, 0, 1)).min(axis=1)
+    assert ahead.max() <= 3.5
+    assert pictures._simpler(walk[:4], 99.0).shape == (4, 2)
 
 
 def test_names_of_images_stay_in_the_folder(tmp_path):
@@ -386,11 +397,11 @@ def test_names_of_images_stay_in_the_folder(tmp_path):
     (inside / "sub").mkdir(parents=True)
     for path in (tmp_path / "out.jpg", inside / "a.jpg", inside / "sub" / "b.png"):
         path.write_bytes(b"")
-    pictures = Pictures(inside)
-    assert pictures.find("a") == pictures.find("a.jpg") == pictures.find("/elsewhere/a.jpg") == inside / "a.jpg"
-    assert pictures.find("sub/b.png") == inside / "sub" / "b.png"
+    folder = Pictures(inside)
+    assert folder.find("a") == folder.find("a.jpg") == folder.find("/elsewhere/a.jpg") == inside / "a.jpg"
+    assert folder.find("sub/b.png") == inside / "sub" / "b.png"
     for name in ("../out.jpg", str(tmp_path / "out.jpg"), "", "..", "x" * 5000, "\0"):
-        assert pictures.find(name) is None
+        assert folder.find(name) is None
     with pytest.raises(OptionError, match="the images must lie in a folder"):
         Pictures(inside / "a.jpg")
 

@@ -18,7 +18,7 @@ from detmap.formats.trec import Lines, read_qrels, read_run
 #: The depth at which unjudged documents are looked for.
 _DEPTH = 10
 
-Path = str | os.PathLike[str]
+Path = str | os.PathLike[str] | bytes
 
 
 class _Side(NamedTuple):

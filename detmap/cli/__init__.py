@@ -103,7 +103,7 @@ def _parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
             if command.extensible:
                 _load_plugins(given)
                 add_plugins(made)
-            command.fill(made)
+            command.filler(given)(made)
     return parser
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from detmap.errors import DetmapError, InputError, OptionError
@@ -16,13 +16,19 @@ class Command(NamedTuple):
     """A command: what the list of commands says of it, and what adds its options to a parser.
 
     `extensible`: whether plug-ins can change what it does, so that it takes ``--plugin``. ``settle(words)`` returns the
-    words of the command line with those made plain that argparse would misread.
+    words of the command line with those made plain that argparse would misread. `instead` says by flag what adds other
+    options than `fill`, where the command does the same to other files.
     """
 
     help: str
     fill: Callable[[argparse.ArgumentParser], None]
     extensible: bool = True
     settle: Callable[[list[str]], list[str]] = list
+    instead: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {}
+
+    def filler(self, words: Sequence[str]) -> Callable[[argparse.ArgumentParser], None]:
+        """Return what adds the options that go with the words of a command line."""
+        return next((self.instead[word] for word in words if word in self.instead), self.fill)
 
 
 def add_plugins(parser: argparse.ArgumentParser) -> None:
@@ -200,6 +206,12 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
 
     if options.threads is not None and options.threads < 1:
         raise OptionError(f"--threads must be at least 1, not {options.threads}")
+    check_confidence(options)
+    return resolve(options.protocol, **decided(options, Protocol))
+
+
+def check_confidence(options: argparse.Namespace) -> None:
+    """Refuse what `add_bootstrap_options` takes and cannot be carried out."""
     replicated = options.bootstrap or options.bootstrap_needed
     permutations = getattr(options, "permutations", None)
     if replicated or options.seed != 0 or permutations is not None:
@@ -213,13 +225,14 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
             check_integer("--permutations", permutations, 1)
     if not 0 < options.confidence < 1:
         raise OptionError("--confidence must lie between 0 and 1")
-    return resolve(options.protocol, **decided(options, Protocol))
 
 
-def add_bootstrap_options(parser: argparse.ArgumentParser, replicates: int = 0, *, tests: bool = False) -> None:
+def add_bootstrap_options(
+    parser: argparse.ArgumentParser, replicates: int = 0, *, tests: bool = False, unit: str = "images"
+) -> None:
     """Add the options of confidence intervals, and with `tests` those of paired tests of models.
 
-    `replicates` is the default number of resamplings.
+    `replicates` is the default number of resamplings, and `unit` what is resampled.
     """
     group = parser.add_argument_group("confidence")
     parser.set_defaults(bootstrap_needed=bool(replicates))
@@ -229,7 +242,7 @@ def add_bootstrap_options(parser: argparse.ArgumentParser, replicates: int = 0, 
         type=int,
         metavar="N",
         default=replicates,
-        help=f"show confidence intervals and the estimated bias, from N resamplings of the images: {default}",
+        help=f"show confidence intervals and the estimated bias, from N resamplings of the {unit}: {default}",
     )
     group.add_argument(
         "--interval",

@@ -25,24 +25,7 @@ _INFLATED = 1 << 32
 def _fill_trec(trec: argparse.ArgumentParser) -> None:
     trec.description = "Score TREC runs against judgements, as trec_eval does."
     trec.set_defaults(run=_trec)
-    trec.add_argument(
-        "qrels",
-        metavar="QRELS",
-        help="lines of query, 0, document, grade (.gz, .zst too); a table (CSV, Parquet), JSON, or BEIR's folder",
-    )
-    trec.add_argument(
-        "runs",
-        metavar="RUN",
-        nargs="+",
-        help="lines of query, Q0, document, rank, score, name; a table with named columns (CSV, Parquet), or JSON",
-    )
-    _add_convention(trec, "trec")
-    trec.add_argument("--level", type=float, metavar="N", help="lowest grade that is relevant (default: any above 0)")
-    trec.add_argument("--depth", type=int, metavar="N", help="score the first N ranks only")
-    trec.add_argument("--complete", action="store_true", help="count judged queries that the run lacks as zero")
-    trec.add_argument(
-        "--judged-only", action="store_true", help="take documents without a judgement out of the ranking"
-    )
+    add_runs(trec)
     trec.add_argument(
         "--compare",
         nargs="?",
@@ -64,6 +47,28 @@ def _fill_trec(trec: argparse.ArgumentParser) -> None:
     add_card(trec)
 
 
+def add_runs(trec: argparse.ArgumentParser) -> None:
+    """Add judgements, runs, and the options that decide how these are scored."""
+    trec.add_argument(
+        "qrels",
+        metavar="QRELS",
+        help="lines of query, 0, document, grade (.gz, .zst too); a table (CSV, Parquet), JSON, or BEIR's folder",
+    )
+    trec.add_argument(
+        "runs",
+        metavar="RUN",
+        nargs="+",
+        help="lines of query, Q0, document, rank, score, name; a table with named columns (CSV, Parquet), or JSON",
+    )
+    _add_convention(trec, "trec")
+    trec.add_argument("--level", type=float, metavar="N", help="lowest grade that is relevant (default: any above 0)")
+    trec.add_argument("--depth", type=int, metavar="N", help="score the first N ranks only")
+    trec.add_argument("--complete", action="store_true", help="count judged queries that the run lacks as zero")
+    trec.add_argument(
+        "--judged-only", action="store_true", help="take documents without a judgement out of the ranking"
+    )
+
+
 def _fill_reid(reid: argparse.ArgumentParser) -> None:
     reid.description = (
         "Score the rankings of a gallery. The file holds the arrays distances, or query_features and gallery_features, or "
@@ -71,7 +76,18 @@ def _fill_reid(reid: argparse.ArgumentParser) -> None:
         "gallery_ids; and, if cameras count, query_cameras and gallery_cameras."
     )
     reid.set_defaults(run=_reid)
-    reid.add_argument("file", metavar="FILE.npz", help="the arrays, as numpy.savez writes them; - is standard input")
+    _add_arrays(reid)
+    add_reid(reid)
+    add_output_options(reid, rows="--per-query", what="a row per query")
+    add_card(reid)
+
+
+def _add_arrays(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE.npz", help="the arrays, as numpy.savez writes them; - is standard input")
+
+
+def add_reid(reid: argparse.ArgumentParser) -> None:
+    """Add the options that decide how rankings of a gallery are scored."""
     reid.add_argument(
         "--gallery",
         metavar="FILE",
@@ -85,8 +101,6 @@ def _fill_reid(reid: argparse.ArgumentParser) -> None:
         help="how features are compared; default: euclidean",
     )
     _add_convention(reid, "reid")
-    add_output_options(reid, rows="--per-query", what="a row per query")
-    add_card(reid)
 
 
 def _fill_hashing(hashing: argparse.ArgumentParser) -> None:
@@ -95,11 +109,16 @@ def _fill_hashing(hashing: argparse.ArgumentParser) -> None:
         "gallery_labels."
     )
     hashing.set_defaults(run=_hashing)
-    hashing.add_argument("file", metavar="FILE.npz", help="the arrays, as numpy.savez writes them; - is standard input")
-    hashing.add_argument("--k", type=int, metavar="N", help="depth of the metrics; default: all ranks")
-    _add_convention(hashing, "hits_topk")
+    _add_arrays(hashing)
+    add_hashing(hashing)
     add_output_options(hashing, rows="--per-query", what="a row per query")
     add_card(hashing)
+
+
+def add_hashing(hashing: argparse.ArgumentParser) -> None:
+    """Add the options that decide how rankings by Hamming distance are scored."""
+    hashing.add_argument("--k", type=int, metavar="N", help="depth of the metrics; default: all ranks")
+    _add_convention(hashing, "hits_topk")
 
 
 def _fill_conventions(listing: argparse.ArgumentParser) -> None:
@@ -147,7 +166,8 @@ def _settle_trec(words: list[str]) -> list[str]:
     return words
 
 
-def _trec_rules(options: argparse.Namespace) -> dict[str, Any]:
+def trec_rules(options: argparse.Namespace) -> dict[str, Any]:
+    """Return how a run is scored, as `detmap.retrieval.evaluate_run` takes it."""
     given = {**_rules(options), "level": options.level, "depth": options.depth, "judged_only": options.judged_only}
     given["keep_curve"] = bool(options.plot)
     if options.complete:
@@ -165,7 +185,7 @@ def _scored_run(options: argparse.Namespace) -> Scored:
         raise OptionError("a card is of one run: give one, and no --compare")
     qrels, run = map(held, paths)
     inputs = [input_of("qrels", paths[0], qrels), input_of("run", paths[1], run)]
-    result = evaluate_run(qrels, run, **_trec_rules(options))
+    result = evaluate_run(qrels, run, **trec_rules(options))
     return Scored(result, inputs, dict(result.queries))
 
 
@@ -179,7 +199,7 @@ def _trec(options: argparse.Namespace) -> None:
         write_card("trec", scored, options)
         _finish(scored.result, options, options.runs[0])
         return
-    given = _trec_rules(options)
+    given = trec_rules(options)
     qrels = held(options.qrels)  # each run is paired with it anew
     results = {path: evaluate_run(qrels, path, **given) for path in options.runs}
     note(options, {path if len(results) > 1 else "": result.notices for path, result in results.items()})
@@ -292,10 +312,11 @@ def _show_arrays(command: str, evaluate: Callable[[argparse.Namespace, Any], Any
 
 
 def _reid(options: argparse.Namespace) -> None:
-    _show_arrays("reid", _evaluate_reid, options)
+    _show_arrays("reid", evaluate_reid, options)
 
 
-def _evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
+def evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
+    """Score the rankings of a gallery from a file of arrays; `source` is its path or its bytes."""
     from detmap.retrieval import evaluate_distances, evaluate_features, evaluate_neighbors
 
     arrays = _neighbors(options) or _arrays(
@@ -334,10 +355,11 @@ def _neighbors(options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def _hashing(options: argparse.Namespace) -> None:
-    _show_arrays("hashing", _evaluate_hashing, options)
+    _show_arrays("hashing", evaluate_hashing, options)
 
 
-def _evaluate_hashing(options: argparse.Namespace, source: Any) -> Any:
+def evaluate_hashing(options: argparse.Namespace, source: Any) -> Any:
+    """Score rankings by Hamming distance from a file of arrays; `source` is its path or its bytes."""
     from detmap.retrieval import evaluate_codes
 
     names = ("query_codes", "gallery_codes", "query_labels", "gallery_labels")
@@ -412,8 +434,8 @@ def _need(arrays: dict[str, Any], path: str, *names: str) -> list[Any]:
 #: What `detmap verify` does again.
 SCORERS = {
     "trec": Scorer(("qrels", "run"), _scored_run),
-    "reid": Scorer(("file",), lambda options: _scored_arrays(options, _evaluate_reid)),
-    "hashing": Scorer(("file",), lambda options: _scored_arrays(options, _evaluate_hashing)),
+    "reid": Scorer(("file",), lambda options: _scored_arrays(options, evaluate_reid)),
+    "hashing": Scorer(("file",), lambda options: _scored_arrays(options, evaluate_hashing)),
 }
 
 COMMANDS = {

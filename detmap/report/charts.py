@@ -14,6 +14,12 @@ from detmap.results import printable
 #: Where the unit square lies in a drawing of 360 by 300 units.
 LEFT, TOP, WIDTH, HEIGHT = 44.0, 12.0, 306.0, 240.0
 
+#: Where the grid of a plot has lines, unless it is said otherwise.
+_TENTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+#: So many models have a colour of their own.
+_APART = 6
+
 #: A heat table with more columns has a page's width.
 _HALF = 12
 
@@ -29,11 +35,14 @@ class Plot:
     says : str
         The same in a sentence, for those who do not see it.
     lines : list of dict
-        Of each ``label``, ``path`` (SVG) and ``style`` ("main", "thin" or "ideal").
+        Of each ``label``, ``path`` (SVG) and ``style``: "main", "thin", "ideal", "band" (an `area`, which no legend names),
+        or that of a model (`styles`).
     bars : list of dict
         Of each ``x``, ``y``, ``width``, ``height`` and ``label``.
     choose : str
         What the thin lines are, where one of them can be chosen from a list.
+    x_ticks, y_ticks : list of (str, str)
+        Where in the drawing the grid has lines, and what is said there.
     """
 
     title: str
@@ -43,7 +52,24 @@ class Plot:
     lines: list[dict[str, str]] = field(default_factory=list)
     bars: list[dict[str, Any]] = field(default_factory=list)
     choose: str = ""
+    x_ticks: list[tuple[str, str]] = field(default_factory=lambda: across(_TENTHS, [f"{at:g}" for at in _TENTHS]))
+    y_ticks: list[tuple[str, str]] = field(default_factory=lambda: up(_TENTHS, [f"{at:g}" for at in _TENTHS]))
     kind: str = "plot"
+
+
+def across(places: Sequence[float], labels: Sequence[str]) -> list[tuple[str, str]]:
+    """Return ticks of the x-axis at places from 0 to 1."""
+    return [(f"{LEFT + WIDTH * at:.1f}", label) for at, label in zip(places, labels, strict=True)]
+
+
+def up(places: Sequence[float], labels: Sequence[str]) -> list[tuple[str, str]]:
+    """Return ticks of the y-axis at places from 0 to 1."""
+    return [(f"{TOP + HEIGHT * (1 - at):.1f}", label) for at, label in zip(places, labels, strict=True)]
+
+
+def styles(count: int) -> list[str]:
+    """Return the styles of the lines of so many models: colours and strokes that can be told apart, as far as there are."""
+    return ["main"] if count == 1 else [f"c{i}" if i < _APART else "thin" for i in range(count)]
 
 
 def line(label: str, x: NDArray[np.float64], y: NDArray[np.float64], style: str) -> dict[str, str]:
@@ -56,6 +82,20 @@ def line(label: str, x: NDArray[np.float64], y: NDArray[np.float64], style: str)
         parts.append(f"{'L' if drawn else 'M'}{a:.1f} {b:.1f}")
         drawn = True
     return {"label": printable(label), "path": "".join(parts), "style": style}
+
+
+def area(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], style: str) -> dict[str, str]:
+    """Return what lies between two curves of the unit square, in the colour of a line of that style.
+
+    Where an end is NaN there is nothing.
+    """
+    kept = np.flatnonzero(~(np.isnan(low) | np.isnan(high)))
+    runs = np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1) if kept.size else []
+    parts = []
+    for rows in runs:
+        ring = [*zip(x[rows], high[rows], strict=True), *zip(x[rows][::-1], low[rows][::-1], strict=True)]
+        parts.append("M" + "L".join(f"{LEFT + WIDTH * a:.1f} {TOP + HEIGHT * (1 - b):.1f}" for a, b in ring) + "Z")
+    return {"label": "", "path": "".join(parts), "style": f"band {style}"}
 
 
 def bar(label: str, low: float, high: float, value: float) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import detmap
 from detmap.notices import describe
-from detmap.report import sections
-from detmap.report.page import render
+from detmap.report import rules, sections
+from detmap.report.blocks import Card, Section, page, side_by_side, summary
 from detmap.report.tables import Table, table
 from detmap.results import cell, printable
 
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from detmap.checks.report import Report
     from detmap.detection import DetectionResult
     from detmap.diagnostics import Diagnosis
+    from detmap.explanations.presets import Under
+    from detmap.explanations.survival import Survival
     from detmap.report.pictures import Pictures
     from detmap.statistics import Bootstrap, Comparison
 
@@ -45,6 +46,8 @@ class Model:
         What a check found.
     options : mapping of str to mapping
         Options of the diagnosis's parts, by their names.
+    under : sequence of Under
+        What AP is under other named protocols, as `detmap.explanations.under_presets` returns it.
     """
 
     name: str
@@ -53,6 +56,7 @@ class Model:
     bootstrap: Bootstrap | None = None
     checked: Report | None = None
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    under: Sequence[Under] = ()
 
 
 def html(
@@ -61,6 +65,7 @@ def html(
     made: datetime,
     *,
     comparison: Comparison | None = None,
+    survives: Survival | str | None = None,
     pictures: Pictures | None = None,
     level: float = 0.95,
 ) -> str:
@@ -76,6 +81,8 @@ def html(
         When.
     comparison : Comparison, optional
         Of two models or more.
+    survives : Survival or str, optional
+        Whether their order survives other rules, or why that is not told.
     pictures : Pictures, optional
         Where the images are; without it the worst ones are listed.
     level : float
@@ -93,33 +100,32 @@ def html(
         sections.of(model.name, model.diagnosis, sections.Given(model.options, pictures, most), model.checked)
         for model in models
     ]
-    merged = sections.side_by_side(parts)
+    if any(model.under for model in models):
+        for model, own in zip(models, parts, strict=True):
+            protocol, value = model.result.protocol.name, float(model.result[metric])
+            at = next((i for i, one in enumerate(own) if one.id == "check"), len(own))
+            own.insert(at, rules.under_others(model.name, protocol, value, model.under))
+    merged = side_by_side(parts)
+    if survives is not None:
+        merged.insert(0, rules.survival(survives))
     if comparison is not None:
         merged.insert(0, sections.compared(comparison))
     by_class = _classes(models)
     at = next((i for i, one in enumerate(merged) if one.id == "classes"), len(merged))
-    merged.insert(at, sections.Section("ap", "AP by class", "", [("", [by_class])]))
-    notices = {model.name: describe({**model.diagnosis.matches.notices, **model.result.notices}) for model in models}
-    several = len(models) > 1
-    return render(
-        "report.html",
-        "the report",
-        styles=["tables.css", "report.css"],
-        scripts=["tables.js", "report.js"],
-        title=printable(", ".join(model.name for model in models[:4]) + (" …" if len(models) > 4 else "")),
-        several=several,
+    merged.insert(at, Section("ap", "AP by class", "", [("", [by_class])]))
+    return page(
+        [model.name for model in models],
         summaries=[_summary(model, metric, level) for model in models],
-        inputs=[{name: printable(str(value)) for name, value in one.items()} for one in inputs],
-        facts=_facts(first, made),
-        counts=_counts(models),
-        notices=[
-            printable(f"{name}: {text}" if several else text) for name, found in notices.items() for text in found
-        ],
+        inputs=inputs,
+        facts=_facts(first),
+        counts=[(printable(model.name), f"{len(model.diagnosis.detections):,} detections") for model in models],
+        notices={model.name: describe({**model.diagnosis.matches.notices, **model.result.notices}) for model in models},
         sections=merged,
+        made=made,
     )
 
 
-def _facts(diagnosis: Diagnosis, made: datetime) -> list[tuple[str, str]]:
+def _facts(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     truth = diagnosis.ground_truth
     crowd = int(truth.crowd.sum())
     counted = int(diagnosis.positives.sum())
@@ -132,12 +138,7 @@ def _facts(diagnosis: Diagnosis, made: datetime) -> list[tuple[str, str]]:
         ("Images", f"{truth.images.ids.size:,}"),
         ("Classes", f"{len(diagnosis.categories):,}"),
         ("Objects", objects),
-        ("Made", f"{made:%Y-%m-%d %H:%M} UTC with detmap {detmap.__version__}"),
     ]
-
-
-def _counts(models: Sequence[Model]) -> list[tuple[str, str]]:
-    return [(printable(model.name), f"{len(model.diagnosis.detections):,} detections") for model in models]
 
 
 def _summary(model: Model, metric: str, level: float) -> dict[str, Any]:
@@ -149,43 +150,29 @@ def _summary(model: Model, metric: str, level: float) -> dict[str, Any]:
         column = model.bootstrap.columns[metric]
         low, high = (float(end) for end in model.bootstrap.interval(level)[column])
         why = "no interval: " + (model.bootstrap.reasons()[column] or "too few images")
-    known = not math.isnan(low)
-    others = [name for name in ("AP50", "AP75") if name in model.result]
-    return {
-        "name": printable(model.name),
-        "metric": printable(metric),
-        "value": cell(value),
-        "interval": f"{level * 100:g} % interval {low:.4f} to {high:.4f}" if known else why,
-        "range": {"low": round(low * 100, 2), "width": round((high - low) * 100, 2)} if known else None,
-        "share": 0.0 if math.isnan(value) else round(min(max(value, 0.0), 1.0) * 100, 2),
-        "others": [(name, cell(model.result[name])) for name in others],
-        **_costs(model.diagnosis),
-        "threshold": _threshold(model),
-    }
+    others = [(name, cell(model.result[name])) for name in ("AP50", "AP75") if name in model.result]
+    cards = [_costs(model.diagnosis), Card("Where to cut", _threshold(model))]
+    return summary(model.name, metric, cell(value), value, (low, high), why, level, others=others, cards=cards)
 
 
-def _costs(diagnosis: Diagnosis) -> dict[str, Any]:
+def _costs(diagnosis: Diagnosis) -> Card:
     """Return what costs most AP, in words and as shares of a bar."""
     tide = diagnosis.part("tide")
     rows = [row for row in tide.rows() if row["dAP"] > _NOTHING]
-    ap = tide["AP"]
+    ap, title = tide["AP"], "What costs most"
     if not rows or math.isnan(ap):
         said = "Nothing can be said of errors: there are no objects to find."
         if not math.isnan(ap):
             said = "No error costs any AP." if ap > 1 - _NOTHING else "No kind of error costs any AP by itself."
-        return {"costs": said, "ap": 0 if math.isnan(ap) else round(ap * 100, 2), "gain": 0, "error": ""}
+        return Card(title, said)
     worst = max(rows, key=lambda row: float(row["dAP"]))
     what = worst["meaning"] if worst["meaning"].startswith("an object") else f"a detection that {worst['meaning']}"
     said = (
         f"{worst['error']} costs most: {what}. Without these {worst['count']:,} errors AP at IoU {diagnosis.iou:g} would "
         f"be {ap + worst['dAP']:.4f} instead of {ap:.4f}."
     )
-    return {
-        "costs": said,
-        "ap": round(ap * 100, 2),
-        "gain": round(min(worst["dAP"], 1 - ap) * 100, 2),
-        "error": worst["error"],
-    }
+    legend = (("fill", "AP now"), ("gain", f"without {worst['error']}"))
+    return Card(title, said, round(ap * 100, 2), round(min(worst["dAP"], 1 - ap) * 100, 2), legend)
 
 
 def _threshold(model: Model) -> str:
@@ -210,12 +197,17 @@ def _classes(models: Sequence[Model]) -> Table:
     of_model = [model.result.rows() for model in models]
     counts = models[0].diagnosis.positives.tolist()
     names = models[0].diagnosis.categories
+    others = [
+        name
+        for name in ("AP50", "AP75")
+        if any(not math.isnan(one.get(name, math.nan)) and one[name] != one["AP"] for one in of_model[0])
+    ]
     for k, name in enumerate(names):
         row: dict[str, Any] = {"category": name, "objects": int(counts[k])}
         for model, found in zip(models, of_model, strict=True):
             row[f"AP {printable(model.name)}" if several else "AP"] = float(found[k]["AP"])
         if not several:
-            row |= {name: float(of_model[0][k][name]) for name in ("AP50", "AP75") if name in of_model[0][k]}
+            row |= {name: float(of_model[0][k][name]) for name in others}
         if len(models) == 2:
             row["difference"] = float(of_model[1][k]["AP"] - of_model[0][k]["AP"])
         rows.append(row)

@@ -1,22 +1,25 @@
-"""Thumbnails of images with their boxes: found, false positive, missed (extra ``images``)."""
+"""Thumbnails of images with shapes drawn on them: boxes, outlines of masks, points of poses (extra ``images``)."""
 
 from __future__ import annotations
 
 import base64
 import io
+import math
 import os
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from detmap.errors import MissingDependencyError, OptionError, shorten
 from detmap.matches import HIT, MISS
 from detmap.results import printable
+from detmap.shapes import find
 
 if TYPE_CHECKING:
     from detmap.diagnostics import Diagnosis
@@ -26,6 +29,9 @@ _SIDE, _QUALITY = 480, 70
 
 #: What a name may lack, as an id of VOC does.
 _SUFFIXES = ("", ".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG", ".webp", ".bmp")
+
+#: The radius of a point of a pose, in pixels of the thumbnail.
+_RADIUS = 2.5
 
 #: So many boxes of a kind are drawn on an image: those of the best scores.
 _BOXES = 60
@@ -38,13 +44,16 @@ class Gallery:
     Attributes
     ----------
     pictures : list of dict
-        Of each ``name``, ``uri``, ``size`` (of the thumbnail), ``width`` and ``height`` (of the image), ``says``, and
-        ``boxes``.
+        Of each ``name``, ``uri``, ``size`` (of the thumbnail), ``view`` (the part of the image that it shows: x, y, width,
+        height), ``says``, and ``marks``, each with a ``path``, a ``style`` and a ``label``.
+    legend : list of (str, str)
+        What the styles of the marks stand for.
     notes : list of str
         What is shown, and what could not be.
     """
 
     pictures: list[dict[str, Any]]
+    legend: list[tuple[str, str]]
     notes: list[str] = field(default_factory=list)
     kind: str = "gallery"
 
@@ -87,87 +96,181 @@ class Pictures:
 
     def of(self, diagnosis: Diagnosis, rows: Sequence[Mapping[str, Any]]) -> Gallery:
         """Return pictures of the images of some rows, which have ``image`` and ``image_id``."""
-        made, absent, broken = [], 0, 0
+        made, notes = [], _Notes()
         for row in rows:
-            path = self.find(str(row["image"]))
-            if path is None:
-                absent += 1
-                continue
-            thumbnail = _thumbnail(path)
+            thumbnail = notes.counted(self.find(str(row["image"])))
             if thumbnail is None:
-                broken += 1
                 continue
-            uri, size, (width, height) = thumbnail
-            boxes = _boxes(diagnosis, row["image_id"])
-            count = Counter(box["style"] for box in boxes)
-            made.append(
-                {
-                    "name": printable(str(row["image"])),
-                    "uri": uri,
-                    "size": size,
-                    "width": width,
-                    "height": height,
-                    "says": f"costs {row['dAP']:.4f} AP; found {count['hit']}, missed {count['missed']}, "
-                    f"false positives {count['wrong']}",
-                    "boxes": boxes,
-                }
-            )
-        notes = [f"Detections of scores of {diagnosis.score:.3g} or more."]
-        notes += [f"{absent:,} of these images are not in the folder of images."] if absent else []
-        notes += [f"{broken:,} of these images cannot be read."] if broken else []
-        return Gallery(made, notes)
+            marks = _marks(diagnosis, row["image_id"], thumbnail.grain)
+            count = Counter(mark["style"] for mark in marks)
+            says = f"costs {row['dAP']:.4f} AP; found {count['hit']}, missed {count['missed']}, "
+            says += f"false positives {count['wrong']}"
+            made.append(_picture(str(row["image"]), thumbnail, marks, says))
+        legend = [("hit", "found"), ("wrong", "false positive"), ("missed", "missed")]
+        return Gallery(made, legend, [f"Detections of scores of {diagnosis.score:.3g} or more.", *notes.said()])
+
+    def of_suspects(self, diagnosis: Diagnosis, rows: Sequence[Mapping[str, Any]]) -> Gallery:
+        """Return pictures of suspicious labels, each with what is around it; `rows` are those of the part ``suspects``."""
+        made, notes = [], _Notes()
+        for row in rows:
+            shown = [("ground_truth", row[name], "missed", "label") for name in ("object", "other object")]
+            shown.append(("detections", row["detection"], "wrong", "detection"))
+            shown = [one for one in shown if one[1] >= 0]
+            corners = np.array([diagnosis.corners(side)[at] for side, at, _, _ in shown])
+            around = (*corners[:, :2].min(axis=0).tolist(), *corners[:, 2:].max(axis=0).tolist())
+            thumbnail = notes.counted(self.find(row["image"]), around)
+            if thumbnail is None:
+                continue
+            marks = [_mark(diagnosis, side, at, style, word, thumbnail.grain) for side, at, style, word in shown]
+            made.append(_picture(row["image"], thumbnail, marks, row["reason"]))
+        return Gallery(made, [("missed", "label"), ("wrong", "detection")], notes.said())
 
 
-def _thumbnail(path: Path) -> tuple[str, tuple[int, int], tuple[int, int]] | None:
-    """Return a small copy as an address of data, its size, and that of the image; None where it cannot be read."""
+class _Notes:
+    """Counts of what could not be shown."""
+
+    def __init__(self) -> None:
+        self.absent = self.broken = 0
+
+    def counted(self, path: Path | None, box: tuple[float, ...] | None = None) -> _Thumbnail | None:
+        """Return a thumbnail of a file, or of what is around a box; None where there is none or it cannot be read."""
+        if path is None:
+            self.absent += 1
+            return None
+        made = _thumbnail(path, box)
+        self.broken += made is None
+        return made
+
+    def said(self) -> list[str]:
+        """Return what could not be shown, in sentences."""
+        said = [f"{self.absent:,} of these images are not in the folder of images."] if self.absent else []
+        return said + ([f"{self.broken:,} of these images cannot be read."] if self.broken else [])
+
+
+class _Thumbnail(NamedTuple):
+    """A small copy of a part of an image as an address of data, its size, and the part: x, y, width, height."""
+
+    uri: str
+    size: tuple[int, int]
+    view: tuple[int, int, int, int]
+
+    @property
+    def grain(self) -> float:
+        """How many pixels of the image a pixel of the thumbnail shows."""
+        return max(self.view[2] / max(self.size[0], 1), 1.0)
+
+
+def _thumbnail(path: Path, box: tuple[float, ...] | None = None) -> _Thumbnail | None:
+    """Return a small copy of an image, or of what is around a box; None where it cannot be read."""
     from PIL import Image
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path) as image:
-                whole = image.size
-                image.draft("RGB", (_SIDE, _SIDE))
-                small = image.convert("RGB")
+                width, height = image.size
+                view = (0, 0, width, height) if box is None else _around(box, width, height)
+                if box is None:
+                    image.draft("RGB", (_SIDE, _SIDE))
+                    small = image.convert("RGB")
+                else:
+                    x, y, w, h = view
+                    small = image.convert("RGB").crop((x, y, x + w, y + h))
                 small.thumbnail((_SIDE, _SIDE))
                 file = io.BytesIO()
                 small.save(file, "JPEG", quality=_QUALITY)
     except Exception:  # whatever a broken file makes of a decoder, the other images can be shown
         return None
-    return "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode(), small.size, whole
+    return _Thumbnail("data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode(), small.size, view)
 
 
-def _boxes(diagnosis: Diagnosis, image_id: Any) -> list[dict[str, Any]]:
+def _around(box: tuple[float, ...], width: int, height: int) -> tuple[int, int, int, int]:
+    """Return a part of an image with a box in its middle, three times as large where there is room for that."""
+    parts = []
+    for low, high, most in ((box[0], box[2], width), (box[1], box[3], height)):
+        margin = max(high - low, 40.0)
+        first = min(max(int(low - margin), 0), max(most - 1, 0))
+        parts.append((first, max(min(math.ceil(high + margin), most) - first, 1)))
+    return parts[0][0], parts[1][0], parts[0][1], parts[1][1]
+
+
+def _picture(name: str, thumbnail: _Thumbnail, marks: list[dict[str, str]], says: str) -> dict[str, Any]:
+    return {
+        "name": printable(name),
+        "uri": thumbnail.uri,
+        "size": thumbnail.size,
+        "view": thumbnail.view,
+        "says": printable(says),
+        "marks": marks,
+    }
+
+
+def _marks(diagnosis: Diagnosis, image_id: Any, grain: float) -> list[dict[str, str]]:
     """Return what is found, wrong and missed on an image, of detections of the diagnosis's score or more."""
     matches, names = diagnosis.matches, diagnosis.categories
     at = int(np.flatnonzero(matches.image_ids == image_id)[0])
     here = np.flatnonzero((matches.image == at) & (matches.score >= diagnosis.score))
     here = here[np.argsort(-matches.score[here], kind="stable")]
-    corners = diagnosis.corners("detections")
-    boxes = []
+    marks = []
     for outcome, style, word in ((HIT, "hit", "found"), (MISS, "wrong", "false positive")):
         for row in here[matches.outcome[here] == outcome][:_BOXES].tolist():
             label = f"{word}: {names[matches.category[row]]} {matches.score[row]:.3f}"
-            boxes.append(_box(corners[matches.detection[row]].tolist(), style, label))
+            marks.append(_mark(diagnosis, "detections", int(matches.detection[row]), style, label, grain))
     truth = diagnosis.ground_truth
     hit = set(matches.ground_truth[here[matches.outcome[here] == HIT]].tolist())
     places = diagnosis.places
     own = np.flatnonzero((truth.images.codes == at) & (places >= 0))
-    objects = diagnosis.corners("ground_truth")
     for row in own[diagnosis.counted[places[own]]].tolist():
         if row not in hit:
             label = f"missed: {names[diagnosis.arranged.truth.category[places[row]]]}"
-            boxes.append(_box(objects[row].tolist(), "missed", label))
-    return boxes
+            marks.append(_mark(diagnosis, "ground_truth", row, "missed", label, grain))
+    return marks
 
 
-def _box(corners: list[float], style: str, label: str) -> dict[str, Any]:
-    x, y, right, bottom = corners
-    return {
-        "x": f"{x:.1f}",
-        "y": f"{y:.1f}",
-        "width": f"{max(right - x, 0):.1f}",
-        "height": f"{max(bottom - y, 0):.1f}",
-        "style": style,
-        "label": printable(label),
-    }
+def _mark(diagnosis: Diagnosis, side: str, row: int, style: str, label: str, grain: float) -> dict[str, str]:
+    """Return a shape as a path of SVG: outlines, points, or else its box."""
+    kind = diagnosis.protocol.iou_type
+    draw = find(kind).draw
+    parts = []
+    if draw is not None:
+        (drawing,) = draw(getattr(diagnosis, side).shape(kind).take(np.array([row])))
+        for outline in drawing.outlines:
+            corners = "L".join(f"{x:g} {y:g}" for x, y in np.round(_simpler(outline, grain), 1).tolist())
+            parts.append(f"M{corners}Z")
+        r = _RADIUS * grain
+        parts += [f"M{x - r:.1f} {y:.1f}a{r:.1f} {r:.1f} 0 1 0 {2 * r:.1f} 0a{r:.1f} {r:.1f} 0 1 0 {-2 * r:.1f} 0"
+                  for x, y in drawing.points.tolist()]  # fmt: skip
+    if not parts:
+        x, y, right, bottom = diagnosis.corners(side)[row].tolist()
+        parts.append(f"M{x:.1f} {y:.1f}H{max(right, x):.1f}V{max(bottom, y):.1f}H{x:.1f}Z")
+    return {"path": "".join(parts), "style": style, "label": printable(label)}
+
+
+def _simpler(corners: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
+    """Return a closed line without corners that lie within a distance of what is left (Douglas and Peucker's rule)."""
+    if len(corners) < 5:
+        return corners
+    away = ((corners - corners[0]) ** 2).sum(axis=1)
+    kept = np.zeros(len(corners) + 1, np.bool_)
+    closed = np.concatenate([corners, corners[:1]])
+    far = int(np.argmax(away))
+    kept[[0, far]] = True
+    left = [(0, far), (far, len(corners))]
+    while left:
+        first, last = left.pop()
+        if last - first < 2:
+            continue
+        along = closed[last] - closed[first]
+        length = math.hypot(*along.tolist())
+        between = closed[first + 1 : last] - closed[first]
+        distance = (
+            np.abs(between[:, 0] * along[1] - between[:, 1] * along[0]) / length
+            if length
+            else np.hypot(between[:, 0], between[:, 1])
+        )
+        worst = int(np.argmax(distance))
+        if distance[worst] > tolerance:
+            middle = first + 1 + worst
+            kept[middle] = True
+            left += [(first, middle), (middle, last)]
+    return corners[kept[:-1]]

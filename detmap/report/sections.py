@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from detmap.diagnostics import PARTS, Confusion, Finding
 from detmap.errors import OptionError
+from detmap.report.blocks import DIFFERENCES, Apart, Section, Text, differences, found_by_check, picked
 from detmap.report.charts import Plot, bar, heat, line
 from detmap.report.tables import sentence, table
 from detmap.results import cell, printable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from detmap.checks.report import Report
     from detmap.diagnostics import Diagnosis
     from detmap.report.pictures import Pictures
-    from detmap.statistics import Comparison, Difference
+    from detmap.statistics import Comparison
 
 Options = Mapping[str, Mapping[str, Any]]
 
@@ -29,44 +29,8 @@ _CURVES = 100
 #: Precision is shown at these recalls.
 _RECALLS = np.linspace(0, 1, 51)
 
-#: So many pairs of models are compared in words.
-_VERDICTS = 6
-
-#: So many of the worst images are shown.
-_IMAGES = 24
-
-
-@dataclass(frozen=True)
-class Text:
-    """A paragraph."""
-
-    text: str
-    kind: str = "text"
-
-
-@dataclass(frozen=True)
-class Lead:
-    """A paragraph that says what matters most."""
-
-    text: str
-    kind: str = "lead"
-
-
-@dataclass(frozen=True)
-class Fragment:
-    """Markup that is made elsewhere, from names that were escaped there."""
-
-    html: str
-    kind: str = "fragment"
-
-
-class Section(NamedTuple):
-    """A section: its anchor, title, what to look for in it, and of each model its name and its blocks."""
-
-    id: str
-    title: str
-    lead: str
-    panels: list[tuple[str, list[Any]]]
+#: So many of the worst images are shown, and so many suspicious labels.
+_IMAGES, _SUSPECTS = 24, 12
 
 
 def part(diagnosis: Diagnosis, name: str, options: Options) -> Finding:
@@ -100,26 +64,8 @@ def of(name: str, diagnosis: Diagnosis, given: Given, checked: Report | None) ->
             blocks = [Text(printable(f"This cannot be told: {error}."))]
         made.append(Section(anchor, title, lead, [(printable(name), blocks)]))
     if checked is not None:
-        lead = "What to know before believing these numbers."
-        made.append(
-            Section(
-                "check",
-                "What a check of the files found",
-                lead,
-                [(printable(name), [Fragment(checked.to_html(level=3))])],
-            )
-        )
+        made.append(found_by_check(name, checked))
     return made
-
-
-def side_by_side(models: Sequence[Sequence[Section]]) -> list[Section]:
-    """Return the sections of several models with one panel for each; a single model needs no name there."""
-    if len(models) == 1:
-        return [one._replace(panels=[("", blocks) for _, blocks in one.panels]) for one in models[0]]
-    return [
-        alike[0]._replace(panels=[panel for one in alike for panel in one.panels])
-        for alike in zip(*models, strict=True)
-    ]
 
 
 def compared(comparison: Comparison) -> Section:
@@ -139,29 +85,17 @@ def compared(comparison: Comparison) -> Section:
         for one in (*comparison.differences, *comparison.changed)
     ]
     pairs = len(comparison.differences)
-    blocks: list[Any] = [Lead(_verdict(comparison, one)) for one in comparison.differences[:_VERDICTS]]
-    blocks += [
-        table(f"Difference of {comparison.metric}, {comparison.level * 100:g} % interval and test", rows[:pairs])
+    metric, level = comparison.metric, comparison.level
+    found = [
+        Apart(one.first, one.second, one.difference, one.low, one.high, one.adjusted) for one in comparison.differences
     ]
+    blocks = differences(metric, level, comparison.alpha, "images", found, rows[:pairs])
     if rows[pairs:]:
         blocks.append(table("Classes that changed significantly", rows[pairs:]))
     else:
         blocks.append(Text("No class changed significantly."))
     blocks += [Text(sentence(said)) for said in comparison.sentences()]
-    return Section("differences", "Differences", "Are the models apart by more than chance?", [("", blocks)])
-
-
-def _verdict(comparison: Comparison, one: Difference) -> str:
-    """Return in a sentence whether two models differ; the first is the better one."""
-    between = f", {comparison.level * 100:g} % interval {-one.high:.4f} to {-one.low:.4f}" if one.low == one.low else ""
-    if one.adjusted != one.adjusted:
-        told = "there are too few images to tell whether this is chance"
-    elif one.adjusted <= comparison.alpha:
-        told = "this is more than chance"
-    else:
-        told = "this may well be chance"
-    by = f"{-one.difference:.4f}"
-    return printable(f"{one.first} has {by} more {one.metric} than {one.second}{between}: {told}.")
+    return Section("differences", "Differences", DIFFERENCES, [("", blocks)])
 
 
 def _plain(own: str, diagnosis: Diagnosis, given: Given) -> list[Any]:
@@ -173,15 +107,10 @@ def _plain(own: str, diagnosis: Diagnosis, given: Given) -> list[Any]:
     return [*blocks, *(Text(sentence(note)) for note in found.notes)]
 
 
-def _picked(rows: Sequence[Mapping[str, Any]], names: Sequence[str], **renamed: str) -> list[dict[str, Any]]:
-    """Return some columns of rows, those that are there, some of them under other names."""
-    return [{renamed.get(name, name): row[name] for name in names if name in row} for row in rows]
-
-
 def _errors(diagnosis: Diagnosis, given: Given) -> list[Any]:
     found = part(diagnosis, "tide", given.options)
-    both = _picked(found.rows(), ("error", "dAP", "count", "progressive", "meaning"))
-    special = _picked(found.rows("special errors"), ("error", "dAP", "meaning"))
+    both = picked(found.rows(), ("error", "dAP", "count", "progressive", "meaning"))
+    special = picked(found.rows("special errors"), ("error", "dAP", "meaning"))
     blocks: list[Any] = [
         table(
             "What AP would gain without each kind of error", both, bars={"dAP": given.most_gained}, note=found.notes[0]
@@ -224,14 +153,14 @@ def _classes(diagnosis: Diagnosis, given: Given) -> list[Any]:
     rows = [
         {**row, "score for LRP": scores[of["category"]]}
         for row, of in zip(
-            _picked(
+            picked(
                 found.rows("categories"), ("category", "objects", "f1", "precision", "recall", "score"), f1="best F1"
             ),
             found.rows("categories"),
             strict=True,
         )
     ]
-    points = _picked(found.rows(), [name for name in found.rows()[0] if name != "f1 low"], f1="F1")
+    points = picked(found.rows(), [name for name in found.rows()[0] if name != "f1 low"], f1="F1")
     cuts = part(diagnosis, "cuts", given.options)
     return [
         table("Scores to cut at, all classes together", points, note=found.notes[0]),
@@ -275,18 +204,21 @@ def _calibration(diagnosis: Diagnosis, given: Given) -> list[Any]:
 def _slices(diagnosis: Diagnosis, given: Given) -> list[Any]:
     found = part(diagnosis, "slices", given.options)
     columns = ("by", "slice", "objects", "AP", "difference", "recall", "false positives", "missed")
-    rows = _picked(found.rows(), (*columns, "AP low", "AP high", "low", "high", "p", "p (Holm)"))
+    rows = picked(found.rows(), (*columns, "AP low", "AP high", "low", "high", "p", "p (Holm)"))
     noted = [Text(sentence(note)) for note in found.notes]
     return [table("AP by slice", rows, bars={"AP": 1.0}), *noted]
 
 
 def _suspects(diagnosis: Diagnosis, given: Given) -> list[Any]:
     found = part(diagnosis, "suspects", given.options)
-    rows = _picked(found.rows(), ("suspicion", "kind", "reason", "image"))
+    rows = picked(found.rows(), ("suspicion", "kind", "reason", "image"))
     if not rows:
         return [Text("No label is suspicious.")]
     counts = ", ".join(f"{name}: {int(value):,}" for name, value in found.items())
-    return [Text(printable(counts)), table("Labels to look at", rows, bars={"suspicion": 1.0}, note=found.notes[0])]
+    blocks: list[Any] = [Text(printable(counts))]
+    if given.pictures is not None:
+        blocks.append(given.pictures.of_suspects(diagnosis, found.rows()[:_SUSPECTS]))
+    return [*blocks, table("Labels to look at", rows, bars={"suspicion": 1.0}, note=found.notes[0])]
 
 
 def _images(diagnosis: Diagnosis, given: Given) -> list[Any]:
@@ -297,7 +229,7 @@ def _images(diagnosis: Diagnosis, given: Given) -> list[Any]:
     blocks: list[Any] = []
     if given.pictures is not None:
         blocks.append(given.pictures.of(diagnosis, rows[:_IMAGES]))
-    shown = _picked(rows, ("image", "dAP", "objects", "missed", "false positives"))
+    shown = picked(rows, ("image", "dAP", "objects", "missed", "false positives"))
     return [*blocks, table("Images that cost most", shown, bars={"dAP": None}, note="; ".join(found.notes))]
 
 

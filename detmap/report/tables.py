@@ -12,8 +12,8 @@ from detmap.results import cell, is_words, printable, without_nan
 #: So many rows of a table are on a page, unless it is said otherwise.
 MOST = 500
 
-#: A table with lines of more characters has a page's width.
-_HALF = 66
+#: A table with lines of more characters has a page's width, and one with still longer lines that of a wide screen too.
+_HALF, _WHOLE = 66, 96
 
 #: Columns of longer texts do not become narrow.
 _PROSE = 24
@@ -39,8 +39,8 @@ class Table:
         How many rows were left out.
     note : str
         A sentence below it.
-    broad : bool
-        Whether it is too wide for half of a page.
+    broad, vast : bool
+        Whether it is too wide for half of a page, and for half of a wide screen.
     """
 
     title: str
@@ -49,6 +49,7 @@ class Table:
     more: int = 0
     note: str = ""
     broad: bool = False
+    vast: bool = False
     kind: str = "table"
 
 
@@ -81,8 +82,11 @@ def table(
     for name, value in (bars or {}).items():
         found = [abs(row[name]) for row in rows if name in row and not math.isnan(row[name])]
         full[name] = value or max(found, default=0.0)
-    cells = [[_cell(row[name], name in words, full.get(name)) for name in header] for row in rows[:most]]
+    cells = [
+        [_cell(row[name], name in words, full.get(name), _is_chance(name)) for name in header] for row in rows[:most]
+    ]
     widths = [max([len(name), *(len(row[at]["shown"]) for row in cells)]) for at, name in enumerate(header)]
+    length = sum(width + 3 for width in widths)
     return Table(
         printable(title),
         [
@@ -92,7 +96,8 @@ def table(
         cells,
         max(len(rows) - most, 0),
         sentence(note),
-        sum(width + 3 for width in widths) > _HALF,
+        length > _HALF,
+        length > _WHOLE,
     )
 
 
@@ -108,12 +113,19 @@ def sentence(text: str) -> str:
     return text if not text or text[-1] in ".!?" else f"{text}."
 
 
-def _cell(value: Any, words: bool, full: float | None) -> dict[str, Any]:
+def _is_chance(name: str) -> bool:
+    """Return whether a column holds p-values, by its name: none of them is 0."""
+    return name == "p" or name.startswith("p ")
+
+
+def _cell(value: Any, words: bool, full: float | None, chance: bool = False) -> dict[str, Any]:
     exact = without_nan(value)
     number = not words and isinstance(exact, int | float) and not isinstance(exact, bool)
     shown = f"{exact:,}" if number and isinstance(exact, int) else printable(cell(value))
     if number and exact is not None and shown.startswith("-0") and not shown.strip("-0."):
         shown = shown[1:]  # there is no -0.0000
+    if chance and shown == "0.0000":
+        shown = "< 0.0001"
     bar = None
     if full is not None:
         bar = round(min(max(exact / full, 0.0), 1.0) * 100, 1) if number and full else 0

@@ -14,7 +14,7 @@ from detmap.errors import InputError
 from detmap.kernels import Frozen, readonly, segmentations
 from detmap.kernels import keypoints as kernels
 from detmap.shapes.boxes import FARTHEST, Boxes, extremes, over_rows
-from detmap.shapes.kinds import Kind, Pairs, Place
+from detmap.shapes.kinds import Drawing, Kind, Pairs, Place
 from detmap.shapes.reading import Scratch, Store, resolved
 
 if TYPE_CHECKING:
@@ -343,6 +343,13 @@ def _ignored(column: Keypoints) -> NDArray[np.bool_]:
     return np.equal(column.labelled, 0)
 
 
+def _draw(column: Keypoints) -> list[Drawing]:
+    """Return the points of poses whose v is above 0; of a pose that has none, as detections may, all of them."""
+    values, starts, stops = column.poses
+    rows = [values[start:stop].reshape(-1, 3) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+    return [Drawing([], row[(row[:, 2] > 0) | ~(row[:, 2] > 0).any(), :2]) for row in rows]
+
+
 KIND = Kind(
     name="keypoints",
     column=Keypoints,
@@ -357,6 +364,7 @@ KIND = Kind(
     given=given,
     join=join,
     records=records,
+    draw=_draw,
     decisions={
         "area_ranges": (("all", 0.0, 1e10), ("medium", 1024.0, 9216.0), ("large", 9216.0, 1e10)),
         "max_dets": (20,),

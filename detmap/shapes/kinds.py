@@ -118,6 +118,21 @@ class Reader(Protocol):
         """
 
 
+class Drawing(NamedTuple):
+    """How a shape is drawn on its image, in pixels.
+
+    Attributes
+    ----------
+    outlines : list of ndarray of float64, shape (n, 2)
+        The corners of closed lines.
+    points : ndarray of float64, shape (p, 2)
+        Points.
+    """
+
+    outlines: list[NDArray[np.float64]]
+    points: NDArray[np.float64]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Kind:
     """A kind of shape, and how two of them overlap.
@@ -159,6 +174,8 @@ class Kind:
         Makes one column of several.
     records : callable, or None
         ``records(column)`` returns for each row the fields of COCO's record that hold its shape, as `reader` reads them.
+    draw : callable, or None
+        ``draw(column)`` returns a `Drawing` for each row of a short column. None: the bounds.
     decisions : mapping
         The decisions of a named protocol that are different for this kind: area ranges, caps.
     recalls : tuple of float
@@ -180,6 +197,7 @@ class Kind:
     given: Callable[[Any, str], Any] | None = None
     join: Callable[[Sequence[Any]], Any] | None = None
     records: Callable[[Any], list[dict[str, Any]]] | None = None
+    draw: Callable[[Any], list[Drawing]] | None = None
     decisions: Mapping[str, Any] = _field(default_factory=dict)
     recalls: tuple[float, ...] = ()
 

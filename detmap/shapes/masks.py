@@ -16,7 +16,7 @@ from detmap.errors import InputError
 from detmap.kernels import Frozen, mask_pairs, readonly
 from detmap.kernels import segmentations as kernels
 from detmap.shapes.boxes import Boxes
-from detmap.shapes.kinds import Kind, Pairs, Place
+from detmap.shapes.kinds import Drawing, Kind, Pairs, Place
 from detmap.shapes.reading import Scratch, Store, resolved
 
 if TYPE_CHECKING:
@@ -449,6 +449,13 @@ def _refine_boundary(detections: _Contours, ground_truth: _Contours, pairs: Pair
     out[enough] = np.minimum(out[enough], along)
 
 
+def _draw(column: MaskColumn) -> list[Drawing]:
+    """Return the outlines of masks along the edges of their pixels."""
+    none = np.empty((0, 2))
+    polygons = column.masks().to_polygons()
+    return [Drawing([np.array(one, np.float64).reshape(-1, 2) for one in made], none) for made in polygons]
+
+
 KIND = Kind(
     name="segm",
     column=MaskColumn,
@@ -461,6 +468,7 @@ KIND = Kind(
     given=given,
     join=join,
     records=records,
+    draw=_draw,
 )
 
 #: Masks again, compared by their boundaries too (Cheng et al., 2021).

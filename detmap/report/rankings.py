@@ -1,0 +1,605 @@
+"""The report on one ranking system or several: how much is found by which rank, by which queries, and what ties decide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import OptionError
+from detmap.ids import locate
+from detmap.notices import describe
+from detmap.report import charts
+from detmap.report.blocks import (
+    DIFFERENCES,
+    Apart,
+    Card,
+    Section,
+    Text,
+    differences,
+    found_by_check,
+    page,
+    side_by_side,
+    summary,
+)
+from detmap.report.charts import Plot, area, bar, line
+from detmap.report.tables import sentence, table
+from detmap.results import cell, printable
+from detmap.retrieval.metrics import parse
+from detmap.retrieval.scoring import KEPT_HITS
+from detmap.statistics import compare_queries
+from detmap.statistics.distributions import t_quantile
+
+if TYPE_CHECKING:
+    from detmap.checks.report import Report
+    from detmap.retrieval import RankingResult
+    from detmap.statistics import Bootstrap
+
+Values = NDArray[np.float64]
+
+#: Mean curves are drawn at these recalls; curves by rank end at this rank.
+_RECALLS = np.linspace(0, 1, 51)
+_DEEPEST = 1000
+
+#: Ranks that a logarithmic axis names.
+_NAMED = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+#: How names begin of metrics that stand beside the first.
+_FIRST = ("nDCG@10", "CMC@1", "MRR", "P@10", "R@", "mAP")
+
+#: How many bars show the distribution of a metric, and how many queries are listed.
+_BARS, _WORST = 10, 100
+
+#: A curve takes so many queries for an interval.
+_FEWEST = 10
+
+#: Queries are taken together by their number of relevant items, up to these.
+_SIZES = (1, 3, 10, 30, 100)
+
+#: What stands in the place of curves that cannot be drawn.
+_UNKEPT = f"Curves are drawn where all ranks are scored, of up to {KEPT_HITS:,} hits."
+
+#: A pair differs significantly where its corrected p-value is at most this.
+_ALPHA = 0.05
+
+
+@dataclass
+class Model:
+    """A system of a report on rankings.
+
+    Attributes
+    ----------
+    name : str
+        What the page calls it.
+    result : RankingResult
+        Its metrics.
+    bootstrap : Bootstrap, optional
+        Intervals of the values per query, as `intervals` makes them.
+    checked : Report or str, optional
+        What a check found, or why there is none.
+    """
+
+    name: str
+    result: RankingResult
+    bootstrap: Bootstrap | None = None
+    checked: Report | str | None = None
+
+    @cached_property
+    def metrics(self) -> dict[str, str]:
+        """The metrics that are means over queries, and what their values per query are called."""
+        found = {}
+        for name, key in zip(self.result, self.result.per_query, strict=False):
+            values = self.result.per_query[key]
+            known = values[~np.isnan(values)]
+            if parse(key).metric.aggregate == "mean" and known.size and known.min() >= 0 and known.max() <= 1:
+                found[name] = key
+        if not found:
+            raise OptionError("the report shows metrics that are means over queries, from 0 to 1: ask for one, as mAP")
+        return found
+
+    @cached_property
+    def metric(self) -> str:
+        """What stands on the first screen: mean AP where it was evaluated, else the first mean over queries."""
+        return next((name for name, key in self.metrics.items() if key.startswith("AP")), next(iter(self.metrics)))
+
+    @property
+    def depth(self) -> int | None:
+        """The depth of `metric` where it is AP at one, else None."""
+        found = parse(self.metrics[self.metric])
+        return found.cut if found.metric.name == "AP" and found.depth is not None else None
+
+    @property
+    def values(self) -> Values:
+        """The values of `metric` per query."""
+        return self.result.per_query[self.metrics[self.metric]]
+
+
+def intervals(result: RankingResult, replicates: int, seed: int, method: Any) -> Bootstrap:
+    """Return intervals of all metrics that are means over queries."""
+    from detmap.statistics import bootstrap_queries
+
+    columns = Model("", result).metrics
+    return bootstrap_queries(
+        {name: result.per_query[key] for name, key in columns.items()}, replicates, seed, method=method
+    )
+
+
+def html(
+    models: Sequence[Model],
+    inputs: Sequence[Mapping[str, str]],
+    made: datetime,
+    *,
+    replicates: int = 0,
+    seed: int = 0,
+    level: float = 0.95,
+) -> str:
+    """Return the report on rankings as one self-contained HTML page (extra ``report``).
+
+    Parameters
+    ----------
+    models : sequence of Model
+        One or more, scored under the same convention. Each must have a metric that is a mean over queries.
+    inputs : sequence of mapping
+        Of each file ``role``, ``name`` and ``sha256``.
+    made : datetime
+        When.
+    replicates, seed : int
+        Several models are compared query by query with so many resamplings; 0 leaves that out.
+    level : float
+        The level of the intervals.
+
+    Raises
+    ------
+    OptionError
+        Where no metric is a mean over queries with values from 0 to 1.
+    MissingDependencyError
+        Without jinja2.
+    """
+    sections = [_metrics(models, level), _curves(models, level)]
+    if len(models) > 1 and replicates:
+        sections.insert(0, _compared(models, replicates, seed, level))
+    sections += side_by_side([_own(model, level) for model in models])
+    return page(
+        [model.name for model in models],
+        summaries=[_summary(model, level) for model in models],
+        inputs=inputs,
+        facts=_facts(models[0].result),
+        counts=[(printable(model.name), _counts(model.result)) for model in models],
+        notices={model.name: describe(model.result.notices) for model in models},
+        sections=sections,
+        made=made,
+    )
+
+
+def _facts(result: RankingResult) -> list[tuple[str, str]]:
+    return [("Convention", printable(result.convention.describe())), ("AP", printable(result.convention.formula))]
+
+
+def _counts(result: RankingResult) -> str:
+    counts = [f"{count:,} queries {kind}" for kind, count in result.queries.items() if count or kind == "scored"]
+    if result.hits is not None:
+        hits = result.hits
+        counts.append(f"{int(hits.positives.sum()):,} relevant items, of which {hits.ranks.size:,} are ranked")
+    if result.junk:
+        counts.append(f"{result.junk:,} junk items left out")
+    return ", ".join(counts)
+
+
+# ------------------------------------------------------------------------------------------------------- the first screen
+
+
+def _summary(model: Model, level: float) -> dict[str, Any]:
+    value, (low, high), why = model.result[model.metric], (math.nan, math.nan), "no interval was asked for"
+    if model.bootstrap is not None:
+        low, high = _ends(model, level)[model.metric]
+        why = "no interval: " + (model.bootstrap.reasons()[model.bootstrap.columns[model.metric]] or "too few queries")
+    given = [name for name in model.metrics if name != model.metric]
+    given.sort(key=lambda name: next((i for i, begins in enumerate(_FIRST) if name.startswith(begins)), len(_FIRST)))
+    others = [(printable(name), cell(model.result[name])) for name in given[:3]]
+    cards = [_worst_card(model), _ties_card(model)]
+    shown = (model.name, model.metric, cell(value), value, (low, high), why, level)
+    return summary(*shown, others=others, cards=cards)
+
+
+def _ends(model: Model, level: float) -> dict[str, tuple[float, float]]:
+    """Return the interval of every metric, NaN where there is none."""
+    if model.bootstrap is None:
+        return dict.fromkeys(model.metrics, (math.nan, math.nan))
+    ends = model.bootstrap.interval(level)
+    return {name: (float(ends[at, 0]), float(ends[at, 1])) for name, at in model.bootstrap.columns.items()}
+
+
+def _worst_card(model: Model) -> Card:
+    """Return how much of the loss lies with the worst queries."""
+    values, key = model.values, model.metrics[model.metric]
+    known = np.sort(values[~np.isnan(values)])
+    lost = 1 - known
+    count = max(math.ceil(known.size / 10), 1)
+    title = "Where it is lost"
+    if not lost.sum() > 0:
+        return Card(title, f"Nowhere: {key} is 1 for every query.")
+    share = float(lost[:count].sum() / lost.sum())
+    zero = int((known == 0).sum())
+    said = (
+        f"The worst tenth of the queries ({count:,} of {known.size:,}, {key} {known[count - 1]:.3f} or less) holds "
+        f"{share:.0%} of what is missing to {model.metric} 1; "
+    )
+    said += f"{zero:,} have {key} 0. " if zero else "none has 0. "
+    said += f"Half of all have {np.median(known):.3f} or more."
+    legend = (("fill", "lost by the other queries"), ("gain", "by the worst tenth"))
+    return Card(title, printable(said), round(100 * (1 - share), 2), round(100 * share, 2), legend)
+
+
+def _ties_card(model: Model) -> Card:
+    """Return what the order of tied items decides."""
+    title = "What ties could change"
+    try:
+        low, high = model.result.tie_band_at(model.depth)
+    except OptionError as error:
+        return Card(title, printable(f"This cannot be told: {error}."))
+    if math.isnan(low) or high - low < 1e-12:
+        return Card(title, "Nothing: mean AP is the same in every order of items of equal score.")
+    said = (
+        f"Mean AP lies between {low:.4f} and {high:.4f}, by the order of items of equal score. The number above is that "
+        f"of the rule {model.result.convention.ties}."
+    )
+    legend = (("fill", "in the worst order"), ("gain", "up to the best"))
+    return Card(title, printable(said), round(100 * low, 2), round(100 * (high - low), 2), legend)
+
+
+# --------------------------------------------------------------------------------------------------- of all models at once
+
+
+def _metrics(models: Sequence[Model], level: float) -> Section:
+    """Return every metric of every model, with its interval."""
+    ends = [_ends(model, level) for model in models]
+    several = len(models) > 1
+    names = dict.fromkeys(name for model in models for name in model.result)
+    means: list[dict[str, Any]] = []
+    others: list[dict[str, Any]] = []
+    for name in names:
+        row: dict[str, Any] = {"metric": name}
+        is_mean = any(name in model.metrics for model in models)
+        for model, own in zip(models, ends, strict=True):
+            of = f"{model.name}: " if several else ""
+            value = float(model.result[name]) if name in model.result else math.nan
+            row[f"{of}value"] = int(value) if not is_mean and value.is_integer() else value
+            if is_mean and model.bootstrap is not None:
+                row[f"{of}low"], row[f"{of}high"] = own.get(name, (math.nan, math.nan))
+        (means if is_mean else others).append(row)
+    note = next((model.bootstrap.sentence() for model in models if model.bootstrap is not None), "")
+    bars = {f"{model.name}: value" if several else "value": 1.0 for model in models}
+    blocks = [table("Means over queries", means, bars=bars, note=note)]
+    blocks += [table("Other numbers", others)] if others else []
+    return Section("metrics", "Metrics", "All that was evaluated.", [("", blocks)])
+
+
+def _compared(models: Sequence[Model], replicates: int, seed: int, level: float) -> Section:
+    """Return the paired differences of models, and the queries that move most between the first two."""
+    metric = models[0].metric
+    key = models[0].metrics[metric]
+    queries = np.unique(np.concatenate([model.result.query_ids for model in models]))
+    columns: dict[str, Values] = {}
+    for model in models:
+        if key not in model.result.per_query:
+            raise OptionError(f"{model.name} has no {key} to compare by")
+        columns[model.name] = np.full(queries.size, np.nan)  # a query that only one of two has is no pair
+        columns[model.name][locate(model.result.query_ids, queries)] = model.result.per_query[key]
+    found = compare_queries(columns, replicates=replicates, seed=seed, level=level)
+    rows = [
+        {
+            "from": one.first,
+            "to": one.second,
+            "difference": one.difference,
+            "low": one.low,
+            "high": one.high,
+            "queries": one.queries,
+            "p": one.p["randomisation"],
+            "p corrected": one.adjusted["randomisation"],
+        }
+        for one in found
+    ]
+    apart = [Apart(*one[:5], one.adjusted["randomisation"]) for one in found]
+    blocks = differences(metric, level, _ALPHA, "queries", apart, rows)
+    first, second = (columns[model.name] for model in models[:2])
+    change = second - first
+    order = [at for at in np.argsort(-np.abs(change), kind="stable").tolist() if abs(change[at]) > 0][:_WORST]
+    moved = [
+        {
+            "query": str(queries[at]),
+            models[0].name: float(first[at]),
+            models[1].name: float(second[at]),
+            "difference": float(change[at]),
+        }
+        for at in order
+    ]
+    up, down = int((change > 0).sum()), int((change < 0).sum())
+    note = f"{key} rises from {models[0].name} to {models[1].name} for {up:,} queries and falls for {down:,}"
+    bars = {model.name: 1.0 for model in models[:2]}
+    blocks.append(table("Queries that move most", moved, bars=bars, note=note))
+    blocks.append(
+        Text("p is that of a randomisation test: would they differ as much if it were chance which gave which value?")
+    )
+    return Section("differences", "Differences", DIFFERENCES, [("", blocks)])
+
+
+def _curves(models: Sequence[Model], level: float) -> Section:
+    """Return the curves of all models in the same drawings: CMC, precision and recall by rank, precision by recall."""
+    given = [_Curves.of(model.result) for model in models]
+    kept = [one for one in given if one is not None]
+    deepest = max((one.deepest for one in kept), default=1)
+    names = [printable(model.name) for model in models]
+    style = charts.styles(len(models))
+    if len(models) == 1:
+        names, style = ["mean over the queries"], ["main"]
+    drawn = list(zip(names, style, given, models, strict=True))
+    blocks: list[Any] = [_found_by_rank(drawn, deepest, level)]
+    for title, of in (("Precision by rank", "precision"), ("Recall by rank", "recall")):
+        by_rank = [(name, one_style, getattr(one, of)) for name, one_style, one, _ in drawn if one is not None]
+        if by_rank:
+            says = f"{of.capitalize()} among the first items, the mean over the queries."
+            blocks.append(_ranked_plot(title, of, says, by_rank, deepest, level))
+    if kept:
+        lines, bands = [], []
+        for name, one_style, one, _ in drawn:
+            if one is not None:
+                mean, low, high = _band(one.at_recalls, level)
+                bands.append(area(_RECALLS, low, high, one_style))
+                lines.append(line(name, _RECALLS, mean, one_style))
+        says = "The largest precision at each recall or more, the mean over the queries that have relevant items."
+        blocks.append(_plot("Precision by recall", "recall", "precision", says, lines, bands, level))
+    if len(kept) < len(given):
+        blocks.append(Text(_UNKEPT))
+    return Section("curves", "Curves", "How much is found by which rank.", [("", blocks)])
+
+
+_Drawn = Sequence[tuple[str, str, "_Curves | None", Model]]
+
+
+def _found_by_rank(drawn: _Drawn, deepest: int, level: float) -> Plot | Text:
+    """Return CMC: the share of queries that have found something by each rank."""
+    plain = [(name, style, one.first) for name, style, one, model in drawn if one is not None and _is_plain(model)]
+    if len(plain) == len(drawn):
+        says = "The share of the queries whose first relevant item stands at this rank or above."
+        return _ranked_plot("CMC: something is found by rank", "queries", says, plain, deepest, level)
+    longest = max((model.result.cmc.size for _, _, _, model in drawn if model.result.cmc is not None), default=1)
+    deepest = min(max(longest, 2), _DEEPEST)
+    lines = []
+    for name, style, _, model in drawn:
+        if model.result.cmc is not None:
+            values = model.result.cmc[:deepest]
+            lines.append(line(name, _place(np.arange(1, values.size + 1), deepest), values, style))
+    if not lines:
+        return Text("CMC was not evaluated.")
+    says = f"CMC as the convention {drawn[0][3].result.convention.name} has it."
+    return Plot("CMC", "rank", "queries", printable(says), lines, x_ticks=_rank_ticks(deepest))
+
+
+def _is_plain(model: Model) -> bool:
+    """Return whether CMC counts the queries with a first relevant item by each rank."""
+    convention = model.result.convention
+    return convention.cmc in (None, "market") and convention.ties != "expected"
+
+
+@dataclass(frozen=True)
+class _Curves:
+    """Of each query with relevant items what is found by each of some ranks, and the precision by recall, shape (q, …)."""
+
+    first: Values
+    precision: Values
+    recall: Values
+    at_recalls: Values
+    deepest: int
+
+    @classmethod
+    def of(cls, result: RankingResult) -> _Curves | None:
+        """Return the curves of a result; None where its hits were not kept."""
+        if result.hits is None:
+            return None
+        hits = result.hits.break_ties(result.convention.ties)
+        some = hits.positives > 0
+        deepest = max(min(int(hits.items.max(initial=1)), _DEEPEST), 2)
+        ranks = _ranks(deepest)
+        within = np.stack([hits.within(int(rank)) for rank in ranks], axis=1)[some].astype(np.float64)
+        precision, _ = hits.interpolate(_RECALLS)
+        first = (within > 0).astype(np.float64)
+        return cls(first, within / ranks, within / hits.positives[some][:, None], precision[some], deepest)
+
+
+def _ranks(deepest: int) -> NDArray[np.int64]:
+    """Return the ranks at which curves are drawn: all up to 20, then as many to each tenfold."""
+    return np.unique(np.rint(np.concatenate((np.arange(1, 21), np.geomspace(1, 1000, 73)))).clip(1, deepest)).astype(
+        np.int64
+    )
+
+
+def _place(ranks: NDArray[Any], deepest: int) -> Values:
+    """Return where ranks lie on a logarithmic axis from 0 to 1."""
+    return np.asarray(np.log(ranks) / math.log(deepest))
+
+
+def _rank_ticks(deepest: int) -> list[tuple[str, str]]:
+    named = [rank for rank in _NAMED if rank <= deepest]
+    return charts.across(_place(np.array(named), deepest).tolist(), [f"{rank:,}" for rank in named])
+
+
+def _band(values: Values, level: float) -> tuple[Values, Values, Values]:
+    """Return the means of columns over queries, and the ends of their intervals by Student's t, NaN where there are few."""
+    count = len(values)
+    mean = values.mean(axis=0) if count else np.full(values.shape[1], np.nan)
+    if count < _FEWEST:
+        none = np.full(mean.size, np.nan)
+        return mean, none, none
+    half = t_quantile(0.5 + level / 2, count - 1) * values.std(axis=0, ddof=1) / math.sqrt(count)
+    return mean, np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
+
+
+def _ranked_plot(
+    title: str, y: str, says: str, drawn: Sequence[tuple[str, str, Values]], deepest: int, level: float
+) -> Plot:
+    """Return curves by rank, each a value of every query at `_ranks`."""
+    lines, bands = [], []
+    for name, style, values in drawn:
+        mean, low, high = _band(values, level)
+        x = _place(_ranks(deepest)[: mean.size], deepest)
+        bands.append(area(x, low, high, style))
+        lines.append(line(name, x, mean, style))
+    return _plot(title, "rank", y, says, lines, bands, level, x_ticks=_rank_ticks(deepest))
+
+
+def _plot(title: str, x: str, y: str, says: str, lines: list[Any], bands: list[Any], level: float, **more: Any) -> Plot:
+    """Return a plot of curves over their intervals."""
+    bands = [one for one in bands if one["path"]]
+    thin = any(one["style"] == "thin" for one in lines)
+    if bands and not thin:
+        says += f" Shaded: {level * 100:g} % intervals by Student's t."
+    return Plot(title, x, y, says, [*bands, *lines], choose="model" if thin else "", **more)
+
+
+# --------------------------------------------------------------------------------------------------------- of each model
+
+
+def _own(model: Model, level: float) -> list[Section]:
+    """Return the sections of one model."""
+    told = (
+        ("queries", "Queries", "How different the queries are.", _distribution(model, level)),
+        ("worst", "Worst queries", "Where to look first.", _worst(model)),
+        ("ties", "Ties", "How much the order of items of equal score decides.", _ties(model)),
+    )
+    made = [Section(anchor, title, lead, [(printable(model.name), blocks)]) for anchor, title, lead, blocks in told]
+    if model.checked is not None:
+        made.append(found_by_check(model.name, model.checked))
+    return made
+
+
+def _distribution(model: Model, level: float) -> list[Any]:
+    """Return the distribution of the metric, the quantiles of all metrics, and the mean by number of relevant items."""
+    values, key = model.values, model.metrics[model.metric]
+    known = values[~np.isnan(values)]
+    counts, edges = np.histogram(known, bins=_BARS, range=(0, 1))
+    top = max(int(counts.max()), 1)
+    bars = [
+        bar(f"{key} {low:.1f} to {high:.1f}: {count:,} queries", low, high, count / top)
+        for low, high, count in zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
+        if count
+    ]
+    says = f"{known.size:,} queries by their {key}: half of them have {np.median(known):.3f} or more."
+    step = max(math.ceil(top / 5), 1)
+    marks = list(range(0, top + 1, step))
+    y_ticks = charts.up([at / top for at in marks], [f"{at:,}" for at in marks])
+    rows = []
+    for name, of in model.metrics.items():
+        column = model.result.per_query[of]
+        column = column[~np.isnan(column)]
+        least, quarter, middle, three, most = np.quantile(column, (0, 0.25, 0.5, 0.75, 1)).tolist()
+        rows.append(
+            {
+                "metric": name,
+                "mean": float(model.result[name]),
+                "least": least,
+                "quarter": quarter,
+                "median": middle,
+                "three quarters": three,
+                "most": most,
+                "queries at 0": int((column == 0).sum()),
+                "queries at 1": int((column == 1).sum()),
+            }
+        )
+    blocks: list[Any] = [
+        Plot(f"{key} of the queries", key, "queries", says, [], bars, y_ticks=y_ticks),
+        table("Quantiles over queries", rows, bars={"mean": 1.0}),
+    ]
+    return [*blocks, *_by_size(model, level)]
+
+
+def _by_size(model: Model, level: float) -> list[Any]:
+    """Return the mean of the metric by the number of relevant items."""
+    hits, values, key = model.result.hits, model.values, model.metrics[model.metric]
+    if hits is None:
+        return []
+    rows, low = [], 1
+    for high in (*_SIZES, None):
+        here = (hits.positives >= low) & ~np.isnan(values)
+        if high is not None:
+            here &= hits.positives <= high
+        if here.any():
+            found = values[here]
+            name = f"more than {low - 1}" if high is None else f"{low}" if high == low else f"{low} to {high}"
+            _, (bottom,), (top,) = _band(found[:, None], level)
+            within = hits.counts[here] / hits.positives[here]
+            rows.append(
+                {
+                    "relevant items": name,
+                    "queries": int(here.sum()),
+                    f"mean {key}": float(found.mean()),
+                    "low": float(bottom),
+                    "high": float(top),
+                    "share ranked": float(within.mean()),
+                }
+            )
+        low = low if high is None else high + 1
+    note = f"low, high: {level * 100:g} % intervals by Student's t, where there are {_FEWEST} queries or more"
+    return [table("By number of relevant items", rows, bars={f"mean {key}": 1.0}, note=note)]
+
+
+def _worst(model: Model) -> list[Any]:
+    """Return the queries with the lowest values."""
+    values, key = model.values, model.metrics[model.metric]
+    order = [at for at in np.argsort(values, kind="stable").tolist() if not math.isnan(values[at])]
+    hits = model.result.hits
+    first = last = None
+    if hits is not None:
+        broken = hits.break_ties(model.result.convention.ties)
+        first, last = broken.first(), broken.last()
+    others = [(name, of) for name, of in model.metrics.items() if of != key][:3]
+    rows = []
+    for at in order[:_WORST]:
+        row: dict[str, Any] = {"query": str(model.result.query_ids[at]), key: float(values[at])}
+        if hits is not None and first is not None and last is not None:
+            row["relevant"], row["found"] = int(hits.positives[at]), int(hits.counts[at])
+            row["ranked"] = int(hits.items[at])
+            row["first at"] = float(first[at]) if first[at] > 0 else math.nan
+            row["last at"] = float(last[at]) if last[at] > 0 else math.nan
+        rows.append({**row, **{name: float(model.result.per_query[of][at]) for name, of in others}})
+    for row in rows:
+        for name in ("first at", "last at"):
+            if name in row and row[name] == row[name]:
+                row[name] = int(row[name])
+    note = "found: relevant items that are ranked; first at, last at: the ranks of the first and the last of them"
+    made = table("Queries with the lowest values", rows, bars={key: 1.0}, note=note if hits is not None else "")
+    more = len(order) - len(rows)
+    return [made, *([Text(f"{more:,} queries more are better.")] if more > 0 else [])]
+
+
+def _ties(model: Model) -> list[Any]:
+    """Return the band of mean AP over the orders of tied items, and the queries whose band is widest."""
+    result = model.result
+    try:
+        bands = result.tie_bands(model.depth)
+        low, high = result.tie_band_at(model.depth)
+    except OptionError as error:
+        return [Text(printable(f"This cannot be told: {error}."))]
+    width = np.nan_to_num(bands[:, 1] - bands[:, 0])
+    moved = np.flatnonzero(width > 1e-12)
+    if not moved.size:
+        return [Text("AP of every query is the same in every order of items of equal score.")]
+    order = moved[np.argsort(-width[moved], kind="stable")][:_WORST]
+    said = (
+        f"The order of items of equal score decides AP of {moved.size:,} of {len(bands):,} queries; mean AP lies between "
+        f"{low:.4f} and {high:.4f}"
+    )
+    hits = result.hits
+    if hits is not None and hits.tied.size:
+        said += f"; {float((hits.tied > 1).mean()):.1%} of the relevant items that are ranked share their score"
+    rows = [
+        {"query": str(result.query_ids[at]), "lowest AP": float(bands[at, 0]), "highest AP": float(bands[at, 1]),
+         "between": float(width[at])}
+        for at in order.tolist()
+    ]  # fmt: skip
+    return [Text(sentence(said)), table("Queries that ties decide most", rows, bars={"between": None})]

@@ -1,0 +1,200 @@
+"""The report on rankings: what it says is what the commands say, it never fails, and names are text."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import datetime, timezone
+
+import numpy as np
+import pytest
+from pages import HOSTILE, hostile_runs
+
+from detmap import cli, retrieval
+from detmap.errors import OptionError
+from detmap.report import charts, rankings
+from detmap.statistics import compare_queries
+
+MADE = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
+
+
+def run(capsys, *words):
+    try:
+        code = cli.main(["report", *map(str, words)])
+    except SystemExit as stop:
+        code = stop.code
+    return code, *capsys.readouterr()
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Judgements, two runs, arrays of a gallery, and codes."""
+    monkeypatch.chdir(tmp_path)
+    _, before, after = hostile_runs(tmp_path)
+    before.rename("plain.run")
+    after.rename("<b>better.run")
+    rng = np.random.default_rng(5)
+    ids = np.arange(120) % 15
+    centres, noise = rng.normal(size=(15, 8)), rng.normal(size=(135, 8))
+    features = centres[np.concatenate([np.arange(15), ids])] + noise
+    labels = {"query_ids": np.arange(15), "gallery_ids": ids}
+    cameras = {"query_cameras": np.zeros(15, int), "gallery_cameras": rng.integers(0, 3, 120)}
+    np.savez("reid.npz", query_features=features[:15], gallery_features=features[15:], **labels, **cameras)
+    codes = (features > 0).astype(np.uint8)
+    np.savez(
+        "hash.npz", query_codes=codes[:15], gallery_codes=codes[15:], query_labels=np.arange(15), gallery_labels=ids
+    )
+    return tmp_path
+
+
+def test_runs(files, capsys):
+    """Metrics, intervals, bands of ties and the test are those of the library."""
+    words = ["qrels.txt", "plain.run", "<b>better.run", "--out", "a.html", "--bootstrap", 200, "--quiet"]
+    assert run(capsys, "--trec", *words) == (0, "", "")
+    text = (files / "a.html").read_text("utf-8")
+    results = {name: retrieval.evaluate_run("qrels.txt", name) for name in ("plain.run", "<b>better.run")}
+    for result in results.values():
+        assert f"<strong>{result['mAP']:.4f}</strong>" in text
+        low, high = result.tie_band
+        assert low < high
+        assert f"Mean AP lies between {low:.4f} and {high:.4f}" in text
+        made = rankings.intervals(result, 200, 0, "t")
+        low, high = made.interval()[made.columns["mAP"]]
+        assert f"95 % interval {low:.4f} to {high:.4f}" in text
+    one = compare_queries({name: result.per_query["AP"] for name, result in results.items()}, replicates=200)[0]
+    assert f"has {one.difference:.4f} more mAP than plain, 95 % interval {one.low:.4f} to {one.high:.4f}" in text
+    assert "(tied_scores)" in text or "tied_scores" in text
+    assert text.count("SHA-256") == 3
+    for title in (
+        "Differences",
+        "Metrics",
+        "Curves",
+        "Queries",
+        "Worst queries",
+        "Ties",
+        "What a check of the files found",
+    ):
+        assert f">{title}</h2>" in text
+    assert "<img" not in text
+    assert "<b>" not in text
+    assert "http" not in text.replace("http-equiv", "")
+    worst = int(np.argmin(results["plain.run"].per_query["AP"]))
+    assert f"{results['plain.run'].per_query['AP'][worst]:.4f}" in text
+
+
+def test_options_of_scoring_are_those_of_the_command(files, capsys):
+    words = ["qrels.txt", "plain.run", "--metrics", "map,ndcg@5", "--ties", "best", "--level", 2, "--bootstrap", 0]
+    code, _, err = run(capsys, "--trec", *words, "--out", "a.html")
+    assert (code, err) == (0, f"detmap: note: wrote a.html, {(files / 'a.html').stat().st_size / 1e6:.1f} MB\n")
+    text = (files / "a.html").read_text("utf-8")
+    result = retrieval.evaluate_run("qrels.txt", "plain.run", ["map", "ndcg@5"], ties="best", level=2)
+    assert f"<strong>{result['mAP']:.4f}</strong>" in text
+    assert result.convention.describe() in text
+    assert "no interval was asked for" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "words", "evaluate"),
+    [
+        ("reid", "reid.npz", (), lambda a: retrieval.evaluate_features(*a[:4], a[4], a[5])),
+        ("hashing", "hash.npz", (), lambda a: retrieval.evaluate_codes(*a[:4])),
+        ("hashing", "hash.npz", ("--k", "5"), lambda a: retrieval.evaluate_codes(*a[:4], 5)),
+    ],
+)
+def test_arrays(files, capsys, kind, file, words, evaluate):
+    assert run(capsys, f"--{kind}", file, *words, "--out", "a.html", "--bootstrap", 200, "--quiet") == (0, "", "")
+    names = {
+        "reid": "query_features gallery_features query_ids gallery_ids query_cameras gallery_cameras",
+        "hashing": "query_codes gallery_codes query_labels gallery_labels",
+    }
+    with np.load(file) as arrays:
+        result = evaluate([arrays[name] for name in names[kind].split()])
+    model = rankings.Model("m", result)
+    assert f"<strong>{result[model.metric]:.4f}</strong>" in (files / "a.html").read_text("utf-8")
+
+
+def test_files_that_no_check_reads_are_said(files, capsys):
+    name = HOSTILE.replace(" ", "/").replace("\u2028", "")
+    (files / "run.json").write_text(json.dumps({f"q{q}{name}": {"d0": 1.0, "d9": 0.5} for q in range(30)}))
+    assert run(capsys, "--trec", "qrels.txt", "run.json", "--out", "a.html", "--bootstrap", 0, "--quiet")[0] == 0
+    assert "are checked where they are TREC&#39;s lines" in (files / "a.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--trec", "qrels.txt", "plain.run"], "--out"),
+        (["--trec", "qrels.txt", "--out", "a.html"], "RUN"),
+        (["--trec", "qrels.txt", "plain.run", "--out", "plain.run"], "would be written over"),
+        (["--reid", "reid.npz", "--out", "./reid.npz"], "would be written over"),
+        (["--trec", "qrels.txt", "plain.run", "--out", "a.html", "--iou", "0.5"], "--iou"),
+        (["--trec", "qrels.txt", "plain.run", "--out", "a.html", "--bootstrap", "7"], "200"),
+        (
+            ["--trec", "qrels.txt", "plain.run", "--out", "a.html", "--metrics", "num_ret"],
+            "that are means over queries",
+        ),
+        (["--hashing", "reid.npz", "--out", "a.html"], "has no array query_codes"),
+        (["qrels.txt", "plain.run", "--out", "a.html", "--ties", "best", "--metrics", "map"], "--metrics"),
+    ],
+)
+def test_refusals_are_one_line(files, capsys, words, message):
+    code, out, err = run(capsys, *words, "--quiet")
+    assert (code, out) == (2, "")
+    assert message in err.splitlines()[-1]
+    assert not (files / "a.html").exists()
+
+
+# --------------------------------------------------------------------------------------------------------------- its pieces
+
+
+def page_of(*results, **more):
+    return rankings.html([rankings.Model(f"m{i}", one) for i, one in enumerate(results)], [], MADE, **more)
+
+
+def test_rankings_without_scores_or_failures():
+    """Perfect rankings have nothing to lose; without scores nothing is known of ties."""
+    text = page_of(retrieval.evaluate_rankings([[1, 0], [1, 1]], [1, 2], metrics=["mAP"]))
+    assert "Nowhere: AP is 1 for every query." in text
+    assert "AP of every query is the same in every order" in text or "This cannot be told" in text
+
+
+def test_queries_that_one_run_lacks_are_no_pairs():
+    qrels = {f"q{i}": {"a": 1} for i in range(40)}
+    whole = {query: {"b": 0.5, "a": 0.1 + 0.9 * (i % 2)} for i, query in enumerate(qrels)}
+    part = {query: {"a": 1.0} for query in list(qrels)[:20]}
+    text = page_of(retrieval.evaluate_run(qrels, whole), retrieval.evaluate_run(qrels, part), replicates=200)
+    assert "m1 has 0.2500 more mAP than m0" in text
+    assert "0.0000</td>" in text
+
+
+def test_no_metric_that_is_a_mean_is_refused():
+    found = retrieval.evaluate_run({"a": {"b": 1}}, {"a": {"b": 1.0}}, ["num_ret"])
+    with pytest.raises(OptionError, match="that are means over queries"):
+        page_of(found)
+
+
+def test_curves_by_rank_are_the_metrics():
+    """At every rank that is drawn the curves equal CMC, P and R there."""
+    rng = np.random.default_rng(2)
+    flags = rng.random((40, 60)) < 0.1
+    flags[:, 7] = True
+    ranks = rankings._ranks(60)
+    names = [f"{name}@{rank}" for name in ("success", "P", "R") for rank in ranks.tolist()]
+    result = retrieval.evaluate_rankings(flags, flags.sum(axis=1), metrics=names)
+    found = rankings._Curves.of(result)
+    for name, values in (("success", found.first), ("P", found.precision), ("R", found.recall)):
+        assert values.mean(axis=0) == pytest.approx([result[f"{name}@{rank}"] for rank in ranks.tolist()], abs=1e-12)
+
+
+def test_a_band_has_gaps_where_it_is_undefined():
+    x = np.linspace(0, 1, 5)
+    low = np.array([0.1, 0.2, math.nan, 0.3, 0.4])
+    made = charts.area(x, low, low + 0.1, "main")
+    assert made["path"].count("Z") == 2
+    assert charts.area(x, low * math.nan, low, "main")["path"] == ""
+
+
+def test_many_systems_are_drawn_thin_and_can_be_chosen():
+    found = [retrieval.evaluate_rankings([[0, 1], [1, 0]], [1, 1], metrics=["mAP"])] * 8
+    assert charts.styles(8) == ["c0", "c1", "c2", "c3", "c4", "c5", "thin", "thin"]
+    assert "Show a model" in page_of(*found)

@@ -28,6 +28,9 @@ _STEP = 1 << 24
 #: Elements of a matrix that are looked at and packed at a time.
 _PART = 1 << 18
 
+#: Up to so many labels, and one more, are bytes.
+_FEW_LABELS = 255
+
 #: Metrics that at a depth read nothing of the hits beyond it.
 _SHALLOW = ("AP", "P", "R", "R_cap", "F1", "RR", "success", "hits", "CMC", "nDCG", "DCG", "ERR", "RBP")
 
@@ -209,7 +212,7 @@ def evaluate_codes(
     ours, theirs, bits = _both(query_codes, gallery_codes, packed)
     wanted, labels, several = _labels(query_labels, gallery_labels, len(ours), len(theirs))
     codes, names = readonly(theirs.ravel(), np.uint64), readonly(labels.ravel(), np.uint64)
-    positives = np.empty(len(ours), np.int64)
+    positives, known, at = np.empty(len(ours), np.int64), np.empty(0, np.uint64), np.empty(0, np.int64)
     if several:
 
         def count(begin: int, end: int) -> None:
@@ -224,6 +227,10 @@ def evaluate_codes(
     own = _own(self_match, len(ours), len(theirs))
     if (own < len(theirs)).any():
         positives -= _shared(labels, wanted, own, several)
+    small = not several and known.size <= _FEW_LABELS
+    if small:  # a number of a byte for each label; one that no item has for labels of queries alone
+        wanted = np.where(known[at] == wanted[:, 0], at, known.size).astype(np.uint64)[:, None]
+        names = _numbered(names, known)
     # Hits beyond the metrics' depth are written where they can be kept with the result, or are needed.
     shallow = decided.cmc in (None, "market") and all(r.metric.name in _SHALLOW for r in read)
     complete = keep_curve or not shallow or int(positives.sum()) <= KEPT_HITS
@@ -241,6 +248,7 @@ def evaluate_codes(
             names,
             wanted[b:e],
             several,
+            small,
             own[b:e],
             positives[b:e],
             depth,
@@ -267,6 +275,21 @@ def evaluate_codes(
     return result
 
 
+def _numbered(labels: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return for each label its place among the `known` ones, a byte each and eight to a word."""
+    out = np.zeros(-(-len(labels) // 8) * 8, np.uint8)
+
+    def number(begin: int, end: int) -> None:
+        part = labels[begin:end]
+        if int(known[-1]) - int(known[0]) == known.size - 1:  # numbers without a gap
+            out[begin:end] = part - known[0]
+        else:
+            out[begin:end] = np.searchsorted(known, part)
+
+    parallel.run(number, parallel.even(len(labels), None if len(labels) > _PART else 1))
+    return readonly(out.view(np.uint64), np.uint64)
+
+
 def _own(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArray[np.int64]:
     """Return each query's own item; the number of items where it has none."""
     own = self_matches(self_match, queries, items)
@@ -288,6 +311,7 @@ def _rank(
     labels: NDArray[Any],
     wanted: NDArray[Any],
     several: bool,
+    small: bool,
     own: NDArray[np.int64],
     positives: NDArray[np.int64],
     depth: int,
@@ -308,7 +332,22 @@ def _rank(
     def rank(begin: int, end: int) -> None:
         for b, e in parallel.steps(begin, end, items, _STEP):
             ranking.rank_codes(
-                codes, queries, labels, wanted, several, own, starts, depth, b, e, ranks, ahead, tied, counts, radius
+                codes,
+                queries,
+                labels,
+                wanted,
+                several,
+                small,
+                own,
+                starts,
+                depth,
+                b,
+                e,
+                ranks,
+                ahead,
+                tied,
+                counts,
+                radius,
             )
 
     parallel.run(rank, parallel.even(count, None))

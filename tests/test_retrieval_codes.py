@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from legs import examples
 
 from detmap.errors import InputError, OptionError
+from detmap.retrieval import codes as of_codes
 from detmap.retrieval import evaluate_codes
 
 
@@ -149,3 +150,57 @@ def test_bad_labels_and_options():
         evaluate_codes([[1, -1]], [[1, -1]], [1, 2], [1])
     with pytest.raises(OptionError, match="k must be"):
         evaluate_codes([[1, -1]], [[1, -1]], [1], [1], k=0)
+
+
+@pytest.mark.compiled  # wrap-around multiplication
+@pytest.mark.parametrize("count", [1, 3, 255, 256, 300])
+@pytest.mark.parametrize("gap", [1, 1000])
+def test_labels_of_a_byte_and_of_a_word_are_the_same(monkeypatch, count, gap):
+    """Few labels are numbered by bytes, which changes nothing; with negative ones, own items and queries' own labels."""
+    rng = np.random.default_rng(count)
+    data = rng.integers(0, 2, (20, 9)), rng.integers(0, 2, (500, 9))
+    theirs = (np.resize(np.arange(count), 500) - 2) * gap
+    names = np.append(rng.choice(theirs, 18), [-2 * gap, 10**9]), theirs
+    options = {"metrics": ["AP", "AP@9", "P(radius=2)"], "self_match": [-1] * 10 + [3] * 10}
+    wanted = [evaluate_codes(*data, *names, **options, ties=ties) for ties in ("index", "worst")]
+    # The twin: rows of one label each, which are compared bit by bit.
+    rows = [np.unique(names[1], return_inverse=True)[0] == column[:, None] for column in names]
+    for one in wanted:
+        ties = one.convention.ties
+        for again in (
+            evaluate_codes(*data, *(row.astype(int) for row in rows), **options, ties=ties),
+            evaluate_codes(*data, *(np.array([f"l{n}" for n in column]) for column in names), **options, ties=ties),
+        ):
+            assert dict(again) == dict(one)
+            for name in one.per_query:
+                assert np.array_equal(again.per_query[name], one.per_query[name], equal_nan=True)
+        monkeypatch.setattr(of_codes, "_FEW_LABELS", 0)
+        assert np.array_equal(evaluate_codes(*data, *names, **options, ties=ties).hits.ranks, one.hits.ranks)
+        monkeypatch.undo()
+
+
+def test_codes_are_told_and_packed_alike_in_one_part_and_in_many(monkeypatch):
+    """Parts of a matrix are looked at one by one: what the whole is, and its bits, do not depend on how it is cut."""
+    rng = np.random.default_rng(4)
+    monkeypatch.setattr("detmap.parallel.cores", lambda: 3)
+    for case in range(60):
+        bits = rng.random((rng.integers(1, 40), rng.choice([1, 7, 8, 64, 70]))) < rng.choice([0.5, 1.0])
+        dtype = rng.choice([np.bool_, np.uint8, np.int8, np.int64, np.float32])
+        signs = dtype in (np.int8, np.int64, np.float32) and case % 2
+        codes = np.where(bits, 1, -1 if signs else 0).astype(dtype)
+        monkeypatch.setattr(of_codes, "_PART", int(rng.choice([1, 100, 1 << 18])))
+        words, count, form = of_codes._pack(codes, "codes", packed=False)
+        assert count == bits.shape[1]
+        assert form == ("signs" if signs and not bits.all() else "bits")
+        got = np.unpackbits(words.view(np.uint8), axis=1)
+        assert np.array_equal(got[:, :count], bits)
+        assert not got[:, count:].any()
+        if dtype is not np.bool_ and (codes.size > 1 or not signs):
+            row, column = rng.integers(len(codes)), rng.integers(count)
+            codes[row, column] = 2
+            with pytest.raises(InputError, match="all of -1 and 1"):
+                of_codes._pack(codes, "codes", packed=False)
+            codes[row, column] = 0 if signs else 1
+            if signs and (np.delete(codes.ravel(), row * count + column) == -1).any():
+                with pytest.raises(InputError, match="all of -1 and 1"):
+                    of_codes._pack(codes, "codes", packed=False)

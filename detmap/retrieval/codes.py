@@ -25,6 +25,12 @@ _PASSING_ITEMS = 1 << 20
 #: Up to so many comparisons of codes between two looks at whether the work was called off.
 _STEP = 1 << 24
 
+#: Elements of a matrix that are looked at and packed at a time.
+_PART = 1 << 18
+
+#: Up to so many labels, and one more, are bytes.
+_FEW_LABELS = 255
+
 #: Metrics that at a depth read nothing of the hits beyond it.
 _SHALLOW = ("AP", "P", "R", "R_cap", "F1", "RR", "success", "hits", "CMC", "nDCG", "DCG", "ERR", "RBP")
 
@@ -55,10 +61,31 @@ def _pack(array: NDArray[Any], source: str, packed: bool) -> tuple[NDArray[np.ui
             raise InputError("packed codes are uint8 or uint64", source=source, value=array.dtype.name)
         words = readonly(array, np.uint64) if array.dtype == np.uint64 else _words(array)
         return words, 8 * array.itemsize * array.shape[1], "packed"
-    bits = array > 0
-    if array.dtype.kind == "b" or bool(np.all((array == 0) | (array == 1))):
+    count, bits = array.shape
+    whole = np.zeros((count, -(-bits // 64) * 8), np.uint8)
+    rows = max(1, _PART // bits)  # a part stays in the cache while it is looked at, compared and packed
+
+    def pack(begin: int, end: int) -> tuple[bool, bool]:
+        zeros = ones = True  # whether all are 0 and 1, and whether all are -1 and 1
+        for low in range(begin, end, rows):
+            part = array[low : min(low + rows, end)]
+            positive = part if part.dtype == np.bool_ else part > 0
+            whole[low : low + len(part), : -(-bits // 8)] = np.packbits(positive, axis=1)
+            one = positive.view(part.dtype if part.dtype.itemsize == 1 else np.int8)  # compared without a conversion
+            if zeros:
+                zeros = part is positive or bool((part == one).all())
+            if ones:
+                ones = bool(
+                    positive.all() if zeros else (part == positive.view(np.int8) * np.int8(2) - np.int8(1)).all()
+                )
+            if not zeros and not ones:
+                break
+        return zeros, ones
+
+    found = parallel.run(pack, parallel.even(count, None if array.size > _PART else 1))
+    if all(zeros for zeros, _ in found):
         form = "bits"
-    elif bool(np.all((array == -1) | (array == 1))):
+    elif all(ones for _, ones in found):
         form = "signs"
     else:
         raise InputError(
@@ -67,14 +94,14 @@ def _pack(array: NDArray[Any], source: str, packed: bool) -> tuple[NDArray[np.ui
             record=int(np.argmax(np.any((array != 1) & (array != -1), axis=1))),
             remedy="binarise them first: where(x >= 0, 1, -1)",
         )
-    return _words(np.packbits(bits, axis=1)), bits.shape[1], form
+    return readonly(whole.view(np.uint64), np.uint64), bits, form
 
 
 def _both(
     query: ArrayLike, gallery: ArrayLike, packed: bool | None
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
     query, gallery = _matrix(query, "query_codes"), _matrix(gallery, "gallery_codes")
-    bytes_ = query.dtype == gallery.dtype == np.uint8 and bool((query > 1).any() or (gallery > 1).any())
+    bytes_ = query.dtype == gallery.dtype == np.uint8 and max(query.max(), gallery.max()) > 1
     ours, bits, form = _pack(query, "query_codes", packed is True or bytes_ or query.dtype == np.uint64)
     theirs, other, form2 = _pack(gallery, "gallery_codes", packed is True or bytes_ or gallery.dtype == np.uint64)
     if bits != other:
@@ -185,7 +212,7 @@ def evaluate_codes(
     ours, theirs, bits = _both(query_codes, gallery_codes, packed)
     wanted, labels, several = _labels(query_labels, gallery_labels, len(ours), len(theirs))
     codes, names = readonly(theirs.ravel(), np.uint64), readonly(labels.ravel(), np.uint64)
-    positives = np.empty(len(ours), np.int64)
+    positives, known, at = np.empty(len(ours), np.int64), np.empty(0, np.uint64), np.empty(0, np.int64)
     if several:
 
         def count(begin: int, end: int) -> None:
@@ -200,6 +227,10 @@ def evaluate_codes(
     own = _own(self_match, len(ours), len(theirs))
     if (own < len(theirs)).any():
         positives -= _shared(labels, wanted, own, several)
+    small = not several and known.size <= _FEW_LABELS
+    if small:  # a number of a byte for each label; one that no item has for labels of queries alone
+        wanted = np.where(known[at] == wanted[:, 0], at, known.size).astype(np.uint64)[:, None]
+        names = _numbered(names, known)
     # Hits beyond the metrics' depth are written where they can be kept with the result, or are needed.
     shallow = decided.cmc in (None, "market") and all(r.metric.name in _SHALLOW for r in read)
     complete = keep_curve or not shallow or int(positives.sum()) <= KEPT_HITS
@@ -217,6 +248,7 @@ def evaluate_codes(
             names,
             wanted[b:e],
             several,
+            small,
             own[b:e],
             positives[b:e],
             depth,
@@ -243,6 +275,21 @@ def evaluate_codes(
     return result
 
 
+def _numbered(labels: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return for each label its place among the `known` ones, a byte each and eight to a word."""
+    out = np.zeros(-(-len(labels) // 8) * 8, np.uint8)
+
+    def number(begin: int, end: int) -> None:
+        part = labels[begin:end]
+        if int(known[-1]) - int(known[0]) == known.size - 1:  # numbers without a gap
+            out[begin:end] = part - known[0]
+        else:
+            out[begin:end] = np.searchsorted(known, part)
+
+    parallel.run(number, parallel.even(len(labels), None if len(labels) > _PART else 1))
+    return readonly(out.view(np.uint64), np.uint64)
+
+
 def _own(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArray[np.int64]:
     """Return each query's own item; the number of items where it has none."""
     own = self_matches(self_match, queries, items)
@@ -264,6 +311,7 @@ def _rank(
     labels: NDArray[Any],
     wanted: NDArray[Any],
     several: bool,
+    small: bool,
     own: NDArray[np.int64],
     positives: NDArray[np.int64],
     depth: int,
@@ -284,7 +332,22 @@ def _rank(
     def rank(begin: int, end: int) -> None:
         for b, e in parallel.steps(begin, end, items, _STEP):
             ranking.rank_codes(
-                codes, queries, labels, wanted, several, own, starts, depth, b, e, ranks, ahead, tied, counts, radius
+                codes,
+                queries,
+                labels,
+                wanted,
+                several,
+                small,
+                own,
+                starts,
+                depth,
+                b,
+                e,
+                ranks,
+                ahead,
+                tied,
+                counts,
+                radius,
             )
 
     parallel.run(rank, parallel.even(count, None))

@@ -89,10 +89,11 @@ def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "") -> 
 
 def _normalised(facts: Facts, side: Side) -> Array | None:
     """Return which boxes lie within 0 to 1 where the image, or most other boxes, are larger."""
-    boxes = side.boxes
-    within = np.asarray(((boxes >= 0) & (boxes <= 1.0)).all(axis=1) & (boxes[:, 2:] > 0).all(axis=1))
+    x, y, w, h = side.columns
+    within = side.sized & (w <= 1.0) & (h <= 1.0)
     if not within.any():
         return None
+    within &= (x >= 0) & (x <= 1.0) & (y >= 0) & (y <= 1.0)
     known = np.isfinite(side.sizes).all(axis=1)
     large = known & (side.sizes > 2).all(axis=1)
     if within.all() and not large.any():
@@ -102,7 +103,7 @@ def _normalised(facts: Facts, side: Side) -> Array | None:
         return within
     # A box of less than a pixel in the corner of an image is an accident; several are not.
     within &= large | ~known
-    fractions = within & (boxes % 1 != 0).any(axis=1)
+    fractions = (side.boxes[within] % 1 != 0).any(axis=1)
     return within if np.count_nonzero(fractions) >= _FEWEST else None
 
 
@@ -141,7 +142,7 @@ def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
             yield _cause(facts, side, "corners_as_sizes", by_area)
             return
     longest = np.where(np.isfinite(sizes[:, 0] + sizes[:, 1]), np.maximum(sizes[:, 0], sizes[:, 1]), 0.0)
-    far = (side.reach > np.maximum(0.05 * longest, 3)) & (boxes[:, 2] > 0) & (boxes[:, 3] > 0)
+    far = (side.reach > np.maximum(0.05 * longest, 3)) & side.sized
     at = np.flatnonzero(far)
     if at.size < _FEWEST:
         return
@@ -236,22 +237,23 @@ def _areas_of_corners(table: GroundTruth, boxes: Array) -> Array | None:
 
 def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
     """Boxes of no size, of a negative one, or beyond their image."""
-    boxes = side.boxes
-    inverted = np.asarray((boxes[:, 2:] < 0).any(axis=1))
+    _, _, width, height = side.columns
+    inverted = np.asarray((width < 0) | (height < 0))
     if inverted.any() and not facts.caused(side.role, *_CAUSES):
         yield found("inverted_boxes", int(inverted.sum()), side.unit, **side.records(inverted))
-    flat = np.asarray((boxes[:, 2:] == 0).any(axis=1) & ~inverted)
+    flat = np.asarray(((width == 0) | (height == 0)) & ~inverted)
     if flat.any() and not facts.caused(side.role, "corners_as_sizes", "sizes_as_corners"):
         yield found("zero_sized_boxes", int(flat.sum()), side.unit, **side.records(flat))
     if facts.caused(side.role, *_CAUSES, *ids.CAUSES, "no_agreement"):
         return  # boxes are written, or their images are called, otherwise
-    beyond = side.reach > _ROUNDING
-    if isinstance(side.table, Detections) and beyond.any():
+    beyond = (side.reach > _ROUNDING) & ~inverted
+    at = np.flatnonzero(beyond)
+    if isinstance(side.table, Detections) and at.size:
+        boxes = side.boxes[at]
         near = np.maximum(boxes[:, :2], 0.0)
-        far = np.minimum(boxes[:, :2] + boxes[:, 2:], side.sizes)
+        far = np.minimum(boxes[:, :2] + boxes[:, 2:], side.sizes[at])
         inside = np.maximum(far - near, 0).prod(axis=1)
-        beyond &= inside < (1 - _UNCLIPPED) * np.maximum(boxes[:, 2:], 0).prod(axis=1)
-    beyond &= ~inverted
+        beyond[at] = inside < (1 - _UNCLIPPED) * boxes[:, 2:].prod(axis=1)
     if beyond.any() and not (side.role == "detections" and "keypoints" in side.table.shapes):  # around points
         more = f"{int((side.reach[beyond]).max()):,} pixels at most"
         yield found("outside_boxes", int(beyond.sum()), side.unit, more=more, **side.records(beyond))
@@ -267,12 +269,18 @@ def _sizes(facts: Facts) -> Iterator[Finding]:
         yield found("unknown_sizes", int(without.sum()), "image", records=ids, named="image")
 
 
-def duplicates(*columns: Array) -> NDArray[np.bool_]:
-    """Return which rows repeat an earlier one in all columns."""
+def marks(*columns: Array) -> NDArray[np.uint64]:
+    """Return a number for each row, the same for rows that are the same in all columns."""
     mixed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         bits = (column + 0.0).view(np.uint64) if column.dtype.kind == "f" else column.astype(np.uint64)
         mixed = ids.mix(mixed ^ bits)
+    return mixed
+
+
+def duplicates(*columns: Array) -> NDArray[np.bool_]:
+    """Return which rows repeat an earlier one in all columns."""
+    mixed = marks(*columns)
     out = np.zeros(mixed.size, np.bool_)
     ascending = np.sort(mixed)
     if not (ascending[1:] == ascending[:-1]).any():
@@ -287,7 +295,8 @@ def _duplicates(side: Side) -> Iterator[Finding]:
     if len(side) < 2:
         return
     category = side.table.categories.codes
-    again = duplicates(side.table.images.codes, category, *np.ascontiguousarray(side.boxes.T), side.crowd)
+    crowd = [side.crowd] if side.crowd.any() else []
+    again = duplicates(side.table.images.codes, category, *side.columns, *crowd)
     more = ""
     if isinstance(side.table, GroundTruth):
         close = _close(side)

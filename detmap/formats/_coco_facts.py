@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +11,7 @@ import msgspec
 import numpy as np
 
 from detmap.errors import InputError
-from detmap.formats._source import Buffer, Source, read_bytes
+from detmap.formats._source import Buffer, Opened, Source
 from detmap.formats.registry import unpacked_name
 from detmap.ids import locate
 from detmap.kernels import readonly
@@ -63,17 +65,21 @@ def kinds_in(source: Source) -> dict[str, int]:
     Of a document that cannot be read nothing is said: its reader says what is wrong; nor of one without such shapes.
     """
     fields = {kind.field: name for name, kind in KINDS.items() if kind.reader is not None and not kind.stored}
-    data, name = read_bytes(source, "records")
-    text = bytes(data).removeprefix(b"\xef\xbb\xbf")
-    if b"\\u00" not in text:  # in which a name could be written otherwise
-        fields = {field: kind for field, kind in fields.items() if b'"%b"' % field.encode() in text}
+    with Opened(source, "records") as opened:
+        absent = _absent(opened, fields)
+        fields = {field: kind for field, kind in fields.items() if field not in absent}
+        if not fields:
+            return {}
+        data, name = opened.whole(), opened.name
+    text = memoryview(data)[3 if data[:3] == b"\xef\xbb\xbf" else 0 :]
+    fields = {field: kind for field, kind in fields.items() if has_key(text, field)}
     if not fields:
         return {}
     record = msgspec.defstruct("_Record", [(field, msgspec.Raw, msgspec.Raw()) for field in fields], gc=False)
     try:
         if unpacked_name(name).endswith((".jsonl", ".ndjson")):
             records = msgspec.json.Decoder(record).decode_lines(text)
-        elif text.lstrip()[:1] == b"[":
+        elif re.match(rb"\s*\[", text):
             records = msgspec.json.decode(text, type=list[record])  # type: ignore[valid-type]
         else:
             lists: Any = [(key, list[record], []) for key in ("annotations", "predictions")]  # type: ignore[valid-type]
@@ -85,6 +91,26 @@ def kinds_in(source: Source) -> dict[str, int]:
     for field, kind in fields.items():
         found[kind] = sum(bytes(getattr(one, field)) not in (b"", b"null", b"[]") for one in records)
     return found
+
+
+def has_key(text: Buffer, name: str) -> bool:
+    """Return whether a document may have a key, as it stands or with a letter of it escaped."""
+    return any(re.search(part, text) for part in (b'"%b"' % re.escape(name.encode()), rb"\\u00"))
+
+
+def _absent(opened: Opened, names: Iterable[str]) -> set[str]:
+    """Return which keys a document cannot have, as one of their letters is nowhere in it, and nothing is escaped.
+
+    Results that are boxes alone lack letters of all other keys. This takes a tenth of the time that a search for words
+    takes, and no memory.
+    """
+    letters = {name: set(name.encode()) for name in names}
+    missing = {ord("\\")}.union(*letters.values())
+    for piece in opened.pieces():
+        missing = {letter for letter in missing if letter not in piece}
+        if not any(needed & missing for needed in letters.values()):
+            break
+    return {name for name, needed in letters.items() if needed & missing and ord("\\") in missing}
 
 
 def _is_side(value: Any) -> bool:

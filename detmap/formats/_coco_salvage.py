@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from detmap.errors import InputError
 from detmap.formats._coco_checks import _checked_record
-from detmap.formats._coco_facts import with_facts
+from detmap.formats._coco_facts import has_key, with_facts
 from detmap.formats._scan import RESULT_LISTS
 from detmap.formats._shapes import read_values
 from detmap.formats._source import Source, read_bytes
@@ -80,9 +80,10 @@ def inspect(source: Source) -> Inspection | None:
     except unreadable:
         return None
     outlines = None
-    with suppress(*unreadable):  # a segmentation that is none: reading says so
-        drawn = msgspec.json.decode(text, type=_Shapes).annotations
-        outlines = _outlines([one.segmentation for one in drawn])
+    if has_key(text, "segmentation"):
+        with suppress(*unreadable):  # a segmentation that is none: reading says so
+            drawn = msgspec.json.decode(text, type=_Shapes).annotations
+            outlines = _outlines([one.segmentation for one in drawn])
     images, categories = ([one.id for one in part if one.id is not None] for part in (lists.images, lists.categories))
     return Inspection(images, categories, outlines)
 

@@ -90,7 +90,7 @@ def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "") -> 
 def _normalised(facts: Facts, side: Side) -> Array | None:
     """Return which boxes lie within 0 to 1 where the image, or most other boxes, are larger."""
     x, y, w, h = side.columns
-    within = side.sized & (w <= 1.0) & (h <= 1.0)
+    within: NDArray[np.bool_] = side.sized & (w <= 1.0) & (h <= 1.0)
     if not within.any():
         return None
     within &= (x >= 0) & (x <= 1.0) & (y >= 0) & (y <= 1.0)

@@ -1,21 +1,23 @@
-"""What COCO's ground truth says of its images besides their ids: names of files, and sizes."""
+"""What COCO's files say besides their tables: names and sizes of images, kinds of shape, lists as they stand, polygons."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from detmap.errors import InputError
-from detmap.formats._source import Buffer, Opened, Source
-from detmap.formats.registry import unpacked_name
+from detmap.formats._source import Buffer, Opened, Source, read_bytes
+from detmap.formats.registry import Inspection, Outlines, unpacked_name
 from detmap.ids import locate
 from detmap.kernels import readonly
-from detmap.shapes import KINDS
+from detmap.shapes import fields as kinds_by_field
 from detmap.tables import GroundTruth
 
 
@@ -64,7 +66,7 @@ def kinds_in(source: Source) -> dict[str, int]:
 
     Of a document that cannot be read nothing is said: its reader says what is wrong; nor of one without such shapes.
     """
-    fields = {kind.field: name for name, kind in KINDS.items() if kind.reader is not None and not kind.stored}
+    fields = kinds_by_field()
     with Opened(source, "records") as opened:
         absent = _absent(opened, fields)
         fields = {field: kind for field, kind in fields.items() if field not in absent}
@@ -115,3 +117,64 @@ def _absent(opened: Opened, names: Iterable[str]) -> set[str]:
 
 def _is_side(value: Any) -> bool:
     return type(value) in (int, float) and 1 <= value < 2**32 and value == int(value)
+
+
+# ------------------------------------------------------------------------------------------------------------------ inspect
+
+_Polygons = list[list[float]] | dict[str, msgspec.Raw] | None
+
+
+class _Listed(msgspec.Struct, gc=False):
+    id: int | str | None = None
+
+
+class _Drawn(msgspec.Struct, gc=False):
+    segmentation: _Polygons = None
+
+
+class _Lists(msgspec.Struct, gc=False):
+    images: list[_Listed] = []
+    categories: list[_Listed] = []
+
+
+class _Shapes(msgspec.Struct, gc=False):
+    annotations: list[_Drawn] = []
+
+
+def inspect(source: Source) -> Inspection | None:
+    """Return what a file of ground truth says besides; None where it cannot be read so."""
+    data, _ = read_bytes(source, "ground truth")
+    text = memoryview(data)[3:] if bytes(data[:3]) == b"\xef\xbb\xbf" else data
+    unreadable = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+    try:
+        lists = msgspec.json.decode(text, type=_Lists)
+    except unreadable:
+        return None
+    outlines = None
+    if has_key(text, "segmentation"):
+        with suppress(*unreadable):  # a segmentation that is none: reading says so
+            drawn = msgspec.json.decode(text, type=_Shapes).annotations
+            outlines = _outlines([one.segmentation for one in drawn])
+    images, categories = ([one.id for one in part if one.id is not None] for part in (lists.images, lists.categories))
+    return Inspection(images, categories, outlines)
+
+
+def _outlines(values: Sequence[Any]) -> Outlines | None:
+    """Return the extents of polygons."""
+    at = [(record, value) for record, value in enumerate(values) if isinstance(value, list)]
+    counts = [len(value) for _, value in at]
+    polygons = list(chain.from_iterable(value for _, value in at))
+    if not polygons:
+        return None
+    numbers = np.fromiter(map(len, polygons), np.int64, len(polygons))
+    # Half a point at the end is left out, so that x and y stay what they are.
+    flat = np.fromiter(chain.from_iterable(p[: len(p) // 2 * 2] for p in polygons), np.float64)
+    points = flat.reshape(-1, 2)
+    held = numbers // 2
+    starts = np.cumsum(held) - held
+    low, high = np.full((len(polygons), 2), np.inf), np.full((len(polygons), 2), -np.inf)
+    some = held > 0
+    if some.any():
+        low[some] = np.minimum.reduceat(points, starts[some], axis=0)
+        high[some] = np.maximum.reduceat(points, starts[some], axis=0)
+    return Outlines(np.repeat([record for record, _ in at], counts).astype(np.int64), numbers, low, high)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from detmap.checks import CODES, check
+from detmap.cli import main
 from detmap.formats._coco_facts import kinds_in
 from detmap.shapes import KINDS, fields
 
@@ -34,6 +36,43 @@ def written(folder, **contents):
         paths.append(folder / f"{name}.json")
         paths[-1].write_text(content if isinstance(content, str) else json.dumps(content))
     return paths
+
+
+# -------------------------------------------------------------------------------------------------------------- nothing
+
+
+def codes(folder, truth, found=None, **options):
+    paths = written(folder, truth=truth, **({} if found is None else {"found": found}))
+    return set(check(*paths, **options).codes)
+
+
+def test_a_side_without_a_record_is_a_finding(tmp_path):
+    """Each is an error; where records are there, and were left aside, that is said in its place."""
+    assert codes(tmp_path, TRUTH, []) == {"no_detections"}
+    assert codes(tmp_path, {**TRUTH, "annotations": []}) == {"no_objects"}
+    assert codes(tmp_path, {**TRUTH, "annotations": []}, FOUND) == {"no_objects"}
+    assert codes(tmp_path, {**TRUTH, "annotations": []}, []) == {"no_objects", "no_detections"}
+    assert codes(tmp_path, {"images": [], "annotations": [], "categories": []}) == {"no_images"}
+    assert codes(tmp_path, {**TRUTH, "images": [], "annotations": []}, FOUND) >= {"no_images", "unknown_images"}
+    assert codes(tmp_path, TRUTH, [{**one, "image_id": 99} for one in FOUND]) == {"unknown_images"}
+    assert codes(tmp_path, TRUTH, [{**one, "score": None} for one in FOUND]) == {"bad_values"}
+    assert {CODES[code].severity for code in ("no_images", "no_objects", "no_detections")} == {"error"}
+
+
+def test_a_schema_says_that_there_is_no_detection_and_nothing_of_objects(tmp_path):
+    for listed in (TRUTH["annotations"], []):
+        assert codes(tmp_path, {**TRUTH, "annotations": listed}, [], schema=True) == {"no_detections"}
+
+
+def test_other_formats_without_a_record_are_said_to_have_none(tmp_path, capsys):
+    """A header alone, an empty folder of predictions, and crowds alone are read; nothing is found on them."""
+    (truth,) = written(tmp_path, truth=TRUTH)
+    table = tmp_path / "found.csv"
+    table.write_text("image_id,category_id,score,x,y,width,height\n")
+    assert main(["check", str(truth), str(table)]) == 1
+    assert "There is no detection on any of 3 images (no_detections)" in capsys.readouterr().out
+    crowds = [{**one, "iscrowd": 1} for one in TRUTH["annotations"]]
+    assert "no_objects" not in codes(tmp_path, {**TRUTH, "annotations": crowds}, FOUND)
 
 
 # -------------------------------------------------------------------------------------------------- what is loaded and read

@@ -75,6 +75,14 @@ def test_other_formats_without_a_record_are_said_to_have_none(tmp_path, capsys):
     assert "no_objects" not in codes(tmp_path, {**TRUTH, "annotations": crowds}, FOUND)
 
 
+def test_a_table_without_a_finding_has_a_header(tmp_path, capsys):
+    """Whoever reads it by the names of its columns finds them."""
+    many = [{**one, "id": i, "bbox": [float(10 * i), 20.0, 50.0, 40.0]} for i, one in enumerate(TRUTH["annotations"])]
+    (truth,) = written(tmp_path, truth={**TRUTH, "annotations": many})
+    assert main(["check", str(truth), "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "severity,code,count,says,effect,remedy,records\n"
+
+
 # -------------------------------------------------------------------------------------------------- what is loaded and read
 
 

@@ -144,19 +144,6 @@ def test_what_cannot_be_read_is_an_error_of_one_line(tmp_path, capsys):
     assert said.startswith("detmap: error: ")
 
 
-def test_a_format_from_outside_is_checked(tmp_path, capsys):
-    """Through the registry: the checks name no format."""
-    lines = [f"cat@{image}.jpg 10 10 {30 + image} 20" for image in range(40)]
-    (tmp_path / "truth.records").write_text("\n".join(lines))
-    found = [f"cat@{image + 1}.jpg 0.{9 - image % 7}{image} 10 10 {30 + image} 20" for image in range(40)]
-    (tmp_path / "found.records").write_text("\n".join([*found, found[0]]))
-    paths = [str(tmp_path / name) for name in ("truth.records", "found.records")]
-    assert main(["check", *paths, "--plugin", "growth.records", "--format", "json"]) == 1
-    codes = {one["code"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
-    assert codes["unknown_images"]["records"] == ["40.jpg"]
-    assert codes["duplicate_detections"]["count"] == 1
-
-
 def test_files_by_name_are_resolved_ahead_of_the_checks(tmp_path):
     """CSV with names of files and classes is as good as ids; a name that nobody knows is said as it stands there."""
     data = clean(3)

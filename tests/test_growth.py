@@ -466,6 +466,21 @@ def test_whatever_a_format_from_outside_fails_with_is_one_line(part, tmp_path, m
     assert said.count("\n") == 1
 
 
+def test_the_toy_format_is_checked(tmp_path, capsys):
+    """Through the registry: the checks name no format."""
+    from detmap.cli import main
+
+    lines = [f"cat@{image}.jpg 10 10 {30 + image} 20" for image in range(40)]
+    (tmp_path / "truth.records").write_text("\n".join(lines))
+    found = [f"cat@{image + 1}.jpg 0.{9 - image % 7}{image} 10 10 {30 + image} 20" for image in range(40)]
+    (tmp_path / "found.records").write_text("\n".join([*found, found[0]]))
+    paths = [str(tmp_path / name) for name in ("truth.records", "found.records")]
+    assert main(["check", *paths, "--plugin", "growth.records", "--format", "json"]) == 1
+    codes = {one["code"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert codes["unknown_images"]["records"] == ["40.jpg"]
+    assert codes["duplicate_detections"]["count"] == 1
+
+
 # ----------------------------------------------------------------------------------------------------------------- diagnoses
 
 

@@ -23,6 +23,9 @@ from detmap.shapes import Boxes
 #: So many detections are looked at, and so many pairs with objects.
 _SAMPLE, _PAIRS = 20_000, 1_000_000
 
+#: So many are looked at first where there are more.
+_SCREENED = 2_500
+
 #: A gain is a detection that overlaps an object by more than the one, and overlapped none by the other.
 _WELL, _HARDLY = 0.6, 0.3
 
@@ -31,6 +34,15 @@ _CHANCE = 1e-5
 
 #: The least share of the sample that a hypothesis has to gain.
 _SHARE = 0.01
+
+#: Of fewer images with objects, chance is measured on mirrored boxes as well.
+_FEW_IMAGES = 20
+
+#: The fewest objects that bear a hypothesis out.
+_FEWEST = 3
+
+#: The least share of some records that must lie on the other side's as they would be read, and so many are looked at.
+_BORNE, _LOOKED_AT = 0.1, 5_000
 
 Array = NDArray[Any]
 Change = Callable[[Array, Array], Array]
@@ -237,24 +249,83 @@ class Agreement:
     @cached_property
     def elsewhere(self) -> NDArray[np.int64]:
         """For each of these another image that has objects, to measure chance."""
-        full = np.flatnonzero(self.stops > self.starts)
+        return self._others(self.image[self.astray])
+
+    def _others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
+        """Return for each image another one that has objects, -1 where there is none."""
+        full = self._full
         if full.size < 2:
-            return np.full(self.astray.size, -1)
-        place = np.clip(np.searchsorted(full, self.image[self.astray]), 0, full.size - 1)
-        return np.asarray(full[(place + full.size // 2) % full.size])
+            return np.full(image.size, -1)
+        place = np.clip(np.searchsorted(full, image), 0, full.size - 1)
+        return np.asarray(full[(place + max(full.size // part, 1)) % full.size])
+
+    @cached_property
+    def _full(self) -> NDArray[np.int64]:
+        """The images that have objects."""
+        return np.flatnonzero(self.stops > self.starts)
+
+    def _controls(self, image: Array, found: Array, sizes: Array) -> Iterator[tuple[Array, Array]]:
+        """Yield images and boxes that agree by chance alone: those of other images, and of few images boxes mirrored."""
+        for part in (2, 3, 5) if self._full.size > 1 else ():
+            yield self._others(image, part), found
+        if self._full.size < _FEW_IMAGES:
+            width = np.where(np.isfinite(sizes[:, 0]), sizes[:, 0], (found[:, 0] + found[:, 2]).max(initial=0))
+            yield image, np.concatenate([(width - found[:, 0] - found[:, 2])[:, None], found[:, 1:]], axis=1)
 
     def gain(self, code: str, role: str, image: Array, found: Array, truth: Array | None = None) -> Gain | None:
         """Return what those that are astray gain by other images or boxes, where chance does not explain it."""
+        step = len(found) // _SCREENED
+        if step > 1:  # of a few first: that so few of them gain where a hundredth does is one chance in a million
+            some = self.nearest(image[::step], found[::step], truth).overlap >= _WELL
+            if np.count_nonzero(some) < 0.25 * _SHARE * self.rows.size / step:
+                return None
         made = self.nearest(image, found, truth)
         better = made.overlap >= _WELL
-        gained = int(np.count_nonzero(better))
-        if gained < max(3, _SHARE * self.rows.size):
+        if np.count_nonzero(better) < max(_FEWEST, _SHARE * self.rows.size):
             return None
-        control = self.nearest(self.elsewhere, found, truth)
-        chance = int(np.count_nonzero(control.overlap >= _WELL))
-        if tail(gained, 2.0 * chance + 0.5) > _CHANCE:
-            return None
+        gained = np.unique(made.object[better]).size  # many detections on one object say no more than one
+        sizes = self.found.sizes[self.rows[self.astray]]
+        for on, boxes in self._controls(self.image[self.astray], found, sizes):
+            control = self.nearest(on, boxes, truth)
+            chance = np.unique(control.object[control.overlap >= _WELL]).size
+            if tail(gained, 2.0 * chance + 0.5) > _CHANCE:
+                return None
         return Gain(code, role, self.rows[self.astray[better]], made)
+
+    def borne_out(self, side: Side, rows: NDArray[np.int64], change: Change) -> bool:
+        """Return whether records of a side lie on the other's if they are read in another way, and not as they are.
+
+        It must be true of a tenth of those that are looked at, and of far more than lie so on records of other images.
+        """
+        if side is self.found:
+            scores = self.found.table.scores[rows]  # type: ignore[union-attr]
+            rows = rows[np.argsort(-scores, kind="stable")[:_LOOKED_AT]]
+            image, own = self.found.image[rows], self.found.boxes[rows]
+            plain = self.nearest(image, own)
+            sizes = self.found.sizes[rows]
+            changed = change(own, sizes)
+            made = self.nearest(image, changed)
+            controls = [self.nearest(*one) for one in self._controls(image, changed, sizes)]
+            better = (made.overlap >= _WELL) & (plain.overlap < _HARDLY)
+            if np.count_nonzero(better) < _BORNE * rows.size:
+                return False
+            meant = np.ones(len(self.truth), np.bool_)
+        else:
+            image, own = self.image[self.astray], self.boxes[self.astray]
+            boxes = self.truth.boxes.copy()
+            boxes[rows] = change(boxes[rows], self.truth.sizes[rows])
+            made = self.nearest(image, own, boxes)
+            sizes = self.found.sizes[self.rows[self.astray]]
+            controls = [self.nearest(on, moved, boxes) for on, moved in self._controls(image, own, sizes)]
+            better = made.overlap >= _WELL
+            meant = np.zeros(len(boxes), np.bool_)
+            meant[rows] = True
+            looked_at = rows.size * min(1.0, self.rows.size / max(self.order.size, 1))
+            if np.unique(made.object[better & meant[made.object]]).size < _BORNE * looked_at:
+                return False
+        on = [made.object[better], *(one.object[one.overlap >= _WELL] for one in controls)]
+        gained, *chances = (np.unique(one[meant[one]]).size for one in on)
+        return gained >= _FEWEST and tail(gained, 2.0 * max(chances, default=0) + 0.5) <= _CHANCE
 
     # ------------------------------------------------------------------------------------------------------------- images
 
@@ -341,9 +412,14 @@ class Agreement:
         inside = int(np.count_nonzero(self.image >= 0))
         if self.of_images is not None or self.of_boxes is not None or inside < 30 or not self.order.size:
             return False
+        return self.hits < 0.2 * inside and self.by_chance
+
+    @cached_property
+    def by_chance(self) -> bool:
+        """Whether the sample lies on objects, as it is, no more than chance would have it."""
         chance = int(np.count_nonzero(self.nearest(self.elsewhere, self.boxes[self.astray]).overlap >= 0.5))
         expected = chance * self.rows.size / max(self.astray.size, 1)
-        return self.hits < 0.2 * inside and tail(self.hits, 1.2 * expected + 0.5) > 0.001
+        return tail(self.hits, 1.2 * expected + 0.5) > 0.001
 
     @cached_property
     def best(self) -> Nearest:
@@ -379,9 +455,23 @@ class Agreement:
     @cached_property
     def confusion(self) -> NDArray[np.int64]:
         """How many detections of each category lie on an object of each category, shape (d, g)."""
-        found, truth = self.found.table.categories, self.truth.table.categories
+        own, objects = self._on
+        return self._counted(own, self.truth.table.categories.codes[objects].astype(np.int64))
+
+    @cached_property
+    def distinct(self) -> NDArray[np.int64]:
+        """The same, several detections of a category on one object counted once: they do not say more than one."""
+        own, objects = self._on
+        count = len(self.truth)
+        pairs = np.unique(own * count + objects)
+        return self._counted(pairs // count, self.truth.table.categories.codes[pairs % count].astype(np.int64))
+
+    @property
+    def _on(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The category and the object of each detection of the sample that lies on one."""
         on = self.best.overlap >= 0.5
-        of = truth.codes[self.best.object[on]].astype(np.int64)
-        own = found.codes[self.rows[on]].astype(np.int64)
-        shape = (found.ids.size, truth.ids.size)
+        return self.found.table.categories.codes[self.rows[on]].astype(np.int64), self.best.object[on]
+
+    def _counted(self, own: NDArray[np.int64], of: NDArray[np.int64]) -> NDArray[np.int64]:
+        shape = (self.found.table.categories.ids.size, self.truth.table.categories.ids.size)
         return np.bincount(own * shape[1] + of, minlength=shape[0] * shape[1]).reshape(shape)

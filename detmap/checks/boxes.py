@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.checks import ids
-from detmap.checks.agreement import CHANGES, as_corners, overlaps, swapped_axes, swapped_sides
+from detmap.checks.agreement import CHANGES, Change, as_corners, overlaps, swapped_axes, swapped_sides
 from detmap.checks.facts import Facts
 from detmap.checks.findings import Finding, found
 from detmap.checks.sides import Side, as_sizes, reach_of
@@ -89,10 +89,11 @@ def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "") -> 
 
 def _normalised(facts: Facts, side: Side) -> Array | None:
     """Return which boxes lie within 0 to 1 where the image, or most other boxes, are larger."""
-    boxes = side.boxes
-    within = np.asarray(((boxes >= 0) & (boxes <= 1.0)).all(axis=1) & (boxes[:, 2:] > 0).all(axis=1))
+    x, y, w, h = side.columns
+    within: NDArray[np.bool_] = side.sized & (w <= 1.0) & (h <= 1.0)
     if not within.any():
         return None
+    within &= (x >= 0) & (x <= 1.0) & (y >= 0) & (y <= 1.0)
     known = np.isfinite(side.sizes).all(axis=1)
     large = known & (side.sizes > 2).all(axis=1)
     if within.all() and not large.any():
@@ -102,7 +103,7 @@ def _normalised(facts: Facts, side: Side) -> Array | None:
         return within
     # A box of less than a pixel in the corner of an image is an accident; several are not.
     within &= large | ~known
-    fractions = within & (boxes % 1 != 0).any(axis=1)
+    fractions = (side.boxes[within] % 1 != 0).any(axis=1)
     return within if np.count_nonzero(fractions) >= _FEWEST else None
 
 
@@ -128,53 +129,65 @@ def _by_shapes(side: Side) -> tuple[str, Array] | None:
 
 
 def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
-    """Boxes that reach far beyond their images as they are, and would not if they were read in another way."""
+    """Boxes that reach far beyond their images as they are, and would not if they were read in another way.
+
+    Boxes of a smaller image, or of another form of it, do so as well: where there is another side, it must bear it out.
+    """
     boxes, sizes = side.boxes, side.sizes
     column = side.table.shapes["bbox"]
     in_corners = isinstance(column, Boxes) and not column.sizes
-    reach = side.reach
-    far = (reach > np.maximum(0.05 * np.where(np.isfinite(sizes), sizes, 0).max(axis=1), 3)) & (boxes[:, 2:] > 0).all(
-        axis=1
-    )
-    count = int(np.count_nonzero(far))
     if isinstance(side.table, GroundTruth) and not in_corners:
         by_area = _areas_of_corners(side.table, boxes)
         if by_area is not None:
             yield _cause(facts, side, "corners_as_sizes", by_area)
             return
-    if count < _FEWEST:
+    longest = np.where(np.isfinite(sizes[:, 0] + sizes[:, 1]), np.maximum(sizes[:, 0], sizes[:, 1]), 0.0)
+    far = (side.reach > np.maximum(0.05 * longest, 3)) & side.sized
+    at = np.flatnonzero(far)
+    if at.size < _FEWEST:
         return
-    ways: list[tuple[str, Array]] = [
-        ("image_sizes_swapped", _fits(boxes, sizes[:, ::-1])),
-        ("sides_swapped", _fits(swapped_sides(boxes, sizes), sizes)),
-        ("axes_swapped", _fits(swapped_axes(boxes, sizes), sizes)),
-    ]
-    if not in_corners:
-        ways.insert(0, ("corners_as_sizes", _fits(as_corners(boxes, sizes), sizes)))
-    shares = [(code, np.count_nonzero(far & fits) / count) for code, fits in ways]
-    code, share = max(shares, key=lambda one: one[1])
-    if share < 0.9 or not _rather(far, dict(ways)[code], boxes, sizes, code):
+    ways = dict(_EDGES)
+    if in_corners:
+        del ways["corners_as_sizes"]
+    shares = {code: np.count_nonzero(_fits(change, boxes[at], sizes[at])) / at.size for code, change in ways.items()}
+    code = max(shares, key=shares.__getitem__)
+    fits = _fits(ways[code], boxes, sizes) if shares[code] >= 0.9 else np.zeros_like(far)
+    if not fits.any() or not _rather(far, fits, sizes, code):
         return
-    if code in ("image_sizes_swapped", "axes_swapped"):
-        yield from _turned(facts, side, far, dict(ways)[code])
+    change = ways[code]
+    if change is None or code == "axes_swapped":
+        yield from _turned(facts, side, far, fits)
         return
-    rows = dict(ways)[code] & (far if count < 0.02 * len(far) else np.ones_like(far))
-    fitting = np.count_nonzero(dict(ways)[code]) / len(far)
     # If all that is within the image fits as well, all are written so; else those that reach beyond it.
-    yield _cause(facts, side, code, rows if fitting > 0.98 else far & dict(ways)[code])
+    rows = fits if np.count_nonzero(fits) > 0.98 * fits.size and at.size >= 0.02 * fits.size else far & fits
+    if facts.agreement is None or facts.agreement.borne_out(side, np.flatnonzero(rows), change):
+        yield _cause(facts, side, code, rows)
 
 
-def _fits(boxes: Array, sizes: Array) -> NDArray[np.bool_]:
-    """Return which boxes have a size, and lie on their image."""
-    return np.asarray((boxes[:, 2:] > 0).all(axis=1) & (reach_of(boxes, sizes) <= _ROUNDING))
+#: How boxes may be meant that reach beyond their images; None: as they are, on an image whose sides are swapped.
+_EDGES: dict[str, Change | None] = {
+    "corners_as_sizes": as_corners,
+    "image_sizes_swapped": None,
+    "sides_swapped": swapped_sides,
+    "axes_swapped": swapped_axes,
+}
 
 
-def _rather(far: Array, fits: Array, boxes: Array, sizes: Array, code: str) -> bool:
+def _fits(change: Change | None, boxes: Array, sizes: Array) -> NDArray[np.bool_]:
+    """Return which boxes have a size, and lie on their image, if they are read in another way."""
+    if change is None:
+        sizes = sizes[:, ::-1]
+    else:
+        boxes = change(boxes, sizes)
+    return np.asarray((boxes[:, 2] > 0) & (boxes[:, 3] > 0) & (reach_of(boxes, sizes) <= _ROUNDING))
+
+
+def _rather(far: Array, fits: Array, sizes: Array, code: str) -> bool:
     """Return whether so many fit only if they are read in another way.
 
     Boxes that were moved or enlarged at random fit so by chance. That is measured by what fits of those that are within.
     """
-    within = ~far & np.isfinite(sizes).all(axis=1)
+    within = ~far & np.isfinite(sizes[:, 0] + sizes[:, 1])
     others = np.count_nonzero(within)
     by_chance = np.count_nonzero(within & fits) / others if others else 0.0
     count = int(np.count_nonzero(far))
@@ -191,15 +204,20 @@ def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Findi
     if other is not None and len(other):  # what both sides do is the image's
         there = np.isin(other.image, images)
         beyond = other.reach > 3
-        of_image = not there.any() or bool(np.count_nonzero(beyond & there) >= 0.5 * np.count_nonzero(far))
+        of_image = bool(there.any() and np.count_nonzero(beyond & there) >= 0.5 * np.count_nonzero(far))
+        of_image |= side is facts.truth and not there.any()
     masks = side.table.shapes.get("segm")
     if masks is not None and hasattr(masks, "sizes"):
         agree = (masks.sizes()[:, ::-1] == side.sizes).all(axis=1)
         of_image = of_image and not agree[far].all()
     if not of_image:
-        yield _cause(facts, side, "axes_swapped", far & fits)
+        rows = far & fits
+        if facts.agreement is None or facts.agreement.borne_out(side, np.flatnonzero(rows), swapped_axes):
+            yield _cause(facts, side, "axes_swapped", rows)
         return
-    if images.size >= 2 or images.size == side.on.images.ids.size:
+    # All that is on such an image lies on it once it is turned.
+    without = np.bincount(side.image[~fits & (side.image >= 0)], minlength=side.on.images.ids.size)[images] == 0
+    if 2 * np.count_nonzero(without) > images.size and (images.size >= 2 or images.size == side.on.images.ids.size):
         for one in facts.sides:
             facts.causes.add((one.role, "image_sizes_swapped"))
         ids = side.on.images.ids[images].tolist()
@@ -219,22 +237,23 @@ def _areas_of_corners(table: GroundTruth, boxes: Array) -> Array | None:
 
 def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
     """Boxes of no size, of a negative one, or beyond their image."""
-    boxes = side.boxes
-    inverted = np.asarray((boxes[:, 2:] < 0).any(axis=1))
+    _, _, width, height = side.columns
+    inverted = np.asarray((width < 0) | (height < 0))
     if inverted.any() and not facts.caused(side.role, *_CAUSES):
         yield found("inverted_boxes", int(inverted.sum()), side.unit, **side.records(inverted))
-    flat = np.asarray((boxes[:, 2:] == 0).any(axis=1) & ~inverted)
+    flat = np.asarray(((width == 0) | (height == 0)) & ~inverted)
     if flat.any() and not facts.caused(side.role, "corners_as_sizes", "sizes_as_corners"):
         yield found("zero_sized_boxes", int(flat.sum()), side.unit, **side.records(flat))
     if facts.caused(side.role, *_CAUSES, *ids.CAUSES, "no_agreement"):
         return  # boxes are written, or their images are called, otherwise
-    beyond = side.reach > _ROUNDING
-    if isinstance(side.table, Detections) and beyond.any():
+    beyond = (side.reach > _ROUNDING) & ~inverted
+    at = np.flatnonzero(beyond)
+    if isinstance(side.table, Detections) and at.size:
+        boxes = side.boxes[at]
         near = np.maximum(boxes[:, :2], 0.0)
-        far = np.minimum(boxes[:, :2] + boxes[:, 2:], side.sizes)
+        far = np.minimum(boxes[:, :2] + boxes[:, 2:], side.sizes[at])
         inside = np.maximum(far - near, 0).prod(axis=1)
-        beyond &= inside < (1 - _UNCLIPPED) * np.maximum(boxes[:, 2:], 0).prod(axis=1)
-    beyond &= ~inverted
+        beyond[at] = inside < (1 - _UNCLIPPED) * boxes[:, 2:].prod(axis=1)
     if beyond.any() and not (side.role == "detections" and "keypoints" in side.table.shapes):  # around points
         more = f"{int((side.reach[beyond]).max()):,} pixels at most"
         yield found("outside_boxes", int(beyond.sum()), side.unit, more=more, **side.records(beyond))
@@ -250,12 +269,18 @@ def _sizes(facts: Facts) -> Iterator[Finding]:
         yield found("unknown_sizes", int(without.sum()), "image", records=ids, named="image")
 
 
-def duplicates(*columns: Array) -> NDArray[np.bool_]:
-    """Return which rows repeat an earlier one in all columns."""
+def marks(*columns: Array) -> NDArray[np.uint64]:
+    """Return a number for each row, the same for rows that are the same in all columns."""
     mixed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         bits = (column + 0.0).view(np.uint64) if column.dtype.kind == "f" else column.astype(np.uint64)
         mixed = ids.mix(mixed ^ bits)
+    return mixed
+
+
+def duplicates(*columns: Array) -> NDArray[np.bool_]:
+    """Return which rows repeat an earlier one in all columns."""
+    mixed = marks(*columns)
     out = np.zeros(mixed.size, np.bool_)
     ascending = np.sort(mixed)
     if not (ascending[1:] == ascending[:-1]).any():
@@ -270,7 +295,8 @@ def _duplicates(side: Side) -> Iterator[Finding]:
     if len(side) < 2:
         return
     category = side.table.categories.codes
-    again = duplicates(side.table.images.codes, category, *np.ascontiguousarray(side.boxes.T), side.crowd)
+    crowd = [side.crowd] if side.crowd.any() else []
+    again = duplicates(side.table.images.codes, category, *side.columns, *crowd)
     more = ""
     if isinstance(side.table, GroundTruth):
         close = _close(side)

@@ -55,6 +55,24 @@ CODES: dict[str, Code] = {
                 "Repair the file as the message says, and check again.",
             ),
             (
+                "no_images",
+                "The ground truth has no image",
+                "There is nothing to score.",
+                "Is it the right file, and does it list its images?",
+            ),
+            (
+                "no_objects",
+                "There is no object on any of {many}",
+                "Nothing can be found: every metric is undefined.",
+                "Is it the file with the annotations, and not the list of images alone?",
+            ),
+            (
+                "no_detections",
+                "There is no detection on any of {many}",
+                "AP is 0 in every category, whatever the detector can do.",
+                "Did the detector run to its end, and is the threshold on scores too high?",
+            ),
+            (
                 "bad_values",
                 "{many} left out, as a field is missing or wrong",
                 "detmap refuses the file; other tools stop, or score NaN.",

@@ -22,6 +22,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     """Look for images without detections, and for limits of how many an image has."""
     truth = facts.truth
     count = truth.on.images.ids.size
+    yield from _nothing(facts)
     objects = np.bincount(truth.image[~truth.crowd], minlength=count)
     if not facts.schema and len(truth) and 2 * np.count_nonzero(objects == 0) > count:
         ids = truth.on.images.ids[objects == 0][:10].tolist()
@@ -35,6 +36,19 @@ def check(facts: Facts) -> Iterator[Finding]:
     if detections.any():
         yield from _empty(facts, objects, detections)
     yield from _capped(facts, side, detections)
+
+
+def _nothing(facts: Facts) -> Iterator[Finding]:
+    """Sides without a record, though none was left aside; and images, of which there are none."""
+    images = facts.truth.on.images.ids.size
+    if not images:
+        yield found("no_images", 0, "image")
+        return
+    if not facts.schema and not len(facts.truth) and not facts.truth.refused:
+        yield found("no_objects", images, "image")
+    side = facts.found
+    if side is not None and not len(side) and not side.refused and not side.unknown:
+        yield found("no_detections", images, "image")
 
 
 def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64]) -> Iterator[Finding]:

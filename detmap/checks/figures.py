@@ -98,21 +98,24 @@ def _of_side(facts: Facts, side: Side) -> Iterator[Figure | None]:
     what = side.unit + "s"
     counts = np.bincount(side.image[side.image >= 0], minlength=facts.truth.on.images.ids.size)
     yield figure_of(f"{what} per image", counts.astype(np.float64))
-    sides = side.boxes[:, 2:]
-    good = (sides > 0).all(axis=1)
-    yield figure_of(f"size of {what}, root of the area", np.sqrt(sides[good].prod(axis=1)), log=True)
-    yield figure_of(f"aspect of {what}, width / height", sides[good, 0] / sides[good, 1], log=True)
+    width, height = side.columns[2:] if side.sized.all() else side.columns[2:, side.sized]
+    yield figure_of(f"size of {what}, root of the area", np.sqrt(width * height), log=True)
+    yield figure_of(f"aspect of {what}, width / height", width / height, log=True)
     if side is facts.found:
         yield figure_of("scores", facts.detections.scores)
 
 
 def figure_of(name: str, values: NDArray[Any], *, log: bool = False) -> Figure | None:
     """Return the distribution of the values that are finite, None without any; with `log` its bars grow by a factor."""
-    values = values[np.isfinite(values)]
-    if not values.size or np.abs(values).max() > _FARTHEST:
+    values = np.sort(values)  # NaN comes last
+    values = values[np.searchsorted(values, -np.inf, "right") : np.searchsorted(values, np.inf)]
+    if not values.size or max(-values[0], values[-1]) > _FARTHEST:
         return None
-    low, quarter, median, three_quarters, high = map(float, np.quantile(values, (0, 0.25, 0.5, 0.75, 1)))
-    if not log and low == np.floor(low) and (values == np.floor(values)).all() and high - low < BARS:
+    place = np.array([0.25, 0.5, 0.75]) * (values.size - 1)
+    below, above = values[np.floor(place).astype(np.int64)], values[np.ceil(place).astype(np.int64)]
+    quarter, median, three_quarters = (below + (above - below) * (place % 1)).tolist()
+    low, high = float(values[0]), float(values[-1])
+    if not log and low == np.floor(low) and high - low < BARS and (values == np.floor(values)).all():
         edges = np.arange(low - 0.5, high + 1)
     elif low == high:
         edges = np.array([low, low + 1.0])
@@ -120,8 +123,7 @@ def figure_of(name: str, values: NDArray[Any], *, log: bool = False) -> Figure |
         edges = np.geomspace(low, high, BARS + 1)
     else:
         edges = np.linspace(low, high, BARS + 1)
-    place = np.clip(np.searchsorted(edges, values, "right") - 1, 0, len(edges) - 2)
-    bars = np.bincount(place, minlength=len(edges) - 1)
+    bars = np.diff(np.searchsorted(values, edges[1:-1]), prepend=0, append=values.size)
     return Figure(
         name, int(values.size), low, quarter, median, three_quarters, high, tuple(edges.tolist()), tuple(bars.tolist())
     )

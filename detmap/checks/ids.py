@@ -142,7 +142,7 @@ def signatures(side: Side) -> NDArray[np.uint64]:
     count = side.on.images.ids.size
     category = side.table.categories.codes.astype(np.uint64)
     mixed = mix(category + np.uint64(1))
-    for column in np.ascontiguousarray(side.boxes.T):
+    for column in side.columns:
         mixed = mix(mixed ^ (column + 0.0).view(np.uint64))
     total = np.zeros(count, np.uint64)
     np.add.at(total, side.image, mixed)
@@ -153,10 +153,13 @@ def signatures(side: Side) -> NDArray[np.uint64]:
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return numbers in which every bit depends on every bit (the finaliser of splitmix64)."""
+    values = values ^ (values >> np.uint64(30))
     with np.errstate(over="ignore"):
-        values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(values ^ (values >> np.uint64(31)), np.uint64)
+        values *= np.uint64(0xBF58476D1CE4E5B9)
+        values ^= values >> np.uint64(27)
+        values *= np.uint64(0x94D049BB133111EB)
+    values ^= values >> np.uint64(31)
+    return np.asarray(values)
 
 
 def _clean(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,6 +31,9 @@ _WHOLE = ("category_ids_shifted", "category_ids_positions")
 
 #: The fewest detections on objects from which a class is taken for another.
 _FEWEST = 5
+
+#: The chance that classes are taken for others where labels say nothing.
+_CHANCE = 1e-4
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -170,7 +174,25 @@ def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
         other = place.get(int(best[row]))
         if other is not None and 2 * matrix[other, best[row]] > most[row]:
             moved[row] = False
-    return {row: int(best[row]) for row in np.flatnonzero(moved).tolist()}
+    return {row: int(best[row]) for row in _beyond_chance(facts.agreement.distinct, moved, best)}
+
+
+def _beyond_chance(matrix: NDArray[np.int64], moved: NDArray[np.bool_], best: NDArray[np.int64]) -> list[int]:
+    """Return the rows that are moved, where labels that say nothing of what is there would not make them so.
+
+    By Chernoff's bound on the chance of so many on one class, times the number of classes, and of choices of the rows.
+    """
+    held, share = matrix.sum(axis=1), matrix.sum(axis=0) / max(int(matrix.sum()), 1)
+    at = np.flatnonzero(moved & (held > 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part, by_chance = matrix[at, best[at]] / held[at], share[best[at]]
+        apart = part * np.log(part / by_chance) + np.where(
+            part < 1, (1 - part) * np.log((1 - part) / (1 - by_chance)), 0
+        )
+    logs = np.where(part > by_chance, -held[at] * apart, 0.0) + math.log(max(matrix.shape[1], 1))
+    at, logs = at[logs < 0], logs[logs < 0]
+    choices = math.lgamma(len(matrix) + 1) - math.lgamma(at.size + 1) - math.lgamma(len(matrix) - at.size + 1)
+    return at.tolist() if logs.sum() + choices < math.log(_CHANCE) else []
 
 
 def _way(facts: Facts, truth: GroundTruth, moved: dict[int, int], own: NDArray[np.int64]) -> tuple[str, str]:
@@ -202,7 +224,7 @@ def _disagreeing(facts: Facts, own: NDArray[np.int64]) -> Iterator[Finding]:
     """Detections that lie on objects, most of them of another category."""
     assert facts.agreement is not None
     matrix = facts.agreement.confusion
-    if not matrix.size or matrix.sum() < 30 or matrix.shape[1] < 2:
+    if not matrix.size or matrix.sum() < 30 or matrix.shape[1] < 2 or facts.agreement.by_chance:
         return
     right = int(matrix[np.flatnonzero(own >= 0), own[own >= 0]].sum())
     total = int(matrix.sum())

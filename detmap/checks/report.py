@@ -6,7 +6,7 @@ import html
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from detmap.checks.codes import SEVERITIES
 from detmap.checks.figures import Figure
@@ -27,6 +27,9 @@ class Report:
     figures : tuple of Figure
         Distributions of what was checked.
     """
+
+    #: The names of what a row of `rows` holds.
+    COLUMNS: ClassVar[tuple[str, ...]] = ("severity", "code", "count", "says", "effect", "remedy", "records")
 
     subject: str
     findings: tuple[Finding, ...]
@@ -71,16 +74,9 @@ class Report:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a flat record per finding."""
+        *plain, records = self.COLUMNS
         return [
-            {
-                "severity": one.severity,
-                "code": one.code,
-                "count": one.count,
-                "says": one.says,
-                "effect": one.effect,
-                "remedy": one.remedy,
-                "records": " ".join(map(str, one.to_dict()["records"])),
-            }
+            {**{name: getattr(one, name) for name in plain}, records: " ".join(map(str, one.to_dict()[records]))}
             for one in self.findings
         ]
 

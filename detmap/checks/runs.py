@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from detmap.checks.figures import Figure, figure_of
 from detmap.checks.findings import Finding, found, many, names
 from detmap.checks.report import Report, ordered
-from detmap.formats.trec import Lines, read_qrels, read_run
+
+if TYPE_CHECKING:
+    from detmap.formats.trec import Lines
 
 #: The depth at which unjudged documents are looked for.
 _DEPTH = 10
@@ -49,6 +51,8 @@ def check_run(qrels: Path, run: Path) -> Report:
     InputError
         Where one of them cannot be read.
     """
+    from detmap.formats.trec import read_qrels, read_run
+
     judged, ranked = read_qrels(qrels), read_run(run)
     queries, documents = _Numbers(), _Numbers()
     sides = [

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap.checks.agreement import tail
-from detmap.checks.boxes import duplicates
+from detmap.checks.boxes import marks
 from detmap.checks.facts import Facts
 from detmap.checks.findings import Finding, found
 from detmap.checks.sides import Side
@@ -28,8 +29,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield found("constant_scores", len(side), "detection", more=f"{low:g}")
         return
     yield from _scales(side, scores, low, high)
-    tied = _tied(facts, scores)
-    if np.count_nonzero(tied) > max(_TIED * len(scores), 2):
+    tied = _tied(facts.detections.categories.codes, scores, max(_TIED * len(scores), 2))
+    if tied is not None:
         more = f"{np.unique(scores).size:,} different scores in all"
         yield found("quantised_scores", int(tied.sum()), "detection", more=more, **side.records(tied))
     if low >= 0 and not facts.causes:
@@ -78,13 +79,24 @@ def _two_scales(scores: NDArray[np.float64]) -> bool:
     )
 
 
-def _tied(facts: Facts, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which detections have the score of another of their category."""
-    codes = facts.detections.categories.codes
-    again = duplicates(codes, scores)
-    if again.any():
-        again |= duplicates(codes[::-1], scores[::-1])[::-1]
-    return again
+def _tied(codes: NDArray[Any], scores: NDArray[np.float64], most: float) -> NDArray[np.bool_] | None:
+    """Return which detections have the score of another of their category; None if no more than `most` have."""
+    mixed = marks(codes, scores)
+    if np.count_nonzero(_with_a_twin(np.sort(mixed))) <= most:
+        return None
+    order = np.argsort(mixed)
+    out = np.zeros(mixed.size, np.bool_)
+    out[order] = _with_a_twin(mixed[order])
+    return out
+
+
+def _with_a_twin(ascending: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return which numbers equal the one before or behind them."""
+    same = ascending[1:] == ascending[:-1]
+    out = np.zeros(ascending.size, np.bool_)
+    out[1:] = same
+    out[:-1] |= same
+    return out
 
 
 def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:

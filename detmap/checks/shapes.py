@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from detmap.checks.boxes import _CAUSES
 from detmap.checks.facts import Facts
 from detmap.checks.findings import Finding, found, names
 from detmap.checks.sides import Side, as_sizes
-from detmap.shapes.keypoints import Keypoints
-from detmap.shapes.masks import MaskColumn
 from detmap.tables import GroundTruth
+
+if TYPE_CHECKING:  # loaded by whoever reads such shapes
+    from detmap.shapes.keypoints import Keypoints
+    from detmap.shapes.masks import MaskColumn
 
 #: By so many pixels a polygon may reach beyond its image: annotators click on the edge.
 _EDGE = 2.0
@@ -27,10 +29,11 @@ def check(facts: Facts) -> Iterator[Finding]:
     """Look for records that could not be read, and shapes that do not fit."""
     for side in facts.sides:
         yield from _refused(side)
-        masks, poses = side.table.shapes.get("segm"), side.table.shapes.get("keypoints")
-        if isinstance(masks, MaskColumn):
+        masks: Any = side.table.shapes.get("segm")
+        if masks is not None:
             yield from _masks(facts, side, masks)
-        if isinstance(poses, Keypoints):
+        poses: Any = side.table.shapes.get("keypoints")
+        if poses is not None:
             yield from _poses(facts, side, poses)
     yield from _polygons(facts)
 

@@ -123,6 +123,16 @@ class Side:
         return as_sizes(boxes)
 
     @cached_property
+    def columns(self) -> NDArray[np.float64]:
+        """The same, shape (4, n): each coordinate in one piece, which is quicker to go through."""
+        return np.ascontiguousarray(self.boxes.T)
+
+    @cached_property
+    def sized(self) -> NDArray[np.bool_]:
+        """Which boxes have a width and a height above 0."""
+        return np.asarray((self.columns[2] > 0) & (self.columns[3] > 0))
+
+    @cached_property
     def sizes(self) -> NDArray[np.float64]:
         """Width and height of each record's image, shape (n, 2), infinite where they are not known."""
         known = self.on.images.sizes
@@ -134,7 +144,7 @@ class Side:
     @cached_property
     def reach(self) -> NDArray[np.float64]:
         """By how many pixels each box reaches beyond its image, as `reach_of` says it."""
-        return reach_of(self.boxes, self.sizes)
+        return reach_of(self.columns.T, self.sizes)
 
     @cached_property
     def crowd(self) -> NDArray[np.bool_]:
@@ -165,8 +175,9 @@ def as_sizes(boxes: Boxes) -> NDArray[np.float64]:
 def reach_of(boxes: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return by how many pixels boxes reach beyond images; negative where they do not, or no size is known."""
     x, y, w, h = np.ascontiguousarray(boxes.T)
-    far = np.maximum(x + w - sizes[:, 0], y + h - sizes[:, 1])
-    near = np.where(np.isfinite(sizes[:, 0] + sizes[:, 1]), -np.minimum(x, y), -np.inf)
+    width, height = np.ascontiguousarray(sizes.T)
+    far = np.maximum(x + w - width, y + h - height)
+    near = np.where(np.isfinite(width + height), -np.minimum(x, y), -np.inf)
     return np.asarray(np.maximum(far, near))
 
 

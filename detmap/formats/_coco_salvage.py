@@ -8,10 +8,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -24,7 +22,7 @@ from detmap.formats._coco_facts import with_facts
 from detmap.formats._scan import RESULT_LISTS
 from detmap.formats._shapes import read_values
 from detmap.formats._source import Source, read_bytes
-from detmap.formats.registry import Inspection, Outlines, Refused, Role, Salvaged
+from detmap.formats.registry import Refused, Role, Salvaged
 from detmap.kernels import segmentations as kernels
 from detmap.shapes import KINDS, Kind, Place
 from detmap.shapes.boxes import FARTHEST
@@ -47,66 +45,6 @@ _OF_PROBLEMS = {
 
 #: And those that problems of other fields are.
 _OF_FIELDS = {"image_id": "image_ids_type", "category_id": "category_ids_type", "keypoints": "bad_keypoints"}
-
-# ------------------------------------------------------------------------------------------------------------------ inspect
-
-_Polygons = list[list[float]] | dict[str, msgspec.Raw] | None
-
-
-class _Listed(msgspec.Struct, gc=False):
-    id: int | str | None = None
-
-
-class _Drawn(msgspec.Struct, gc=False):
-    segmentation: _Polygons = None
-
-
-class _Lists(msgspec.Struct, gc=False):
-    images: list[_Listed] = []
-    categories: list[_Listed] = []
-
-
-class _Shapes(msgspec.Struct, gc=False):
-    annotations: list[_Drawn] = []
-
-
-def inspect(source: Source) -> Inspection | None:
-    """Return what a file of ground truth says besides; None where it cannot be read so."""
-    data, _ = read_bytes(source, "ground truth")
-    text = memoryview(data)[3:] if bytes(data[:3]) == b"\xef\xbb\xbf" else data
-    unreadable = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
-    try:
-        lists = msgspec.json.decode(text, type=_Lists)
-    except unreadable:
-        return None
-    outlines = None
-    with suppress(*unreadable):  # a segmentation that is none: reading says so
-        drawn = msgspec.json.decode(text, type=_Shapes).annotations
-        outlines = _outlines([one.segmentation for one in drawn])
-    images, categories = ([one.id for one in part if one.id is not None] for part in (lists.images, lists.categories))
-    return Inspection(images, categories, outlines)
-
-
-def _outlines(values: Sequence[Any]) -> Outlines | None:
-    """Return the extents of polygons."""
-    at = [(record, value) for record, value in enumerate(values) if isinstance(value, list)]
-    counts = [len(value) for _, value in at]
-    polygons = list(chain.from_iterable(value for _, value in at))
-    if not polygons:
-        return None
-    numbers = np.fromiter(map(len, polygons), np.int64, len(polygons))
-    # Half a point at the end is left out, so that x and y stay what they are.
-    flat = np.fromiter(chain.from_iterable(p[: len(p) // 2 * 2] for p in polygons), np.float64)
-    points = flat.reshape(-1, 2)
-    held = numbers // 2
-    starts = np.cumsum(held) - held
-    low, high = np.full((len(polygons), 2), np.inf), np.full((len(polygons), 2), -np.inf)
-    some = held > 0
-    if some.any():
-        low[some] = np.minimum.reduceat(points, starts[some], axis=0)
-        high[some] = np.maximum.reduceat(points, starts[some], axis=0)
-    return Outlines(np.repeat([record for record, _ in at], counts).astype(np.int64), numbers, low, high)
-
 
 # ------------------------------------------------------------------------------------------------------------------ salvage
 

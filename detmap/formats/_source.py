@@ -127,6 +127,19 @@ class Opened:
         """Return all bytes."""
         return self.data.read() if isinstance(self.data, File) else self.data
 
+    def pieces(self, size: int = 1 << 20) -> Iterator[bytes | bytearray]:
+        """Yield the bytes piece by piece; what was yielded may be overwritten by the next."""
+        if not isinstance(self.data, File):
+            for begin in range(0, len(self.data), size):
+                yield bytes(self.data[begin : begin + size])
+            return
+        piece = bytearray(min(size, self.data.size))
+        for begin in range(0, self.data.size, size):
+            if self.data.size - begin < len(piece):
+                del piece[self.data.size - begin :]
+            self.data.read_into(piece, begin)
+            yield piece
+
     def __len__(self) -> int:
         return self.data.size if isinstance(self.data, File) else len(self.data)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from detmap.plugins import register
 from detmap.shapes import boxes
 from detmap.shapes.boxes import Boxes
-from detmap.shapes.kinds import KINDS, Column, Drawing, Kind, Pairs, Place, Reader, find
+from detmap.shapes.kinds import KINDS, Column, Drawing, Kind, Pairs, Place, Reader, fields, find
 
-__all__ = ["KINDS", "Boxes", "Column", "Drawing", "Kind", "Pairs", "Place", "Reader", "find", "register"]
+__all__ = ["KINDS", "Boxes", "Column", "Drawing", "Kind", "Pairs", "Place", "Reader", "fields", "find", "register"]
 
 register(boxes.KIND)
 KINDS.add_later("segm", "detmap.shapes.masks", "KIND")

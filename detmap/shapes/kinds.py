@@ -211,6 +211,20 @@ class Kind:
 KINDS = Registry(Kind, "iou_type")
 
 
+#: The fields of our own kinds: who looks for these in a file need not load a kind that is not there.
+_FIELDS = {"segm": "segmentation", "keypoints": "keypoints", "bbox": "", "boundary": ""}
+
+
+def fields() -> dict[str, str]:
+    """Return the kinds that records hold besides boxes, by the names of their fields."""
+    named = {kind: _FIELDS[kind] if KINDS.is_shipped(kind) else _field_of(KINDS[kind]) for kind in KINDS}
+    return {name: kind for kind, name in named.items() if name}
+
+
+def _field_of(kind: Kind) -> str:
+    return kind.field if kind.reader is not None and not kind.stored else ""
+
+
 def find(name: str) -> Kind:
     """Return the kind of that name.
 

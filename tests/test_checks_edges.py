@@ -1,0 +1,121 @@
+"""`detmap check` at the edges: files without records, and what a check loads and reads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from detmap.checks import CODES, check
+from detmap.cli import main
+from detmap.formats._coco_facts import kinds_in
+from detmap.shapes import KINDS, fields
+
+ROOT = Path(__file__).resolve().parent.parent
+
+TRUTH = {
+    "images": [{"id": i, "width": 640, "height": 480} for i in (1, 2, 3)],
+    "categories": [{"id": 1, "name": "cat"}],
+    "annotations": [
+        {"id": i, "image_id": i, "category_id": 1, "bbox": [10.0 * i, 20.0, 50.0, 40.0], "area": 2000.0, "iscrowd": 0}
+        for i in (1, 2, 3)
+    ],
+}
+FOUND = [
+    {"image_id": i, "category_id": 1, "bbox": [10.0 * i, 21.0, 50.0, 40.0], "score": 0.5 + i / 10} for i in (1, 2, 3)
+]
+
+
+def written(folder, **contents):
+    """The paths of some documents."""
+    paths = []
+    for name, content in contents.items():
+        paths.append(folder / f"{name}.json")
+        paths[-1].write_text(content if isinstance(content, str) else json.dumps(content))
+    return paths
+
+
+# -------------------------------------------------------------------------------------------------------------- nothing
+
+
+def codes(folder, truth, found=None, **options):
+    paths = written(folder, truth=truth, **({} if found is None else {"found": found}))
+    return set(check(*paths, **options).codes)
+
+
+def test_a_side_without_a_record_is_a_finding(tmp_path):
+    """Each is an error; where records are there, and were left aside, that is said in its place."""
+    assert codes(tmp_path, TRUTH, []) == {"no_detections"}
+    assert codes(tmp_path, {**TRUTH, "annotations": []}) == {"no_objects"}
+    assert codes(tmp_path, {**TRUTH, "annotations": []}, FOUND) == {"no_objects"}
+    assert codes(tmp_path, {**TRUTH, "annotations": []}, []) == {"no_objects", "no_detections"}
+    assert codes(tmp_path, {"images": [], "annotations": [], "categories": []}) == {"no_images"}
+    assert codes(tmp_path, {**TRUTH, "images": [], "annotations": []}, FOUND) >= {"no_images", "unknown_images"}
+    assert codes(tmp_path, TRUTH, [{**one, "image_id": 99} for one in FOUND]) == {"unknown_images"}
+    assert codes(tmp_path, TRUTH, [{**one, "score": None} for one in FOUND]) == {"bad_values"}
+    assert {CODES[code].severity for code in ("no_images", "no_objects", "no_detections")} == {"error"}
+
+
+def test_a_schema_says_that_there_is_no_detection_and_nothing_of_objects(tmp_path):
+    for listed in (TRUTH["annotations"], []):
+        assert codes(tmp_path, {**TRUTH, "annotations": listed}, [], schema=True) == {"no_detections"}
+
+
+def test_other_formats_without_a_record_are_said_to_have_none(tmp_path, capsys):
+    """A header alone, an empty folder of predictions, and crowds alone are read; nothing is found on them."""
+    (truth,) = written(tmp_path, truth=TRUTH)
+    table = tmp_path / "found.csv"
+    table.write_text("image_id,category_id,score,x,y,width,height\n")
+    assert main(["check", str(truth), str(table)]) == 1
+    assert "There is no detection on any of 3 images (no_detections)" in capsys.readouterr().out
+    crowds = [{**one, "iscrowd": 1} for one in TRUTH["annotations"]]
+    assert "no_objects" not in codes(tmp_path, {**TRUTH, "annotations": crowds}, FOUND)
+
+
+def test_a_table_without_a_finding_has_a_header(tmp_path, capsys):
+    """Whoever reads it by the names of its columns finds them."""
+    many = [{**one, "id": i, "bbox": [float(10 * i), 20.0, 50.0, 40.0]} for i, one in enumerate(TRUTH["annotations"])]
+    (truth,) = written(tmp_path, truth={**TRUTH, "annotations": many})
+    assert main(["check", str(truth), "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "severity,code,count,says,effect,remedy,records\n"
+
+
+# -------------------------------------------------------------------------------------------------- what is loaded and read
+
+
+def test_the_fields_of_kinds_are_known_ahead_of_loading_them():
+    ours = {name: KINDS[name] for name in KINDS if KINDS.is_shipped(name)}
+    named = {kind: field for field, kind in fields().items() if kind in ours}
+    assert named == {name: kind.field for name, kind in ours.items() if kind.reader is not None and not kind.stored}
+
+
+def test_a_check_of_boxes_loads_nothing_of_masks_and_of_rankings(tmp_path):
+    truth, found = written(tmp_path, truth=TRUTH, found=FOUND)
+    code = (
+        f"import sys\nfrom detmap.cli import main\nmain(['check', {str(truth)!r}, {str(found)!r}])\n"
+        "parts = ('masks', 'polygons', 'keypoints', 'diagnostics', 'explanations', 'statistics', 'trec')\n"
+        "print([name for name in sys.modules if name.startswith('detmap') and set(parts) & set(name.split('.'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+@pytest.mark.parametrize("piece", [1 << 20, 40])
+@pytest.mark.parametrize("key", ["segmentation", "keypoints", "\\u0073egmentation", "se\\u0067mentation"])
+def test_a_shape_is_seen_wherever_it_stands_and_however_its_key_is_written(tmp_path, monkeypatch, piece, key):
+    """Also behind a megabyte of boxes, in a file, in bytes, and with a letter escaped."""
+    from detmap.formats._source import Opened
+
+    whole = Opened.pieces
+    monkeypatch.setattr(Opened, "pieces", lambda self: whole(self, piece))
+    text = json.dumps([*FOUND, {**FOUND[0], "KEY": [1, 2, 2]}]).replace("KEY", key)
+    kind = "keypoints" if key == "keypoints" else "segm"
+    path = tmp_path / "found.json"
+    path.write_text(text)
+    for source in (path, text.encode(), b"\xef\xbb\xbf" + text.encode()):
+        assert {name: count for name, count in kinds_in(source).items() if count} == {"": 4, kind: 1}
+    path.write_text(json.dumps(FOUND))
+    assert kinds_in(path) == kinds_in(json.dumps(FOUND).encode()) == {}

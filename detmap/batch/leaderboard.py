@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+import detmap
 from detmap import results
 from detmap.batch.finding import PathLike
 from detmap.batch.saving import encoded
@@ -207,14 +208,59 @@ class Leaderboard:
     def _html(self) -> bytes:
         scored = [one for one in self.results if not one.error]
         split = split_of(str(self.rank_by), self.splits)
-        found = [{(row["category_id"], str(row["category"])): row["AP"] for row in one.rows(split)} for one in scored]
+        found = [{(row["category_id"], str(row["category"])): row for row in one.rows(split)} for one in scored]
         keys = _in_all(found)
-        categories = [name for _, name in keys]
-        values = [[one.get(key) for key in keys] for one in found]
-        models = [one.entry.name for one in scored]
-        tables = self.table(), self.errors()
-        made = page.html(*tables, str(self.rank_by), models, categories, values, self.notices())
-        return made.encode("utf-8", "backslashreplace")
+        rows = self.table()
+        ends = {f"{self.rank_by} low", f"{self.rank_by} high"}
+        metrics = self._shown()
+        objects = {key: int(row["positives"]) for rows in found for key, row in rows.items() if "positives" in row}
+        made = page.Board(
+            rank_by=str(self.rank_by),
+            rows=[{name: value for name, value in row.items() if name not in ends} for row in rows],
+            metrics=metrics,
+            intervals=[one.intervals(metrics) for one in self.results],
+            level=next((one.document["bootstrap"]["level"] for one in scored if "bootstrap" in one.document), 0.95),
+            errors=self.errors(),
+            notices=self.notices(),
+            models=[one.entry.name for one in scored],
+            categories=[name for _, name in keys],
+            values=[[one[key]["AP"] if key in one else None for key in keys] for one in found],
+            objects=[] if self.discreet or len(objects) < len(keys) else [objects[key] for key in keys],
+            curves=[one.part(split).get("curve") for one in scored],
+            facts=self._facts(scored, split),
+            files=[] if self.discreet else self._files(),
+            sentences=self.sentences(),
+        )
+        return page.html(made).encode("utf-8", "backslashreplace")
+
+    def _facts(self, scored: Sequence[FileResult], split: str | None) -> list[tuple[str, str]]:
+        """Return what was evaluated, as far as the results tell."""
+        if not scored:
+            return []
+        document = scored[0].document
+        part = scored[0].part(split)
+        told = [("Protocol", document.get("rules", document.get("protocol", {}).get("name", "")))]
+        told += [("Split", split)] if split else []
+        if not self.discreet:
+            told += [("Images", f"{part['images']:,}")] if "images" in part else []
+            rows = scored[0].rows(split)
+            told += [("Classes", f"{len(rows):,}"), ("Objects", f"{sum(row['positives'] for row in rows):,}")]
+            told += [("Ground truth", f"content {document['ground_truth']}")] if "ground_truth" in document else []
+        failed = len(self.results) - len(scored)
+        told += [("Models", f"{len(scored):,}" + (f"; {failed:,} could not be scored" if failed else ""))]
+        return [(name, said) for name, said in [*told, ("Made", f"with detmap {detmap.__version__}")] if said]
+
+    def _files(self) -> list[dict[str, str]]:
+        """Return of each model its file, and the hash of its content where that is known."""
+        known = any("content" in one.document for one in self.results)
+        return [
+            {
+                "model": one.entry.name,
+                "file": one.entry.path,
+                **({"content": str(one.document.get("content", ""))} if known else {}),
+            }
+            for one in self.results
+        ]
 
     def _parquet(self) -> bytes:
         try:

@@ -168,14 +168,14 @@ def _score(
             key = options.key(truth, content, registry.find(source, "detections", options.format).name)
             if key in known:
                 return key, None
-            identity = {"key": key, "content": f"sha256:{content}"}
+            identity = {"key": key, "content": f"sha256:{content}", "ground_truth": f"sha256:{truth}"}
         read = [options.read(source, ground_truth)]
     # Popped, so that `match` can let the detections go before it ranks.
     tally = match(ground_truth, read.pop(), options.protocol)
     document = {**identity, **_scored(tally, options)}
     if options.splits is not None:
         parts = {split: _scored(part, options) for split, part in options.splits.parts(tally)}
-        told = ("metrics", "per_category", "bootstrap")
+        told = ("metrics", "per_category", "bootstrap", "images", "curve")
         document["splits"] = {
             split: {name: part[name] for name in told if name in part} for split, part in parts.items()
         }
@@ -186,10 +186,30 @@ def _score(
 def _scored(tally: Tally, options: Options) -> dict[str, Any]:
     """Return the document of a tally, with its bootstrap where one is asked for."""
     result = DetectionResult(tally)
-    if not options.replicates:
-        return result.to_dict()
-    made = bootstrap(result, options.replicates, options.seed, method=options.method)
-    return {**result.to_dict(), "bootstrap": made.to_dict(options.level)}
+    document = {
+        **result.to_dict(),
+        "rules": tally.protocol.describe(),
+        "images": int(tally.image_ids.size),
+        "curve": _curve(result),
+    }
+    if options.replicates:
+        made = bootstrap(result, options.replicates, options.seed, method=options.method)
+        document["bootstrap"] = made.to_dict(options.level)
+    return document
+
+
+def _curve(result: DetectionResult) -> dict[str, Any] | None:
+    """Return the mean precision of the classes with ground truth at each recall; None where there is none."""
+    at = result.protocol.find_threshold(0.5) or 0
+    precision = result.precision[at, :, :, 0, -1]
+    precision = precision[:, ~np.isnan(precision).any(axis=0)]
+    if not precision.size:
+        return None
+    return {
+        "iou": round(result.protocol.iou_thresholds[at], 9),
+        "recall": np.round(result.protocol.recall_thresholds, 9).tolist(),
+        "precision": precision.mean(axis=1).round(6).tolist(),
+    }
 
 
 def _task(

@@ -235,9 +235,10 @@ def _finish_several(
     if options.out:
         write(options.out, (everything + "\n").encode())
     if options.plot:
-        from detmap import plots
+        from detmap.retrieval.scoring import plot_rankings
 
-        plots.precision_recall([result.line(path) for path, result in results.items()], path=options.plot)
+        short = {path.rpartition("/")[2]: result for path, result in results.items()}
+        plot_rankings(short if len(short) == len(results) else results, options.plot)
     if options.format == "json":
         print(everything)
         return

@@ -527,6 +527,9 @@ class DetectionResult(Result):
             rows.append(row | {"F1": record["best_f1"]["f1"], "at": record["best_f1"]["score"]})
         return rows
 
+    def _tables(self) -> dict[str, Any]:
+        return {"": self.summary(), "categories": self.class_summary()}
+
     def rows(self) -> list[dict[str, Any]]:
         """Return `per_category` with one column per value."""
         flat = []

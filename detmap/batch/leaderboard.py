@@ -127,6 +127,10 @@ class Leaderboard:
             rows.append({**row, "error": one.error or ""})
         return rows
 
+    def _repr_html_(self) -> str:
+        tables = {"": self.table(), "Not scored": self.errors()}
+        return results.fragment(f"Leaderboard by {self.rank_by}", tables, self.sentences())
+
     def to_frame(self) -> Any:
         """Return `rows` as a pandas data frame (extra ``frames``)."""
         return results.to_frame(self.rows())

@@ -18,6 +18,7 @@ from detmap.explanations.replay import Replay, parse, players, trimmed
 from detmap.explanations.search import GRID, changed_to
 from detmap.kernels import readonly
 from detmap.protocols import PRESETS, Protocol, resolve
+from detmap.results import fragment
 from detmap.tables import Detections, GroundTruth
 
 #: What the rules that are tried are called together; all other decisions of the grid are "other decisions".
@@ -182,6 +183,10 @@ class Survival:
             return said + "; no change that was tried turns it round."
         now = f"{claim.smallest.shown(first)} against {claim.smallest.shown(second)}"
         return said + f"; the smallest change that ends it is {claim.smallest.name} ({now})."
+
+    def _repr_html_(self) -> str:
+        tables = {f"{one.first} above {one.second}": self.table(one) for one in self.claims}
+        return fragment(f"Which orders by {self.metric} survive", tables, self.sentences())
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""

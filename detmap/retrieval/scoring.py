@@ -15,7 +15,7 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import Curve, Hits
 from detmap.kernels import curves
 from detmap.notices import describe
-from detmap.results import Result
+from detmap.results import Result, fragment
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.measures import average_precision, band
 from detmap.retrieval.metrics import parse, parse_rate
@@ -176,6 +176,9 @@ class RankingResult(Result):
         width = max(map(len, self._metrics), default=0)
         lines = [f"{name:<{width}}  {value:.4f}" for name, value in self._metrics.items()]
         return "\n".join([*lines, f"[{self.describe()}]", *describe(self.notices)])
+
+    def _repr_html_(self) -> str:
+        return fragment(f"RankingResult: {self.describe()}", self._tables(), describe(self.notices))
 
     def describe(self) -> str:
         """Return the decisions and the numbers of queries in one line."""

@@ -65,7 +65,7 @@ class Board:
     sentences : sequence of str
         What was tested and estimated.
     doubts : sequence of mapping, optional
-        ``order``, ``holds under``, ``smallest change that ends it``: orders of neighbours that other rules turn round.
+        A row per order of neighbours that other rules turn round, with what ends it.
         None where no other rules were tried.
     """
 
@@ -174,6 +174,8 @@ def _models(board: Board) -> tuple[list[dict[str, Any]], list[list[dict[str, Any
             one = _cell(row[name], name in words, name == board.rank_by)
             one["best"] = name in best and row[name] == best[name]
             one["head"] = name == "model"
+            if name == "survives" and row[name].startswith("no"):
+                one["style"] += " doubt"
             given = _known(board.intervals[at].get(name)) if at < len(board.intervals) else None
             one["interval"] = f"{given[0]:.4f} – {given[1]:.4f}" if given else ""
             if name == "group" and letters:

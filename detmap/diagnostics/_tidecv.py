@@ -74,7 +74,7 @@ class _Points:
         """Return the order in which those of equal score stand by their `tier`, below 4, first."""
         if not self.tied.size:
             return self.order
-        order, points = self.order.copy(), self.order[self.tied]
+        order, points = np.array(self.order), self.order[self.tied]
         order[self.tied] = points[np.argsort(self.group * 4 + tier[points], kind="stable")]
         return order
 
@@ -209,7 +209,7 @@ def _values(
     lone = (positives == 0)[found.category]
 
     def view(order: NDArray[np.int32]) -> _View:
-        return _View(*(column[order] for column in (error, hit, miss, copy, placed, lone)))
+        return _View(error[order], hit[order], miss[order], copy[order], placed[order], lone[order])
 
     # After each mending errors are pushed first, and then what is right: what the last mending made so, and so on.
     plain = first = second = third = view(points.order)

@@ -425,7 +425,10 @@ class DetectionResult(Result):
         categories: Sequence[Any] | None = None,
         iou: float | None = None,
     ) -> Any:
-        """Draw precision against recall, raw and interpolated, of some categories (all with ground truth by default).
+        """Draw precision against recall, interpolated, of some categories (all with ground truth by default).
+
+        Their mean is in front. The categories with the most objects are named, with their AP; of four or fewer the raw
+        curves are drawn too.
 
         Parameters
         ----------
@@ -442,15 +445,25 @@ class DetectionResult(Result):
         """
         from detmap import plots
 
-        names = dict(self.categories)
-        chosen = [c for c, _ in self.categories] if categories is None else list(categories)
-        lines = []
-        for category in chosen:
-            curve = self.curve(category, iou)
-            if curve.recall.size and not np.isnan(curve.recall).any():
-                label = str(names.get(category, category))
-                lines.append(plots.Line(label, curve.recall, curve.precision, curve.interpolated))
-        shown = round(self.protocol.iou_thresholds[self._threshold(iou)], 9)
+        t = self._threshold(iou)
+        every = range(len(self.categories)) if categories is None else [self._category(one) for one in categories]
+        chosen = [k for k in dict.fromkeys(every) if self.tally.positives[k, 0]]
+        chosen.sort(key=lambda k: -int(self.tally.positives[k, 0]))
+        ap = self.average_precision[t, :, 0, -1]
+        recall = np.linspace(0, 1, 201)
+        lines, means = [], np.zeros(recall.size)
+        for k in chosen:
+            curve = self._curve(k, t)
+            reached = np.searchsorted(curve.recall, recall)
+            means += np.append(curve.interpolated, 0.0)[reached]
+            if curve.recall.size:
+                label = str(self.categories[k][1])
+                lines.append(plots.Line(label, curve.recall, curve.precision, curve.interpolated, f"AP {ap[k]:.4f}"))
+        if len(chosen) > 1 and lines:
+            label = f"mean of {len(chosen):,} classes"
+            mean = plots.Line(label, recall, None, means / len(chosen), f"AP {ap[chosen].mean():.4f}", front=True)
+            lines.insert(0, mean)
+        shown = round(self.protocol.iou_thresholds[t], 9)
         return plots.precision_recall(lines, path=path, title=f"Precision and recall at IoU {shown:g}")
 
     def counts(self, iou: float | None = None, score: float = -np.inf) -> Counts:
@@ -513,6 +526,9 @@ class DetectionResult(Result):
             }
             rows.append(row | {"F1": record["best_f1"]["f1"], "at": record["best_f1"]["score"]})
         return rows
+
+    def _tables(self) -> dict[str, Any]:
+        return {"": self.summary(), "categories": self.class_summary()}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return `per_category` with one column per value."""

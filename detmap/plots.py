@@ -1,4 +1,4 @@
-"""Curves drawn from arrays: precision against recall, and CMC (matplotlib, loaded when asked)."""
+"""Curves drawn from arrays: precision against recall, CMC, and both beside each other (matplotlib, loaded when asked)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ STROKES = ("-", "--", "-.", ":")
 #: Lines that a legend names; more are drawn in grey behind.
 NAMED = 14
 
+#: Of so many lines or fewer the raw curve is drawn beside the envelope.
+FEW = 4
+
 
 @dataclass(frozen=True)
 class Line:
@@ -35,25 +38,35 @@ class Line:
         Ascending.
     precision, interpolated : ndarray, shape (n,), or None
         As measured, and the envelope; at least one of them.
+    numbers : str
+        What the legend says of it on lines of their own, as "AP 0.4".
+    front : bool
+        Whether it is drawn thick in front of the others, as a mean is.
     """
 
     label: str
     recall: NDArray[np.float64]
     precision: NDArray[np.float64] | None = None
     interpolated: NDArray[np.float64] | None = None
+    numbers: str = ""
+    front: bool = False
 
 
-def _figure(title: str) -> tuple[Any, Any]:
+def _figure(*titles: str) -> tuple[Any, list[Any]]:
+    """Return a figure with axes beside each other, one for each title."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingDependencyError("matplotlib", "plots", "drawing a curve") from None
     figure = Figure(figsize=(6.4, 4.8), layout="constrained")  # no pyplot: nothing process-wide is touched
-    axes = figure.add_subplot()
-    axes.set_title(_plain(title, 70), parse_math=False)
-    axes.grid(visible=True, color="0.9", linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
+    every = []
+    for place, title in enumerate(titles, 1):
+        axes = figure.add_subplot(1, len(titles), place)
+        axes.set_title(_plain(title, 70 if len(titles) == 1 else 44), parse_math=False)
+        axes.grid(visible=True, color="0.9", linewidth=0.8)
+        axes.spines[["top", "right"]].set_visible(False)
+        every.append(axes)
+    return figure, every
 
 
 def _plain(text: str, width: int) -> str:
@@ -63,8 +76,26 @@ def _plain(text: str, width: int) -> str:
     return f" {wrapped}" if wrapped.startswith("_") else wrapped  # matplotlib's legend leaves out names like _x
 
 
-def _legend(figure: Any, axes: Any) -> None:
-    """Name the lines beside the axes, on a page that is large enough for it."""
+def _named(label: str, numbers: str) -> str:
+    """Return what the legend says of a line: its name and, below, its numbers."""
+    return "\n  ".join([_plain(label, 28), *numbers.splitlines()])
+
+
+def _style(place: int, colours: Sequence[str] = COLOURS) -> dict[str, Any]:
+    """Return how the line at a place is drawn; beyond those that are named in grey, behind them."""
+    if place >= NAMED:
+        return {"color": "0.75", "linestyle": "-", "zorder": 1}
+    return {
+        "color": colours[place % len(colours)],
+        "linestyle": STROKES[place // len(colours) % len(STROKES)],
+        "zorder": 3,
+    }
+
+
+def _legend(figure: Any, axes: Any, more: int = 0, panels: int = 1) -> None:
+    """Name the lines beside the axes, on a page that is large enough for it; `more` lines have no name."""
+    if more > 0:
+        axes.plot([], [], **_style(NAMED), linewidth=1.6, label=f"{more:,} more")
     handles, labels = axes.get_legend_handles_labels()
     legend = figure.legend(
         handles, labels, loc="outside right upper", frameon=False, fontsize="small", handlelength=2.4
@@ -73,7 +104,7 @@ def _legend(figure: Any, axes: Any) -> None:
         text.set_parse_math(False)  # a class may be called $x$
     longest = max((len(part) for label in labels for part in label.split("\n")), default=0)
     rows = sum(label.count("\n") + 1 for label in labels)
-    figure.set_size_inches(5.6 + 0.075 * longest, max(4.8, 0.4 + 0.19 * rows))
+    figure.set_size_inches(0.8 + 4.8 * panels + 0.075 * longest, max(4.8, 0.4 + 0.19 * rows))
 
 
 def _save(figure: Any, path: str | os.PathLike[str] | None) -> Any:
@@ -117,26 +148,33 @@ def precision_recall(
     """
     if not lines:
         raise OptionError("there is no curve to draw")
-    figure, axes = _figure(title)
-    for i, line in enumerate(lines):
-        named = i < NAMED
-        colour = COLOURS[i % len(COLOURS)] if named else "0.75"
-        stroke = STROKES[i // len(COLOURS) % len(STROKES)] if named else "-"
-        label = _plain(line.label, 28) if named else None
-        style = {"color": colour, "linestyle": stroke, "zorder": 3 if named else 1}
-        if line.precision is not None:
+    figure, (axes,) = _figure(title)
+    _draw_precision(axes, lines)
+    _legend(figure, axes, sum(not line.front for line in lines) - NAMED)
+    return _save(figure, path)
+
+
+def _draw_precision(axes: Any, lines: Sequence[Line]) -> None:
+    others = [line for line in lines if not line.front]
+    few = len(others) <= FEW and len(others) == len(lines)
+    colours = COLOURS if len(others) == len(lines) else COLOURS[:-1]  # black is that in front
+    for line in [*(line for line in lines if line.front), *others]:
+        place = -1 if line.front else others.index(line)
+        label = None if place >= NAMED else _named(line.label, line.numbers)
+        style = {"color": "0", "linestyle": "-", "zorder": 5} if line.front else _style(place, colours)
+        raw = line.precision if few or line.interpolated is None else None
+        if raw is not None:
             thin = line.interpolated is not None
-            axes.plot(line.recall, line.precision, linewidth=0.8 if thin else 1.6, alpha=0.6 if thin else 1,
+            axes.plot(line.recall, raw, linewidth=0.8 if thin else 1.6, alpha=0.6 if thin else 1,
                       label=None if thin else label, **style)  # fmt: skip
         if line.interpolated is not None:
             recall = np.concatenate(([0.0], line.recall))
             envelope = np.concatenate((line.interpolated[:1], line.interpolated))
-            axes.step(recall, envelope, where="pre", linewidth=1.8, label=label, **style)
+            width = 3.2 if line.front else 1.8 if few else 1.2
+            axes.step(recall, envelope, where="pre", linewidth=width, label=label, **style)
             if len(lines) == 1:
-                axes.fill_between(recall, envelope, step="pre", color=colour, alpha=0.15, linewidth=0)
+                axes.fill_between(recall, envelope, step="pre", color=style["color"], alpha=0.15, linewidth=0)
     axes.set(xlabel="Recall", ylabel="Precision", xlim=(0, 1.005), ylim=(0, 1.02))
-    _legend(figure, axes)
-    return _save(figure, path)
 
 
 def cmc(
@@ -145,26 +183,53 @@ def cmc(
     path: str | os.PathLike[str] | None = None,
     ranks: int = 50,
     title: str = "Cumulative match characteristic",
+    numbers: Sequence[str] = (),
 ) -> Any:
-    """Draw CMC curves up to a rank; parameters, returns and raises as in `precision_recall`."""
+    """Draw CMC curves up to a rank, and what the legend says of each; else as in `precision_recall`."""
     if not curves:
         raise OptionError("there is no curve to draw")
-    figure, axes = _figure(title)
+    figure, (axes,) = _figure(title)
+    _draw_cmc(axes, curves, numbers, ranks)
+    _legend(figure, axes, len(curves) - NAMED)
+    return _save(figure, path)
+
+
+def _draw_cmc(axes: Any, curves: Mapping[str, ArrayLike], numbers: Sequence[str], ranks: int) -> None:
     longest = 1
-    for i, (label, values) in enumerate(curves.items()):
+    for place, (label, values) in enumerate(curves.items()):
         part = np.asarray(values, dtype=np.float64)[:ranks]
         longest = max(longest, part.size)
-        named = i < NAMED
         axes.plot(
             np.arange(1, part.size + 1),
             part,
-            color=COLOURS[i % len(COLOURS)] if named else "0.75",
-            linestyle=STROKES[i // len(COLOURS) % len(STROKES)] if named else "-",
             linewidth=1.6,
             marker="o" if part.size <= 20 else "",
             markersize=3.5,
-            label=_plain(label, 28) if named else None,
+            label=_named(label, numbers[place] if numbers else "") if place < NAMED else None,
+            **_style(place),
         )
     axes.set(xlabel="Rank", ylabel="Matched by this rank", xlim=(1, max(longest, 2)), ylim=(0, 1.02))
-    _legend(figure, axes)
+    axes.locator_params(axis="x", integer=True)
+
+
+def cmc_and_precision(
+    curves: Mapping[str, ArrayLike],
+    lines: Sequence[Line],
+    *,
+    path: str | os.PathLike[str] | None = None,
+    ranks: int = 50,
+) -> Any:
+    """Draw CMC on the left, and precision against recall of the same rankings, in the same order, on the right.
+
+    The legend says the numbers of `lines`. Where one of both is empty the other is drawn alone. Parameters, returns and
+    raises as in `precision_recall` and `cmc`.
+    """
+    if not curves:
+        return precision_recall(lines, path=path)
+    if not lines:
+        return cmc(curves, path=path, ranks=ranks)
+    figure, (left, right) = _figure("Cumulative match characteristic", "Precision and recall, mean of the queries")
+    _draw_cmc(left, curves, (), ranks)
+    _draw_precision(right, lines)
+    _legend(figure, right, len(lines) - NAMED, panels=2)
     return _save(figure, path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import math
@@ -62,6 +63,13 @@ class Result(Mapping[str, float]):
     def to_frame(self) -> Any:
         """Return `rows` as a pandas data frame (extra ``frames``)."""
         return to_frame(self.rows())
+
+    def _tables(self) -> dict[str, Sequence[Mapping[str, Any]]]:
+        """Return by title what a notebook shows."""
+        return {"": [{"metric": name, "value": value} for name, value in self.items()]}
+
+    def _repr_html_(self) -> str:
+        return fragment(repr(self), self._tables(), describe(self.notices))
 
 
 def in_brief(notices: Mapping[str, int]) -> str:
@@ -172,6 +180,46 @@ def to_markdown(rows: Sequence[Mapping[str, Any]], *, markup: bool = False) -> s
 
     rule = "|" + "|".join(" --- " if is_words(rows, name) else " ---: " for name in header) + "|"
     return "\n".join([line(header), rule, *(line([cell(row[name]) for name in header]) for row in rows)])
+
+
+#: So many rows of a table, and so many characters of a text, are in a notebook.
+_ROWS, _CHARACTERS = 40, 300
+
+
+def fragment(title: str, tables: Mapping[str, Sequence[Mapping[str, Any]]], notes: Sequence[str] = ()) -> str:
+    """Return markup for a notebook: a title, the head of tables, and sentences; no script, and nothing becomes markup.
+
+    Parameters
+    ----------
+    title : str
+        What it is.
+    tables : mapping of str to sequence of mapping
+        Rows by the table's caption; those of a table have the same columns.
+    notes : sequence of str
+        Sentences below.
+    """
+
+    def safe(text: str) -> str:
+        text = printable(text)
+        return html.escape(text if len(text) <= _CHARACTERS else text[: _CHARACTERS - 1] + "…", quote=True)
+
+    def row(tag: str, cells: Sequence[str], words: Sequence[bool]) -> str:
+        sides = ("left" if left else "right" for left in words)
+        shown = (f'<{tag} style="text-align:{s}">{safe(c)}</{tag}>' for c, s in zip(cells, sides, strict=True))
+        return f"<tr>{''.join(shown)}</tr>"
+
+    out = [f'<div class="detmap"><p><strong>{safe(title)}</strong></p>']
+    for caption, rows in tables.items():
+        if not rows:
+            continue
+        header = list(rows[0])
+        words = [is_words(rows, name) for name in header]
+        body = [row("td", [cell(one[name]) for name in header], words) for one in rows[:_ROWS]]
+        named = f"<caption>{safe(caption)}</caption>" if caption else ""
+        out.append(f"<table>{named}<thead>{row('th', header, words)}</thead><tbody>{''.join(body)}</tbody></table>")
+        if len(rows) > _ROWS:
+            out.append(f"<p>{len(rows) - _ROWS:,} more rows</p>")
+    return "".join([*out, *(f"<p>{safe(one)}</p>" for one in notes), "</div>"])
 
 
 def to_csv(rows: Sequence[Mapping[str, Any]], header: Sequence[str] = ()) -> str:

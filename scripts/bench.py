@@ -506,6 +506,13 @@ def explanations(options: Options) -> list[Line]:
     return [Line(title, {OURS: seconds}, "seconds") for title, seconds in bench_explain.rows(options.quick).items()]
 
 
+def diagnoses(options: Options) -> list[Line]:
+    """What goes wrong, and the report; see bench_diagnosis.py, which can be run by itself, also against tidecv."""
+    import bench_diagnosis
+
+    return [Line(title, {OURS: seconds}, "seconds") for title, seconds in bench_diagnosis.rows(options.quick).items()]
+
+
 def shapes(kind: str, options: Options) -> list[Line]:
     """Masks, poses, boundaries from files; see bench_shapes.py, which describes the workloads and can be run by itself."""
     import bench_shapes
@@ -565,6 +572,7 @@ ROWS = [
     Row("bootstrap", partial(resampled, "1,000 bootstrap replicates over 500,000 detections", "bootstrap", 1000)),
     Row("permutations", partial(resampled, "5,000 permutations of two models with 500,000 each", "permute", 5000)),
     Row("explain", explanations),
+    Row("diagnose", diagnoses),
     Row("cold", partial(fixture, "`detmap eval` on the fixture, first run ever", empty_cache=True, repeats=3)),
     Row("warm", partial(fixture, "`detmap eval` on the fixture, any later run", empty_cache=False, repeats=7)),
 ]

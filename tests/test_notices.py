@@ -78,7 +78,7 @@ def test_a_batch_shows_them_in_every_form(folder, tmp_path, capsys):
     models = json.loads((out / "leaderboard.json").read_text())["models"]
     assert {row["model"]: row["notices"] for row in models} == EXPECTED
     page = (out / "leaderboard.html").read_text()
-    assert "<h2>Notices</h2>" in page
+    assert ">Notices</h2>" in page
     assert page.count(IN_WORDS) == 1
     parquet = pytest.importorskip("pyarrow.parquet").read_table(out / "leaderboard.parquet").to_pylist()
     assert {row["model"]: row["notices"] for row in parquet} == brief
@@ -99,8 +99,9 @@ def test_names_that_mean_harm_are_text(folder, tmp_path, capsys):
     page = (tmp_path / "out" / "leaderboard.html").read_text()
     assert "<b onclick" not in page
     assert "&lt;b onclick" in page
-    made = report.html([{"model": "a"}], [], "AP", [], [], [], [{"model": "<i>", "notice": "<u>\x1b"}])
-    assert '<td class="text">&lt;i&gt;</td><td class="notice">&lt;u&gt;\\x1b</td>' in made
+    notices = [{"model": "<i>", "notice": "<u>\x1b"}]
+    made = report.html(report.Board("AP", [{"model": "a"}], notices=notices))
+    assert '<dt>&lt;i&gt;</dt><dd class="notice">&lt;u&gt;\\x1b</dd>' in made
 
 
 def test_what_all_have_is_said_once():

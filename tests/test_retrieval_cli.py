@@ -172,7 +172,11 @@ def test_plots_hold_what_they_draw(tmp_path):
     assert envelope.get_ydata().tolist() == [1, 1, 2 / 3, 2 / 3]
     assert len(figure.axes[0].collections) == 1  # the shaded area
     mean = result.plot(tmp_path / "mean.svg")
-    assert mean.axes[0].lines[0].get_ydata()[-1] == 2 / 3
+    left, right = mean.axes  # CMC from the hits, although it was not asked for
+    assert left.lines[0].get_ydata().tolist() == [1, 1, 1]
+    assert right.lines[0].get_ydata()[-1] == 2 / 3
+    (text,) = mean.legends[0].get_texts()
+    assert text.get_text().split("\n")[1:] == [f"  mAP {result['mAP']:.4f}", "  CMC@1 1.0000, @5 1.0000"]
     first = (tmp_path / "mean.svg").read_bytes()
     result.plot(tmp_path / "mean.svg")
     assert (tmp_path / "mean.svg").read_bytes() == first
@@ -190,7 +194,7 @@ def test_labels_fit_and_many_lines_are_drawn(tmp_path):
     lines = [plots.Line(f"{i} {name}", recall, 1 - recall / (i + 1), None) for i in range(20)]
     figure = plots.precision_recall(lines, path=tmp_path / "many.png")
     (legend,) = figure.legends
-    assert len(legend.get_texts()) == plots.NAMED
+    assert [text.get_text() for text in legend.get_texts()[plots.NAMED :]] == ["6 more"]
     figure.canvas.draw()
     box, inside = legend.get_window_extent(), figure.axes[0].get_window_extent()
     assert inside.x1 < box.x0
@@ -213,6 +217,57 @@ def test_detection_draws_the_same_way(tmp_path):
     figure = detmap.evaluate(truth, found).plot(tmp_path / "pr.svg")
     assert figure.axes[0].lines[0].get_ydata().tolist() == [1 / (1 + np.spacing(1)), 0.5]
     assert (tmp_path / "pr.svg").exists()
+    (text,) = figure.legends[0].get_texts()
+    assert text.get_text() == "1\n  AP 0.5050"
+
+
+def test_the_mean_is_in_front_and_the_largest_classes_are_named():
+    """20 classes: class k has k + 1 objects, of which the first is found."""
+    classes = np.repeat(np.arange(20), np.arange(20) + 1)
+    boxes = np.column_stack([20.0 * np.arange(classes.size), np.zeros(classes.size)])
+    boxes = np.column_stack([boxes, boxes + 9])
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=np.zeros(classes.size, int), category_ids=classes, boxes=boxes, images=[0], categories=np.arange(20)
+    )
+    first = np.searchsorted(classes, np.arange(20))
+    found = detmap.Detections.from_arrays(
+        image_ids=np.zeros(20, int), category_ids=np.arange(20), boxes=boxes[first], scores=np.full(20, 0.5)
+    )
+    result = detmap.evaluate(truth, found)
+    figure = result.plot()
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert texts[0] == f"mean of 20 classes\n  AP {result['AP50']:.4f}"
+    ap = result.average_precision[0, :, 0, -1]
+    assert texts[1:-1] == [f"{k}\n  AP {ap[k]:.4f}" for k in range(19, 5, -1)]
+    assert texts[-1] == "6 more"
+    widest = max(figure.axes[0].lines, key=lambda line: line.get_linewidth())
+    assert widest.get_zorder() == max(line.get_zorder() for line in figure.axes[0].lines)
+    # class k reaches a recall of 1 / (k + 1) with a precision of 1
+    reached = [np.mean([r <= 1 / (k + 1) for k in range(20)]) for r in np.linspace(0, 1, 201)]
+    assert np.allclose(widest.get_ydata()[1:], reached)
+
+
+def test_cmc_and_curve_of_several_results_are_one_picture():
+    from detmap.retrieval.scoring import plot_rankings
+
+    results = {str(k): evaluate_distances(np.arange(6.0).reshape(1, 6), [1], [0, 1, k, 2, 3, 4]) for k in (1, 2)}
+    figure = plot_rankings(results)
+    assert [len(axes.lines) for axes in figure.axes] == [2, 2]
+    for axes in figure.axes:
+        assert [line.get_color() for line in axes.lines] == [line.get_color() for line in figure.axes[0].lines]
+    assert [text.get_text().split("\n")[0] for text in figure.legends[0].get_texts()] == ["1", "2"]
+    assert figure.axes[0].lines[0].get_ydata().tolist() == results["1"].cmc.tolist()
+
+
+def test_cmc_of_a_picture_is_that_which_is_evaluated():
+    rng = np.random.default_rng(0)
+    run = {f"q{k}": {f"d{d}": float(rng.integers(5)) for d in range(8)} for k in range(9)}
+    judged = {f"q{k}": {f"d{d}": 1 for d in range(8) if rng.random() < 0.1 * k} | {"d9": 0} for k in range(9)}
+    for rules in ({}, {"empty": "zero"}, {"empty": "one"}, {"empty": "skip"}):
+        asked = evaluate_run(judged, run, ["map", "CMC@1"], **rules)
+        plain = evaluate_run(judged, run, "map", **rules)
+        assert plain.cmc is None
+        assert np.allclose(plain._matched(), asked.cmc, atol=1e-15)
 
 
 def test_the_package_loads_its_entries_when_asked():

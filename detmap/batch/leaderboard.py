@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+import detmap
 from detmap import results
 from detmap.batch.finding import PathLike
 from detmap.batch.saving import encoded
@@ -89,11 +91,50 @@ class Leaderboard:
         """Letters by name: models that share one cannot be told apart by the tests; empty without any."""
         return {} if self.tests is None else self.tests.groups
 
+    @cached_property
+    def orders(self) -> list[dict[str, Any]]:
+        """Which orders of neighbours survive other rules, see `detmap.explanations.orders`; empty where none was tried."""
+        found = {
+            one.entry.name: one.document["under"]
+            for one in self.results
+            if not one.error and one.document.get("under", {}).get("metric") == self.rank_by
+        }
+        if len(found) < 2:
+            return []
+        from detmap.explanations.orders import orders
+
+        return orders(found)
+
+    def doubts(self) -> list[dict[str, Any]]:
+        """Return a row per order of neighbours that does not survive: which, where it holds, and what ends it first."""
+        rows = []
+        for one in self.orders:
+            if not one["survives"]:
+                least = (
+                    one["against"][0] if one["against"] else {"name": "none: both are equal", "values": [math.nan] * 2}
+                )
+                rows.append(
+                    {
+                        "above": one["first"],
+                        "below": one["second"],
+                        "holds under": f"{one['held']} of {one['tried']}",
+                        "smallest change that ends it": least["name"],
+                        "above then": least["values"][0],
+                        "below then": least["values"][1],
+                    }
+                )
+        return rows
+
     def sentences(self) -> list[str]:
         """Return what was tested and estimated, in words."""
         made = next((one.document["bootstrap"] for one in self.results if "bootstrap" in one.document), None)
         said = [] if self.tests is None else self.tests.sentences()
         said += [] if made is None else [made["sentence"]]
+        if self.orders:
+            said.append(
+                f"survives: whether a model stays above the next one by {self.rank_by} under other conventions, score cuts, "
+                "caps, thresholds and orders of equal scores"
+            )
         scored = [one for one in self.results if "bootstrap" in one.document]
         reasons = {one.no_interval(str(self.rank_by)) for one in scored}
         if scored and "" not in reasons:
@@ -107,6 +148,9 @@ class Leaderboard:
         tags = list(dict.fromkeys(tag for one in self.results for tag in one.entry.tags))
         with_interval = any("bootstrap" in one.document for one in scored)
         with_notices = any(one.notices for one in scored) and not self.discreet
+        survival = {
+            one["first"]: "yes" if one["survives"] else f"no: {one['held']} of {one['tried']}" for one in self.orders
+        }
         better: list[float] = []
         rows = []
         for one in self.results:
@@ -114,6 +158,8 @@ class Leaderboard:
             row: dict[str, Any] = {"rank": "" if np.isnan(value) else 1 + sum(other > value for other in better)}
             better.append(value)
             row["model"] = one.entry.name
+            if self.orders:
+                row["survives"] = survival.get(one.entry.name, "")
             if with_interval:
                 row["group"] = self.groups.get(one.entry.name, "")
             row |= {(f"tag {tag}" if tag in (*row, *metrics) else tag): one.entry.tags.get(tag, "") for tag in tags}
@@ -126,6 +172,10 @@ class Leaderboard:
             rows.append({**row, "error": one.error or ""})
         return rows
 
+    def _repr_html_(self) -> str:
+        tables = {"": self.table(), "Orders that do not survive": self.doubts(), "Not scored": self.errors()}
+        return results.fragment(f"Leaderboard by {self.rank_by}", tables, self.sentences())
+
     def to_frame(self) -> Any:
         """Return `rows` as a pandas data frame (extra ``frames``)."""
         return results.to_frame(self.rows())
@@ -137,6 +187,7 @@ class Leaderboard:
             "rank_by": self.rank_by,
             **({"splits": [split for split in self.splits if split not in self.hide]} if self.splits else {}),
             "tests": None if self.tests is None else self.tests.to_dict(),
+            **({"orders": self.orders} if self.orders else {}),
             "protocol": next((one.document["protocol"] for one in self.results if not one.error), None),
             "models": [
                 {
@@ -194,7 +245,7 @@ class Leaderboard:
         rows = self.rows()
         write_atomically(folder / "leaderboard.csv", results.to_csv(rows).encode("utf-8", "backslashreplace"))
         write_atomically(folder / "leaderboard.json", encoded(self.to_dict()))
-        text = page.markdown(self.table(), self.errors(), str(self.rank_by), self.notices())
+        text = page.markdown(self.table(), self.errors(), str(self.rank_by), self.notices(), self.doubts())
         write_atomically(folder / "leaderboard.md", text.encode("utf-8", "backslashreplace"))
         missing = []
         for name, make in (("html", self._html), ("parquet", self._parquet)):
@@ -207,14 +258,60 @@ class Leaderboard:
     def _html(self) -> bytes:
         scored = [one for one in self.results if not one.error]
         split = split_of(str(self.rank_by), self.splits)
-        found = [{(row["category_id"], str(row["category"])): row["AP"] for row in one.rows(split)} for one in scored]
+        found = [{(row["category_id"], str(row["category"])): row for row in one.rows(split)} for one in scored]
         keys = _in_all(found)
-        categories = [name for _, name in keys]
-        values = [[one.get(key) for key in keys] for one in found]
-        models = [one.entry.name for one in scored]
-        tables = self.table(), self.errors()
-        made = page.html(*tables, str(self.rank_by), models, categories, values, self.notices())
-        return made.encode("utf-8", "backslashreplace")
+        rows = self.table()
+        ends = {f"{self.rank_by} low", f"{self.rank_by} high"}
+        metrics = self._shown()
+        objects = {key: int(row["positives"]) for rows in found for key, row in rows.items() if "positives" in row}
+        made = page.Board(
+            rank_by=str(self.rank_by),
+            rows=[{name: value for name, value in row.items() if name not in ends} for row in rows],
+            metrics=metrics,
+            intervals=[one.intervals(metrics) for one in self.results],
+            level=next((one.document["bootstrap"]["level"] for one in scored if "bootstrap" in one.document), 0.95),
+            errors=self.errors(),
+            notices=self.notices(),
+            models=[one.entry.name for one in scored],
+            categories=[name for _, name in keys],
+            values=[[one[key]["AP"] if key in one else None for key in keys] for one in found],
+            objects=[] if self.discreet or len(objects) < len(keys) else [objects[key] for key in keys],
+            curves=[one.part(split).get("curve") for one in scored],
+            facts=self._facts(scored, split),
+            files=[] if self.discreet else self._files(),
+            sentences=self.sentences(),
+            doubts=self.doubts() if self.orders else None,
+        )
+        return page.html(made).encode("utf-8", "backslashreplace")
+
+    def _facts(self, scored: Sequence[FileResult], split: str | None) -> list[tuple[str, str]]:
+        """Return what was evaluated, as far as the results tell."""
+        if not scored:
+            return []
+        document = scored[0].document
+        part = scored[0].part(split)
+        told = [("Protocol", document.get("rules", document.get("protocol", {}).get("name", "")))]
+        told += [("Split", split)] if split else []
+        if not self.discreet:
+            told += [("Images", f"{part['images']:,}")] if "images" in part else []
+            rows = scored[0].rows(split)
+            told += [("Classes", f"{len(rows):,}"), ("Objects", f"{sum(row['positives'] for row in rows):,}")]
+            told += [("Ground truth", f"content {document['ground_truth']}")] if "ground_truth" in document else []
+        failed = len(self.results) - len(scored)
+        told += [("Models", f"{len(scored):,}" + (f"; {failed:,} could not be scored" if failed else ""))]
+        return [(name, said) for name, said in [*told, ("Made", f"with detmap {detmap.__version__}")] if said]
+
+    def _files(self) -> list[dict[str, str]]:
+        """Return of each model its file, and the hash of its content where that is known."""
+        known = any("content" in one.document for one in self.results)
+        return [
+            {
+                "model": one.entry.name,
+                "file": one.entry.path,
+                **({"content": str(one.document.get("content", ""))} if known else {}),
+            }
+            for one in self.results
+        ]
 
     def _parquet(self) -> bytes:
         try:

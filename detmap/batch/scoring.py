@@ -127,6 +127,7 @@ class Options:
     splits: Splits | None = None
     limits: Limits | None = None
     discreet: bool = False
+    under: str | None = None
 
     @property
     def format(self) -> str | None:
@@ -153,6 +154,7 @@ class Options:
         parts += [self.unknown_images, self.invalid_boxes, self.missing_classes, made]
         parts += [list(self.more)] if self.more else []
         parts += [] if self.splits is None else [self.splits.to_list()]
+        parts += [] if self.under is None else [["under", self.under, stamps.code(confidence=False, explanations=True)]]
         return digest(parts)
 
 
@@ -168,14 +170,19 @@ def _score(
             key = options.key(truth, content, registry.find(source, "detections", options.format).name)
             if key in known:
                 return key, None
-            identity = {"key": key, "content": f"sha256:{content}"}
+            identity = {"key": key, "content": f"sha256:{content}", "ground_truth": f"sha256:{truth}"}
         read = [options.read(source, ground_truth)]
+    under = {}
+    if options.under is not None:
+        from detmap.explanations.orders import values_under
+
+        under = {"under": values_under(ground_truth, read[0], options.protocol, options.under)}
     # Popped, so that `match` can let the detections go before it ranks.
     tally = match(ground_truth, read.pop(), options.protocol)
-    document = {**identity, **_scored(tally, options)}
+    document = {**identity, **_scored(tally, options), **under}
     if options.splits is not None:
         parts = {split: _scored(part, options) for split, part in options.splits.parts(tally)}
-        told = ("metrics", "per_category", "bootstrap")
+        told = ("metrics", "per_category", "bootstrap", "images", "curve")
         document["splits"] = {
             split: {name: part[name] for name in told if name in part} for split, part in parts.items()
         }
@@ -186,10 +193,30 @@ def _score(
 def _scored(tally: Tally, options: Options) -> dict[str, Any]:
     """Return the document of a tally, with its bootstrap where one is asked for."""
     result = DetectionResult(tally)
-    if not options.replicates:
-        return result.to_dict()
-    made = bootstrap(result, options.replicates, options.seed, method=options.method)
-    return {**result.to_dict(), "bootstrap": made.to_dict(options.level)}
+    document = {
+        **result.to_dict(),
+        "rules": tally.protocol.describe(),
+        "images": int(tally.image_ids.size),
+        "curve": _curve(result),
+    }
+    if options.replicates:
+        made = bootstrap(result, options.replicates, options.seed, method=options.method)
+        document["bootstrap"] = made.to_dict(options.level)
+    return document
+
+
+def _curve(result: DetectionResult) -> dict[str, Any] | None:
+    """Return the mean precision of the classes with ground truth at each recall; None where there is none."""
+    at = result.protocol.find_threshold(0.5) or 0
+    precision = result.precision[at, :, :, 0, -1]
+    precision = precision[:, ~np.isnan(precision).any(axis=0)]
+    if not precision.size:
+        return None
+    return {
+        "iou": round(result.protocol.iou_thresholds[at], 9),
+        "recall": np.round(result.protocol.recall_thresholds, 9).tolist(),
+        "precision": precision.mean(axis=1).round(6).tolist(),
+    }
 
 
 def _task(
@@ -239,6 +266,7 @@ def score(
     splits: Splits | PathLike | Mapping[Any, str] | None = None,
     limits: Limits | None = None,
     discreet: bool = False,
+    under: str | None = None,
     executor: Executor | None = None,
     threads: int | None = None,
 ) -> Generator[FileResult, None, None]:
@@ -273,6 +301,9 @@ def score(
         What scoring a file may take: each is then scored in a process of its own.
     discreet : bool
         Let the errors tell nothing of the ground truth; ``results/NAME.json`` has the whole of each as ``error_in_full``.
+    under : str, optional
+        A metric, as for `detmap.explain`, that each file is scored by under other rules too: the leaderboard then says which
+        orders of neighbours survive them. It takes several times as long. Not with `splits`.
     executor : concurrent.futures.Executor, optional
         Where files are read and scored: a process pool, ``dask.distributed``'s ``Client.get_executor()``, MPI's; by
         default a pool of threads. Paths are opened where the task runs; relative ones are those of this process. It is not
@@ -293,7 +324,13 @@ def score(
     entries = find(predictions)
     rules = unknown_images, invalid_boxes, missing_classes
     decided = options_of(resolve(protocol), *rules, replicates, seed, method, level, reading)
-    decided = replace(decided, limits=limits, discreet=discreet)
+    decided = replace(decided, limits=limits, discreet=discreet, under=under)
+    if under is not None:
+        from detmap.explanations.replay import trimmed
+
+        if splits is not None:
+            raise OptionError("scoring under other rules does not go with splits")
+        trimmed(decided.protocol, under)  # refuses a metric that it cannot be
     if limits is not None and "-" in [entry.path for entry in entries]:
         raise OptionError("a file that is scored within limits cannot come from standard input (-): write it to a file")
     truth = read_truth(ground_truth, invalid_boxes, decided, entries)

@@ -17,19 +17,24 @@ _APART = (
     *("cards.py", "evaluator.py", "formats/trec.py", "matches.py", "plots.py", "report/", "updates.py"),
 )
 
+_HOME = Path(detmap.__file__).parent
+
 #: What decides no score, but intervals and tests.
 _OF_CONFIDENCE = ("statistics/", "kernels/resampling.py")
 
 
-def code(*, confidence: bool) -> str:
+def code(*, confidence: bool, explanations: bool = False) -> str:
     """Return the digest of the sources of all that decides a score, those of plug-ins included.
 
     Parameters
     ----------
     confidence : bool
         Whether to include the sources of intervals and tests.
+    explanations : bool
+        Whether to include those of what says how a value changes under other rules.
     """
-    return _digest(_own(confidence), _of(tuple(plugins.sources())))
+    more = [] if not explanations else [_of(tuple(map(str, sorted((_HOME / "explanations").glob("*.py")))))]
+    return _digest(_own(confidence), _of(tuple(plugins.sources())), *more)
 
 
 @cache

@@ -102,6 +102,9 @@ class Report:
         ]
         return "\n\n".join(filter(None, [self.title(), to_markdown(rows), to_markdown(self.statistics())]))
 
+    def _repr_html_(self) -> str:
+        return self.to_html(level=3)
+
     def to_html(self, level: int = 2) -> str:
         """Return a fragment of a page: no script, no style of others, and nothing in a file becomes markup.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from detmap.cli.options import Command, add_format, add_plugins
-from detmap.cli.output import print_tables, say
+from detmap.cli.output import during, print_tables, say
 from detmap.errors import DetmapError, InputError, OptionError
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _verify(options: argparse.Namespace) -> int:
     from detmap import cards
 
     card = cards.read(options.verified)
-    again = _again(card, options)
+    again = during(options, "evaluating again", _again, card, options)
     if isinstance(again, list):
         differences, others = again, []
     else:

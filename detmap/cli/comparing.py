@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from detmap.cli.output import print_notes, print_tables
+from detmap.cli.output import during, print_notes, print_tables
 from detmap.errors import OptionError
 from detmap.writing import write
 
@@ -34,7 +34,10 @@ def show_survival(options: argparse.Namespace, protocol: Any, ground_truth: Any,
     """Say whether the order of the models survives."""
     from detmap.explanations import survives
 
-    made = survives(
+    made = during(
+        options,
+        "scoring under other rules",
+        survives,
         ground_truth,
         models,
         protocol,
@@ -75,7 +78,10 @@ def show_contrast(options: argparse.Namespace, protocol: Any, ground_truth: Any,
     if len(models) != 2:
         raise OptionError(f"--why takes two models, not {len(models)}")
     (first, one), (second, other) = models.items()
-    made = contrast(
+    made = during(
+        options,
+        "splitting the difference",
+        contrast,
         ground_truth,
         one,
         other,

@@ -189,6 +189,11 @@ def _fill_batch(parser: argparse.ArgumentParser) -> None:
     add_input_options(parser)
     add_detection_options(parser)
     add_bootstrap_options(parser, tests=True)
+    parser.add_argument(
+        "--under",
+        choices=("all",),
+        help="score each file under other rules too, and mark neighbours whose order does not survive them",
+    )
     add_challenge_options(parser)
     add_cluster_options(parser)
     output = add_format(parser)
@@ -247,6 +252,7 @@ def _batch(options: argparse.Namespace) -> int:
                 out=options.out,
                 resume=options.resume,
                 **challenge,
+                under=metric if options.under else None,
                 executor=executor,
                 threads=options.threads,
             )
@@ -290,7 +296,9 @@ def _batch(options: argparse.Namespace) -> int:
         note(options, {one.entry.name: one.notices for one in board.results if not one.error})
     failed = sum(outcome.error is not None for outcome in done)
     title = f"{protocol.name}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
-    print_tables([board.table(), board.notices(), board.errors()], options, title, board.to_dict(), board.rows())
+    print_tables(
+        [board.table(), board.doubts(), board.notices(), board.errors()], options, title, board.to_dict(), board.rows()
+    )
     print_notes(board.sentences(), options)
     return 3 if failed else 0
 

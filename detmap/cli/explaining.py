@@ -15,7 +15,7 @@ from detmap.cli.options import (
     add_input_options,
     add_reading_options,
 )
-from detmap.cli.output import note, print_notes, print_tables
+from detmap.cli.output import during, note, print_notes, print_tables
 from detmap.errors import OptionError
 from detmap.writing import write
 
@@ -95,12 +95,17 @@ def _explain(options: argparse.Namespace) -> None:
 
         interval(options.value)  # a typo shows before files are read
         tables = read_pair(options, "bbox")
-        search = find_value(*tables, options.value, options.metric, most=options.most, threads=options.threads)
+        given = (*tables, options.value, options.metric)
+        more = {"most": options.most, "threads": options.threads}
+        search = during(options, "trying rules", find_value, *given, **more)
         _show_search(search, options)
         return
     source, target = (parse(text, options.iou_type) for text in (options.source, options.target or "coco"))
     tables = read_pair(options, options.iou_type or source.iou_type)
-    made = explain(
+    made = during(
+        options,
+        "replaying rules",
+        explain,
         *tables,
         source,
         target,
@@ -124,7 +129,10 @@ def _explain_run(options: argparse.Namespace) -> None:
     paths = [options.ground_truth, options.detections]
     once(paths)
     qrels, run = map(held, paths)
-    made = explain_run(
+    made = during(
+        options,
+        "replaying rules",
+        explain_run,
         qrels,
         run,
         source,

@@ -8,12 +8,14 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from detmap.interrupts import before_end, ending
 
 if TYPE_CHECKING:
     from detmap.statistics import Bootstrap
+
+T = TypeVar("T")
 
 
 def show(result: Any, options: argparse.Namespace, title: str, made: Bootstrap | None = None) -> None:
@@ -175,17 +177,26 @@ def stages(options: argparse.Namespace) -> Iterator[Any]:
         yield lambda text: None
         return
     now, shown = [""], contextlib.ExitStack()
+
+    def plain(text: str) -> Any:
+        """Return a text that may hold a file's name, of which nothing is markup."""
+        from rich.text import Text
+
+        from detmap.results import printable
+
+        return Text(printable(text))
+
     statuses: list[Any] = []
 
     def show_from_now_on(*_: object) -> None:
         from rich.console import Console
 
-        statuses.append(shown.enter_context(Console(stderr=True).status(now[0])))
+        statuses.append(shown.enter_context(Console(stderr=True).status(plain(now[0]))))
 
     def stage(text: str) -> None:
         now[0] = text
         for status in statuses:
-            status.update(text)
+            status.update(plain(text))
 
     before = signal.signal(signal.SIGALRM, show_from_now_on)
     signal.setitimer(signal.ITIMER_REAL, 1.0)
@@ -195,6 +206,13 @@ def stages(options: argparse.Namespace) -> Iterator[Any]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
+
+
+def during(options: argparse.Namespace, text: str, task: Callable[..., T], *arguments: Any, **more: Any) -> T:
+    """Return what a task returns; a terminal shows the text once it has taken a second."""
+    with stages(options) as stage:
+        stage(text)
+        return task(*arguments, **more)
 
 
 @contextlib.contextmanager
@@ -212,6 +230,8 @@ def progress(options: argparse.Namespace, total: int, unit: str = "files") -> It
 
         def advance() -> None:
             bar.advance(task)
-            bar.update(task, rate=f"{bar.tasks[0].completed / max(bar.tasks[0].elapsed or 0, 1e-9):.2f} {unit}/s")
+            done = bar.tasks[0].completed
+            rate = f"{done / max(bar.tasks[0].elapsed or 0, 1e-9):.2f} {unit}/s"
+            bar.update(task, rate=rate if done < total else "finishing")  # as comparing what was read
 
         yield advance

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import Scored, Scorer, add_card, input_of, write_card
 from detmap.cli.options import Command, add_decisions, add_list_format, add_output_options, decided
-from detmap.cli.output import note, print_list, show
+from detmap.cli.output import during, note, print_list, show
 from detmap.errors import OptionError, shorten
 from detmap.writing import write
 
@@ -201,7 +201,7 @@ def _trec(options: argparse.Namespace) -> None:
         return
     given = trec_rules(options)
     qrels = held(options.qrels)  # each run is paired with it anew
-    results = {path: evaluate_run(qrels, path, **given) for path in options.runs}
+    results = {path: during(options, f"evaluating {path}", evaluate_run, qrels, path, **given) for path in options.runs}
     note(options, {path if len(results) > 1 else "": result.notices for path, result in results.items()})
     if len(results) == 1 and options.compare is None:
         _finish(next(iter(results.values())), options, options.runs[0])
@@ -255,9 +255,10 @@ def _finish_several(
     if options.out:
         write(options.out, (everything + "\n").encode())
     if options.plot:
-        from detmap import plots
+        from detmap.retrieval.scoring import plot_rankings
 
-        plots.precision_recall([result.line(path) for path, result in results.items()], path=options.plot)
+        short = {path.rpartition("/")[2]: result for path, result in results.items()}
+        plot_rankings(short if len(short) == len(results) else results, options.plot)
     if options.format == "json":
         print(everything)
         return
@@ -299,7 +300,7 @@ def _scored_arrays(options: argparse.Namespace, evaluate: Callable[[argparse.Nam
 
     source = held(options.file) if options.card else options.file
     inputs = [input_of("file", options.file, source)] if options.card else []
-    result = evaluate(options, source)
+    result = during(options, f"evaluating {options.file}", evaluate, options, source)
     return Scored(result, inputs, dict(result.queries))
 
 

@@ -17,8 +17,9 @@ from detmap.diagnostics._ranking import Cuts, Ranking, mean
 from detmap.errors import OptionError
 from detmap.matches import Matches, matches_of
 from detmap.naming import distinct_names
+from detmap.notices import describe
 from detmap.protocols import Protocol, resolve
-from detmap.results import to_frame, without_nan
+from detmap.results import fragment, to_frame, without_nan
 from detmap.tables import Detections, GroundTruth, check_pair
 
 
@@ -297,6 +298,10 @@ class Diagnosis:
     def to_json(self, parts: Iterable[str] | None = None, indent: int | None = 2) -> str:
         """Return `to_dict` as JSON; undefined values become ``null``."""
         return json.dumps(without_nan(self.to_dict(parts)), indent=indent, allow_nan=False)
+
+    def _repr_html_(self) -> str:
+        rows = [{"part": f".{name}()", "what it finds": part.says} for name, part in PARTS.items()]
+        return fragment(repr(self).partition(", parts")[0].lstrip("<"), {"": rows}, describe(self.matches.notices))
 
     def __repr__(self) -> str:
         return (

@@ -10,7 +10,7 @@ import numpy as np
 
 from detmap.errors import OptionError, check_choice, shorten
 from detmap.plugins import Registry
-from detmap.results import Result, to_frame
+from detmap.results import Result, fragment, to_frame
 
 Rows = list[dict[str, Any]]
 
@@ -74,6 +74,11 @@ class Finding(Result):
             "tables": {title: self.rows(title) for title in self.tables},
             "notes": list(self.notes),
         }
+
+    def _repr_html_(self) -> str:
+        """Show the numbers and the first table."""
+        first = {title: self.rows(title) for title in list(self.tables)[:1]}
+        return fragment(self.part, {**self._tables(), **first}, self.notes)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} {value:.4g}" for name, value in list(self.items())[:8])

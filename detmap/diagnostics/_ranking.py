@@ -34,16 +34,21 @@ def average_precision(
     protocol : Protocol
         Decides the interpolation.
     """
-    hits = _hits(starts, hit, counts, positives)
+    return ap_of_hits(hits_of(starts, hit, counts, positives), protocol)
+
+
+def ap_of_hits(hits: Hits, protocol: Protocol) -> NDArray[np.float64]:
+    """Return the AP of each ranking, shape (K,); NaN without positives."""
     if protocol.interpolation != "grid":
         return hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
     precision, _ = hits.interpolate(protocol.recall_thresholds, protocol.epsilon, threads=1)
     return np.asarray(precision.mean(axis=1))
 
 
-def _hits(
+def hits_of(
     starts: NDArray[np.int64], hit: NDArray[np.bool_], counts: NDArray[np.bool_], positives: NDArray[np.int64]
 ) -> Hits:
+    """Return the hits of rankings; the parameters are those of `average_precision`."""
     places = np.flatnonzero(hit & counts)
     total = np.concatenate(([0], np.cumsum(counts)))
     first = np.searchsorted(places, starts)
@@ -118,7 +123,7 @@ class Ranking:
 
     def precision_at(self, recalls: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the largest precision of each category at some recalls or more, shape (K, r); NaN without positives."""
-        hits = _hits(self.starts, self.outcome == HIT, self.outcome != IGNORED, self.positives)
+        hits = hits_of(self.starts, self.outcome == HIT, self.outcome != IGNORED, self.positives)
         return hits.interpolate(recalls, self.matches.protocol.epsilon, threads=1)[0]
 
     def ap_of(

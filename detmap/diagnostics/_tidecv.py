@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from detmap.arrangement import Arrangement
 from detmap.diagnostics._errors import BKG, BOTH, CLS, DUPE, ERRORS, LOC, MISSED
 from detmap.diagnostics._pairs import BACKGROUND
-from detmap.diagnostics._ranking import average_precision
+from detmap.diagnostics._ranking import ap_of_hits, hits_of
 from detmap.ids import Categories, locate
-from detmap.kernels import readonly
+from detmap.kernels import allocate, readonly, sorting
 from detmap.matches import HIT, IGNORED, MISS, Matches, matches_of
 from detmap.protocols import COCO, UNLIMITED
 from detmap.tables import Detections
@@ -44,44 +44,57 @@ class _Points:
 
     Attributes
     ----------
-    order : ndarray of int64, shape (n,)
+    order : ndarray of int32, shape (n,)
         The points by category, descending score, and the order in which tidecv comes to their detections.
-    group : ndarray of int64, shape (n,)
-        Equal for points of one category and score, in that order.
+    tied : ndarray of int64, shape (t,)
+        The places of those that have the category and score of another.
+    group : ndarray of int64, shape (t,)
+        Equal for those of one category and score.
     starts : ndarray of int64, shape (K + 1,)
         Where each category starts.
     """
 
-    order: NDArray[np.int64]
+    order: NDArray[np.int32]
+    tied: NDArray[np.int64]
     group: NDArray[np.int64]
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, category: NDArray[np.int64], score: NDArray[np.float64], push: NDArray[np.int64], size: int) -> _Points:
-        """Sort points of so many categories; `push` is the place of each one's detection."""
-        order = np.lexsort((push, -score, category))
-        category, score = category[order], score[order]
-        new = np.append(True, (category[1:] != category[:-1]) | (score[1:] != score[:-1]))[: order.size]
-        starts = np.concatenate(([0], np.cumsum(np.bincount(category, minlength=size))))
-        return cls(order, np.cumsum(new), starts)
+    def of(cls, category: NDArray[np.int64], rank: NDArray[np.int64], push: NDArray[np.int64], size: int) -> _Points:
+        """Sort points of so many categories: `rank` is that of their scores, `push` the place of each one's detection."""
+        pushed, _ = _grouped(push, None, int(push.max(initial=-1)) + 1)
+        ranked, _ = _grouped(rank, pushed, int(rank.max(initial=-1)) + 1)
+        order, starts = _grouped(category, ranked, size)
+        category, rank = category[order], rank[order]
+        new = np.append(True, (category[1:] != category[:-1]) | (rank[1:] != rank[:-1]))[: order.size]
+        tied = np.flatnonzero(~new | np.append(~new[1:], False)[: order.size])
+        return cls(order, tied, np.cumsum(new[tied]), starts)
 
-    def by(self, tier: NDArray[np.int64]) -> NDArray[np.int64]:
+    def by(self, tier: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the order in which those of equal score stand by their `tier`, below 4, first."""
-        return self.order[np.argsort(self.group * 4 + tier[self.order], kind="stable")]
+        if not self.tied.size:
+            return self.order
+        order, points = np.array(self.order), self.order[self.tied]
+        order[self.tied] = points[np.argsort(self.group * 4 + tier[points], kind="stable")]
+        return order
 
-    def ap(
-        self,
-        order: NDArray[np.int64],
-        shown: NDArray[np.bool_],
-        hit: NDArray[np.bool_],
-        positives: NDArray[np.int64],
-    ) -> float:
-        """Return the mean over classes that have points or objects, of those `shown`; without objects a class counts 0."""
-        counts = shown[order]
-        ap = average_precision(self.starts, hit[order], counts, positives, _RULE)
-        total = np.concatenate(([0], np.cumsum(counts)))
-        there = (total[self.starts[1:]] > total[self.starts[:-1]]) | (positives > 0)
-        return float(np.nan_to_num(ap)[there].mean()) if there.any() else float("nan")
+    def ap(self, shown: NDArray[np.bool_], hit: NDArray[np.bool_], positives: NDArray[np.int64]) -> float:
+        """Return the mean over classes that have points or objects, of those `shown`; without objects a class counts 0.
+
+        Both are by place in an order of this.
+        """
+        hits = hits_of(self.starts, hit, shown, positives)
+        there = (hits.items > 0) | (positives > 0)
+        return float(np.nan_to_num(ap_of_hits(hits, _RULE))[there].mean()) if there.any() else float("nan")
+
+
+def _grouped(
+    keys: NDArray[np.integer], order: NDArray[np.int32] | None, size: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return an order (by default that of all keys) sorted stably by keys below `size`, and where each key starts."""
+    out, starts = allocate((keys.size, np.int32), (size + 1, np.int64))
+    sorting.group_by(readonly(keys, np.int32), readonly(() if order is None else order, np.int32), out, starts)
+    return out, starts
 
 
 def tidecv(diagnosis: Diagnosis) -> Found:
@@ -89,14 +102,10 @@ def tidecv(diagnosis: Diagnosis) -> Found:
     truth, found = diagnosis.ground_truth, diagnosis.detections
     place = np.arange(truth.images.ids.size) if truth.images.order is None else truth.images.order
     image = place[locate(found.images.ids, truth.images.ids)][found.images.codes]
-    # Image by image as the file has them, the best score first, 100 of each.
-    push = np.lexsort((-found.scores, image))
-    ahead = np.arange(push.size) - np.searchsorted(image[push], image[push])
-    kept = np.sort(push[ahead < CAP])
-    matches, last = _matched(diagnosis, found.take(kept))
-    # Rows of both in the order in which tidecv comes to them.
-    order = np.lexsort((matches.detection, -matches.score, place[matches.image]))
-    category, score = matches.category[order].astype(np.int64), matches.score[order]
+    kept = _within_cap(image, found.scores)
+    matches, last = _matched(diagnosis, found if kept.size == len(found) else found.take(kept))
+    order, rank = _in_turn(matches, place)
+    category = matches.category[order].astype(np.int64)
     outcome = matches.outcome[order]
     assert matches.same is not None
     assert matches.other is not None
@@ -123,11 +132,13 @@ def tidecv(diagnosis: Diagnosis) -> Found:
     taken[_reversed(last, matches.ground_truth[order][outcome == HIT])] = True
     pointing = np.flatnonzero(target >= 0)
     pointing = pointing[~taken[target[pointing]]]
-    by_score = pointing[np.lexsort((pointing, -score[pointing], target[pointing]))]
+    # The best score of those that point to an object, and of equal ones the first.
+    none = order.size * (order.size + 1)
+    first = np.full(len(truth), none)
+    np.minimum.at(first, target[pointing], rank[pointing] * order.size + pointing)
+    usable = first < none
     best = np.zeros(order.size, np.bool_)
-    best[by_score[np.append(True, np.diff(target[by_score]) != 0)[: by_score.size]]] = True
-    usable = np.zeros(len(truth), np.bool_)
-    usable[target[pointing]] = True
+    best[first[usable] % max(order.size, 1)] = True
 
     names = {key: k for k, (key, _) in enumerate(matches.categories)}
     kinds = np.array([names.get(key, -1) for key in truth.categories.ids.tolist()], np.int64)[truth.categories.codes]
@@ -141,7 +152,7 @@ def tidecv(diagnosis: Diagnosis) -> Found:
     values = _values(
         _Errors(
             np.append(category, kinds[target[best & (error == CLS)]]),
-            np.append(score, score[best & (error == CLS)]),
+            np.append(rank, rank[best & (error == CLS)]),
             np.append(np.arange(order.size), np.flatnonzero(best & (error == CLS))),
             error,
             outcome,
@@ -160,46 +171,64 @@ def tidecv(diagnosis: Diagnosis) -> Found:
 
 
 class _Errors(NamedTuple):
-    """Category, score and place of every detection and then of copies of the best Cls, in the class of their objects.
+    """Category, rank of the score, and place of every detection and then of copies of the best Cls, in their objects' class.
 
     Of the detections alone: error, outcome, and whether one is the best of those that point to an object.
     """
 
     category: NDArray[np.int64]
-    score: NDArray[np.float64]
+    rank: NDArray[np.int64]
     push: NDArray[np.int64]
     error: NDArray[np.uint8]
     outcome: NDArray[np.uint8]
     best: NDArray[np.bool_]
 
 
+class _View(NamedTuple):
+    """Columns of the points in one order: `lone` are those of classes without objects."""
+
+    error: NDArray[np.uint8]
+    hit: NDArray[np.bool_]
+    miss: NDArray[np.bool_]
+    copy: NDArray[np.bool_]
+    placed: NDArray[np.bool_]
+    lone: NDArray[np.bool_]
+
+
 def _values(
     found: _Errors, positives: NDArray[np.int64], fewer: NDArray[np.int64], unfound: NDArray[np.int64]
 ) -> dict[str, float]:
     """Return AP and the gains, of classes with so many objects, of which some are misses, or not found at all."""
-    points = _Points.of(found.category, found.score, found.push, positives.size)
+    points = _Points.of(found.category, found.rank, found.push, positives.size)
     copies = found.push.size - found.error.size
     copy = np.arange(found.push.size) >= found.error.size
     error = np.append(found.error, np.zeros(copies, np.uint8))
     hit = np.append(found.outcome == HIT, np.zeros(copies, np.bool_))
     miss = np.append(found.outcome == MISS, np.zeros(copies, np.bool_))
     placed = (error == LOC) & np.append(found.best, np.zeros(copies, np.bool_))
-    # After each mending errors are pushed first, and then what is right: what the last mending made so, and so on.
-    first = points.by(hit.astype(np.int64))
-    second = points.by(np.select([hit, copy], [2, 1], 0))
-    third = points.by(np.select([hit, copy, placed], [3, 2, 1], 0))
+    lone = (positives == 0)[found.category]
 
-    def mended(kinds: set[int], order: NDArray[np.int64]) -> float:
-        shown, right = hit | miss, hit.copy()
+    def view(order: NDArray[np.int32]) -> _View:
+        return _View(error[order], hit[order], miss[order], copy[order], placed[order], lone[order])
+
+    # After each mending errors are pushed first, and then what is right: what the last mending made so, and so on.
+    plain = first = second = third = view(points.order)
+    if points.tied.size:
+        first = view(points.by(hit.astype(np.int64)))
+        second = view(points.by(np.select([hit, copy], [2, 1], 0)))
+        third = view(points.by(np.select([hit, copy, placed], [3, 2, 1], 0)))
+
+    def mended(kinds: set[int], at: _View) -> float:
+        shown, right = at.hit | at.miss, at.hit.copy()
         for code in kinds:
-            shown &= error != code
+            shown &= at.error != code
             if code in (CLS, LOC):
-                fixed = copy if code == CLS else placed
+                fixed = at.copy if code == CLS else at.placed
                 shown |= fixed
                 right |= fixed
-        return points.ap(order, shown, right, positives - fewer if MISSED in kinds else positives)
+        return points.ap(shown, right, positives - fewer if MISSED in kinds else positives)
 
-    ap = points.ap(points.order, hit | miss, hit, positives)
+    ap = points.ap(plain.hit | plain.miss, plain.hit, positives)
     values = {"AP": ap}
     for code, name in enumerate(ERRORS, 1):
         values[f"dAP_{name}"] = max(mended({code}, first) - ap, 0.0)
@@ -210,10 +239,39 @@ def _values(
         values[f"progressive_{name}"] = max(now - before, 0.0)
         before = now
     # All false positives stand behind all hits: of a class without objects they are all there is, and it counts 0.
-    lone = (positives == 0)[found.category]
-    values["dAP_FalsePos"] = points.ap(points.order, hit | (miss & lone), hit, positives) - ap
-    values["dAP_FalseNeg"] = points.ap(first, hit | miss, hit, positives - unfound) - ap
+    values["dAP_FalsePos"] = points.ap(plain.hit | (plain.miss & plain.lone), plain.hit, positives) - ap
+    values["dAP_FalseNeg"] = points.ap(first.hit | first.miss, first.hit, positives - unfound) - ap
     return values
+
+
+def _within_cap(image: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the rows of detections that count: of each image those of the best scores, the first ones among equals."""
+    full = np.bincount(image, minlength=1) > CAP
+    if not full.any():
+        return np.arange(image.size)
+    rows = np.flatnonzero(full[image])
+    push = rows[np.lexsort((-scores[rows], image[rows]))]
+    ahead = np.arange(push.size) - np.searchsorted(image[push], image[push])
+    keep = np.ones(image.size, np.bool_)
+    keep[push[ahead >= CAP]] = False
+    return np.flatnonzero(keep)
+
+
+def _in_turn(matches: Matches, place: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the rows of matches in the order in which tidecv comes to them, and of each the rank of its score.
+
+    That is image by image as the file has them, and there by descending score. Equal scores have one rank.
+    """
+    row = np.full(int(matches.detection.max(initial=-1)) + 1, -1)
+    row[matches.detection] = np.arange(len(matches))
+    row = row[row >= 0]
+    scores = matches.score[row]
+    down = np.argsort(-scores, kind="stable")
+    row, scores = row[down], scores[down]
+    rank = np.empty(row.size, np.int64)
+    rank[row] = np.cumsum(np.append(False, scores[1:] != scores[:-1])[: row.size])
+    order, _ = _grouped(place[matches.image], readonly(row, np.int32), place.size)
+    return order, rank[order]
 
 
 def _matched(diagnosis: Diagnosis, found: Detections) -> tuple[Matches, int]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from detmap.decisions import YES_OR_NO, decisions_of, differing
 from detmap.errors import InputError, OptionError, shorten
-from detmap.explanations.shares import EXACT, Share, Step, check_orders, sampled, shapley, told
+from detmap.explanations.shares import EXACT, Share, Step, check_orders, markup, sampled, shapley, told
 from detmap.retrieval.conventions import CONVENTIONS, Convention, convention_of
 from detmap.retrieval.runs import evaluate_run, read_tables
 from detmap.retrieval.scoring import RankingResult
@@ -107,6 +107,9 @@ class RankingExplanation:
     def sentences(self) -> list[str]:
         """Return what the shares say, the largest first."""
         return told(self)
+
+    def _repr_html_(self) -> str:
+        return markup(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values; exact shares as fractions."""

@@ -11,6 +11,7 @@ from detmap.choices import UNLIMITED
 from detmap.errors import OptionError, shorten
 from detmap.explanations.replay import TACIT, Replay, is_late, said, trimmed
 from detmap.protocols import COCO, PRESETS, Protocol
+from detmap.results import fragment
 from detmap.tables import Detections, GroundTruth
 
 #: What is tried besides the values that named protocols use: decision and value. Decisions of a group change together.
@@ -129,6 +130,20 @@ class Search:
         none, one, two = self.tried
         told.append(f"Tried: {none} named protocols, {one} with one change, {two} with two.")
         return told
+
+    def _repr_html_(self) -> str:
+        found = [
+            {
+                "protocol": one.base,
+                "with": " and ".join(one.changes),
+                "value": one.value,
+                "the same here": "; ".join(one.others),
+            }
+            for one in self.candidates
+        ]
+        named = [{"protocol": name, "value": value} for name, value in self.named.items()]
+        title = f"Which rules give {self.metric} from {self.low:.6g} to {self.high:.6g}"
+        return fragment(title, {"candidates": found, "named protocols": named}, self.sentences())
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""

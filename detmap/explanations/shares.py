@@ -17,6 +17,7 @@ from detmap.explanations.replay import Replay, Value, is_late, pair, players, sa
 from detmap.kernels.pairs import HIT, IGNORED, MISS
 from detmap.matches import Matches, match_pairs
 from detmap.protocols import Protocol
+from detmap.results import fragment
 from detmap.tables import Detections, GroundTruth
 
 #: Up to so many decisions all orders in which they can be changed are weighed; of more some are drawn.
@@ -155,6 +156,20 @@ def told(one: Any) -> list[str]:
     return [first, *(share.sentence for share in one.shares if share.exact), *more]
 
 
+def markup(one: Any) -> str:
+    """Return an explanation as markup for a notebook."""
+    ends = (one.source.name, one.target.name) if one.source.name != one.target.name else ("from", "to")
+    rows = [
+        {"rule": share.decision, ends[0]: share.before, ends[1]: share.after, "share": f"{share.value:+.4f}"}
+        for share in one.shares
+        if share.exact
+    ]
+    title = (
+        f"{one.metric}: {one.source_value:.4f} under {one.source.name}, {one.target_value:.4f} under {one.target.name}"
+    )
+    return fragment(title, {"": rows}, one.sentences())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
     """Why a metric has two values under two protocols.
@@ -242,6 +257,9 @@ class Explanation:
             "sentences": self.sentences(),
             "notices": dict(self.notices),
         }
+
+    def _repr_html_(self) -> str:
+        return markup(self)
 
     def __repr__(self) -> str:
         return f"<Explanation: {self.metric} {self.source_value:.4f} to {self.target_value:.4f}, {len(self.shares)} shares>"

@@ -15,6 +15,7 @@ from detmap.detection import DetectionResult, match
 from detmap.errors import OptionError
 from detmap.explanations.replay import parse, trimmed
 from detmap.protocols import COCO, Protocol, resolve
+from detmap.results import fragment
 from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally
 
@@ -132,6 +133,16 @@ class Contrast:
         if self.replicates:
             told.append(f"low, high: {self.level:.0%} intervals from {self.replicates:,} draws of images.")
         return told
+
+    def _repr_html_(self) -> str:
+        tables = {
+            split.name: [
+                {"name": one.name, self.first: one.first, self.second: one.second, "effect": f"{one.value:+.4f}"}
+                for one in split.effects
+            ]
+            for split in self.splits.values()
+        }
+        return fragment(f"Why {self.first} and {self.second} differ in {self.metric}", tables, self.sentences())
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values; exact shares as fractions."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from detmap.explanations.replay import Replay, parse, players, trimmed
 from detmap.explanations.search import GRID, changed_to
 from detmap.kernels import readonly
 from detmap.protocols import PRESETS, Protocol, resolve
+from detmap.results import fragment
 from detmap.tables import Detections, GroundTruth
 
 #: What the rules that are tried are called together; all other decisions of the grid are "other decisions".
@@ -183,6 +184,10 @@ class Survival:
         now = f"{claim.smallest.shown(first)} against {claim.smallest.shown(second)}"
         return said + f"; the smallest change that ends it is {claim.smallest.name} ({now})."
 
+    def _repr_html_(self) -> str:
+        tables = {f"{one.first} above {one.second}": self.table(one) for one in self.claims}
+        return fragment(f"Which orders by {self.metric} survive", tables, self.sentences())
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
         return {
@@ -322,6 +327,29 @@ def _moved(situation: Situation, values: Mapping[str, float], names: tuple[str, 
     )
 
 
+def changed_decisions(base: Protocol) -> Iterator[tuple[str, str, int, Protocol]]:
+    """Yield the protocols with one decision of the grid changed: kind, name, number of changes, and protocol."""
+    for label, changes in GRID.items():
+        if label in _MISTAKES or (label in _OF_BOXES and base.iou_type != "bbox"):
+            continue
+        if label == "iou_thresholds" and len(base.iou_thresholds) == 1:
+            continue  # that of the metric's name
+        for change in changes:
+            protocol = replace(base, **change)
+            yield _KINDS.get(label, "other decisions"), changed_to(base, protocol, change), 1, protocol
+
+
+def other_conventions(base: Protocol, metric: str) -> Iterator[tuple[str, str, int, Protocol]]:
+    """Yield the named protocols that compare boxes and have the metric, as `changed_decisions` does."""
+    for name, one in PRESETS.items() if base.iou_type == "bbox" else ():
+        try:
+            protocol = trimmed(one, metric)
+        except OptionError:
+            continue
+        if protocol.iou_type == "bbox" and differing(protocol, base):
+            yield "conventions", name, len(players(base, protocol)), protocol
+
+
 @dataclass(eq=False)
 class _Trial:
     """What was tried so far."""
@@ -346,31 +374,16 @@ class _Trial:
             kind = _KINDS["ties"]
             self.situations.append(Situation(kind=kind, name=name, changes=0, lowest=lowest, highest=highest))
         there = {self._simplified(self.base)}
-        for label, changes in GRID.items():
-            if label in _MISTAKES or (label in _OF_BOXES and self.base.iou_type != "bbox"):
-                continue
-            if label == "iou_thresholds" and len(self.base.iou_thresholds) == 1:
-                continue  # that of the metric's name
-            for change in changes:
-                protocol = replace(self.base, **change)
-                made = self._simplified(protocol)
-                if made not in there:
-                    there.add(made)
-                    kind = _KINDS.get(label, "other decisions")
-                    self._add(kind, changed_to(self.base, protocol, change), 1, protocol)
+        for kind, name, changes, protocol in changed_decisions(self.base):
+            made = self._simplified(protocol)
+            if made not in there:
+                there.add(made)
+                self._add(kind, name, changes, protocol)
 
     def try_conventions(self) -> None:
         """Score under the named protocols that compare boxes, and have the metric."""
-        if self.base.iou_type != "bbox":
-            return
-        metric = next(iter(self.replays.values())).metric
-        for name, one in PRESETS.items():
-            try:
-                protocol = trimmed(one, metric)
-            except OptionError:
-                continue
-            if protocol.iou_type == "bbox" and differing(protocol, self.base):
-                self._add("conventions", name, len(players(self.base, protocol)), protocol)
+        for rules in other_conventions(self.base, next(iter(self.replays.values())).metric):
+            self._add(*rules)
 
     def try_labels(self, most: int) -> None:
         """Score without the labels that are most suspicious, by the detections of any model."""

@@ -2,11 +2,102 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from detmap.report.charts import Plot, line
 from detmap.report.page import render
+from detmap.report.tables import Table, table
 from detmap.results import cell, is_words, markdown_text, printable, to_markdown, without_nan
+
+#: So many models have a curve on the page, and so many numbers of classes are on it at most: those of the best models.
+_CURVES, _VALUES = 200, 150_000
+
+#: So many curves are in front before somebody chooses.
+_CHOSEN = 5
+
+#: Points of a curve.
+_POINTS = 51
+
+#: Beyond so many groups there are letters alone, of which some take two characters.
+_BARS = 16
+
+#: What most cells have nothing of.
+_PLAIN: dict[str, Any] = {"best": False, "head": False, "interval": "", "slots": [], "bar": None}
+
+
+@dataclass(frozen=True)
+class Board:
+    """What the page shows.
+
+    Attributes
+    ----------
+    rank_by : str
+        The column that the rows are sorted by.
+    rows : sequence of mapping
+        A row per model, best first, all with the same columns; undefined numbers are NaN.
+    metrics : sequence of str
+        Columns whose best value is marked: the larger, the better.
+    intervals : sequence of mapping
+        Of each row, by metric, the ends of its interval.
+    level : float
+        The level of the intervals.
+    errors : sequence of mapping
+        ``model`` and ``error`` of those that could not be scored.
+    notices : sequence of mapping
+        ``model`` and ``notice``: what was unusual.
+    models, categories : sequence of str
+        The rows and columns of `values`; models in the order of `rows`.
+    values : sequence of sequence of float or None
+        ``values[i][k]`` is the AP of model *i* on category *k*.
+    objects : sequence of int
+        How many objects each category has; empty where nobody is to know.
+    curves : sequence of (mapping or None)
+        Of each model ``iou``, ``recall`` and ``precision``: the mean of its classes.
+    facts : sequence of (str, str)
+        What was evaluated.
+    files : sequence of mapping
+        ``model``, ``file`` and ``content`` (its hash), where that is known.
+    sentences : sequence of str
+        What was tested and estimated.
+    doubts : sequence of mapping, optional
+        A row per order of neighbours that other rules turn round, with what ends it.
+        None where no other rules were tried.
+    """
+
+    rank_by: str
+    rows: Sequence[Mapping[str, Any]] = ()
+    metrics: Sequence[str] = ()
+    intervals: Sequence[Mapping[str, Sequence[float | None]]] = ()
+    level: float = 0.95
+    errors: Sequence[Mapping[str, Any]] = ()
+    notices: Sequence[Mapping[str, Any]] = ()
+    models: Sequence[str] = ()
+    categories: Sequence[str] = ()
+    values: Sequence[Sequence[float | None]] = ()
+    objects: Sequence[int] = ()
+    curves: Sequence[Mapping[str, Any] | None] = ()
+    facts: Sequence[tuple[str, str]] = ()
+    files: Sequence[Mapping[str, Any]] = ()
+    sentences: Sequence[str] = ()
+    doubts: Sequence[Mapping[str, Any]] | None = None
+    _ends: list[tuple[float, float] | None] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        given = list(self.intervals) + [{}] * (len(self.rows) - len(self.intervals))
+        self._ends.extend(_known(one.get(self.rank_by)) for one in given)
+
+
+def _known(ends: Sequence[float | None] | None) -> tuple[float, float] | None:
+    """Return the ends of an interval; None where it has none."""
+    if ends is None or any(end is None or math.isnan(end) for end in ends):
+        return None
+    low, high = ends
+    return float(low or 0.0), float(high or 0.0)
 
 
 def markdown(
@@ -14,74 +105,203 @@ def markdown(
     errors: Sequence[Mapping[str, Any]],
     rank_by: str,
     notices: Sequence[Mapping[str, Any]] = (),
+    doubts: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """Return the leaderboard as Markdown: tables of the models, of notices, and of files that were not scored."""
-    sections = (("Notices", notices), ("Not scored", errors))
+    """Return the leaderboard as Markdown: tables of the models, doubtful orders, notices, and files that were not scored."""
+    sections = (("Orders that do not survive", doubts), ("Notices", notices), ("Not scored", errors))
     text = "".join(f"\n## {title}\n\n{to_markdown(found)}\n" for title, found in sections if found)
     return f"# Leaderboard by {markdown_text(rank_by)}\n\n{to_markdown(rows)}\n{text}"
 
 
-def html(
-    rows: Sequence[Mapping[str, Any]],
-    errors: Sequence[Mapping[str, Any]],
-    rank_by: str,
-    models: Sequence[str],
-    categories: Sequence[str],
-    values: Sequence[Sequence[float | None]],
-    notices: Sequence[Mapping[str, Any]] = (),
-) -> str:
+def html(board: Board) -> str:
     """Return the leaderboard as one self-contained HTML page (extra ``report``).
 
-    Its columns sort, and the AP per category of any two models can be set beside each other.
-
-    Parameters
-    ----------
-    rows : sequence of mapping
-        A row per model, best first, all with the same columns; undefined numbers are NaN.
-    errors : sequence of mapping
-        ``model`` and ``error`` of those that could not be scored.
-    rank_by : str
-        The column that the rows are sorted by.
-    models, categories : sequence of str
-        The rows and columns of `values`.
-    values : sequence of sequence of float or None
-        ``values[i][k]`` is the AP of model *i* on category *k*.
-    notices : sequence of mapping
-        ``model`` and ``notice``: what was unusual.
+    Its columns sort, curves of models can be brought to the front, and the AP per category of any two models can be set
+    beside each other.
 
     Raises
     ------
     MissingDependencyError
         Without jinja2.
     """
-    header = list(rows[0]) if rows else []
-    text = {name for name in header if name != "rank" and is_words(rows, name)}
+    columns, rows = _models(board)
+    data, left_out = _categories(board)
     return render(
         "leaderboard.html",
         "leaderboard.html",
-        styles=["tables.css"],
+        styles=["tables.css", "report.css", "leaderboard.css"],
         scripts=["tables.js", "leaderboard.js"],
-        rank_by=rank_by,
-        columns=[{"name": printable(name), "text": name in text} for name in header],
-        rows=[[_cell(name, row[name], rank_by, name in text) for name in header] for row in rows],
-        notices=[[printable(str(row[name])) for name in ("model", "notice")] for row in notices],
-        errors=[[printable(str(row[name])) for name in ("model", "error")] for row in errors],
-        grouped="group" in header,
-        data={
-            "models": [printable(name) for name in models],
-            "categories": [printable(name) for name in categories],
-            "values": without_nan(values),
-        },
+        rank_by=printable(board.rank_by),
+        lead=_lead(board),
+        columns=columns,
+        rows=rows,
+        grouped="group" in (board.rows[0] if board.rows else ()),
+        sentences=[printable(one) for one in board.sentences],
+        facts=[(printable(name), printable(said)) for name, said in board.facts],
+        files=_files(board),
+        curves=_curves(board),
+        notices=[[printable(str(row[name])) for name in ("model", "notice")] for row in board.notices],
+        errors=[[printable(str(row[name])) for name in ("model", "error")] for row in board.errors],
+        doubts=_doubts(board),
+        data=data,
+        left_out=left_out,
     )
 
 
-def _cell(name: str, value: Any, rank_by: str, text: bool) -> dict[str, str]:
-    styles = [style for style, use in (("text", text), ("ranked", name == rank_by)) if use]
+# ------------------------------------------------------------------------------------------------------- table of models
+
+
+def _models(board: Board) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]:
+    """Return columns and cells; the interval of what is ranked by stands in its cell and, as a bar, beside it."""
+    rows, ends = board.rows, board._ends
+    header = list(rows[0]) if rows else []
+    words = {name for name in header if name != "rank" and is_words(rows, name)}
+    best = {name: max((row[name] for row in rows if not math.isnan(row[name])), default=math.nan) for name in header
+            if name in board.metrics}  # fmt: skip
+    letters = _letters([str(row.get("group", "")) for row in rows])
+    axis = _axis([end for pair in ends if pair for end in pair])
+    columns: list[dict[str, Any]] = []
+    for name in header:
+        style = " ".join(style for style, use in (("text", name in words), ("group", name == "group")) if use)
+        columns.append({"name": printable(name), "style": style})
+        if name == board.rank_by and axis is not None:
+            low, high = axis
+            columns.append({"name": f"{low:g} – {high:g}", "style": "chart"})
+    made = []
+    for at, row in enumerate(rows):
+        cells = []
+        for name in header:
+            one = _cell(row[name], name in words, name == board.rank_by)
+            one["best"] = name in best and row[name] == best[name]
+            one["head"] = name == "model"
+            if name == "survives" and row[name].startswith("no"):
+                one["style"] += " doubt"
+            given = _known(board.intervals[at].get(name)) if at < len(board.intervals) else None
+            one["interval"] = f"{given[0]:.4f} – {given[1]:.4f}" if given else ""
+            if name == "group" and letters:
+                one["slots"] = [letter if letter in row["group"] else "" for letter in letters]
+            cells.append(one)
+            if name == board.rank_by and axis is not None:
+                cells.append(_bar(row[name], ends[at], axis))
+        made.append(cells)
+    return columns, made
+
+
+def _cell(value: Any, text: bool, ranked: bool) -> dict[str, Any]:
+    styles = [style for style, use in (("text", text), ("ranked", ranked)) if use]
     exact = without_nan(value)
     shown = printable(cell(value))
     return {
         "shown": shown,
         "value": "" if exact is None else printable(str(exact)),
-        "title": shown if text and len(shown) > 40 else "",
+        "title": shown if text and len(shown) > 24 else "",
         "style": " ".join(styles),
+        **_PLAIN,
     }
+
+
+def _letters(groups: Sequence[str]) -> list[str]:
+    """Return the letters that have bars, in order; none where there are too many of them."""
+    every = sorted({letter for one in groups for letter in one})
+    return every if len(every) <= _BARS else []
+
+
+def _axis(ends: Sequence[float]) -> tuple[float, float] | None:
+    """Return where the axis of interval bars begins and ends: at round numbers around all of them."""
+    if not ends:
+        return None
+    low, high = min(ends), max(ends)
+    step = 10 ** math.floor(math.log10(max(high - low, 1e-3)))
+    step = step / 2 if (high - low) / step < 2.5 else step
+    return max(round(math.floor(low / step) * step, 9), 0.0), min(round(math.ceil(high / step) * step, 9), 1.0)
+
+
+def _bar(value: float, ends: tuple[float, float] | None, axis: tuple[float, float]) -> dict[str, Any]:
+    """Return a cell with a value's dot and the line of its interval, in hundredths of the axis."""
+
+    def place(number: float) -> float:
+        return round(100 * min(max((number - axis[0]) / ((axis[1] - axis[0]) or 1), 0.0), 1.0), 1)
+
+    exact = "" if math.isnan(value) else repr(float(value))
+    made = {"shown": "", "value": exact, "title": "", "style": "chart", **_PLAIN}
+    if ends is None:
+        return made
+    low, high = map(place, ends)
+    return {**made, "bar": {"low": low, "width": round(high - low, 1), "at": place(value)}}
+
+
+# ------------------------------------------------------------------------------------------------------------- the rest
+
+
+def _lead(board: Board) -> list[str]:
+    """Return in sentences who is best, and whether that is more than chance and convention."""
+    scored = [row for row in board.rows if not math.isnan(row.get(board.rank_by, math.nan))]
+    if not scored:
+        return ["No model has a value."]
+    best, value = scored[0], scored[0][board.rank_by]
+    first = [str(row["model"]) for row in scored if row[board.rank_by] == value]
+    ends = board._ends[0]
+    between = f" ({100 * board.level:g} % interval {ends[0]:.4f} to {ends[1]:.4f})" if ends else ""
+    many = len(first) > 1
+    names = f"{len(first)} models share" if many else f"{first[0]} has"
+    told = [f"{names} the highest {board.rank_by} of {len(scored):,}: {value:.4f}{between}."]
+    letters = set(str(best.get("group", "")))
+    if letters and not many:
+        alike = [str(row["model"]) for row in scored[1:] if letters & set(str(row.get("group", "")))]
+        if alike:
+            more = f" and {len(alike) - 3:,} more" if len(alike) > 3 else ""
+            told.append(f"It cannot be told apart from {', '.join(alike[:3])}{more} on these images.")
+        elif len(scored) > 1:
+            told.append("It is above every other model by more than chance.")
+    if board.doubts is not None:
+        pairs = len(scored) - 1
+        if board.doubts:
+            told.append(f"Of {pairs:,} orders of neighbours {len(board.doubts):,} do not survive other rules.")
+        elif pairs:
+            told.append("Every order of neighbours survives all other rules that were tried.")
+    return [printable(one) for one in told]
+
+
+def _curves(board: Board) -> Plot | None:
+    """Return a chart of the models' mean curves; the best ones are in front until others are chosen."""
+    drawn = [(name, curve) for name, curve in zip(board.models, board.curves, strict=False) if curve][:_CURVES]
+    if not drawn:
+        return None
+    own = {str(row["model"]): row[board.rank_by] for row in board.rows}
+    lines = []
+    for name, curve in drawn:
+        recall = np.array(curve["recall"], np.float64)
+        precision = np.array([np.nan if one is None else one for one in curve["precision"]], np.float64)
+        some = np.unique(np.linspace(0, recall.size - 1, _POINTS).round().astype(np.int64))
+        label = f"{name}: {board.rank_by} {cell(own.get(name, math.nan))}"
+        lines.append(line(label, recall[some], precision[some], "thin"))
+    iou = drawn[0][1]["iou"]
+    says = f"Each line is the mean of a model's classes. {min(_CHOSEN, len(lines))} of them are in front at first."
+    if len(drawn) < len(board.models):
+        says += f" The {len(drawn):,} best models with a curve are here."
+    return Plot(f"Precision and recall at IoU {iou:g}", "recall", "precision", says, lines, choose="model")
+
+
+def _categories(board: Board) -> tuple[dict[str, Any], int]:
+    """Return what the page compares by category, and how many models are left out for its size."""
+    most = max(_VALUES // max(len(board.categories), 1), 2)
+    values = [[None if one is None else round(one, 6) for one in without_nan(row)] for row in board.values[:most]]
+    data = {
+        "models": [printable(name) for name in board.models[:most]],
+        "categories": [printable(name) for name in board.categories],
+        "objects": list(board.objects),
+        "values": values,
+        "chosen": _CHOSEN,
+    }
+    return data, max(len(board.models) - most, 0)
+
+
+def _files(board: Board) -> Table | None:
+    return table("Files", board.files, most=2000) if board.files else None
+
+
+def _doubts(board: Board) -> Table | None:
+    if board.doubts is None:
+        return None
+    note = "Neighbours were scored again under other rules: an order survives where it holds under all of them"
+    return table("Orders that do not survive", board.doubts, note=note)

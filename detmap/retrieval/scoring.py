@@ -15,7 +15,7 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import Curve, Hits
 from detmap.kernels import curves
 from detmap.notices import describe
-from detmap.results import Result
+from detmap.results import Result, fragment
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.measures import average_precision, band
 from detmap.retrieval.metrics import parse, parse_rate
@@ -177,6 +177,9 @@ class RankingResult(Result):
         lines = [f"{name:<{width}}  {value:.4f}" for name, value in self._metrics.items()]
         return "\n".join([*lines, f"[{self.describe()}]", *describe(self.notices)])
 
+    def _repr_html_(self) -> str:
+        return fragment(f"RankingResult: {self.describe()}", self._tables(), describe(self.notices))
+
     def describe(self) -> str:
         """Return the decisions and the numbers of queries in one line."""
         counts = ", ".join(f"{count} {kind}" for kind, count in self.queries.items() if count or kind == "scored")
@@ -280,12 +283,35 @@ class RankingResult(Result):
     def line(self, label: str | None = None) -> plots.Line:
         """Return the mean interpolated curve to draw, beside those of other results."""
         precision = self.interpolated_precision(_RECALLS) if self._curve is None else self._curve
-        return plots.Line(label or self.convention.name, _RECALLS, None, precision)
+        return plots.Line(label or self.convention.name, _RECALLS, None, precision, self._numbers())
+
+    def _numbers(self) -> str:
+        """Return the numbers that a legend says of a curve."""
+        name = "mAP" if "mAP" in self._metrics else next(iter(self._metrics))
+        told = f"{name} {self._metrics[name]:.4f}"
+        cmc = self._matched()
+        if cmc is None or not cmc.size:
+            return told
+        first, fifth = (f"{cmc[min(rank, cmc.size) - 1]:.4f}" for rank in (1, 5))
+        return f"{told}\nCMC@1 {first}, @5 {fifth}"
+
+    def _matched(self) -> NDArray[np.float64] | None:
+        """Return CMC, also where it was not asked for, if the hits are kept and the convention leaves no choice of it."""
+        if self.cmc is not None or self.hits is None or self.convention.cmc not in (None, "market"):
+            return self.cmc
+        counted = self.queries["scored"] + self.queries.get("without hits", 0)
+        if not counted:
+            return None
+        found = np.cumsum(_cmc_counts(Ranked(self.hits, self.convention)))
+        return np.asarray((found + self.queries["empty"] * (self.convention.empty == "one")) / counted)
 
     def plot(
         self, path: str | os.PathLike[str] | None = None, *, kind: str = "auto", queries: Sequence[int] | None = None
     ) -> Any:
-        """Draw CMC (``kind="cmc"``; the default where it was evaluated) or precision against recall (``"pr"``).
+        """Draw CMC beside precision against recall, or one of them (``kind="cmc"``, ``"pr"``).
+
+        By default those that there are: CMC where it was evaluated, or the hits are kept; the curve where the hits are
+        kept, or with ``keep_curve=True``.
 
         Parameters
         ----------
@@ -300,16 +326,46 @@ class RankingResult(Result):
         """
         if kind not in ("auto", "cmc", "pr"):
             raise OptionError(f"kind must be auto, cmc or pr, not {kind!r}")
-        if kind == "cmc" or (kind == "auto" and queries is None and self.cmc is not None):
+        if queries is not None and kind != "cmc":
+            found = [(str(self.query_ids[q]), self.curve(q)) for q in queries]
+            return plots.precision_recall(
+                [plots.Line(name, c.recall, c.precision, c.interpolated) for name, c in found], path=path
+            )
+        if kind == "pr":
+            return plots.precision_recall([self.line()], path=path)
+        if kind == "cmc":
             if self.cmc is None:
                 raise OptionError("CMC was not evaluated")
-            return plots.cmc({self.convention.name: self.cmc}, path=path)
-        if queries is None:
-            return plots.precision_recall([self.line()], path=path)
-        found = [(str(self.query_ids[q]), self.curve(q)) for q in queries]
-        return plots.precision_recall(
-            [plots.Line(name, c.recall, c.precision, c.interpolated) for name, c in found], path=path
-        )
+            return plots.cmc({self.convention.name: self.cmc}, path=path, numbers=[self._numbers()])
+        return plot_rankings({self.convention.name: self}, path)
+
+
+def plot_rankings(results: Mapping[str, RankingResult], path: str | os.PathLike[str] | None = None) -> Any:
+    """Draw CMC beside precision against recall of several results; the legend has their names and numbers.
+
+    Parameters
+    ----------
+    results : mapping of str to RankingResult
+        By name.
+    path : path, optional
+        Write the picture there, as .svg or .png.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    OptionError
+        Where there is nothing to draw.
+    """
+    curves = {name: cmc for name, one in results.items() if (cmc := one._matched()) is not None}
+    curves = curves if len(curves) == len(results) else {}
+    drawable = all(one.hits is not None or one._curve is not None for one in results.values())
+    if not curves and not drawable:
+        next(iter(results.values()))._kept()  # says what is missing
+    lines = [one.line(name) for name, one in results.items()] if drawable else []
+    return plots.cmc_and_precision(curves, lines, path=path)
 
 
 class _ByName(Mapping[str, NDArray[np.float64]]):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from detmap.errors import OptionError, check_choice
+from detmap.results import fragment
 from detmap.statistics import intervals
 from detmap.statistics.bootstrap import Bootstrap, HasTally, bootstrap, check_level
 from detmap.statistics.draws import check_replicates, check_seed
@@ -209,6 +210,17 @@ class Comparison:
             lines.append("where interval and p disagree (~), trust p: the interval is an approximation")
         return lines
 
+    def _repr_html_(self) -> str:
+        names = ("first", "second", "category", "difference", "low", "high", "p", "adjusted", "images")
+        tables = {
+            f"{self.metric}: differences": [{name: getattr(one, name) for name in names} for one in self.differences],
+            "categories that changed": [{name: getattr(one, name) for name in names} for one in self.changed],
+        }
+        for rows in tables.values():
+            for row in rows:
+                row["category"] = row["category"] or "all"
+        return fragment(f"Comparison by {self.metric}", tables, self.sentences())
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values; element *i* of `models` belongs to the *i*-th model."""
         column = self._any.columns[self.metric]
@@ -301,6 +313,10 @@ class PairTests:
             untested = _counted(len(self.p) - tested, "pair")
             lines.append(f"not tested, so that they share a letter: {untested} of models scored on different classes")
         return lines
+
+    def _repr_html_(self) -> str:
+        rows = [{"model": name, "group": letters} for name, letters in self.groups.items()]
+        return fragment(f"Tests of every pair of models by {self.metric}", {"": rows}, self.sentences())
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""

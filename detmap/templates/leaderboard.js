@@ -1,8 +1,57 @@
-const source = document.getElementById("data");
-if (source) {
-  const data = JSON.parse(source.textContent);
+const data = JSON.parse(document.getElementById("data").textContent);
+const svg = (tag, attributes) => {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+};
+
+// Curves: a list adds a model to those in front, a button takes it away again; a pointer names any of them.
+const figure = document.querySelector("figure.plot");
+if (figure) {
+  const [select, said, chips] = [figure.querySelector("select"), figure.querySelector("output"), document.querySelector(".chips")];
+  const curves = [...figure.querySelectorAll("path.line.thin")];
+  const label = (curve) => curve.querySelector("title").textContent;
+  const chosen = new Map();  // of a curve the number of its colour
+  const style = (colour) => "k" + colour;
+  select.add(new Option("(choose)", ""));
+  curves.forEach((curve, i) => select.add(new Option(label(curve), i)));
+  function toFront(i) {
+    if (chosen.has(i)) return;
+    const colours = [...Array(6).keys()].filter((k) => ![...chosen.values()].includes(k));
+    if (!colours.length) take([...chosen.keys()][0]), colours.push(...[...Array(6).keys()].filter((k) => ![...chosen.values()].includes(k)));
+    const colour = colours[0];
+    chosen.set(i, colour);
+    curves[i].classList.add("chosen", style(colour));
+    curves[i].parentNode.append(curves[i]);
+    const item = document.createElement("li"), button = document.createElement("button"), key = svg("svg", { viewBox: "0 0 24 8", "aria-hidden": "true" });
+    key.append(svg("path", { class: "line " + style(colour), d: "M0 4H24" }));
+    button.append(key, label(curves[i]) + " ×");
+    button.title = "take it away";
+    button.addEventListener("click", () => take(i));
+    item.dataset.curve = i;
+    item.append(button);
+    chips.append(item);
+  }
+  function take(i) {
+    curves[i].classList.remove("chosen", style(chosen.get(i)));
+    chosen.delete(i);
+    chips.querySelector(`[data-curve="${i}"]`).remove();
+  }
+  select.addEventListener("change", () => {
+    if (select.value !== "") toFront(Number(select.value));
+    select.value = "";
+  });
+  for (const curve of curves) {
+    curve.addEventListener("pointerenter", () => (said.textContent = label(curve)));
+    curve.addEventListener("pointerleave", () => (said.textContent = ""));
+  }
+  for (let i = 0; i < Math.min(data.chosen, curves.length); i++) toFront(i);
+}
+
+// Two models beside each other, class by class.
+const table = document.getElementById("categories");
+if (table) {
   const [first, second] = ["first", "second"].map((id) => document.getElementById(id));
-  const table = document.getElementById("categories");
   for (const select of [first, second]) {
     data.models.forEach((name, i) => select.add(new Option(name, i)));
     select.addEventListener("change", fill);
@@ -14,21 +63,37 @@ if (source) {
     made.textContent = shown;
     made.dataset.value = value === null ? "" : value;
     if (style) made.className = style;
+    return made;
+  }
+  function bar(difference, largest) {
+    const made = svg("svg", { class: "delta", viewBox: "0 0 100 6", preserveAspectRatio: "none", "aria-hidden": "true" });
+    const width = largest ? (50 * Math.abs(difference)) / largest : 0;
+    made.append(svg("rect", { class: "rail", x: 49.6, width: 0.8, height: 6 }));
+    made.append(svg("rect", { class: difference > 0 ? "up" : "down", x: difference > 0 ? 50 : 50 - width, width, height: 6 }));
+    return made;
   }
   function fill() {
-    const body = table.tBodies[0];
-    body.replaceChildren();
     const show = (v, sign) => (v === null ? "–" : (sign && v > 0 ? "+" : "") + v.toFixed(4));
+    const [from, to] = [data.values[first.value], data.values[second.value]];
+    const differences = data.categories.map((_, k) => (from[k] === null || to[k] === null ? null : to[k] - from[k]));
+    const largest = Math.max(0, ...differences.map((d) => Math.abs(d ?? 0)));
+    const rows = document.createDocumentFragment();
     data.categories.forEach((name, k) => {
-      const a = data.values[first.value][k], b = data.values[second.value][k];
-      const difference = a === null || b === null ? null : b - a;
-      const row = body.insertRow();
+      const difference = differences[k];
+      const row = document.createElement("tr");
       cell(row, name, name, "text");
-      cell(row, show(a), a);
-      cell(row, show(b), b);
-      cell(row, show(difference, true), difference, difference > 0 ? "up" : difference < 0 ? "down" : "");
+      if (data.objects.length) cell(row, data.objects[k].toLocaleString("en"), data.objects[k]);
+      cell(row, show(from[k]), from[k]);
+      cell(row, show(to[k]), to[k]);
+      const last = cell(row, show(difference, true), difference, difference > 0 ? "up" : difference < 0 ? "down" : "");
+      if (difference) last.append(bar(difference, largest));
+      rows.append(row);
     });
-    sortBy(table, 3, true);
+    table.tBodies[0].replaceChildren(rows);
+    const count = (test) => differences.filter(test).length;
+    const [more, less] = [count((d) => d > 0), count((d) => d < 0)];
+    document.getElementById("said").textContent = `${data.models[second.value]} has a higher AP in ${more} of ${data.categories.length} categories, and a lower one in ${less}.`;
+    sortBy(table, table.tHead.rows[0].cells.length - 1, true);
   }
   fill();
 }

@@ -1,0 +1,117 @@
+"""Which orders of a leaderboard survive other rules: each model is scored under them by itself, and orders follow."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from detmap.errors import InputError
+from detmap.explanations.replay import Replay, trimmed
+from detmap.explanations.survival import _KINDS, changed_decisions, other_conventions
+from detmap.protocols import Protocol
+from detmap.tables import Detections, GroundTruth
+
+
+def values_under(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: Protocol,
+    metric: str = "AP",
+    *,
+    threads: int | None = None,
+) -> dict[str, Any]:
+    """Return a model's metric under other rules, as `detmap.explanations.survives` tries them, by plain values.
+
+    Label suspects and draws of images are not among them: these take all models at once.
+
+    Parameters
+    ----------
+    ground_truth, detections : GroundTruth, Detections
+        What is scored.
+    protocol : Protocol
+        The rules that are changed.
+    metric : str
+        As for `detmap.explain`.
+    threads : int, optional
+        One per processor by default.
+
+    Returns
+    -------
+    dict
+        ``metric``, ``value``, and by name ``situations``: the kind of each, how many decisions it changes, and the least and
+        the largest value. Rules under which there is nothing to find are left out.
+
+    Raises
+    ------
+    OptionError
+        For a metric that cannot be explained.
+    InputError
+        Where there is nothing to find.
+    """
+    base = trimmed(protocol, metric)
+    replay = Replay(ground_truth, detections, metric, threads)
+    value = replay.value(base).value
+    low, high = replay.band(base)
+    found: dict[str, list[Any]] = {"any order of equal scores": [_KINDS["ties"], 0, low, high]}
+    for kind, name, changes, changed in (*changed_decisions(base), *other_conventions(base, metric)):
+        if name and changed != base:
+            try:
+                other = replay.value(changed).value
+            except InputError:
+                continue
+            found[name] = [kind, changes, other, other]
+    return {"metric": metric, "value": value, "situations": found}
+
+
+def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return for each model and the next one whether their order survives.
+
+    Parameters
+    ----------
+    models : mapping of str to mapping
+        What `values_under` returned for each, the best first.
+
+    Returns
+    -------
+    list of dict
+        ``first``, ``second``, ``tried`` (rules under which any of all models has another value), ``held``, ``survives``, and
+        ``against``: name, kind, changes, and both values, where the first is not above; fewest changes first.
+    """
+    names = list(models)
+    every = list(dict.fromkeys(name for one in models.values() for name in one["situations"]))
+    tried: dict[tuple[Any, ...], str] = {}
+    for name in every:
+        ends = tuple(_ends(one, name) for one in models.values())
+        if ends != tuple((one["value"], one["value"]) for one in models.values()):
+            tried.setdefault(ends, name)  # rules that give all models the same values are one
+    made = []
+    for first, second in itertools.pairwise(names):
+        one, other = models[first], models[second]
+        against = []
+        for name in tried.values():
+            low, high = _ends(one, name)[0], _ends(other, name)[1]
+            if not low > high:
+                kind, changes = next(m["situations"][name][:2] for m in models.values() if name in m["situations"])
+                moved = sum(max(abs(end - model["value"]) for end in _ends(model, name)) for model in (one, other))
+                against.append(
+                    (changes, moved, {"name": name, "kind": kind, "changes": changes, "values": [low, high]})
+                )
+        against.sort(key=lambda row: row[:2])
+        made.append(
+            {
+                "first": first,
+                "second": second,
+                "tried": len(tried),
+                "held": len(tried) - len(against),
+                "survives": not against and one["value"] > other["value"],
+                "against": [row for _, _, row in against],
+            }
+        )
+    return made
+
+
+def _ends(model: Mapping[str, Any], name: str) -> tuple[float, float]:
+    """Return the least and the largest value of a model; its own where it could not be scored so."""
+    found: Sequence[Any] | None = model["situations"].get(name)
+    return (model["value"], model["value"]) if found is None else (found[2], found[3])

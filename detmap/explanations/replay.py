@@ -145,6 +145,7 @@ class Replay:
     evaluations: int = 0
     notices: Mapping[str, int] = field(default_factory=dict)
     _known: dict[Protocol, Value] = field(default_factory=dict)
+    _simpler: dict[Protocol, Protocol] = field(default_factory=dict)
     _lean: Lean | None = None
 
     def __post_init__(self) -> None:
@@ -213,6 +214,11 @@ class Replay:
 
         Decisions that touch nothing in these tables, as a cap that no image reaches, become what they are by default.
         """
+        if protocol not in self._simpler:
+            self._simpler[protocol] = self._simplify(protocol)
+        return self._simpler[protocol]
+
+    def _simplify(self, protocol: Protocol) -> Protocol:
         same: dict[str, Any] = {"name": "", "iou_type": protocol.iou_type, "result_areas": protocol.result_areas}
         flags = [flag for flag in ("crowd", "difficult") if getattr(self.ground_truth, flag).any()]
         same["left_out"] = tuple(flag for flag in flags if flag in protocol.left_out)

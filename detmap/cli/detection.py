@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import Scored, Scorer, add_card, files_of, input_of, write_card
 from detmap.cli.challenges import add_challenge_options, challenge_of
-from detmap.cli.comparing import add_explanations, show_contrast, show_survival
+from detmap.cli.comparing import add_explanations, compare_rankings, show_contrast, show_survival
 from detmap.cli.inputs import check_options, read_by
 from detmap.cli.options import (
     Command,
@@ -28,6 +28,7 @@ from detmap.cli.options import (
     protocol_of,
 )
 from detmap.cli.output import note, print_list, print_notes, print_tables, progress, result_json, say, show, stages
+from detmap.cli.ranked import add_rankings, kind_of
 from detmap.errors import OptionError, shorten
 from detmap.interrupts import before_end
 from detmap.writing import write
@@ -304,10 +305,14 @@ def _fill_compare(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_compare)
     add_ground_truth(parser)
     parser.add_argument(
-        "predictions", metavar="PREDICTIONS", nargs="+", help="two or more files, given as for detmap batch"
+        "predictions",
+        metavar="PREDICTIONS",
+        nargs="+",
+        help="two or more files, given as for detmap batch; with --trec runs; with --reid and --hashing GT is the first",
     )
     parser.add_argument("--metric", metavar="NAME", help="compare by this metric of the table; default: AP, or mAP")
     add_explanations(parser)
+    add_rankings(parser, "PREDICTIONS runs")
     add_input_options(parser)
     add_detection_options(parser)
     add_bootstrap_options(parser, 1000, tests=True)
@@ -316,6 +321,12 @@ def _fill_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def _compare(options: argparse.Namespace) -> None:
+    kind = kind_of(options)
+    if kind is not None:
+        compare_rankings(options, kind)
+        return
+    if options.convention:
+        raise OptionError("--convention goes with --trec, --reid or --hashing")
     protocol = protocol_of(options)
     from detmap import match
     from detmap.batch import find

@@ -73,7 +73,7 @@ def test_what_is_drawn_counts_in_a_comparison(models, tmp_path, capsys):
     path.write_bytes(cards.to_json(cards.finished(made)))
     capsys.readouterr()
     assert run("verify", path, TRUTH, *models) == 1
-    assert "one: low" in capsys.readouterr().out
+    assert "one to two bottle: adjusted" in capsys.readouterr().out
 
 
 def test_a_file_that_cannot_be_scored_is_on_the_card(models, tmp_path, capsys):
@@ -154,6 +154,5 @@ def test_another_processor_gives_the_same_bits(tmp_path):
 def test_the_form_of_cards_stays_readable():
     """A card as the first version wrote it, kept word for word, is read and verifies as far as its inputs are."""
     first = Path(__file__).with_name("first_card.json")
-    made = cards.read(first)
-    assert made["card"] == 1
-    assert cards.finished(dict(made))["digest"] == made["digest"]
+    assert cards.read(first)["card"] == 1
+    assert run("verify", first, TRUTH, COCO / "detections.json") == 0

@@ -296,7 +296,7 @@ def _batch(options: argparse.Namespace) -> int:
     if not options.discreet:
         note(options, {one.entry.name: one.notices for one in board.results if not one.error})
     if options.card:
-        write_card("batch", batch_card(options, protocol, ground_truth, done), options)
+        write_card("batch", batch_card(options, protocol, ground_truth, entries, done), options)
     failed = sum(outcome.error is not None for outcome in done)
     title = f"{protocol.name}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
     print_tables([board.table(), board.notices(), board.errors()], options, title, board.to_dict(), board.rows())

@@ -22,8 +22,12 @@ def check_card(options: argparse.Namespace) -> None:
         raise OptionError("--card holds every number: it goes with neither --hide nor --discreet")
 
 
-def batch_card(options: argparse.Namespace, protocol: Any, ground_truth: Any, done: Sequence[Any]) -> Scored:
+def batch_card(
+    options: argparse.Namespace, protocol: Any, ground_truth: Any, entries: Sequence[Any], outcomes: Sequence[Any]
+) -> Scored:
     """Return what a card of many files holds: all metrics of each, and a hash of those of its categories."""
+    place = {entry.path: at for at, entry in enumerate(entries)}  # outcomes come as they are done
+    done = sorted(outcomes, key=lambda one: place[one.entry.path])
     scored = [one for one in done if not one.error]
     numbers = {f"{one.entry.name}: {name}": value for one in scored for name, value in one.items()}
     notices = {f"{one.entry.name}: {code}": count for one in scored for code, count in one.notices.items()}
@@ -96,7 +100,7 @@ def _score_batch(options: argparse.Namespace) -> Scored:
         splits=challenge_of(options, ground_truth)["splits"],
         threads=options.threads,
     )
-    return batch_card(options, protocol, ground_truth, list(done))
+    return batch_card(options, protocol, ground_truth, entries, list(done))
 
 
 def _score_compare(options: argparse.Namespace) -> Scored:

@@ -273,7 +273,7 @@ class Tries:
         """Try the named rules, then one change of each, then two, until there are as many candidates as are wanted."""
         self.bases = dict(bases)
         for attempt in (self.named, self.singles, self.pairs):
-            if len(self.found) < most:
+            if len(self.candidates()) < most:
                 attempt()
         return Search(
             metric=metric,

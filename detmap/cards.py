@@ -12,7 +12,7 @@ import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +41,16 @@ class Difference(NamedTuple):
     what: str
     card: str
     found: str
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What a card holds where it is of no single result: rules, numbers and notices by name, and hashes of more numbers."""
+
+    rules: Any
+    numbers: Mapping[str, float]
+    notices: Mapping[str, int]
+    arrays: Mapping[str, str]
 
 
 def number(value: float) -> dict[str, str]:
@@ -102,7 +112,7 @@ def file_digest(source: Any) -> str:
 
 def make(
     command: str,
-    result: Result,
+    result: Result | Numbers,
     inputs: Sequence[Mapping[str, Any]],
     options: Mapping[str, Any],
     counts: Mapping[str, int],
@@ -112,8 +122,8 @@ def make(
     Parameters
     ----------
     command : str
-        The command that evaluated: "eval", "trec", …
-    result : Result
+        The command that evaluated: "eval", "batch", "trec", …
+    result : Result or Numbers
         What it found.
     inputs : sequence of mapping
         Of each input ``role``, ``name`` and ``sha256``, and of tables ``content``, the hash of what was read.
@@ -122,7 +132,11 @@ def make(
     counts : mapping of str to int
         How many detections, objects, images, … there are.
     """
-    rules = _rules(result)
+    if not isinstance(result, Numbers):
+        rules = _rules(result)
+        arrays = {} if getattr(rules, "iou_type", "") == "keypoints" else _arrays(result)
+        result = Numbers(rules, dict(result), result.notices, arrays)
+    rules = result.rules
     card: dict[str, Any] = {
         "card": FORM,
         "command": command,
@@ -132,8 +146,8 @@ def make(
         "decisions": _plain({field.name: getattr(rules, field.name) for field in fields(rules)}),
         "counts": {name: int(count) for name, count in counts.items()},
         "notices": dict(sorted(result.notices.items())),
-        "numbers": {name: number(value) for name, value in result.items()},
-        "arrays": {} if getattr(rules, "iou_type", "") == "keypoints" else _arrays(result),
+        "numbers": {name: number(value) for name, value in result.numbers.items()},
+        "arrays": dict(result.arrays),
     }
     return finished(card)
 

@@ -275,7 +275,7 @@ class Hits(Frozen):
             )
             return out
         if interpolation in LINEAR:
-            return self._linear(LINEAR[interpolation], epsilon)
+            return self._linear(LINEAR[interpolation], epsilon, threads)
         check_choice("interpolation", interpolation, (*INTERPOLATIONS, *LINEAR))
         grid = GRIDS[interpolation]
         precision, _ = self.interpolate(grid, epsilon, threads=threads)
@@ -286,30 +286,18 @@ class Hits(Frozen):
             total += column / grid.size
         return total
 
-    def _linear(self, tail: bool, epsilon: float) -> NDArray[np.float64]:
-        """Return the AP of every ranking by straight lines between the points of its envelope.
+    def _linear(self, tail: bool, epsilon: float, threads: int | None) -> NDArray[np.float64]:
+        """Return the AP of every ranking by straight lines between the points of its envelope."""
+        grid = readonly(GRIDS["101-point"], np.float64)
+        read = np.empty((len(self), grid.size))
 
-        Only hits are known, and they suffice. The last miss before a hit has the recall of the hit before and the envelope
-        of the one that follows, as its own precision is lower: where there is such a miss the curve is flat.
-        """
-        grid, out = GRIDS["101-point"], np.where(self.positives > 0, 0.0, np.nan)
-        for q in np.flatnonzero((self.counts > 0) & (self.positives > 0)).tolist():
-            ranks = self.ranks[self.starts[q] : self.starts[q + 1]]
-            hits, items = np.arange(1.0, ranks.size + 1), max(int(self.items[q]), int(ranks[-1]))
-            envelope = np.maximum.accumulate((hits / (ranks + epsilon))[::-1])[::-1]
-            recall = hits / self.positives[q]
-            # Of points of one recall the last one counts: a hit, or the last miss behind it.
-            missed = np.diff(ranks) > 1
-            last = np.append(np.where(missed, envelope[1:], envelope[:-1]), ranks.size / (items + epsilon))
-            at, value = np.empty(2 * ranks.size + 3), np.empty(2 * ranks.size + 3)
-            at[0], value[0] = 0.0, 1.0 if ranks[0] == 1 else envelope[0]
-            at[1:-2:2], value[1:-2:2] = recall, envelope
-            at[2:-2:2], value[2:-2:2] = recall, last
-            at[-2], value[-2] = (recall[-1], last[-1] if tail else 0.0)
-            at[-1], value[-1] = 1.0, 0.0
-            read = np.interp(grid, at, value)
-            out[q] = (np.diff(grid) * (read[1:] + read[:-1]) / 2.0).sum()
-        return out
+        def lines(begin: int, end: int) -> None:
+            given = (self.starts, self.ranks, self.positives, self.items, grid, epsilon, tail)
+            curves.read_lines(*given, begin, end, read)
+
+        parallel.run(lines, parallel.even(len(self), threads if len(self) > 64 else 1), threads)
+        made = (np.diff(grid) * (read[:, 1:] + read[:, :-1]) / 2.0).sum(axis=1)
+        return np.where((self.counts > 0) | (self.positives <= 0), made, 0.0)
 
     def interpolate(
         self, grid: ArrayLike, epsilon: float = 0.0, *, threads: int | None = None

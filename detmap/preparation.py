@@ -30,22 +30,28 @@ def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protoc
     """
     if protocol.iou_type != "bbox" and (protocol.box_decimals is not None or protocol.box_offset):
         raise OptionError(f"box_decimals and box_offset change boxes, and {protocol.iou_type} compares other shapes")
-    single = protocol.numbers == "float32"
-    if single:
+    if protocol.numbers == "float32":
         ground_truth, detections = _in_single(ground_truth), _in_single(detections)
-        detections = replace(detections, scores=readonly(detections.scores.astype(np.float32), np.float64))
     if protocol.box_decimals is not None or protocol.box_offset:
         corners = _corners(_boxes(detections)) + protocol.box_offset
         if protocol.box_decimals is not None:
             corners = rounded(corners, protocol.box_decimals)
         detections = _with_corners(detections, corners)
-    if protocol.score_decimals is not None:
-        detections = replace(
-            detections, scores=readonly(rounded(detections.scores, protocol.score_decimals), np.float64)
-        )
+    scores = prepared_scores(detections.scores, protocol)
+    if scores is not detections.scores:
+        detections = replace(detections, scores=scores)
     if protocol.inclusive_pixels and protocol.far_corner == "x+w":
         ground_truth, detections = _by_corners(ground_truth), _by_corners(detections)
     return ground_truth, detections
+
+
+def prepared_scores(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
+    """Return scores as the protocol takes them; the very same array where it changes nothing."""
+    if protocol.numbers == "float32":
+        scores = readonly(scores.astype(np.float32), np.float64)
+    if protocol.score_decimals is not None:
+        scores = readonly(rounded(scores, protocol.score_decimals), np.float64)
+    return scores
 
 
 def left_out(

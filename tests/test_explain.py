@@ -393,7 +393,10 @@ def test_masks_and_poses(capsys, kind, found, cap):
     [
         ([], "give --from PROTOCOL, or --value NUMBER"),
         (["--from", "coco", "--value", "0.4"], "give --from PROTOCOL, or --value NUMBER"),
-        (["--value", "0.4", "--to", "coco"], "it goes with neither --to nor another --iou-type"),
+        (["--value", "0.4", "--to", "coco"], "it goes with neither --to nor --iou-type, other than bbox"),
+        (["--from", "coco", "--threads", "0"], "--threads must be a positive integer, not 0"),
+        (["--from", "coco", "--depth", "3"], "--depth goes with --trec or --hashing"),
+        (["--reid", "--from", "oxford"], "detmap explain --reid takes one file, of arrays"),
         (["--value", "many"], "the value must be a number"),
         (["--from", "koko"], "unknown protocol 'koko'"),
     ],

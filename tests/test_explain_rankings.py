@@ -169,8 +169,8 @@ def test_the_command(capsys, files, tmp_path):
 
 
 def test_the_command_says_what_is_wrong(capsys, files, tmp_path):
-    code, _, err = run(capsys, "explain", "--trec", *files, "--value", "0.3")
-    assert (code, "--trec goes with neither" in err) == (2, True)
+    code, _, err = run(capsys, "explain", "--trec", *files, "--value", "0.3", "--iou-type", "bbox")
+    assert (code, "--trec does not go with --iou-type" in err) == (2, True)
     code, _, err = run(capsys, "explain", "--trec", *files, "--from", "trec", "--metric", "quality")
     assert (code, "unknown metric 'quality'" in err) == (2, True)
     (tmp_path / "a.run").write_text("q1 Q0 d1\n")

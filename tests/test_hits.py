@@ -7,6 +7,7 @@ import math
 from fractions import Fraction
 
 import naive
+import naive_tools
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,7 @@ from support import examples, same_bits
 from workloads import REAL_DATA
 
 import detmap
-from detmap.hits import GRIDS, INTERPOLATIONS, Curve
+from detmap.hits import GRIDS, INTERPOLATIONS, Curve, Hits
 
 WORKED = REAL_DATA.parent / "reference" / "worked_examples.json"
 
@@ -270,3 +271,14 @@ def test_best_f1_by_hand():
     assert equal["score"] == 0.9  # F1 is 2/3 at 0.9 and at 0.6
     none = Curve.from_flags(np.zeros(0, bool), np.zeros(0), 3).best_f1(3)
     assert all(math.isnan(value) for value in none.values())
+
+
+@settings(max_examples=examples(100))
+@given(st.lists(st.booleans(), max_size=30), st.integers(0, 9), st.booleans())
+def test_straight_lines_are_read_as_numpy_reads_them(flags, missed, tail):
+    """The kernel knows the hits alone; the twin makes every point of the curve and calls numpy.interp."""
+    positives = sum(flags) + missed
+    hits = Hits.from_ranks([[], np.flatnonzero(flags) + 1], [3, positives], [2, len(flags)])
+    nothing, made = hits.average_precision("101-linear-tail" if tail else "101-linear").tolist()
+    assert nothing == 0.0
+    assert same_bits(made, naive_tools._linear_ap(flags, positives, not tail) if positives else math.nan)

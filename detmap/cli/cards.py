@@ -11,6 +11,7 @@ from detmap.cli.output import during, print_tables, say
 from detmap.errors import DetmapError, InputError, OptionError
 
 if TYPE_CHECKING:
+    from detmap.cards import Numbers
     from detmap.results import Result
 
 #: Options that decide no number: where things are, what is shown, how fast.
@@ -28,7 +29,6 @@ _APART = frozenset(
         "interval",
         "seed",
         "confidence",
-        "sharded",
         "scheduler",
         "threads",
         "format",
@@ -40,8 +40,21 @@ _APART = frozenset(
         "plugin",
         "compare",
         "tests",
+        "predictions",
+        "rank_by",
+        "fail_fast",
+        "resume",
+        "hide",
+        "limit_seconds",
+        "limit_memory",
+        "discreet",
+        "permutations",
+        "correction",
     ]
 )
+
+#: Of these, what decides numbers of a command all the same.
+_DECIDES = {"compare": frozenset(["bootstrap", "interval", "seed", "confidence", "permutations", "correction"])}
 
 #: Options that name a file, which is an input of its own; their flags on `detmap verify`.
 _FILES = {
@@ -50,6 +63,7 @@ _FILES = {
     "class_map": "--class-map",
     "image_sizes": "--image-sizes",
     "decision_sigmas": "--sigmas",
+    "splits": "--splits",
 }
 
 #: What such a file is called on a card, where that is not the name of its option.
@@ -59,16 +73,20 @@ _ROLES = {"decision_sigmas": "sigmas"}
 class Scored(NamedTuple):
     """What a command scored: its result, its inputs as a card names them, and how many of what there were."""
 
-    result: Result
+    result: Result | Numbers
     inputs: list[dict[str, str]]
     counts: dict[str, int]
 
 
 class Scorer(NamedTuple):
-    """How a command scores again: the roles of its inputs, and what scores the inputs that its options name."""
+    """How a command scores again: the roles of its inputs, and what scores the inputs that its options name.
+
+    `many`: there may be several inputs of the last role.
+    """
 
     roles: tuple[str, ...]
     score: Callable[[argparse.Namespace], Scored]
+    many: bool = False
 
 
 def add_card(parser: argparse.ArgumentParser) -> None:
@@ -99,6 +117,11 @@ def files_of(options: argparse.Namespace) -> list[dict[str, str]]:
     ]
 
 
+def apart_of(command: str) -> frozenset[str]:
+    """Return the options of a command that decide no number."""
+    return _APART - _DECIDES.get(command, frozenset())
+
+
 def made_of(command: str, scored: Scored, options: argparse.Namespace) -> dict[str, Any]:
     """Return the card of what a command scored."""
     from detmap import cards
@@ -106,7 +129,7 @@ def made_of(command: str, scored: Scored, options: argparse.Namespace) -> dict[s
     given = {
         name: value
         for name, value in sorted(vars(options).items())
-        if name not in _APART and value is not None and value is not False
+        if name not in apart_of(command) and value is not None and value is not False
     }
     return cards.make(command, scored.result, scored.inputs, given, scored.counts)
 
@@ -173,33 +196,41 @@ def _verify(options: argparse.Namespace) -> int:
 def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, Any] | list[Any]:
     """Return the card of the same evaluation, made now; where the inputs are others that cannot be scored, what differs."""
     from detmap import cards
-    from detmap.cli import detection, rankings
+    from detmap.cli import detection, rankings, several
 
     commands = {**detection.COMMANDS, **rankings.COMMANDS}
-    scorers: dict[str, Any] = {**detection.SCORERS, **rankings.SCORERS}
+    scorers: dict[str, Scorer] = {**detection.SCORERS, **rankings.SCORERS, **several.SCORERS}
     command = card["command"]
     if command not in scorers:
         raise InputError(f"is a card of a command that is not verified: {command!r}", source=options.verified)
     parser = argparse.ArgumentParser(prog="detmap verify", exit_on_error=False)
     add_plugins(parser)
     commands[command].fill(parser)
-    roles = scorers[command].roles
-    if len(options.inputs) != len(roles):
-        raise OptionError(f"a card of detmap {command} needs {len(roles)} inputs: {' '.join(roles)}")
+    roles, many = scorers[command].roles, scorers[command].many
+    if len(options.inputs) < len(roles) or (len(options.inputs) > len(roles) and not many):
+        number = f"{len(roles)} inputs{' or more' if many else ''}"
+        raise OptionError(f"a card of detmap {command} needs {number}: {' '.join(roles)}")
     given = parser.parse_args(list(options.inputs))
-    actions = {action.dest: action for action in parser._actions if action.dest not in _APART}
+    actions = {action.dest: action for action in parser._actions if action.dest not in apart_of(command)}
+    kept = {}
     for name, value in card["options"].items():
-        if name not in actions or not _fits(actions[name], value):
+        kept[name] = _read(actions[name], value) if name in actions else None
+        if kept[name] is None:
             problem = "is no option, or no value of one, that this version knows"
             raise InputError(problem, source=options.verified, field=name, value=value)
-    vars(given).update(card["options"], quiet=True, card=options.verified, threads=options.threads)
+    vars(given).update(kept, quiet=True, card=options.verified, threads=options.threads)
     for name in _FILES:
         if getattr(options, name):
             setattr(given, name, getattr(options, name))
+    _find_files(card, given)
     try:
         again = made_of(command, scorers[command].score(given), given)
     except DetmapError as error:
-        there = [input_of(role, path, path) for role, path in zip(roles, options.inputs, strict=True) if path != "-"]
+        # Of several files of one role, and of shards, none can be told to be the one that is wrong.
+        single = [] if many else [at for at, role in enumerate(roles) if _number_of(card, role) == 1]
+        there = [
+            input_of(roles[at], options.inputs[at], options.inputs[at]) for at in single if options.inputs[at] != "-"
+        ]
         now = {one["role"]: one["sha256"] for one in (*there, *files_of(given))}
         wrong = [
             cards.Difference("inputs", role.replace("_", " "), str(one.get("sha256"))[:20], now[role][:20])
@@ -215,13 +246,36 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
     return again
 
 
-def _fits(action: argparse.Action, value: Any) -> bool:
-    """Return whether a value can be what an option was given as."""
+def _number_of(card: Mapping[str, Any], role: str) -> int:
+    return sum(one.get("role") == role for one in card["inputs"])
+
+
+def _find_files(card: Mapping[str, Any], given: argparse.Namespace) -> None:
+    """Refuse a card whose further inputs lie elsewhere now, and say which option finds them."""
+    import os
+
+    for name, flag in _FILES.items():
+        role, path = _ROLES.get(name, name), getattr(given, name, None)
+        if path and _number_of(card, role) and not os.path.exists(path):
+            raise InputError(
+                f"was made with a file of {role.replace('_', ' ')} that is not there: {path}",
+                source=given.card,
+                remedy=f"give {flag} FILE, where it lies now",
+            )
+
+
+def _read(action: argparse.Action, value: Any) -> Any:
+    """Return what an option was given as, by what the card says; None where it cannot have been given so."""
     if action.nargs == 0:  # a flag
-        return type(value) is type(action.const) and value == action.const
+        return value if type(value) is type(action.const) and value == action.const else None
     if isinstance(action, argparse._AppendAction):
-        return isinstance(value, list) and all(isinstance(one, str) for one in value)
-    return type(value) is (action.type if action.type in (int, float) else str)
+        return value if isinstance(value, list) and all(isinstance(one, str) for one in value) else None
+    if action.type is float and isinstance(value, str):  # floats stand on cards as text
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    return value if type(value) is (int if action.type is int else str) else None
 
 
 COMMANDS = {"verify": Command("check an evaluation card: the same inputs, decisions, bits", _fill)}

@@ -23,11 +23,40 @@ def add_explanations(parser: argparse.ArgumentParser) -> None:
         help="which classes, sizes, errors and images make the difference of two models?",
     )
     parser.add_argument(
+        "--convention", metavar="NAME", help="of rankings: the convention under which their order is looked at"
+    )
+    parser.add_argument(
         "--under",
         choices=("all",),
         help="all: does the order of the models survive other conventions, caps, thresholds, orders of equal scores, "
         "draws of images, and labels?",
     )
+
+
+def compare_rankings(options: argparse.Namespace, kind: str) -> None:
+    """Say whether the order of runs, or of other rankings, survives."""
+    if options.why or not options.under:
+        raise OptionError(
+            f"detmap compare --{kind} needs --under all"
+            + ("" if kind != "trec" else "; detmap trec --compare tests runs")
+        )
+    from detmap.cli.ranked import DEFAULTS, evaluators, metric_of, variants_of
+    from detmap.explanations import rankings_survive
+
+    paths = [options.ground_truth, *options.predictions]
+    if len(paths) < 2 + (kind == "trec"):
+        raise OptionError("whether an order survives needs two systems or more")
+    made = rankings_survive(
+        evaluators(kind, options, paths),
+        options.convention or DEFAULTS[kind],
+        metric_of(options),
+        run=kind == "trec",
+        variants=variants_of(kind, options, paths),
+        replicates=options.bootstrap,
+        seed=options.seed,
+        level=options.confidence,
+    )
+    _show_survival(options, made)
 
 
 def show_survival(options: argparse.Namespace, protocol: Any, ground_truth: Any, models: Mapping[str, Any]) -> None:
@@ -47,6 +76,10 @@ def show_survival(options: argparse.Namespace, protocol: Any, ground_truth: Any,
         level=options.confidence,
         threads=options.threads,
     )
+    _show_survival(options, made)
+
+
+def _show_survival(options: argparse.Namespace, made: Any) -> None:
     tables: list[list[dict[str, Any]]] = []
     for claim in made.claims:
         tables.append(made.table(claim))

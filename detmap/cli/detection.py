@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import Scored, Scorer, add_card, files_of, input_of, write_card
 from detmap.cli.challenges import add_challenge_options, challenge_of
-from detmap.cli.comparing import add_explanations, show_contrast, show_survival
+from detmap.cli.comparing import add_explanations, compare_rankings, show_contrast, show_survival
 from detmap.cli.inputs import check_options, read_by
 from detmap.cli.options import (
     Command,
@@ -28,6 +28,8 @@ from detmap.cli.options import (
     protocol_of,
 )
 from detmap.cli.output import note, print_list, print_notes, print_tables, progress, result_json, say, show, stages
+from detmap.cli.ranked import add_rankings, kind_of
+from detmap.cli.several import batch_card, check_card, compare_card
 from detmap.errors import OptionError, shorten
 from detmap.interrupts import before_end
 from detmap.writing import write
@@ -86,8 +88,8 @@ def _eval(options: argparse.Namespace) -> None:
     protocol = protocol_of(options)
     if options.scheduler and not options.sharded:
         raise OptionError("--scheduler needs --sharded: a single file is scored here")
-    if options.card and options.sharded:
-        raise OptionError("--card does not go with --sharded: a card is of one file of detections")
+    if options.card and options.sharded and options.detections == "-":
+        raise OptionError("--sharded takes a folder or pattern of files, and not standard input (-)")
     with stages(options) as stage, _executor(options) as executor:
         scored = _scored(options, protocol, stage, executor)
         result: Any = scored.result
@@ -120,7 +122,7 @@ def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[st
     sources: list[Any] = [options.ground_truth, options.detections]
     inputs = []
     if options.card:
-        sources = [held(path) for path in sources]
+        sources = [held(path) for path in sources[: 1 if options.sharded else 2]]
     ground_truth = read_ground_truth(sources[0], options.image_set, **given)
     if options.card:
         inputs += [input_of("ground_truth", options.ground_truth, sources[0], ground_truth)]
@@ -139,6 +141,11 @@ def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[st
             threads=options.threads,
         )
         found = len(result.tally)
+        if options.card:
+            from detmap.batch import find
+
+            inputs += [input_of("detections", entry.path, entry.path) for entry in find([options.detections])]
+            inputs += files_of(options)
     else:
         stage("reading the detections")
         read = [read_detections(sources[1], ground_truth, **single(options, protocol))]
@@ -198,16 +205,18 @@ def _fill_batch(parser: argparse.ArgumentParser) -> None:
     add_cluster_options(parser)
     output = add_format(parser)
     output.add_argument("--out", metavar="DIR", help="write leaderboard.* and results/NAME.json")
+    add_card(parser)
 
 
 def _batch(options: argparse.Namespace) -> int:
     protocol = protocol_of(options)
     if options.resume and not options.out:
         raise OptionError("--resume needs --out DIR, which holds the earlier results")
+    check_card(options)
     from detmap import batch
     from detmap.batch import finding
     from detmap.batch.leaderboard import default_metric
-    from detmap.formats.files import check_outputs, once, read_ground_truth
+    from detmap.formats.files import check_outputs, once
     from detmap.results import printable
 
     entries = batch.find(options.predictions)
@@ -219,9 +228,7 @@ def _batch(options: argparse.Namespace) -> int:
         check_outputs(written, [*options.predictions, *inputs])
     if options.scheduler and "-" in paths:
         raise OptionError("the workers of --scheduler cannot read standard input (-): write it to a file")
-    given = truth(options, protocol, paths)
-    ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
-    warn_of_compiling(options)
+    ground_truth = read_truth(options, protocol, paths)
     challenge = challenge_of(options, ground_truth)
     splits = challenge["splits"]
     names = () if splits is None else splits.names
@@ -294,6 +301,8 @@ def _batch(options: argparse.Namespace) -> int:
             say(f"note: {sentence}")
     if not options.discreet:
         note(options, {one.entry.name: one.notices for one in board.results if not one.error})
+    if options.card:
+        write_card("batch", batch_card(options, protocol, ground_truth, entries, done), options)
     failed = sum(outcome.error is not None for outcome in done)
     title = f"{protocol.name}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
     print_tables(
@@ -312,31 +321,41 @@ def _fill_compare(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_compare)
     add_ground_truth(parser)
     parser.add_argument(
-        "predictions", metavar="PREDICTIONS", nargs="+", help="two or more files, given as for detmap batch"
+        "predictions",
+        metavar="PREDICTIONS",
+        nargs="+",
+        help="two or more files, given as for detmap batch; with --trec runs; with --reid and --hashing GT is the first",
     )
     parser.add_argument("--metric", metavar="NAME", help="compare by this metric of the table; default: AP, or mAP")
     add_explanations(parser)
+    add_rankings(parser, "PREDICTIONS runs")
     add_input_options(parser)
     add_detection_options(parser)
     add_bootstrap_options(parser, 1000, tests=True)
     output = add_format(parser)
     output.add_argument("--out", metavar="FILE", help="write everything as JSON")
+    add_card(parser)
 
 
 def _compare(options: argparse.Namespace) -> None:
+    kind = kind_of(options)
+    if kind is not None:
+        compare_rankings(options, kind)
+        return
+    if options.convention:
+        raise OptionError("--convention goes with --trec, --reid or --hashing")
     protocol = protocol_of(options)
-    from detmap import match
+    check_card(options)
+    if options.card and (options.under or options.why):
+        raise OptionError("--card is of the tests: it goes with neither --under nor --why")
     from detmap.batch import find
-    from detmap.formats.files import check_outputs, once, read_detections, read_ground_truth
-    from detmap.statistics import compare
+    from detmap.formats.files import check_outputs, once, read_detections
 
     entries = find(options.predictions)
     inputs = [*read_by(options, apart="predictions"), *(entry.path for entry in entries)]
     once(inputs)
     check_outputs([options.out], inputs)
-    given = truth(options, protocol, [entry.path for entry in entries])
-    ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
-    warn_of_compiling(options)
+    ground_truth = read_truth(options, protocol, [entry.path for entry in entries])
     if options.under and options.why:
         raise OptionError("give --under all or --why, not both")
     if options.under or options.why:
@@ -344,23 +363,9 @@ def _compare(options: argparse.Namespace) -> None:
         found = {entry.name: read_detections(entry.path, ground_truth, **how) for entry in entries}
         (show_survival if options.under else show_contrast)(options, protocol, ground_truth, found)
         return
-    tallies = {}
-    with progress(options, len(entries)) as advance:
-        for entry in entries:
-            detections = read_detections(entry.path, ground_truth, **single(options, protocol))
-            tallies[entry.name] = match(ground_truth, detections, protocol, threads=options.threads)
-            advance()
-        made = compare(
-            tallies,
-            options.bootstrap,
-            options.seed,
-            metric=options.metric,
-            level=options.confidence,
-            permutations=options.permutations,
-            correction=options.correction,
-            method=options.interval,
-            threads=options.threads,
-        )
+    made = compare_entries(options, protocol, ground_truth, entries)
+    if options.card:
+        write_card("compare", compare_card(options, protocol, ground_truth, entries, made), options)
     note(options, made.notices)
     document = made.to_dict()
     if options.out:
@@ -394,6 +399,41 @@ def _compare(options: argparse.Namespace) -> None:
     print_notes([*notes, *made.sentences()], options)
 
 
+def compare_entries(options: argparse.Namespace, protocol: Protocol, ground_truth: Any, entries: Any) -> Any:
+    """Read and match the files, and test their differences."""
+    from detmap import match
+    from detmap.formats.files import read_detections
+    from detmap.statistics import compare
+
+    tallies = {}
+    with progress(options, len(entries)) as advance:
+        for entry in entries:
+            detections = read_detections(entry.path, ground_truth, **single(options, protocol))
+            tallies[entry.name] = match(ground_truth, detections, protocol, threads=options.threads)
+            advance()
+        return compare(
+            tallies,
+            options.bootstrap,
+            options.seed,
+            metric=options.metric,
+            level=options.confidence,
+            permutations=options.permutations,
+            correction=options.correction,
+            method=options.interval,
+            threads=options.threads,
+        )
+
+
+def read_truth(options: argparse.Namespace, protocol: Protocol, paths: Sequence[str]) -> Any:
+    """Read the ground truth of these files of detections."""
+    from detmap.formats.files import read_ground_truth
+
+    given = truth(options, protocol, paths)
+    ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
+    warn_of_compiling(options)
+    return ground_truth
+
+
 def read_pair(options: argparse.Namespace, iou_type: str) -> tuple[Any, Any]:
     """Read ground truth and detections for a command that looks at one pair of them."""
     from detmap.formats.files import read_detections, read_ground_truth
@@ -403,6 +443,11 @@ def read_pair(options: argparse.Namespace, iou_type: str) -> tuple[Any, Any]:
     ground_truth = read_ground_truth(options.ground_truth, options.image_set, **how)
     warn_of_compiling(options)
     return ground_truth, read_detections(options.detections, ground_truth, **single(options, given))
+
+
+def reading_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what `detmap.batch.score` takes on reading detections."""
+    return {**_reading(options), "reading": _formats(options)}
 
 
 def _reading(options: argparse.Namespace) -> dict[str, Any]:

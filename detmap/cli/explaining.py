@@ -9,13 +9,13 @@ from typing import Any
 from detmap.cli.detection import read_pair
 from detmap.cli.options import (
     Command,
-    add_detections,
     add_format,
     add_ground_truth,
     add_input_options,
     add_reading_options,
 )
 from detmap.cli.output import during, note, print_notes, print_tables
+from detmap.cli.ranked import DEFAULTS, add_rankings, evaluators, kind_of, metric_of
 from detmap.errors import OptionError
 from detmap.writing import write
 
@@ -26,8 +26,10 @@ examples:
   detmap explain gt.json dt.json --value 0.437
   detmap explain gt.json dt.json --value 61.2 --metric AP50
   detmap explain --trec qrels.txt bm25.run --from torchmetrics --to trec
+  detmap explain --reid market.npz --value 0.713
+  detmap explain --hashing codes.npz --from hashnet
 
-`detmap protocols` lists what --from and --to can name, and `detmap conventions` with --trec; +DECISION=VALUE changes a
+`detmap protocols` lists what --from and --to can name, and `detmap conventions` for rankings; +DECISION=VALUE changes a
 decision.
 """
 
@@ -41,24 +43,25 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.set_defaults(run=_explain)
     add_ground_truth(parser)
-    add_detections(parser)
+    parser.add_argument(
+        "detections",
+        metavar="DETECTIONS",
+        nargs="?",
+        help="what was found, in any format of detections; - is standard input; not with --reid and --hashing",
+    )
     parser.add_argument("--from", dest="source", metavar="PROTOCOL", help="the rules of the one number")
     parser.add_argument(
-        "--to", dest="target", metavar="PROTOCOL", help="the rules of the other; default: coco, and with --trec trec"
+        "--to",
+        dest="target",
+        metavar="PROTOCOL",
+        help="the rules of the other; default: coco; with --trec trec, --reid reid, --hashing hits_topk",
     )
-    parser.add_argument(
-        "--trec",
-        action="store_true",
-        help="GT are judgements and DETECTIONS a run, as for detmap trec; the rules are conventions",
-    )
-    parser.add_argument("--level", type=int, default=1, metavar="N", help="with --trec: as for detmap trec")
-    parser.add_argument("--depth", type=int, metavar="N", help="with --trec: as for detmap trec")
     parser.add_argument("--value", metavar="NUMBER", help="which rules give this number, to the digits given?")
     parser.add_argument(
         "--metric",
         default="AP",
         metavar="NAME",
-        help="AP (default), AP50, AP75, AP_small, …; with --trec mAP, nDCG@10, …",
+        help="AP (default), AP50, AP75, AP_small, …; of rankings mAP (default), nDCG@10, …",
     )
     parser.add_argument(
         "--iou-type", metavar="KIND", help="what is compared: bbox (default), segm, keypoints, boundary"
@@ -72,6 +75,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of those draws; default: 0")
     parser.add_argument("--most", type=int, default=10, metavar="N", help="with --value: candidates shown; default: 10")
+    add_rankings(parser, "DETECTIONS a run")
     add_input_options(parser)
     add_reading_options(parser.add_argument_group("reading"))
     output = add_format(parser)
@@ -82,11 +86,15 @@ def _explain(options: argparse.Namespace) -> None:
     if (options.source is None) == (options.value is None):
         raise OptionError("give --from PROTOCOL, or --value NUMBER")
     if options.value is not None and (options.target is not None or options.iou_type not in (None, "bbox")):
-        raise OptionError(
-            "--value looks among all protocols of boxes: it goes with neither --to nor another --iou-type"
-        )
-    if options.trec:
-        _explain_run(options)
+        raise OptionError("--value looks among all rules: it goes with neither --to nor --iou-type, other than bbox")
+    if options.threads is not None and options.threads < 1:
+        raise OptionError(f"--threads must be a positive integer, not {options.threads}")
+    kind = kind_of(options)
+    if (options.detections is None) != (kind in ("reid", "hashing")):
+        wanted = "takes one file, of arrays" if options.detections else "needs GT and DETECTIONS"
+        raise OptionError(f"detmap explain{f' --{kind}' if kind else ''} {wanted}")
+    if kind is not None:
+        _explain_rankings(kind, options)
         return
     from detmap.explanations import explain, find_value, parse
 
@@ -118,28 +126,36 @@ def _explain(options: argparse.Namespace) -> None:
     _show_explanation(made, options)
 
 
-def _explain_run(options: argparse.Namespace) -> None:
-    """Explain two values of a run."""
-    if options.value is not None or options.iou_type is not None:
-        raise OptionError("--trec goes with neither --value nor --iou-type")
-    from detmap.explanations.rankings import explain_run, parse_convention
-    from detmap.formats.files import held, once
+def _explain_rankings(kind: str, options: argparse.Namespace) -> None:
+    """Explain two values of rankings, or find the conventions of one."""
+    if options.iou_type is not None:
+        raise OptionError(f"--{kind} does not go with --iou-type: rankings have no shapes")
+    from detmap.explanations import explain_rankings, find_ranking_value
+    from detmap.explanations.rankings import parse_convention
+    from detmap.explanations.search import interval
 
-    source, target = (parse_convention(text) for text in (options.source, options.target or "trec"))
-    paths = [options.ground_truth, options.detections]
-    once(paths)
-    qrels, run = map(held, paths)
+    run, metric = kind == "trec", metric_of(options)
+    if options.value is not None:
+        interval(options.value)  # a typo shows before files are read
+    else:
+        source, target = (parse_convention(text) for text in (options.source, options.target or DEFAULTS[kind]))
+    paths = [path for path in (options.ground_truth, options.detections) if path is not None]
+    (evaluate,) = evaluators(kind, options, paths).values()
+    if options.value is not None:
+        found = during(
+            options, "trying rules", find_ranking_value, evaluate, options.value, metric, run=run, most=options.most
+        )
+        _show_search(found, options)
+        return
     made = during(
         options,
         "replaying rules",
-        explain_run,
-        qrels,
-        run,
+        explain_rankings,
+        evaluate,
         source,
         target,
-        "mAP" if options.metric == "AP" else options.metric,
-        level=options.level,
-        depth=options.depth,
+        metric,
+        run=run,
         orders=options.orders,
         seed=options.seed,
     )
@@ -205,7 +221,7 @@ def _show_search(search: Any, options: argparse.Namespace) -> None:
     _write(options, document)
     found = [
         {
-            "protocol": one.base,
+            search.rules[:-1]: one.base,
             "with": " and ".join(one.changes),
             "value": f"{one.value:.6f}",
             "the same here": "; ".join(one.others[:2])
@@ -213,7 +229,7 @@ def _show_search(search: Any, options: argparse.Namespace) -> None:
         }
         for one in search.candidates
     ]
-    named = [{"protocol": name, "value": f"{value:.6f}"} for name, value in search.named.items()]
+    named = [{search.rules[:-1]: name, "value": f"{value:.6f}"} for name, value in search.named.items()]
     title = f"{search.metric} {options.value}: {len(search.candidates) or 'no'} candidates"
     print_tables([found, named], options, title, document, document["candidates"])
     print_notes(search.sentences(), options)

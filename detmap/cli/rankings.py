@@ -7,6 +7,7 @@ import io
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import Scored, Scorer, add_card, input_of, write_card
@@ -318,6 +319,11 @@ def _reid(options: argparse.Namespace) -> None:
 
 def evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
     """Score the rankings of a gallery from a file of arrays; `source` is its path or its bytes."""
+    return gallery_of(options, source)(**_rules(options), keep_curve=bool(options.plot))
+
+
+def gallery_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
+    """Read arrays of a gallery; return what scores them, given metrics and rules."""
     from detmap.retrieval import evaluate_distances, evaluate_features, evaluate_neighbors
 
     arrays = _neighbors(options) or _arrays(
@@ -334,16 +340,17 @@ def evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
     )
     labels = [*_need(arrays, options.file, "query_ids", "gallery_ids")]
     labels += [arrays.get("query_cameras"), arrays.get("gallery_cameras")]
-    rules = {**_rules(options), "keep_curve": bool(options.plot)}
     if "indices" in arrays:
         ours, theirs, *cameras = labels
-        return evaluate_neighbors(
-            arrays["indices"], ours, theirs, arrays.get("distances"), cameras[0], cameras[1], **_rules(options)
-        )
+
+        def score(keep_curve: bool = False, **rules: Any) -> Any:  # neighbours alone make no curve
+            return evaluate_neighbors(arrays["indices"], ours, theirs, arrays.get("distances"), *cameras, **rules)
+
+        return score
     if "query_features" in arrays:
         both = _need(arrays, options.file, "query_features", "gallery_features")
-        return evaluate_features(*both, *labels, metric=options.metric, **rules)
-    return evaluate_distances(*_need(arrays, options.file, "distances"), *labels, **rules)
+        return partial(evaluate_features, *both, *labels, metric=options.metric)
+    return partial(evaluate_distances, *_need(arrays, options.file, "distances"), *labels)
 
 
 def _neighbors(options: argparse.Namespace) -> dict[str, Any] | None:
@@ -361,11 +368,16 @@ def _hashing(options: argparse.Namespace) -> None:
 
 def evaluate_hashing(options: argparse.Namespace, source: Any) -> Any:
     """Score rankings by Hamming distance from a file of arrays; `source` is its path or its bytes."""
+    return codes_of(options, source)(keep_curve=bool(options.plot), **_rules(options))
+
+
+def codes_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
+    """Read codes and labels; return what scores them, given metrics and rules."""
     from detmap.retrieval import evaluate_codes
 
     names = ("query_codes", "gallery_codes", "query_labels", "gallery_labels")
     query, gallery, ours, theirs = _need(_arrays(options.file, source, *((n,) for n in names)), options.file, *names)
-    return evaluate_codes(query, gallery, ours, theirs, options.k, keep_curve=bool(options.plot), **_rules(options))
+    return partial(evaluate_codes, query, gallery, ours, theirs, options.k)
 
 
 def _conventions(options: argparse.Namespace) -> None:

@@ -1,6 +1,7 @@
 """Why two protocols give different numbers, and which protocol gives a number: every rule is replayed."""
 
 from detmap.explanations.presets import Under, under_presets
+from detmap.explanations.ranking_search import Variant, find_ranking_value, rankings_survive
 from detmap.explanations.rankings import RankingExplanation, explain_rankings, explain_run
 from detmap.explanations.replay import Replay, parse
 from detmap.explanations.search import Candidate, Search, find_value
@@ -10,6 +11,6 @@ from detmap.explanations.survival import Claim, Situation, Survival, survives
 
 __all__ = [
     "Candidate", "Claim", "Contrast", "Effect", "Example", "Explanation", "RankingExplanation", "Replay", "Search", "Share",
-    "Situation", "Split", "Step", "Survival", "Under", "contrast", "explain", "explain_rankings", "explain_run",
-    "find_value", "parse", "survives", "under_presets"
+    "Situation", "Split", "Step", "Survival", "Under", "Variant", "contrast", "explain", "explain_rankings", "explain_run",
+    "find_ranking_value", "find_value", "parse", "rankings_survive", "survives", "under_presets"
 ]  # fmt: skip

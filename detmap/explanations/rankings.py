@@ -227,7 +227,7 @@ def explain_rankings(
     check_orders(orders)
     named = [one if isinstance(one, Convention) else parse_convention(one) for one in (source, target)]
     both = [convention_of(one, {}, run=run) for one in named]
-    replay = _Replay(evaluate, metric)
+    replay = RankingReplay(evaluate, metric)
     differ = _players(*both)
 
     def changed(which: Sequence[int]) -> Convention:
@@ -246,8 +246,8 @@ def explain_rankings(
         Share(
             decision=label,
             decisions=names,
-            before=_said(both[0], names),
-            after=_said(both[1], names),
+            before=said(both[0], names),
+            after=said(both[1], names),
             value=float(exact[at]),
             exact=exact[at],
             error=errors[at],
@@ -271,7 +271,7 @@ def explain_rankings(
     )
 
 
-class _Replay:
+class RankingReplay:
     """The same rankings under many conventions, each evaluated once."""
 
     def __init__(self, evaluate: Evaluate, metric: str) -> None:
@@ -279,12 +279,14 @@ class _Replay:
         self.known: dict[Convention, RankingResult] = {}
 
     def result(self, convention: Convention) -> RankingResult:
+        """Return the result under a convention."""
         plain = replace(convention, name="", formula="", users="")
         if plain not in self.known:
             self.known[plain] = self.evaluate(convention)
         return self.known[plain]
 
     def value(self, convention: Convention) -> float:
+        """Return the metric under a convention."""
         result = self.result(convention)
         try:
             value = float(result[self.metric])
@@ -325,7 +327,7 @@ def _players(source: Convention, target: Convention) -> list[tuple[str, tuple[st
     return [(label, tuple(made)) for label, made in sorted(groups.items(), key=place)]
 
 
-def _said(convention: Convention, names: Sequence[str]) -> str:
+def said(convention: Convention, names: Sequence[str]) -> str:
     """Return in words what a convention decides in some decisions."""
     told = []
     for name in names:
@@ -335,7 +337,7 @@ def _said(convention: Convention, names: Sequence[str]) -> str:
     return ", ".join(told)
 
 
-def _chain(replay: _Replay, first: Convention, steps: Sequence[tuple[str, Convention]]) -> list[Step]:
+def _chain(replay: RankingReplay, first: Convention, steps: Sequence[tuple[str, Convention]]) -> list[Step]:
     """Return what each change of a decision does, one after the other."""
     made, before = [], first
     for label, convention in steps:

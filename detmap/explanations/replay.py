@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 
 from detmap.choices import UNLIMITED, WHOLE
 from detmap.decisions import YES_OR_NO, decisions_of, default_of
-from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, shorten
-from detmap.kernels import readonly
+from detmap.explanations.lean import Lean
 from detmap.preparation import prepared
 from detmap.protocols import Protocol, resolve
 from detmap.shapes.boxes import Boxes
 from detmap.tables import Detections, GroundTruth, check_pair
-from detmap.tally import Tally
 
 #: The thresholds of metrics that are taken at one.
 _AT = {"AP50": 0.5, "AP75": 0.75}
@@ -32,9 +30,6 @@ def is_late(name: str) -> bool:
     """Return whether a decision is carried out after matching and ranking, so that these need not be done again."""
     return set(_DECLARED[name].affects) <= {"curve", "mean"}
 
-
-#: The decisions after matching and ranking, as by default.
-_LATE: dict[str, Any] = {name: _DEFAULTS[name] for name, made in _DECLARED.items() if made.affects and is_late(name)}
 
 #: So few detections are not worth threads.
 _FEW = 20_000
@@ -137,8 +132,8 @@ class Replay:
 
     Attributes
     ----------
-    evaluations, matchings : int
-        How many protocols were evaluated, and how often was matched for them.
+    evaluations : int
+        How many protocols were evaluated.
     notices : mapping of str to int
         What was unusual in the tables, counted.
     """
@@ -148,10 +143,10 @@ class Replay:
     metric: str = "AP"
     threads: int | None = None
     evaluations: int = 0
-    matchings: int = 0
     notices: Mapping[str, int] = field(default_factory=dict)
     _known: dict[Protocol, Value] = field(default_factory=dict)
-    _tallies: dict[Protocol, Tally] = field(default_factory=dict)
+    _simpler: dict[Protocol, Protocol] = field(default_factory=dict)
+    _lean: Lean | None = None
 
     def __post_init__(self) -> None:
         check_pair(self.ground_truth, self.detections)
@@ -170,33 +165,31 @@ class Replay:
         plain = self.simplified(protocol)
         if plain not in self._known:
             self.evaluations += 1
-            result = DetectionResult(replace(self._tally(plain), protocol=plain), threads=self.threads)
-            self.notices = self.notices or result.notices
-            value = result["AP"]
+            values = self._scored(plain).values(plain)
+            value = _mean(values)
             if np.isnan(value):
                 problem = f"has nothing to find under {protocol.name}, so that {self.metric} is undefined"
                 raise InputError(problem, source=self.ground_truth.source)
-            self._known[plain] = Value(value, result._by_category(None))
+            # Side by side in the order in which the mean takes them: as `detmap.evaluate` adds them up.
+            by_class = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[-1], -1)
+            self._known[plain] = Value(value, np.asarray(by_class.mean(axis=1)))
         return self._known[plain]
 
-    def _tally(self, protocol: Protocol) -> Tally:
-        """Return the tally of a protocol, cut from one without cuts: a detection changes no match above it."""
-        early = replace(protocol, **_LATE)
-        uncut = replace(early, max_dets=(UNLIMITED,))
-        if early.scored_images == "all":
-            uncut = replace(uncut, min_score=None)
-        if uncut not in self._tallies:
-            while len(self._tallies) > 1:  # protocols come such that the last one or two serve
-                del self._tallies[next(iter(self._tallies))]
-            self.matchings += 1
-            self._tallies[uncut] = match(self.ground_truth, self.detections, uncut, threads=self.threads)
-        tally = self._tallies[uncut]
-        if early == uncut:
-            return tally
-        kept = tally.rank < early.max_dets[-1]
-        if early.min_score is not None:
-            kept &= tally.scores >= early.min_score
-        return tally if kept.all() else tally.take(kept, slice(None))
+    @property
+    def matchings(self) -> int:
+        """How often was matched."""
+        return 0 if self._lean is None else self._lean.matchings
+
+    def _scored(self, plain: Protocol) -> Lean:
+        """Return what scores protocols that are simplified; the first of them settles what is unusual."""
+        if self._lean is None:
+            self._lean = Lean(self.ground_truth, self.detections, plain, self.threads)
+            own = {
+                "no_detections": int(not self._lean.arranged.found.order.size),
+                "empty_categories": int((self._lean.positives(plain) == 0).sum()),
+            }
+            self.notices = {**self._lean.arranged.notices, **{code: count for code, count in own.items() if count}}
+        return self._lean
 
     def band(self, protocol: Protocol) -> tuple[float, float]:
         """Return the least and the largest value over the orders of equal scores of a category.
@@ -205,30 +198,27 @@ class Replay:
         an image are matched in the order of the table.
         """
         plain, value = self.simplified(protocol), self.value(protocol).value
-        tally = self._tally(plain)
-        if not ((tally.scores[1:] == tally.scores[:-1]) & (tally.category[1:] == tally.category[:-1])).any():
+        both = self._scored(plain).ends(plain)
+        if both is None:
             return value, value
-        ends = []
-        for hits_first in (False, True):
-            found = []
-            for t, iou in enumerate(plain.iou_thresholds):
-                hit, ignored = (tally.bit(words, 0, t) for words in (tally.hit, tally.ignored))
-                order = np.lexsort((hit != hits_first, -tally.scores, tally.category))
-                moved = replace(
-                    tally.take(order, slice(None)),
-                    protocol=replace(plain, iou_thresholds=(iou,)),
-                    hit=readonly(hit[order, None], np.uint64),
-                    ignored=readonly(ignored[order, None], np.uint64),
-                )
-                found.append(DetectionResult(moved, threads=self.threads)["AP"])
-            ends.append(float(np.mean(found)))
+        ends = [float(np.mean([_mean(one) for one in values])) for values in both]
         return min(*ends, value), max(*ends, value)
+
+    def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return for each detection its outcome at one threshold (-1: not scored), and its overlap with what it takes."""
+        plain = self.simplified(protocol)
+        return self._scored(plain).outcomes(plain, iou)
 
     def simplified(self, protocol: Protocol) -> Protocol:
         """Return a protocol that gives the same numbers here, and the same one for most that do.
 
         Decisions that touch nothing in these tables, as a cap that no image reaches, become what they are by default.
         """
+        if protocol not in self._simpler:
+            self._simpler[protocol] = self._simplify(protocol)
+        return self._simpler[protocol]
+
+    def _simplify(self, protocol: Protocol) -> Protocol:
         same: dict[str, Any] = {"name": "", "iou_type": protocol.iou_type, "result_areas": protocol.result_areas}
         flags = [flag for flag in ("crowd", "difficult") if getattr(self.ground_truth, flag).any()]
         same["left_out"] = tuple(flag for flag in flags if flag in protocol.left_out)
@@ -314,6 +304,12 @@ class Replay:
         truth = self.ground_truth.images
         held = truth.ids[np.unique(truth.codes)]
         return bool(np.isin(held, self.detections.images.ids).all())
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    """Return the mean of what is defined; NaN where nothing is."""
+    defined = values[~np.isnan(values)]
+    return float(np.mean(defined)) if defined.size else float("nan")
 
 
 def pair(

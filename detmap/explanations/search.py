@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -52,9 +53,6 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
 #: So many protocols with two changes are evaluated, those first that single changes lead to expect near the number.
 _PAIRS = 1500
 
-#: Of large tables fewer: so many that about so many detections are scored in all, and some at least.
-_ROWS, _LEAST = 30_000_000, 60
-
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
@@ -62,7 +60,7 @@ class Candidate:
 
     Attributes
     ----------
-    protocol : Protocol
+    protocol : Protocol or Convention
         It, as far as it decides the metric.
     base : str
         The named protocol that it is a variant of.
@@ -74,7 +72,7 @@ class Candidate:
         Others that give the very same value with as few changes, and cannot be told from it here.
     """
 
-    protocol: Protocol
+    protocol: Any
     base: str
     changes: tuple[str, ...]
     value: float
@@ -106,6 +104,8 @@ class Search:
         How many protocols were tried with no, one and two changes.
     evaluations : int
         How many of them differ here, and were evaluated.
+    rules : str
+        What was tried: "protocols", or of rankings "conventions".
     """
 
     metric: str
@@ -116,6 +116,7 @@ class Search:
     idle: tuple[str, ...]
     tried: tuple[int, int, int]
     evaluations: int
+    rules: str = "protocols"
 
     def sentences(self) -> list[str]:
         """Return in words what was found."""
@@ -128,7 +129,7 @@ class Search:
         if self.idle:
             told.append(f"Without any effect here: {', '.join(self.idle)}.")
         none, one, two = self.tried
-        told.append(f"Tried: {none} named protocols, {one} with one change, {two} with two.")
+        told.append(f"Tried: {none} named {self.rules}, {one} with one change, {two} with two.")
         return told
 
     def _repr_html_(self) -> str:
@@ -227,64 +228,97 @@ def find_value(
         Where there is nothing to find.
     """
     low, high = interval(value)
+    check_most(most)
+    replay = Replay(ground_truth, detections, metric, threads)
+    bases = {}
+    for name, one in PRESETS.items():
+        try:
+            plain = trimmed(one, metric)
+        except OptionError:
+            continue
+        if plain.iou_type == "bbox":
+            bases[name] = plain
+    if not bases:
+        trimmed(COCO, metric)  # says which metrics there are
+
+    tries = Tries(lambda one: replay.value(one).value, replay.simplified, GRID, changed_to, _is_curve, low, high)
+    return tries.search(metric, bases, most, lambda: replay.evaluations)
+
+
+def check_most(most: Any) -> None:
+    """Refuse a number of candidates that cannot be."""
     if type(most) is not int or most < 1:
         raise OptionError(f"most must be a positive integer, not {most!r}")
-    tries = _Tries(Replay(ground_truth, detections, metric, threads), low, high)
-    for attempt in (tries.named, tries.singles, tries.pairs):
-        if len(tries.found) < most:
-            attempt()
-    return Search(
-        metric=metric,
-        low=low,
-        high=high,
-        candidates=tries.candidates()[:most],
-        named={name: tries.replay.value(one).value for name, one in tries.bases.items()},
-        idle=tuple(name for name in GRID if name not in tries.moved) if tries.varied else (),
-        tried=(tries.count[0], tries.count[1], tries.count[2]),
-        evaluations=tries.replay.evaluations,
-    )
+
+
+def _is_curve(change: Mapping[str, Any]) -> bool:
+    """Return whether a change is carried out after matching and ranking."""
+    return all(map(is_late, change))
 
 
 Change = tuple[str, int]
 
 
 @dataclass(eq=False)
-class _Tries:
-    """What was tried so far."""
+class Tries:
+    """What was tried so far to give a number between `low` and `high`.
 
-    replay: Replay
+    A rule is a protocol or a convention. ``value(rule)`` is what it gives, NaN where it cannot be; ``plain(rule)`` the same
+    for most rules that cannot be told apart here; ``words(base, rule, names)`` says what some decisions became;
+    ``late(change)`` whether a change of the `grid` costs little.
+    """
+
+    value: Callable[[Any], float]
+    plain: Callable[[Any], Any]
+    grid: Mapping[str, Sequence[Mapping[str, Any]]]
+    words: Callable[[Any, Any, Iterable[str]], str]
+    late: Callable[[Mapping[str, Any]], bool]
     low: float
     high: float
-    bases: dict[str, Protocol] = field(default_factory=dict)
-    found: dict[Protocol, list[tuple[str, tuple[Change, ...], Protocol, float]]] = field(default_factory=dict)
+    bases: dict[str, Any] = field(default_factory=dict)
+    found: dict[Any, list[tuple[str, tuple[Change, ...], Any, float]]] = field(default_factory=dict)
     effects: dict[tuple[str, Change], float] = field(default_factory=dict)
     moved: set[str] = field(default_factory=set)
     varied: list[str] = field(default_factory=list)
     count: list[int] = field(default_factory=lambda: [0, 0, 0])
 
+    def search(
+        self, metric: str, bases: Mapping[str, Any], most: int, evaluations: Callable[[], int], rules: str = "protocols"
+    ) -> Search:
+        """Try the named rules, then one change of each, then two, until there are as many candidates as are wanted."""
+        self.bases = dict(bases)
+        for attempt in (self.named, self.singles, self.pairs):
+            if len(self.candidates()) < most:
+                attempt()
+        return Search(
+            metric=metric,
+            low=self.low,
+            high=self.high,
+            candidates=self.candidates()[:most],
+            named={name: self.value(one) for name, one in self.bases.items()},
+            idle=tuple(name for name in self.grid if name not in self.moved) if self.varied else (),
+            tried=(self.count[0], self.count[1], self.count[2]),
+            evaluations=evaluations(),
+            rules=rules,
+        )
+
     def named(self) -> None:
-        """Try the named protocols that compare boxes, and have the metric."""
-        for name, one in PRESETS.items():
-            try:
-                plain = trimmed(one, self.replay.metric)
-            except OptionError:
-                continue
-            if plain.iou_type == "bbox":
-                self.bases[name] = plain
-                self._try(name, (), plain)
-        if not self.bases:
-            trimmed(COCO, self.replay.metric)  # says which metrics there are
+        """Try the named rules."""
+        for name, one in self.bases.items():
+            self._try(name, (), one)
 
     def singles(self) -> None:
         """Try every change of one decision, of every named protocol that gives a number of its own."""
         seen: dict[float, str] = {}
         for name, base in self.bases.items():
-            before = self.replay.value(base).value
+            before = self.value(base)
             if seen.setdefault(before, name) != name:
                 continue
             self.varied.append(name)
             for change in self._changes(base):
                 after = self._try(name, (change,), self._changed(base, change))
+                if math.isnan(after):
+                    continue
                 self.effects[name, change] = after - before
                 if after != before:
                     self.moved.add(change[0])
@@ -294,7 +328,7 @@ class _Tries:
         middle = (self.low + self.high) / 2
         expected: list[tuple[float, str, Change, Change]] = []
         for name in self.varied:
-            before = self.replay.value(self.bases[name]).value
+            before = self.value(self.bases[name])
             moving = [(label, at) for (of, (label, at)), effect in self.effects.items() if of == name and effect]
             for at, one in enumerate(moving):
                 for other in moving[at + 1 :]:
@@ -313,7 +347,7 @@ class _Tries:
 
     def candidates(self) -> list[Candidate]:
         """Return what gives the number, each value once: of fewest changes, and of those the best known base."""
-        by_value: dict[tuple[int, float], list[tuple[str, tuple[Change, ...], Protocol, float]]] = {}
+        by_value: dict[tuple[int, float], list[tuple[str, tuple[Change, ...], Any, float]]] = {}
         for ways in self.found.values():
             fewest = min(len(changes) for _, changes, _, _ in ways)
             for way in ways:
@@ -327,30 +361,32 @@ class _Tries:
             made.append(replace(named[0], others=tuple(one.name for one in named[1:6])))
         return made
 
-    def _candidate(self, name: str, changes: Sequence[Change], protocol: Protocol, value: float) -> Candidate:
+    def _candidate(self, name: str, changes: Sequence[Change], protocol: Any, value: float) -> Candidate:
         said_of = []
         for label, at in changes:
-            said_of.append(changed_to(self.bases[name], protocol, GRID[label][at]))
+            said_of.append(self.words(self.bases[name], protocol, self.grid[label][at]))
         return Candidate(protocol=protocol, base=name, changes=tuple(said_of), value=value)
 
-    def _changes(self, base: Protocol) -> Iterator[Change]:
+    def _changes(self, base: Any) -> Iterator[Change]:
         """Yield every change of one decision, or group, that makes another protocol here; each different one once."""
-        own, there = self.replay.simplified(base), set()
+        own, there = self.plain(base), set()
         # What is matched in one way is used for all of its curves: they come last, and only there costs are small.
-        for label in sorted(GRID, key=lambda one: all(map(is_late, GRID[one][0]))):
-            for at in range(len(GRID[label])):
-                made = self.replay.simplified(self._changed(base, (label, at)))
+        for label in sorted(self.grid, key=lambda one: self.late(self.grid[one][0])):
+            for at in range(len(self.grid[label])):
+                made = self.plain(self._changed(base, (label, at)))
                 if made != own and made not in there:
                     there.add(made)
                     yield label, at
 
-    def _changed(self, base: Protocol, change: Change) -> Protocol:
-        return replace(base, **GRID[change[0]][change[1]])
+    def _changed(self, base: Any, change: Change) -> Any:
+        return replace(base, **self.grid[change[0]][change[1]])
 
-    def _try(self, name: str, changes: tuple[Change, ...], protocol: Protocol) -> float:
-        value = self.replay.value(protocol).value
+    def _try(self, name: str, changes: tuple[Change, ...], protocol: Any) -> float:
+        value = self.value(protocol)
+        if math.isnan(value):
+            return value
         self.count[len(changes)] += 1
         if self.low <= value <= self.high:
-            plain = self.replay.simplified(protocol)
+            plain = self.plain(protocol)
             self.found.setdefault(plain, []).append((name, changes, protocol, value))
         return value

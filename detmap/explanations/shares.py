@@ -9,13 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from detmap.decisions import decisions_of
 from detmap.errors import OptionError
 from detmap.explanations.replay import Replay, Value, is_late, pair, players, said
 from detmap.kernels.pairs import HIT, IGNORED, MISS
-from detmap.matches import Matches, match_pairs
 from detmap.protocols import Protocol
 from detmap.results import fragment
 from detmap.tables import Detections, GroundTruth
@@ -453,14 +451,7 @@ def _moved(replay: Replay, protocol: Protocol, before: Value, after: Value) -> l
 def _flipped(replay: Replay, before: Protocol, after: Protocol) -> tuple[int, list[Example]]:
     """Return how many detections have another outcome, and some of them."""
     iou = 0.5 if before.find_threshold(0.5) is not None or 0.5 in after.iou_thresholds else before.iou_thresholds[0]
-    sides = [
-        match_pairs(
-            replay.ground_truth, replay.detections, one, iou=iou, area=one.area_ranges[0][0], threads=replay.threads
-        )
-        for one in (before, after)
-    ]
-    count = len(replay.detections)
-    outcomes, overlaps = zip(*(_by_row(side, count) for side in sides), strict=True)
+    outcomes, overlaps = zip(*(replay.outcomes(one, iou) for one in (before, after)), strict=True)
     rows = np.flatnonzero(outcomes[0] != outcomes[1])
     table, found = replay.detections, []
     names = dict(zip(replay.ground_truth.categories.ids.tolist(), replay.ground_truth.categories.names, strict=True))
@@ -482,11 +473,3 @@ def _flipped(replay: Replay, before: Protocol, after: Protocol) -> tuple[int, li
             )
         )
     return int(rows.size), found
-
-
-def _by_row(side: Matches, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return outcome (-1: not scored) and overlap of every detection of the table."""
-    outcome, overlap = np.full(count, -1), np.full(count, np.nan)
-    outcome[side.detection] = side.outcome
-    overlap[side.detection] = side.overlap
-    return outcome, overlap

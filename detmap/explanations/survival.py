@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.decisions import differing
+from detmap.decisions import differing, written
 from detmap.detection import match
 from detmap.errors import OptionError
 from detmap.explanations.replay import Replay, parse, players, trimmed
@@ -31,7 +31,7 @@ _KINDS = {
 }
 
 #: The order in which these are shown.
-KINDS = ("conventions", *dict.fromkeys(_KINDS.values()), "other decisions", "labels")
+KINDS = ("conventions", *dict.fromkeys(_KINDS.values()), "relevance levels", "other decisions", "labels")
 
 #: Decisions of the grid that only boxes have. Moving boxes is a mistake, and no rule that models might be compared by.
 _OF_BOXES, _MISTAKES = ("pixels", "box_decimals", "numbers"), ("box_offset",)
@@ -117,7 +117,7 @@ class Survival:
     ----------
     metric : str
         What was measured.
-    protocol : Protocol
+    protocol : Protocol or Convention
         The rules that the models are compared by, as far as they decide the metric.
     values : dict of str to float
         The value of each model, the best first.
@@ -131,16 +131,19 @@ class Survival:
         In at least such a share of the draws an order must hold.
     suspects : int
         How many labels were left out at most for each model.
+    units : str
+        What was drawn: "images", or of rankings "queries".
     """
 
     metric: str
-    protocol: Protocol
+    protocol: Any
     values: dict[str, float]
     situations: list[Situation]
     claims: list[Claim]
     replicates: int
     level: float
     suspects: int
+    units: str = "images"
 
     def table(self, claim: Claim) -> list[dict[str, Any]]:
         """Return who is above where: a row for each kind of situation, and one for the draws of images."""
@@ -154,14 +157,16 @@ class Survival:
         if self.replicates:
             first, second = (round(share * self.replicates) for share in (claim.draws, claim.against_draws))
             rest = self.replicates - first - second
-            rows.append(_row("draws of images", claim, self.replicates, first, second, rest))
+            rows.append(_row(f"draws of {self.units}", claim, self.replicates, first, second, rest))
         return rows
 
     def sentences(self) -> list[str]:
         """Return in words which orders survive: one sentence for every pair of models."""
         told = [self._sentence(claim) for claim in self.claims]
         if self.replicates:
-            told.append(f"An order survives the draws of images where it holds in {self.level:.0%} of them or more.")
+            told.append(
+                f"An order survives the draws of {self.units} where it holds in {self.level:.0%} of them or more."
+            )
         if any(one.kind == "labels" for one in self.situations):
             told.append(
                 f"Labels: up to {self.suspects} that each model makes suspicious count neither for nor against any model."
@@ -173,7 +178,7 @@ class Survival:
         values = f"{self.values[first]:.4f} against {self.values[second]:.4f}"
         if not claim.difference:
             return f"{first} and {second} have the same {self.metric}, {self.values[first]:.4f}: there is no order."
-        drawn = f" and in {claim.draws:.1%} of {self.replicates:,} draws of images" if self.replicates else ""
+        drawn = f" and in {claim.draws:.1%} of {self.replicates:,} draws of {self.units}" if self.replicates else ""
         word = "survives" if claim.survives else "does not survive"
         said = (
             f"That {first} is above {second} ({values}) {word}: it holds under {claim.held} of {claim.tried} other "
@@ -192,7 +197,7 @@ class Survival:
         """Return everything as plain values."""
         return {
             "metric": self.metric,
-            "protocol": self.protocol.to_dict(),
+            "protocol": _decided(self.protocol),
             "models": self.values,
             "replicates": self.replicates,
             "level": self.level,
@@ -209,6 +214,11 @@ class Survival:
             "situations": [dict(vars(one)) for one in self.situations],
             "sentences": self.sentences(),
         }
+
+
+def _decided(rules: Any) -> dict[str, Any]:
+    """Return every decision as plain values."""
+    return rules.to_dict() if isinstance(rules, Protocol) else written(rules)
 
 
 def _row(kind: str, claim: Claim, tried: int, first: int, second: int, neither: int) -> dict[str, Any]:
@@ -287,6 +297,26 @@ def survives(
     trial.try_labels(suspects)
     situations = sorted(trial.situations, key=lambda one: KINDS.index(one.kind))
     drawn = trial.draws(replicates, seed)
+    claims = claims_of(values, situations, drawn, level)
+    return Survival(
+        metric=metric,
+        protocol=base,
+        values=values,
+        situations=situations,
+        claims=claims,
+        replicates=replicates if drawn else 0,
+        level=level,
+        suspects=suspects,
+    )
+
+
+def claims_of(
+    values: Mapping[str, float],
+    situations: Sequence[Situation],
+    drawn: Mapping[str, NDArray[np.float64]],
+    level: float,
+) -> list[Claim]:
+    """Return what became of the order of each pair of models; `values` has the best first, `drawn` may be empty."""
     claims = []
     for first, second in itertools.combinations(values, 2):
         against = [one for one in situations if not one.above(first, second)]
@@ -308,16 +338,7 @@ def survives(
                 survives=not against and not share < level and values[first] > values[second],
             )
         )
-    return Survival(
-        metric=metric,
-        protocol=base,
-        values=values,
-        situations=situations,
-        claims=claims,
-        replicates=replicates if drawn else 0,
-        level=level,
-        suspects=suspects,
-    )
+    return claims
 
 
 def _moved(situation: Situation, values: Mapping[str, float], names: tuple[str, str]) -> float:

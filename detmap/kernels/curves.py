@@ -123,6 +123,54 @@ def interpolate(
                 out_scores[q, i] = scores[first + j - 1] if j else first_scores[q]
 
 
+@kernel
+def read_lines(
+    starts: Array,
+    ranks: Array,
+    positives: Array,
+    items: Array,
+    grid: Array,
+    epsilon: float,
+    tail: bool,
+    begin: int,
+    end: int,
+    out: Array,
+) -> None:
+    """Write what straight lines between the points of the envelope of rankings ``[begin, end)`` say at an ascending `grid`.
+
+    Only hits are known, and they suffice. The last miss before a hit has the recall of the hit before and the envelope of
+    the one that follows, as its own precision is lower: where there is such a miss the curve is flat. Of points of one
+    recall the last one counts: a hit, or the last miss behind it. Behind all `items` the curve drops to 0, or with `tail`
+    falls to (1, 0) in a straight line. 0 without hits, NaN where there is nothing to find.
+    """
+    longest = longest_group(starts, begin, end)
+    envelope = np.empty(longest)
+    at, value = np.empty(2 * longest + 3), np.empty(2 * longest + 3)
+    for q in range(begin, end):
+        first, hits = starts[q], starts[q + 1] - starts[q]
+        if positives[q] <= 0 or hits == 0:
+            out[q] = 0.0 if positives[q] > 0 else np.nan
+            continue
+        _envelope(ranks, first, hits, epsilon, envelope)
+        at[0], value[0] = 0.0, 1.0 if ranks[first] == 1 else envelope[0]
+        for j in range(hits):
+            at[2 * j + 1], value[2 * j + 1] = (j + 1) / positives[q], envelope[j]
+            at[2 * j + 2], value[2 * j + 2] = (j + 1) / positives[q], envelope[j]
+            if j + 1 < hits and ranks[first + j + 1] - ranks[first + j] > 1:
+                value[2 * j + 2] = envelope[j + 1]
+        lowest = hits / (max(items[q], ranks[first + hits - 1]) + epsilon)
+        value[2 * hits] = lowest
+        at[2 * hits + 1], value[2 * hits + 1] = hits / positives[q], lowest if tail else 0.0
+        at[2 * hits + 2], value[2 * hits + 2] = 1.0, 0.0
+        p = 0
+        for i in range(grid.shape[0]):
+            while p < 2 * hits + 2 and at[p + 1] <= grid[i]:
+                p += 1
+            out[q, i] = value[p]
+            if p < 2 * hits + 2 and at[p] != grid[i]:
+                out[q, i] += (value[p + 1] - value[p]) / (at[p + 1] - at[p]) * (grid[i] - at[p])
+
+
 # Orders of the items of a tied group.
 KEEP, REVERSE, FIRST, LAST, COLLAPSE = 0, 1, 2, 3, 4
 

@@ -1,0 +1,144 @@
+"""Files of rankings for commands that score them under many conventions: runs, galleries, hash codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from detmap.errors import OptionError
+
+if TYPE_CHECKING:
+    from detmap.explanations import Variant
+    from detmap.explanations.rankings import Evaluate
+
+#: The convention that each kind of file is scored by where none is named, as by the command of that name.
+DEFAULTS = {"trec": "trec", "reid": "reid", "hashing": "hits_topk"}
+
+#: So many ranks are also tried as the depth of a run, and so many grades as the least relevant one.
+_DEPTHS, _LEVELS = (10, 100, 1000), (1, 2, 3)
+
+
+def add_rankings(parser: argparse.ArgumentParser, runs: str) -> None:
+    """Add the options that say that the files are rankings; `runs` is what the files of a run are called."""
+    group = parser.add_argument_group("rankings")
+    group.add_argument(
+        "--trec",
+        action="store_true",
+        help=f"GT are judgements and {runs}, as for detmap trec; the rules are conventions",
+    )
+    group.add_argument(
+        "--reid", action="store_true", help="the files are arrays (.npz) as for detmap reid; the rules are conventions"
+    )
+    group.add_argument(
+        "--hashing", action="store_true", help="the files are arrays (.npz) as for detmap hashing; likewise"
+    )
+    group.add_argument("--level", type=int, default=1, metavar="N", help="with --trec: as for detmap trec")
+    group.add_argument("--depth", type=int, metavar="N", help="with --trec: as for detmap trec; with --hashing its --k")
+    group.add_argument(
+        "--distance",
+        choices=("euclidean", "sqeuclidean", "cosine", "dot"),
+        default="euclidean",
+        help="with --reid: how features are compared, as --metric of detmap reid; default: euclidean",
+    )
+
+
+def kind_of(options: argparse.Namespace) -> str | None:
+    """Return which kind of rankings was asked for: "trec", "reid" or "hashing"; None for detections.
+
+    Raises
+    ------
+    OptionError
+        Where several were, or options of another kind.
+    """
+    kinds = [name for name in DEFAULTS if getattr(options, name)]
+    if len(kinds) > 1:
+        raise OptionError(f"give one of --{' and --'.join(kinds)}")
+    kind = kinds[0] if kinds else None
+    for name, of, default in (
+        ("level", ("trec",), 1),
+        ("depth", ("trec", "hashing"), None),
+        ("distance", ("reid",), "euclidean"),
+    ):
+        if getattr(options, name) != default and kind not in of:
+            raise OptionError(f"--{name} goes with --{' or --'.join(of)}")
+    return kind
+
+
+def metric_of(options: argparse.Namespace) -> str:
+    """Return the metric that was asked for; the one called AP of detections is mAP of rankings."""
+    return "mAP" if options.metric in (None, "AP") else str(options.metric)
+
+
+def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> dict[str, Evaluate]:
+    """Read files, and return what evaluates each of them under a convention, by name.
+
+    Parameters
+    ----------
+    kind : str
+        As `kind_of` returns it.
+    options : argparse.Namespace
+        With the options of `add_rankings`, and the metric.
+    paths : sequence of str
+        The files; of "trec" the judgements first.
+
+    Raises
+    ------
+    OptionError, InputError
+        For files that cannot be read.
+    """
+    from detmap.formats.files import once
+
+    once(list(paths))
+    if kind == "trec":
+        return _runs(options, paths[0], paths[1:], options.level, options.depth)
+    return {name: _arrays(kind, options, path) for name, path in named(paths).items()}
+
+
+def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> list[Variant]:
+    """Return other depths and relevance levels under which the same runs are scored."""
+    from detmap.explanations import Variant
+
+    if kind != "trec":
+        return []
+    depths = [depth for depth in _DEPTHS if options.depth is None or depth < options.depth]
+    made = [
+        Variant("caps", f"depth {depth}", _runs(options, paths[0], paths[1:], options.level, depth)) for depth in depths
+    ]
+    for level in _LEVELS:
+        if level != options.level:
+            systems = _runs(options, paths[0], paths[1:], level, options.depth)
+            made.append(Variant("relevance levels", f"relevant from grade {level}", systems))
+    return made
+
+
+def named(paths: Sequence[str]) -> dict[str, str]:
+    """Return paths by short names: of files alone without their folders and suffixes where these are distinct."""
+    short = [os.path.splitext(os.path.basename(path))[0] for path in paths]
+    return dict(zip(short if len(set(short)) == len(short) else paths, paths, strict=True))
+
+
+def _runs(
+    options: argparse.Namespace, judged: str, paths: Sequence[str], level: int, depth: int | None
+) -> dict[str, Evaluate]:
+    from detmap.formats.files import held
+    from detmap.retrieval import evaluate_run
+    from detmap.retrieval.runs import read_tables
+
+    metric, qrels = metric_of(options), held(judged)
+
+    def evaluator(path: str) -> Evaluate:
+        tables = read_tables(qrels, held(path))
+        return lambda convention: evaluate_run(*tables, [metric], convention, level=level, depth=depth)
+
+    return {name: evaluator(path) for name, path in named(paths).items()}
+
+
+def _arrays(kind: str, options: argparse.Namespace, path: str) -> Evaluate:
+    from detmap.cli.rankings import codes_of, gallery_of
+
+    metric = metric_of(options)
+    given = argparse.Namespace(file=path, gallery=None, metric=options.distance, k=options.depth)
+    evaluate: Callable[..., Any] = (gallery_of if kind == "reid" else codes_of)(given, path)
+    return lambda convention: evaluate(metrics=[metric], convention=convention)

@@ -1,0 +1,122 @@
+"""Cards of several files at once: what ``detmap batch`` and ``detmap compare`` write, and what verifies them."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from detmap.cli.cards import Scored, Scorer, files_of, input_of
+from detmap.errors import OptionError
+
+
+def check_card(options: argparse.Namespace) -> None:
+    """Refuse options with which a card would tell what is hidden, or of what can be read only once."""
+    if not options.card:
+        return
+    if "-" in (options.ground_truth, *options.predictions):
+        raise OptionError("--card needs files, as it holds their hashes: write standard input (-) to one")
+    if getattr(options, "hide", None) or getattr(options, "discreet", False):
+        raise OptionError("--card holds every number: it goes with neither --hide nor --discreet")
+
+
+def batch_card(
+    options: argparse.Namespace, protocol: Any, ground_truth: Any, entries: Sequence[Any], outcomes: Sequence[Any]
+) -> Scored:
+    """Return what a card of many files holds: all metrics of each, and a hash of those of its categories."""
+    place = {entry.path: at for at, entry in enumerate(entries)}  # outcomes come as they are done
+    done = sorted(outcomes, key=lambda one: place[one.entry.path])
+    scored = [one for one in done if not one.error]
+    numbers = {f"{one.entry.name}: {name}": value for one in scored for name, value in one.items()}
+    notices = {f"{one.entry.name}: {code}": count for one in scored for code, count in one.notices.items()}
+    arrays = {}
+    if protocol.iou_type != "keypoints":
+        arrays = {f"{one.entry.name}: categories": _digest(one.rows()) for one in scored}
+    counts = {"files": len(done), "files with errors": len(done) - len(scored)}
+    return _scored(options, protocol, ground_truth, [one.entry.path for one in done], counts, numbers, notices, arrays)
+
+
+def compare_card(options: argparse.Namespace, protocol: Any, ground_truth: Any, entries: Any, made: Any) -> Scored:
+    """Return what a card of a comparison holds: all models, and differences with intervals and p-values."""
+    document = made.to_dict()
+    numbers = {
+        f"{row['model']}: {name}": float(row[name])
+        for row in document["models"]
+        for name in (made.metric, "low", "high")
+    }
+    for row in (*document["differences"], *document["categories"]):
+        of = "" if row["category"] is None else f" {row['category']}"
+        for name in ("difference", "low", "high", "p", "adjusted"):
+            numbers[f"{row['first']} to {row['second']}{of}: {name}"] = float(row[name])
+    notices = {f"{name}: {code}": count for name, found in made.notices.items() for code, count in found.items()}
+    paths = [entry.path for entry in entries]
+    return _scored(options, protocol, ground_truth, paths, {"files": len(paths)}, numbers, notices, {})
+
+
+def _scored(
+    options: argparse.Namespace,
+    protocol: Any,
+    ground_truth: Any,
+    paths: Sequence[str],
+    counts: Mapping[str, int],
+    numbers: Mapping[str, float],
+    notices: Mapping[str, int],
+    arrays: Mapping[str, str],
+) -> Scored:
+    from detmap.cards import Numbers
+
+    inputs = [input_of("ground_truth", options.ground_truth, options.ground_truth, ground_truth)]
+    inputs += [input_of("detections", path, path) for path in paths] + files_of(options)
+    things = {
+        **counts,
+        "objects": len(ground_truth),
+        "images": int(ground_truth.images.ids.size),
+        "categories": int(ground_truth.categories.ids.size),
+    }
+    return Scored(Numbers(protocol, numbers, notices, arrays), inputs, things)
+
+
+def _digest(rows: Any) -> str:
+    """Return the hash of rows of plain values; Python writes every bit of a float."""
+    return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
+
+
+def _score_batch(options: argparse.Namespace) -> Scored:
+    from detmap import batch
+    from detmap.cli.challenges import challenge_of
+    from detmap.cli.detection import read_truth, reading_of
+    from detmap.cli.options import protocol_of
+
+    protocol = protocol_of(options)
+    entries = batch.find(options.predictions)
+    ground_truth = read_truth(options, protocol, [entry.path for entry in entries])
+    done = batch.score(
+        ground_truth,
+        entries,
+        protocol,
+        **reading_of(options),
+        splits=challenge_of(options, ground_truth)["splits"],
+        threads=options.threads,
+    )
+    return batch_card(options, protocol, ground_truth, entries, list(done))
+
+
+def _score_compare(options: argparse.Namespace) -> Scored:
+    from detmap.batch import find
+    from detmap.cli.detection import compare_entries, read_truth
+    from detmap.cli.options import protocol_of
+
+    protocol = protocol_of(options)
+    entries = find(options.predictions)
+    ground_truth = read_truth(options, protocol, [entry.path for entry in entries])
+    made = compare_entries(options, protocol, ground_truth, entries)
+    return compare_card(options, protocol, ground_truth, entries, made)
+
+
+#: What `detmap verify` does again.
+SCORERS = {
+    "batch": Scorer(("ground_truth", "predictions"), _score_batch, many=True),
+    "compare": Scorer(("ground_truth", "predictions"), _score_compare, many=True),
+}

@@ -1,0 +1,643 @@
+"""AP of two tables under many protocols. What protocols share is found once, and only pairs that overlap are looked at.
+
+Most detections overlap no object enough: they are misses under any rule, and all that matters is how many of them stand
+above a hit. So a protocol costs what its overlapping pairs cost. The parts, each kept for the protocols that share it:
+
+* an order: the detections by image, category and score;
+* a ranking: the same by category and score, with ties broken;
+* what is kept of it: score cuts and caps leave out the last of every cell, so that no match above changes;
+* the pairs that overlap, by what the boxes are and how they are measured;
+* what is matched of these pairs, by the rules of matching.
+
+Every number has the bits that `detmap.evaluate` gives.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap import parallel
+from detmap.arrangement import Arrangement, Side, least_overlaps, over_cells
+from detmap.choices import UNLIMITED, WHOLE
+from detmap.decisions import decisions_of, default_of
+from detmap.hits import Hits
+from detmap.kernels import matching, overlap, pairs, readonly
+from detmap.preparation import prepared_scores
+from detmap.protocols import Protocol
+from detmap.shapes.boxes import Boxes
+from detmap.tables import Detections, GroundTruth
+from detmap.tally import word_count
+
+T = TypeVar("T")
+
+#: Decisions as by default, or one of each.
+_PLAIN = {name: default_of(one) for name, one in Protocol.__dataclass_fields__.items()}
+_PLAIN |= {"name": "", "iou_thresholds": (0.5,), "recall_thresholds": (0.0,), "area_ranges": (WHOLE,), "max_dets": (1,)}
+_LATE = [name for name, made in decisions_of(Protocol).items() if set(made.affects) <= {"curve", "mean", "names"}]
+
+#: Decisions that leave out the last detections of cells, or break ties in the ranking: no match depends on them.
+_OF_RANKING = ("min_score", "max_per_image", "max_dets", "scored_images", "ties")
+
+#: Decisions on which no overlap depends: those of the ranking and of matching. A later decision counts as one of overlaps.
+_NOT_OF_PAIRS = (
+    *_OF_RANKING,
+    "score_decimals",
+    "iou_thresholds",
+    "strict",
+    "matching",
+    "ignore",
+    "left_out",
+    "area_ranges",
+)
+
+#: Those on which pairs depend, and matching.
+_OF_PAIRS = [name for name in _PLAIN if name not in {*_NOT_OF_PAIRS, *_LATE}]
+_OF_MATCHING = [name for name in _PLAIN if name not in {*_OF_RANKING, *_LATE}]
+
+#: In such coordinates no box has an area outside of COCO's widest range, however it is rounded or moved.
+_TAME = 3e4
+
+
+class _Recent(OrderedDict[Hashable, Any]):
+    """What was made last, by what it was made for."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def get_or(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what is there for a key, or make it."""
+        if key in self:
+            self.move_to_end(key)
+        else:
+            self[key] = make()
+            if len(self) > self.most:
+                self.popitem(last=False)
+        made: T = self[key]
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class _Order:
+    """Detections by image, category and score: a position counts them so; `position` is that of each row, or -1.
+
+    `image_rank` is the rank of each row among all detections of its image.
+    """
+
+    scores: NDArray[np.float64]
+    side: Side
+    position: NDArray[np.int32]
+    images: NDArray[np.int32]
+
+    @cached_property
+    def image_rank(self) -> NDArray[np.int64]:
+        return _ranks(self.images, self.scores)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranking:
+    """Positions in ranking order: by category, descending score, then ties; and the place of each position in it."""
+
+    order: NDArray[np.int64]
+    place: NDArray[np.int32]
+    class_starts: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+    @cached_property
+    def tied(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each place where the run of equal scores of its category begins, and where it ends."""
+        new = np.ones(self.order.size, np.bool_)
+        new[1:] = self.scores[1:] != self.scores[:-1]
+        new[self.class_starts[:-1][self.class_starts[:-1] < new.size]] = True
+        starts = np.flatnonzero(new)
+        run = np.cumsum(new) - 1
+        return starts[run], np.append(starts[1:], new.size)[run]
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """Which places of a ranking are not cut off, how many of them stand ahead of each (n + 1,), and the images they are of.
+
+    `all`: none is cut off. `seen` flags the images that have a detection within score cut and cap of the image.
+    """
+
+    flags: NDArray[np.bool_]
+    ahead: NDArray[np.int32]
+    all: bool
+    seen: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Pairs that overlap by `lowest` or more: rows of the tables, and by how much.
+
+    `by_nature` flags objects that are never counted. The `areas` are those of the detections by row; None where no box can
+    be outside of the range.
+    """
+
+    lowest: float
+    detections: NDArray[np.int64]
+    objects: NDArray[np.int64]
+    iou: NDArray[np.float64]
+    object_areas: NDArray[np.float64]
+    by_nature: NDArray[np.bool_]
+    areas: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Pairs in the order in which they are matched: the positions of `live` detections, cells of them, and candidates."""
+
+    live: NDArray[np.int64]
+    cells: overlap.Cells
+    candidates: overlap.Candidates
+
+
+@dataclass(eq=False)
+class _Matched:
+    """What became of the live detections: flags of shape (thresholds, live).
+
+    `outside` says which positions an area range leaves out, None where none; `counted` which objects are to be found.
+    """
+
+    live: NDArray[np.int64]
+    hit: NDArray[np.bool_]
+    ignored: NDArray[np.bool_]
+    outside: NDArray[np.bool_] | None
+    counted: NDArray[np.bool_]
+    ranked: dict[Any, tuple[NDArray[Any], ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scene:
+    """The hits of a protocol: of each its threshold, place in the ranking, and category, threshold by threshold.
+
+    Of each category the `positives`, and of each threshold and category how many `items` are ranked. ``count(thresholds,
+    stops, categories)`` is how many detections of a category count ahead of a place.
+    """
+
+    threshold: NDArray[np.int64]
+    place: NDArray[np.int64]
+    category: NDArray[np.int64]
+    positives: NDArray[np.int64]
+    items: NDArray[np.int64]
+    count: Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
+
+
+@dataclass(eq=False)
+class Lean:
+    """Two tables that are scored under many protocols of one metric, each with one area range and one cap.
+
+    Parameters
+    ----------
+    ground_truth, detections : GroundTruth, Detections
+        What is scored; the detections are on images of the ground truth.
+    protocol : Protocol
+        The first one. Others compare the same kind of shape.
+    threads : int, optional
+        One per processor by default.
+
+    Attributes
+    ----------
+    matchings : int
+        How often was matched.
+    """
+
+    ground_truth: GroundTruth
+    detections: Detections
+    protocol: Protocol
+    threads: int | None = None
+    matchings: int = 0
+    _orders: _Recent = field(default_factory=lambda: _Recent(8))
+    _rankings: _Recent = field(default_factory=lambda: _Recent(12))
+    _kept: _Recent = field(default_factory=lambda: _Recent(24))
+    _pairs: _Recent = field(default_factory=lambda: _Recent(24))
+    _celled: _Recent = field(default_factory=lambda: _Recent(24))
+    _matched: _Recent = field(default_factory=lambda: _Recent(48))
+
+    def values(self, protocol: Protocol) -> NDArray[np.float64]:
+        """Return what the metric is the mean of, NaN without ground truth: by threshold, recall (where read), category."""
+        scene = self._scene(protocol)
+        return self._curves(protocol, scene, scene.count(scene.threshold, scene.place + 1, scene.category))
+
+    def ends(self, protocol: Protocol) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Return `values` with the hits last, and with them first, among equal scores of a category.
+
+        None where nothing is tied.
+        """
+        ranking = self._ranking(protocol)
+        begins, stops = ranking.tied
+        kept = self._keep(protocol, ranking)
+        if not (kept.ahead[stops] - kept.ahead[begins] > 1).any():
+            return None
+        scene = self._scene(protocol)
+        run = begins[scene.place]
+        first = np.ones(run.size, np.bool_)
+        first[1:] = (run[1:] != run[:-1]) | (scene.threshold[1:] != scene.threshold[:-1])
+        heads = np.flatnonzero(first)
+        group = np.cumsum(first) - 1
+        within = np.arange(1, run.size + 1) - heads[group]  # the how manieth hit of its run
+        together = np.diff(np.append(heads, run.size))[group]
+        ahead = scene.count(scene.threshold, run, scene.category)
+        through = scene.count(scene.threshold, stops[scene.place], scene.category)
+        return self._curves(protocol, scene, through - together + within), self._curves(protocol, scene, ahead + within)
+
+    def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return for each row of the detections -1 (not scored), or its outcome at one threshold, and its overlap.
+
+        The overlap is that with the object that it takes, NaN without one.
+        """
+        rule = pairs.Rule(float(least_overlaps(protocol, [iou])[0]), protocol.matching == "best")
+        found = self._overlapping(protocol, rule.overlap)
+        celled, order = self._cells_of(protocol, found), self._order(protocol)
+        outside, objects = self._outside(protocol, found)
+        taken = pairs.Taken(
+            np.zeros(celled.live.size, np.uint8),
+            np.full(celled.live.size, -1, np.int32),
+            np.full(celled.live.size, np.nan),
+            np.zeros(objects.areas.size, np.bool_),
+        )
+        if outside is not None:
+            taken.outcome[outside[celled.live]] = pairs.IGNORED
+
+        def assign(begin: int, end: int) -> None:
+            pairs.assign(celled.cells, celled.candidates, objects, rule, begin, end, parallel.stop_flag(), taken)
+
+        parallel.run(assign, [(0, celled.cells.detection_starts.size)], 1)
+        by_position = np.full(order.side.order.size, pairs.MISS, np.int64)
+        if outside is not None:
+            by_position[outside] = pairs.IGNORED
+        by_position[celled.live] = taken.outcome
+        ranking = self._ranking(protocol)
+        by_position[ranking.order[~self._keep(protocol, ranking).flags]] = -1
+        outcome, overlaps = np.full(len(self.detections), -1), np.full(len(self.detections), np.nan)
+        outcome[order.side.order] = by_position
+        overlaps[order.side.order[celled.live]] = taken.overlap
+        overlaps[outcome < 0] = np.nan
+        return outcome, overlaps
+
+    def positives(self, protocol: Protocol) -> NDArray[np.int64]:
+        """Return how many objects of each category are to be found."""
+        counted = self._match(protocol).counted
+        if protocol.scored_images == "detected":
+            counted = counted & self._keep(protocol, self._ranking(protocol)).seen[self.ground_truth.images.codes]
+        codes = self._codes[1][counted]
+        return np.bincount(codes if protocol.use_categories else 0 * codes, minlength=self._classes(protocol))
+
+    # ---------------------------------------------------------------------------------------------- what tables say
+
+    @cached_property
+    def arranged(self) -> Arrangement:
+        """Both tables without cuts: which images and categories are scored, and what is unusual."""
+        plain = replace(
+            self._plain(self.protocol, {*_NOT_OF_PAIRS, *_LATE}), use_categories=True, max_dets=(UNLIMITED,)
+        )
+        return Arrangement.of(self.ground_truth, self.detections, plain, threads=self.threads)
+
+    @cached_property
+    def _codes(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """The category of each detection, of each object (-1: not scored), and the image of each detection."""
+        made = []
+        for side, count in ((self.arranged.found, len(self.detections)), (self.arranged.truth, len(self.ground_truth))):
+            codes = np.full(count, -1, np.int32)
+            codes[side.order] = side.category
+            made.append(codes)
+        images = np.zeros(len(self.detections), np.int32)
+        images[self.arranged.found.order] = self.arranged.found.image
+        return made[0], made[1], images
+
+    @cached_property
+    def _tame(self) -> bool:
+        """Whether all boxes have areas from 0 to 1e10 however they are rounded or moved."""
+        if self.protocol.iou_type != "bbox":
+            return False
+        for table in (self.detections, self.ground_truth):
+            boxes = table.shapes["bbox"]
+            assert isinstance(boxes, Boxes)
+            near, far = boxes.table[:, :2], boxes.table[:, 2:]
+            if np.abs(boxes.table).max(initial=0) > _TAME or (far < (0 if boxes.sizes else near)).any():
+                return False
+        return True
+
+    def _classes(self, protocol: Protocol) -> int:
+        return len(self.arranged.categories) if protocol.use_categories else 1
+
+    def _truth(self, protocol: Protocol) -> Side:
+        """Return the objects by image and category."""
+        merged = not protocol.use_categories
+        images = self.ground_truth.images
+
+        def arrange() -> Side:
+            return Side.of(self._codes[1], images.codes, images.ids.size, merged, self.threads)
+
+        return self._orders.get_or(("objects", merged), arrange) if merged else self.arranged.truth
+
+    # ------------------------------------------------------------------------------------------------- the rankings
+
+    def _order_key(self, protocol: Protocol) -> Hashable:
+        return protocol.numbers, protocol.score_decimals, protocol.use_categories, self._early_cap(protocol)
+
+    def _early_cap(self, protocol: Protocol) -> int | None:
+        """Return the cap of an image where it can cut between detections that are matched.
+
+        Where all categories are one, equal scores stand by category, and the cap takes them by row.
+        """
+        return None if protocol.use_categories else protocol.max_per_image
+
+    def _order(self, protocol: Protocol) -> _Order:
+        def arrange() -> _Order:
+            scores = prepared_scores(self.detections.scores, protocol)
+            category, _, image = self._codes
+            cap = self._early_cap(protocol)
+            if cap is not None:
+                category = np.where(_ranks(self.detections.images.codes, scores) < cap, category, np.int32(-1))
+            count, merged = self.ground_truth.images.ids.size, not protocol.use_categories
+            side = Side.of(category, image, count, merged, self.threads, scores)
+            position = np.full(scores.size, -1, np.int32)
+            position[side.order] = np.arange(side.order.size, dtype=np.int32)
+            return _Order(scores, side, position, self.detections.images.codes)
+
+        return self._orders.get_or(self._order_key(protocol), arrange)
+
+    def _ranking(self, protocol: Protocol) -> _Ranking:
+        def rank() -> _Ranking:
+            side = self._order(protocol).side
+            if protocol.ties == "file":
+                given = np.argsort(side.order)
+                order = given[_by(side.category[given], side.scores[given])]
+            else:  # positions are by image, and there by rank
+                order = _by(side.category, side.scores)
+            place = np.empty(order.size, np.int32)
+            place[order] = np.arange(order.size, dtype=np.int32)
+            counts = np.bincount(side.category, minlength=self._classes(protocol))
+            return _Ranking(order, place, np.concatenate(([0], np.cumsum(counts))), side.scores[order])
+
+        return self._rankings.get_or((self._order_key(protocol), protocol.ties), rank)
+
+    def _keep(self, protocol: Protocol, ranking: _Ranking) -> _Kept:
+        def cut() -> _Kept:
+            order = self._order(protocol)
+            left = np.ones(order.scores.size, np.bool_)
+            if protocol.min_score is not None:
+                left &= ~(order.scores < protocol.min_score)
+            if protocol.max_per_image is not None:
+                left &= order.image_rank < protocol.max_per_image
+            seen = np.zeros(self.ground_truth.images.ids.size, np.bool_)
+            if protocol.scored_images == "detected":
+                ids = self.detections.images.ids[np.unique(self.detections.images.codes[left])]
+                seen = np.isin(self.ground_truth.images.ids, ids)
+            flags = left[order.side.order] & (order.side.rank < protocol.max_dets[-1])
+            flags = flags[ranking.order]
+            ahead = np.zeros(flags.size + 1, np.int32)
+            np.cumsum(flags, out=ahead[1:])
+            return _Kept(flags, ahead, bool(flags.all()), seen)
+
+        return self._kept.get_or((self._order_key(protocol), _key(protocol, _OF_RANKING)), cut)
+
+    # ---------------------------------------------------------------------------------------------------- the pairs
+
+    def _plain(self, protocol: Protocol, names: Any) -> Protocol:
+        """Return a protocol with some decisions as by default."""
+        return replace(protocol, **{name: _PLAIN[name] for name in names})
+
+    def _overlapping(self, protocol: Protocol, lowest: float) -> _Pairs:
+        low, high = protocol.area_ranges[0][1:]
+        near_only = self._tame and low <= 0 and high >= 1e10
+        key = (_key(protocol, _OF_PAIRS), near_only)
+        if key in self._pairs and self._pairs[key].lowest > lowest:
+            del self._pairs[key]
+
+        def measure() -> _Pairs:
+            plain = replace(self._plain(protocol, {*_NOT_OF_PAIRS, *_LATE}), ignore=(), max_dets=(UNLIMITED,))
+            return self._measure(plain, lowest, near_only)
+
+        return self._pairs.get_or(key, measure)
+
+    @cached_property
+    def _near(self) -> dict[bool, NDArray[np.int64]]:
+        """The detections of cells that hold objects, by whether categories count: no other can overlap one."""
+        made = {}
+        for use in (True, False):
+            width = len(self.arranged.categories) if use else 1
+            sides = []
+            for codes, images in zip(self._codes[:2], (self._codes[2], self.ground_truth.images.codes), strict=True):
+                sides.append(images.astype(np.int64) * width + (np.maximum(codes, 0) if use else 0))
+            held = np.zeros(self.ground_truth.images.ids.size * width, np.bool_)
+            held[sides[1][self._codes[1] >= 0]] = True
+            made[use] = np.flatnonzero(held[sides[0]] & (self._codes[0] >= 0))
+        return made
+
+    def _measure(self, plain: Protocol, lowest: float, near_only: bool) -> _Pairs:
+        """Find the pairs, with `near_only` among the detections that can have any, and no areas."""
+        rows = self._near[plain.use_categories] if near_only else np.arange(len(self.detections))
+        detections = replace(self.detections.take(rows) if near_only else self.detections, missing_classes="zero")
+        arranged = Arrangement.of(self.ground_truth, detections, plain, threads=self.threads)
+        found, truth = arranged.found, arranged.truth
+        parts: dict[int, tuple[NDArray[Any], ...]] = {-1: (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))}
+
+        def measure(begin: int, end: int) -> None:
+            made = arranged.candidates(arranged.cells, lowest, begin, end, parallel.stop_flag())
+            count = int(made.last.max(initial=0))
+            out = pairs.Rows(np.empty(count, np.int64), np.empty(count, np.int64), found.order, truth.order)
+            pairs.rows_of(arranged.cells, made, begin, end, out)
+            parts[begin] = out.detections, out.ground_truth, made.iou[:count]
+
+        over_cells(measure, arranged.cells, self.threads)
+        of_found, of_truth, iou = (
+            np.concatenate(column) for column in zip(*(parts[at] for at in sorted(parts)), strict=True)
+        )
+        scored = self._codes[1][of_truth] >= 0
+        object_areas, by_nature = np.full(len(self.ground_truth), np.nan), np.zeros(len(self.ground_truth), np.bool_)
+        object_areas[truth.order], by_nature[truth.order] = arranged.objects.areas, arranged.objects.ignored
+        areas = None
+        if not near_only:
+            areas = np.full(len(self.detections), np.nan)
+            areas[rows[found.order]] = arranged.detection_areas(0, found.order.size)
+        return _Pairs(lowest, rows[of_found[scored]], of_truth[scored], iou[scored], object_areas, by_nature, areas)
+
+    def _cells_of(self, protocol: Protocol, found: _Pairs) -> _Cells:
+        """Return the pairs with objects that are not left out, by position of the detection."""
+
+        def cut() -> _Cells:
+            order, truth = self._order(protocol), self._truth(protocol)
+            there = order.position[found.detections] >= 0
+            for flag in protocol.left_out:
+                there &= ~getattr(self.ground_truth, flag)[found.objects]
+            positions = order.position[found.detections[there]]
+            sorting = np.argsort(positions, kind="stable")
+            positions, iou = positions[sorting], found.iou[there][sorting]
+            new = np.ones(positions.size, np.bool_)
+            new[1:] = positions[1:] != positions[:-1]
+            first = np.flatnonzero(new)
+            live = positions[first].astype(np.int64)
+            images, width = order.side.image[live].astype(np.int64), self._classes(protocol)
+            cell = images * width + order.side.category[live]
+            opens = np.ones(live.size, np.bool_)
+            opens[1:] = cell[1:] != cell[:-1]
+            starts = np.flatnonzero(opens)
+            truth_cells = truth.image[truth.starts[:-1]].astype(np.int64) * width + truth.category[truth.starts[:-1]]
+            at = np.searchsorted(truth_cells, cell[starts])
+            place = np.empty(len(self.ground_truth), np.int64)
+            place[truth.order] = np.arange(truth.order.size)
+            own = np.repeat(truth.starts[at], np.diff(np.append(first[starts], positions.size)))
+            local = (place[found.objects[there][sorting]] - own).astype(np.int32)
+            columns = (starts, np.append(starts[1:], live.size)[: starts.size], truth.starts[at], truth.starts[at + 1])
+            return _Cells(
+                live,
+                overlap.Cells(*(readonly(column, np.int64) for column in columns)),
+                overlap.Candidates(first, np.append(first[1:], positions.size)[: first.size], local, iou),
+            )
+
+        return self._celled.get_or((found, self._order_key(protocol), protocol.left_out), cut)
+
+    def _outside(self, protocol: Protocol, found: _Pairs) -> tuple[NDArray[np.bool_] | None, matching.Objects]:
+        """Return which positions the area range leaves out (None: none), and the objects, ignored where it does."""
+        _, low, high = protocol.area_ranges[0]
+        flags = found.by_nature | (found.object_areas < low) | (found.object_areas > high)
+        for flag in protocol.ignore:
+            flags = flags | getattr(self.ground_truth, flag)
+        crowd = self.ground_truth.crowd & protocol.crowd_overlap
+        rows = self._truth(protocol).order
+        columns = (
+            readonly(found.object_areas[rows], np.float64),
+            readonly(flags[rows], np.bool_),
+            readonly(crowd[rows], np.bool_),
+        )
+        if found.areas is None:
+            return None, matching.Objects(*columns)
+        areas = found.areas[self._order(protocol).side.order]
+        if protocol.matching == "best":  # VOC's rule knows no areas
+            areas = np.maximum(areas, 0.0)
+        outside = (areas < low) | (areas > high)
+        return (outside if outside.any() else None), matching.Objects(*columns)
+
+    # ----------------------------------------------------------------------------------------------------- the hits
+
+    def _match(self, protocol: Protocol) -> _Matched:
+        def match() -> _Matched:
+            self.matchings += 1
+            thresholds = least_overlaps(protocol, protocol.iou_thresholds)
+            found = self._overlapping(protocol, float(thresholds.min()))
+            celled, words = self._cells_of(protocol, found), word_count(protocol)
+            outside, objects = self._outside(protocol, found)
+            hit, ignored = np.zeros((2, celled.live.size, words), np.uint64)
+            if outside is not None:
+                ignored[outside[celled.live]] = ~np.uint64(0)
+            ranges = readonly([protocol.area_ranges[0][1:]], np.float64)
+            only_best = protocol.matching == "best"
+
+            def run(begin: int, end: int) -> None:
+                matching.match(
+                    celled.cells,
+                    celled.candidates,
+                    objects,
+                    thresholds,
+                    ranges,
+                    only_best,
+                    begin,
+                    end,
+                    parallel.stop_flag(),
+                    hit,
+                    ignored,
+                )
+
+            parallel.run(run, [(0, celled.cells.detection_starts.size)], 1)
+            counted = self._codes[1] >= 0
+            for flag in protocol.left_out:
+                counted &= ~getattr(self.ground_truth, flag)
+            counted[self._truth(protocol).order[objects.ignored]] = False
+            hits, ignores = (_flags(side, thresholds.size) for side in (hit, ignored))
+            return _Matched(celled.live, hits, ignores, outside, counted)
+
+        return self._matched.get_or((_key(protocol, _OF_MATCHING), self._early_cap(protocol)), match)
+
+    def _scene(self, protocol: Protocol) -> _Scene:
+        """Return the hits of a protocol, threshold by threshold in ranking order."""
+        ranking, matched = self._ranking(protocol), self._match(protocol)
+        kept, classes = self._keep(protocol, ranking), self._classes(protocol)
+        if protocol.ties not in matched.ranked:
+            places = ranking.place[matched.live].astype(np.int64)
+            by_place = np.argsort(places)
+            matched.ranked[protocol.ties] = places[by_place], matched.hit[:, by_place], matched.ignored[:, by_place]
+        places, hit, ignored = matched.ranked[protocol.ties]
+        if not kept.all:
+            there = kept.flags[places]
+            hit, ignored = hit & there, ignored & there
+        ahead = kept.ahead
+        if matched.outside is None:
+            changes = -ignored.astype(np.int8) if ignored.any() else np.zeros((len(hit), 0), np.int8)
+        else:  # those outside of the area range count only where they hit
+            outside = matched.outside[ranking.order]
+            ahead = np.concatenate(([0], np.cumsum(kept.flags & ~outside)))
+            changes = outside[places] & kept.flags[places] & np.ones_like(hit)
+            changes = changes.astype(np.int8) - ignored
+        some = np.flatnonzero(changes.any(axis=0)) if changes.size else np.empty(0, np.int64)
+        passed = np.zeros((len(hit), some.size + 1), np.int64)
+        np.cumsum(changes[:, some], axis=1, out=passed[:, 1:])
+        changed = places[some]
+        starts = ranking.class_starts
+        before_class = ahead[starts].astype(np.int64), np.searchsorted(changed, starts)
+
+        def count(
+            thresholds: NDArray[np.int64], stops: NDArray[np.int64], category: NDArray[np.int64]
+        ) -> NDArray[np.int64]:
+            made = ahead[stops] - before_class[0][category]
+            if some.size:
+                made += (
+                    passed[thresholds, np.searchsorted(changed, stops)] - passed[thresholds, before_class[1][category]]
+                )
+            return made
+
+        threshold, live = np.divmod(np.flatnonzero(hit), max(places.size, 1))
+        at = places[live]
+        category = np.searchsorted(starts, at, side="right") - 1
+        every = np.repeat(np.arange(len(hit)), classes), np.tile(np.arange(classes), len(hit))
+        items = count(every[0], starts[1:][every[1]], every[1])
+        return _Scene(threshold, at, category, self.positives(protocol), items, count)
+
+    def _curves(self, protocol: Protocol, scene: _Scene, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return precision at each recall, or AP, of the hits at these ranks: by threshold, recall, category."""
+        thresholds, classes = len(protocol.iou_thresholds), scene.positives.size
+        counts = np.bincount(scene.threshold * classes + scene.category, minlength=thresholds * classes)
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        hits = Hits(starts, ranks, np.tile(scene.positives, thresholds), scene.items)
+        if protocol.interpolation != "grid":
+            found = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
+            return np.asarray(found.reshape(thresholds, 1, classes))
+        precision, _ = hits.interpolate(protocol.recall_thresholds, protocol.epsilon, threads=1)
+        return np.asarray(precision.reshape(thresholds, classes, -1).transpose(0, 2, 1))
+
+
+def _key(protocol: Protocol, names: Iterable[str]) -> Hashable:
+    """Return what a protocol decides in some decisions."""
+    return tuple(getattr(protocol, name) for name in names)
+
+
+def _by(codes: NDArray[np.int32], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the order by code and descending score, which keeps that of equals."""
+    by_score = np.argsort(-scores, kind="stable")
+    # Of small integers numpy's stable sort counts, which is many times as fast.
+    small = codes.astype(np.uint16) if codes.max(initial=0) < 2**16 else codes
+    return by_score[np.argsort(small[by_score], kind="stable")]
+
+
+def _ranks(codes: NDArray[np.int32], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the rank of each row by score among those of its code; of equal scores the first row is first."""
+    order = _by(codes, scores)
+    starts = np.concatenate(([0], np.cumsum(np.bincount(codes))))
+    out = np.empty(order.size, np.int64)
+    out[order] = np.arange(order.size) - starts[codes[order]]
+    return out
+
+
+def _flags(words: NDArray[np.uint64], thresholds: int) -> NDArray[np.bool_]:
+    """Return the bits of rows of words, shape (thresholds, rows)."""
+    bits = np.unpackbits(np.ascontiguousarray(words, "<u8").view(np.uint8), axis=1, bitorder="little")
+    return np.ascontiguousarray(bits[:, :thresholds].T.astype(np.bool_))

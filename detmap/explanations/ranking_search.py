@@ -1,0 +1,251 @@
+"""For rankings: which convention gives a number, and which orders of systems survive other conventions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import InputError, OptionError
+from detmap.explanations.rankings import Evaluate, RankingReplay, parse_convention, said
+from detmap.explanations.search import Search, Tries, check_most, interval
+from detmap.explanations.survival import Situation, Survival, claims_of
+from detmap.hits import INTERPOLATIONS
+from detmap.retrieval.conventions import CONVENTIONS, Convention, convention_of
+
+#: What is tried besides named conventions: decision and value.
+GRID: dict[str, tuple[dict[str, Any], ...]] = {
+    name: tuple({name: value} for value in values)
+    for name, values in {
+        "interpolation": INTERPOLATIONS,
+        "normalizer": ("positives", "hits", "smaller"),
+        "depth": (None, "positives"),
+        "ties": ("index", "reversed", "docid", "collapsed", "expected"),
+        "empty": ("skip", "zero", "one"),
+        "missing": ("skip", "zero"),
+        "order": ("score", "given"),
+        "single": (False, True),
+        "positive_scores": (False, True),
+        "drop_same_id": (False, True),
+        "recall_cutoffs": ("ceiling", "nearest"),
+        "relative_rbp": (True, False),
+        "cmc": ("market", "allshots", "cuhk03", "cuhk03_exact", "sysu"),
+    }.items()
+}
+
+#: What rules are called together where orders of systems are tried; all others are "other decisions".
+_KINDS = {"ties": "orders of equal scores"}
+
+#: Decisions about the lines of a run, which arrays do not have.
+_RUNS_ONLY = ("missing", "order", "single", "positive_scores", "drop_same_id")
+
+
+class Variant(NamedTuple):
+    """The same systems, ranked or judged otherwise: its kind and name, and what evaluates each of them so."""
+
+    kind: str
+    name: str
+    systems: Mapping[str, Evaluate]
+
+
+class _Looked:
+    """The values of one system's rankings; NaN under conventions that cannot be."""
+
+    def __init__(self, evaluate: Evaluate, metric: str, run: bool) -> None:
+        self.replay, self.run = RankingReplay(evaluate, metric), run
+        self._values: dict[Convention, float] = {}
+        self.problem: Exception | None = None
+
+    def plain(self, convention: Convention) -> Convention:
+        """Return a convention without its names, and without decisions on lines where there are none."""
+        if not self.run:
+            convention = convention_of(convention, {}, run=False)
+        return replace(convention, name="", formula="", users="")
+
+    def value(self, convention: Convention) -> float:
+        """Return the metric, NaN where the convention does not go with it or the rankings."""
+        plain = self.plain(convention)
+        if plain not in self._values:
+            try:
+                self._values[plain] = self.replay.value(convention)
+            except (OptionError, InputError) as error:
+                self.problem = error
+                self._values[plain] = math.nan
+            self.replay.known.clear()  # of each the number is kept, and not the rankings
+        return self._values[plain]
+
+    @property
+    def evaluations(self) -> int:
+        """How many conventions gave a number."""
+        return sum(not math.isnan(value) for value in self._values.values())
+
+
+def find_ranking_value(
+    evaluate: Evaluate, value: str | float, metric: str = "mAP", *, run: bool = False, most: int = 10
+) -> Search:
+    """Find the conventions that give a number for some rankings.
+
+    Parameters
+    ----------
+    evaluate, metric, run
+        As for `explain_rankings`.
+    value, most
+        As for `find_value`.
+
+    Returns
+    -------
+    Search
+
+    Raises
+    ------
+    OptionError
+        For an unknown metric, or a value that is no number.
+    InputError
+        Where the metric is undefined under every convention.
+    """
+    low, high = interval(value)
+    check_most(most)
+    looked = _Looked(evaluate, metric, run)
+    bases = {name: one for name, one in CONVENTIONS.items() if not one.together and not math.isnan(looked.value(one))}
+    if not bases and looked.problem is not None:
+        raise looked.problem
+    grid = {name: changes for name, changes in GRID.items() if run or name not in _RUNS_ONLY}
+    tries = Tries(looked.value, looked.plain, grid, _words, lambda change: False, low, high)
+    return tries.search(metric, bases, most, lambda: looked.evaluations, "conventions")
+
+
+def rankings_survive(
+    systems: Mapping[str, Evaluate],
+    convention: str | Convention = "detmap",
+    metric: str = "mAP",
+    *,
+    run: bool = False,
+    variants: Sequence[Variant] = (),
+    replicates: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Survival:
+    """Say whether the order of systems survives other conventions, orders of equal scores, and draws of queries.
+
+    Parameters
+    ----------
+    systems : mapping of str to callable
+        Two or more; each as `evaluate` of `explain_rankings`, over the same queries.
+    convention : str or Convention
+        The rules under which their order is looked at.
+    metric, run
+        As for `explain_rankings`.
+    variants : sequence of Variant
+        Other rankings or judgements of the same systems, as down to another depth.
+    replicates, seed, level
+        As for `survives`; queries are drawn.
+
+    Returns
+    -------
+    Survival
+
+    Raises
+    ------
+    OptionError
+        For fewer than two systems, an unknown convention or metric, or too few replicates.
+    InputError
+        Where the metric is undefined.
+    """
+    from detmap.statistics.bootstrap import check_level
+    from detmap.statistics.draws import check_replicates, check_seed
+
+    if len(systems) < 2:
+        raise OptionError("whether an order survives needs two systems or more")
+    check_replicates(replicates)
+    check_seed(seed)
+    check_level(level)
+    base = convention_of(parse_convention(convention) if isinstance(convention, str) else convention, {}, run=run)
+    results = {name: RankingReplay(evaluate, metric) for name, evaluate in systems.items()}
+    values = {name: one.value(base) for name, one in results.items()}
+    values = dict(sorted(values.items(), key=lambda item: (-item[1], item[0])))
+    looked = {name: _Looked(evaluate, metric, run) for name, evaluate in systems.items()}
+    situations: list[Situation] = []
+
+    def add(kind: str, name: str, changes: int, ends: Iterable[Mapping[str, float]]) -> None:
+        lowest, highest = ends
+        if not any(math.isnan(value) for value in lowest.values()):
+            situations.append(
+                Situation(kind=kind, name=name, changes=changes, lowest=dict(lowest), highest=dict(highest))
+            )
+
+    bands = {name: one.band(base) for name, one in results.items()}
+    if any(low < high for low, high in bands.values()):
+        ends = ({name: band[at] for name, band in bands.items()} for at in (0, 1))
+        add(_KINDS["ties"], "any order of equal scores", 0, ends)
+    there = {next(iter(looked.values())).plain(base)}
+
+    def try_one(kind: str, name: str, changes: int, rule: Convention) -> None:
+        made = next(iter(looked.values())).plain(rule)
+        if made not in there:
+            there.add(made)
+            found = {of: one.value(rule) for of, one in looked.items()}
+            # A decision that moves nobody is no other rule here.
+            if found != values:
+                add(kind, name, changes, (found, found))
+
+    for label, changes in GRID.items():
+        if run or label not in _RUNS_ONLY:
+            for change in changes:
+                rule = replace(base, **change)
+                try_one(_KINDS.get(label, "other decisions"), _words(base, rule, change), 1, rule)
+    for name, rule in CONVENTIONS.items():
+        if not rule.together:
+            differ = [one for one in GRID if getattr(rule, one) != getattr(base, one)]
+            try_one("conventions", name, len(differ), rule)
+    for variant in variants:
+        try:
+            found = {name: RankingReplay(one, metric).value(base) for name, one in variant.systems.items()}
+        except InputError:  # nothing is relevant there
+            continue
+        add(variant.kind, variant.name, 1, (found, found))
+    drawn = _draws(results, base, metric, replicates, seed)
+    claims = claims_of(values, situations, drawn, level)
+    return Survival(
+        metric=metric,
+        protocol=base,
+        values=values,
+        situations=situations,
+        claims=claims,
+        replicates=replicates if drawn else 0,
+        level=level,
+        suspects=0,
+        units="queries",
+    )
+
+
+def _words(base: Convention, rule: Convention, names: Iterable[str]) -> str:
+    """Return in words what a convention decides otherwise."""
+    return ", ".join(f"{name} {said(rule, [name])}" for name in names if getattr(rule, name) != getattr(base, name))
+
+
+def _draws(
+    results: Mapping[str, RankingReplay], base: Convention, metric: str, replicates: int, seed: int
+) -> dict[str, NDArray[np.float64]]:
+    """Return the means of each system over drawn queries, the same for all; none where there is no value per query."""
+    from detmap.ids import locate
+
+    made = {name: one.result(base) for name, one in results.items()}
+    known = metric if all(metric in one.per_query for one in made.values()) else "AP"
+    if any(known not in one.per_query for one in made.values()) or (
+        known != metric and metric.lower() not in ("map", "ap")
+    ):
+        return {}
+    queries = np.unique(np.concatenate([one.query_ids for one in made.values()]))
+    weights = np.random.default_rng(seed).multinomial(queries.size, np.full(queries.size, 1 / queries.size), replicates)
+    drawn = {}
+    for name, one in made.items():
+        values = np.full(queries.size, np.nan)
+        values[locate(one.query_ids, queries)] = one.per_query[known]
+        there = ~np.isnan(values)
+        count = weights[:, there].sum(axis=1)
+        drawn[name] = weights[:, there] @ values[there] / np.maximum(count, 1)
+    return drawn

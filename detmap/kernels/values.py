@@ -141,7 +141,7 @@ def _value_end(data: Any, i: int, lines: bool, powers: Any) -> int:
 
 
 @innermost
-def _brace_after(data: Any, i: int) -> int:
+def _brace_after(data: Any, i: int) -> Any:
     """Return where the first byte from `i` on is that is an opening brace or more, or the end."""
     while True:
         word = _load(data, i)

@@ -767,7 +767,7 @@ MUTANTS = [
     ),
     (
         "polygons._cross_down",
-        "while (new > centre) != rising:",
+        "while (new >= centre + 1.0) != rising:",
         "while (new >= centre) != rising:",
         "masks::polygons_are_drawn_alike",
     ),

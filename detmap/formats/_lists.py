@@ -277,7 +277,10 @@ class List:
         spans = self.words[place + width * first : place + width * row].view(np.int64).reshape(-1, width)
         if not state[scanning.EVER] >> f & 1:  # never written to
             spans = np.full((row - first, width), -1, np.int64)
-        made.append(reader.read(window.data, window.base, readonly(spans, np.int64)))
+        part = reader.read(window.data, window.base, readonly(spans, np.int64))
+        if part is None:
+            raise NotUnderstood
+        made.append(part)
 
     def scan_window(self, window: _Window, state: NDArray[np.int64]) -> None:
         """Scan the records of a window."""

@@ -155,10 +155,9 @@ def strings_of_polygons(
         out_stops[i] = 7 * (crossings + 1)
         if p + out_stops[i] > len(out):
             return i
-        left, columns = _columns(points, span)
-        starts, rows = np.empty(columns + 2, np.int64), np.empty(crossings + 1, np.int64)
-        ends = np.empty(crossings + 1, np.uint32)
-        p = _write_string(ends, 0, _draw(points, span, left, starts, rows, ends, 0), out, p)
+        starts, rows = np.empty(_columns(points, span)[1] + 2, np.int64), np.empty(crossings + 1, np.int64)
+        ends, edges = np.empty(crossings + 1, np.uint32), np.empty((span[1] - span[0], 4), np.int64)
+        p = _write_string(ends, 0, _draw(points, span, starts, rows, edges, ends, 0), out, p)
         out_stops[i] = p
     return len(stops)
 

@@ -11,8 +11,8 @@ written as its bit pattern.
 from __future__ import annotations
 
 # What a field holds; REPEATED, an id that the line before often has too, and INTEGER only in lines. Of a SPAN and of LISTS
-# it is kept where the value lies; of LISTS whoever reads them checks what stands between the brackets. What else the values
-# of records may be that are alike: a string that is an id, and what nobody asked for.
+# it is kept where the value lies; of LISTS whoever reads them checks what stands between the brackets or braces. What else
+# the values of records may be that are alike: a string that is an id, and what nobody asked for.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER, QUOTED, PASSED, LISTS = range(9)
 # Those whose columns lie apart from the others: they are looked up, and then no longer needed.
 APART = (ID, REPEATED)

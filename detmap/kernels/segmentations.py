@@ -1,7 +1,7 @@
 """What COCO calls a segmentation, as JSON -> columns: a compressed mask, a list of run lengths, or polygons.
 
 The bytes are valid JSON, for the scanner of records has passed over them, but for what stands between the brackets of
-lists of numbers. Whatever is wrong is a status of the record, never an exception.
+lists of numbers, and between braces. Whatever is wrong is a status of the record, never an exception.
 """
 
 from __future__ import annotations
@@ -23,15 +23,32 @@ from detmap.kernels.numbers import (
     _quotient,
     _short_number,
 )
-from detmap.kernels.values import BACKSLASHES, QUOTES, _string_end, _value_end
-from detmap.kernels.words import BYTE, HIGHS, NOTHING, ONES, U63, _before, _blank, _byte, _load, _word
+from detmap.kernels.values import BACKSLASHES, QUOTES, _hexadecimal, _string_end, _value_end
+from detmap.kernels.words import (
+    BYTE,
+    HIGHS,
+    NOTHING,
+    ONES,
+    U1,
+    U3,
+    U5,
+    U8,
+    U16,
+    U48,
+    U63,
+    _before,
+    _blank,
+    _byte,
+    _load,
+    _word,
+)
 
 Array = NDArray[Any]
 
 # What a record's segmentation is. Below 0: what is wrong with it.
 ABSENT, PACKED, LISTED, OUTLINES = range(4)
-NEITHER, INCOMPLETE, TWICE, BAD_SIZE, BAD_COUNTS, FOREIGN, CUT, UNFILLED, NO_OUTLINE, BAD_OUTLINE, SHORT = range(
-    -1, -12, -1
+NEITHER, INCOMPLETE, TWICE, BAD_SIZE, BAD_COUNTS, FOREIGN, CUT, UNFILLED, NO_OUTLINE, BAD_OUTLINE, SHORT, NO_JSON = (
+    range(-1, -13, -1)
 )
 
 # The slots of `state`: the next record, how much of `text`, `ends`, `points`, `vertices` is used, how many doubts there are,
@@ -41,9 +58,25 @@ ROW, TEXT, ENDS, POINTS, POLYGONS, DOUBTS, ODD, STATE_SIZE = range(8)
 _WORD = 0xFFFFFFFF
 _SIZE = np.uint64(int.from_bytes(b'size"', "little"))
 _COUNTS = np.uint64(int.from_bytes(b'counts"', "little"))
-_FIVE = np.uint64((1 << 40) - 1)
-# Below it a character is a number by itself.
-ONE_CHARACTER = np.uint64(32)
+_FIVE_BYTES = np.uint64((1 << 40) - 1)
+# Added to eight characters it makes of each its group: five bits, 32 where more follow, and always 64, but never 128.
+_TO_GROUPS, _GROUPS, _BEYOND = (np.uint64(n * 0x0101010101010101) for n in (0x10, 0x40, 0xC0))
+# Where these bits are those of the second no more follows.
+_MARKS, _SINGLE = np.uint64(0xE0E0E0E0E0E0E0E0), np.uint64(0x4040404040404040)
+_FIVE, _NEXT_FIVE, _LANE = np.uint64(31), np.uint64(31 << 5), np.uint64(0xFFFF)
+U13, U15 = np.uint64(13), np.uint64(15)
+# Four numbers of 16 bits side by side, each with a bias, so that none is negative: times `_LANES` each is added to all that
+# are above it.
+_BIAS, _LANE_LIMIT = 0x4000, 0x800
+_LANES, _EVEN, _LANE_HIGHS = np.uint64(0x0001000100010001), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x8000800080008000)
+_TO_BIASED = np.uint64(0x5050505050505050)  # makes of groups numbers from 0 to 31, 16 more than they are
+_UNBIASED = np.uint64(0x4000400040004000 - 0x0040003000200010)  # takes those from their sums, and adds the lanes' bias
+_MOVED = np.uint64(0x4400330022001100)
+_ABOVE_ZERO, _FROM_ZERO = np.uint64(0x3FFF3FFF3FFF3FFF), np.uint64(0x4000400040004000)
+_TWICE = np.uint64(
+    0x0000C000C000C000 + (0xC000 << 48)
+)  # less two biased numbers: the bias, less what they are together
+_ALL_LANES, _NO_LANES = np.uint64(0x7FFF7FFF7FFF7FFF), np.uint64(0x4000400040004000)
 _SEVEN = np.uint64((1 << 56) - 1)
 
 
@@ -91,19 +124,19 @@ def _escaped(data: Any, i: int) -> int:
     if c == 117:
         value = 0
         for k in range(i + 1, i + 5):
-            digit = _byte(data, k)
-            value = 16 * value + (digit - 48 if digit <= 57 else (digit | 32) - 87)
+            value = 16 * value + _hexadecimal(_byte(data, k))
         return value if 48 <= value <= 111 else 1
     return c if c == 92 else 1
 
 
 @helper
-def _read_text(data: Any, i: int, out: Segments, at: int) -> Any:
+def _read_text(data: Any, i: int, stop: int, out: Segments, at: int) -> Any:
     """Copy a string, `i` being behind its quote, and a NUL to ``text[at]``; where the next quote is, and where the NUL.
 
-    Eight bytes are written at a time, of which the last are overwritten.
+    Where there is no quote ahead of `stop` it is all up to there, or a few bytes more. Eight bytes are written at a time,
+    of which the last are overwritten.
     """
-    while True:
+    while i < stop:
         if i + 8 <= len(data):
             word = _word(data, i)
             quote, backslash = word ^ QUOTES, word ^ BACKSLASHES
@@ -115,12 +148,12 @@ def _read_text(data: Any, i: int, out: Segments, at: int) -> Any:
                 continue
             n = _before(special)
             i, at = i + n, at + n
-        c = data[np.uint64(i)]
+        c = np.uint8(_byte(data, i))
         if c == 34:
             break
         if c == 92:
             c = np.uint8(_escaped(data, i + 1))
-            i += 5 if data[np.uint64(i + 1)] == 117 else 1
+            i += 5 if _byte(data, i + 1) == 117 else 1
         i += 1
         out.text[at] = c
         at += 1
@@ -156,11 +189,54 @@ def _numbers(text: Array, first: int, stop: int, values: Array) -> Any:
     return np.int64(count)
 
 
+@innermost
+def _step(word: Any) -> Any:
+    """Read the number that a word of groups begins with, of one character or two: the number, and 1 where it has two."""
+    more = np.int64(word >> U5 & U1)
+    value = np.int64(word & _FIVE | word >> U3 & _NEXT_FIVE) & (31 | (0x3E0 & -more))
+    sign = np.int64(16) << (5 * more)
+    return (value ^ sign) - sign, more
+
+
+@innermost
+def _four_columns(word: Any, inside: int, outside: int, line: int, height: int) -> Any:
+    """Read four pairs of runs at once, from eight groups: whether each is one run of its column, which the next one follows.
+
+    Then, 16 bits for each pair and `_BIAS` more than they are: the lengths of the runs of foreground, those of
+    background, the rows that foreground begins at, and those that it begins at in the columns that follow. Before the first
+    are `inside`, `outside` and `line`; these and `height` are below `_LANE_LIMIT`.
+    """
+    groups = word ^ _TO_BIASED
+    ins = (groups & _EVEN) * _LANES + (np.uint64(inside) * _LANES + _UNBIASED)
+    outs = (groups >> U8 & _EVEN) * _LANES + (np.uint64(outside) * _LANES + _UNBIASED)
+    moves = ins + outs - np.uint64(0x8000 + height - 0x1100) * _LANES  # from row to row, and 0x1100 more
+    behind = moves * _LANES + (np.uint64(line + _BIAS) * _LANES - _MOVED)
+    begins = behind << U16 | np.uint64(line + _BIAS)
+    fine = (ins + _ABOVE_ZERO) & (outs + _ABOVE_ZERO) & (behind + _FROM_ZERO)
+    fine &= np.uint64(0xC000 + height - 1) * _LANES - behind
+    fine &= np.uint64(0x8000 + height) * _LANES + _LANE_HIGHS - begins - ins
+    return fine & _LANE_HIGHS == _LANE_HIGHS, ins, outs, begins, behind
+
+
+@innermost
+def _lesser(one: Any, other: Any) -> Any:
+    """Return the lesser of each two of four numbers below 2**15."""
+    take = (((one | _LANE_HIGHS) - other) & _LANE_HIGHS) >> U15
+    return one ^ (one ^ other) & ((take << U16) - take)
+
+
+@innermost
+def _lane(word: Any, k: int) -> Any:
+    return np.int64(word >> np.uint64(16 * k) & _LANE)
+
+
 @helper
 def _measure_text(out: Segments, row: int, values: Array) -> int:
     """Check a compressed mask, and write its area, its box and whether it is regular; a problem, or `PACKED`.
 
-    Runs come in pairs, foreground and then background, of which none is empty here. Most numbers are one character.
+    Runs come in pairs, foreground and then background, of which none is empty here. Most numbers are one character, and
+    most columns have one run: eight such characters are read at once. Else a pair is read at a time, without a branch for
+    numbers of two characters nor for columns of several runs, as neither can be foreseen.
     """
     text, stop, height = out.text, out.spans[row, 1], out.spans[row, 2]
     pixels = height * out.spans[row, 3]
@@ -170,15 +246,31 @@ def _measure_text(out: Segments, row: int, values: Array) -> int:
     column, line = before // height, before % height
     left, right, top, bottom, area = column, column, height, np.int64(0), np.int64(0)
     inside, outside, wrong = np.int64(0), np.int64(0), np.int64(0)  # the last run of each; negative if one was empty
+    tops, bottoms = _ALL_LANES, _NO_LANES  # the greatest that are never reached, less the bottoms: of four columns each
+    singly = p if height < _LANE_LIMIT else stop  # up to here a pair is read at a time
     while p < stop:
-        a, b = np.int64(text[np.uint64(p)]) - 48, np.int64(text[np.uint64(p + 1)]) - 48
-        rest = np.int64(0)
-        if np.uint64(a | b) < ONE_CHARACTER:
-            inside += (a ^ 16) - 16
-            outside += (b ^ 16) - 16
-            rest = outside
+        word = _word(text, p) + _TO_GROUPS
+        if p >= singly and p + 8 <= stop and np.uint64(inside | outside) < _LANE_LIMIT:
+            if word & _MARKS == _SINGLE:
+                fine, ins, outs, begins, behind = _four_columns(word, inside, outside, line, height)
+                if fine:
+                    area += np.int64(ins * _LANES >> U48)
+                    tops, bottoms = _lesser(tops, begins), _lesser(bottoms, _TWICE - begins - ins)
+                    inside, outside, line = _lane(ins, 3) - _BIAS, _lane(outs, 3) - _BIAS, _lane(behind, 3) - _BIAS
+                    column, right, p = column + 4, column + 3, p + 8
+                    continue
+            singly = p + 8
+        value, more = _step(word)
+        rest = word >> np.uint64(8 + 8 * more)
+        other, also = _step(rest)
+        used = 2 + more + also
+        longer = more & np.int64(word >> U13) | also & np.int64(rest >> U13)
+        foreign = ((word ^ _GROUPS) & _BEYOND) << np.uint64(64 - 8 * used)
+        behind_it = np.int64(0)
+        if p + used <= stop and not longer & 1 and foreign == NOTHING:
+            inside, outside, p = inside + value, outside + other, p + used
+            behind_it = outside
             wrong |= (inside - 1) | (outside - 1)
-            p += 2
         else:
             value, p = _number_at(text, p, stop)
             inside += value
@@ -186,7 +278,7 @@ def _measure_text(out: Segments, row: int, values: Array) -> int:
             if 0 <= p < stop:
                 value, p = _number_at(text, p, stop)
                 outside += value
-                rest = outside
+                behind_it = outside
                 wrong |= outside - 1
             if p < 0 or inside > pixels or outside > pixels:  # so that no sum can wrap around
                 return UNFILLED
@@ -196,13 +288,17 @@ def _measure_text(out: Segments, row: int, values: Array) -> int:
             column, end = column + (end - 1) // height, (end - 1) % height + 1
             top, bottom = np.int64(0), height
         top, bottom, right = min(top, line), max(bottom, end), column
-        line, column = end + rest - height, column + 1  # most runs end in the next column
-        if np.uint64(line) >= np.uint64(height):
+        line = end + behind_it - height  # most runs end in the next column, or go on in this one
+        here = np.int64(line < 0)
+        column, line = column + 1 - here, line + here * height
+        if line >= height:
             column, line = column + line // height, line % height
     if wrong < 0:
         return _measure_slowly(out, row, values, _numbers(text, out.spans[row, 0], stop, values))
     if column * height + line != pixels:
         return UNFILLED
+    for k in range(4):
+        top, bottom = min(top, _lane(tops, k) - _BIAS), max(bottom, _BIAS - _lane(bottoms, k))
     out.areas[row], out.regular[row] = area, True
     out.boxes[row, 0], out.boxes[row, 2] = left if area else 0, right - left + 1 if area else 0
     out.boxes[row, 1], out.boxes[row, 3] = top if area else 0, bottom - top if area else 0
@@ -275,9 +371,38 @@ def _read_lengths(data: Any, i: int, powers: Any, out: Segments, at: int) -> Any
 
 
 @helper
-def _read_mask(data: Any, i: int, powers: Any, out: Segments, row: int, text: int, ends: int, values: Array) -> Any:
+def _same(data: Any, one: int, other: int, length: int) -> Any:
+    """Return whether the bytes at two places are the same."""
+    differ = NOTHING
+    for k in range(0, length, 8):
+        part = _load(data, one + k) ^ _load(data, other + k)
+        differ |= part << np.uint64(8 * max(k + 8 - length, 0))
+    return differ == NOTHING
+
+
+@helper
+def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, alike: Array) -> Any:
+    """Read a mask whose bytes around the string are those of the mask before: whether they are.
+
+    `alike` has where those are, before and behind the string, and how many; then height and width.
+    """
+    begin, stop = place[0], place[1]
+    if alike[1] == 0 or begin + alike[1] > stop or not _same(data, begin, alike[0], alike[1]):
+        return False
+    i, end = _read_text(data, begin + alike[1], stop, out, state[TEXT])
+    if stop - i != alike[3] or not _same(data, i, alike[2], alike[3]):
+        return False
+    out.spans[row, 0], out.spans[row, 1], out.spans[row, 2], out.spans[row, 3] = state[TEXT], end, alike[4], alike[5]
+    return True
+
+
+@helper
+def _read_mask(data: Any, i: int, stop: int, powers: Any, out: Segments, row: int, state: Array, alike: Array) -> Any:
     """Read an object with size and counts; return what it is, or a problem. Its span ends where it ends in `out`."""
-    kind, sized = ABSENT, False
+    if _value_end(data, i, False, powers) != stop:
+        return NO_JSON
+    kind, sized, length = ABSENT, False, 0
+    alike[0], alike[1] = i, 0
     i = _blank(data, i + 1, False)
     while _byte(data, i) != 125:
         if _byte(data, i) == 44:
@@ -286,7 +411,7 @@ def _read_mask(data: Any, i: int, powers: Any, out: Segments, row: int, text: in
         i = _blank(data, _string_end(data, i + 1), False)
         i = _blank(data, i + 1, False)
         c = _byte(data, i)
-        if word & _FIVE == _SIZE:
+        if word & _FIVE_BYTES == _SIZE:
             if sized:
                 return TWICE
             i = _read_size(data, i, powers, out, row)
@@ -297,14 +422,16 @@ def _read_mask(data: Any, i: int, powers: Any, out: Segments, row: int, text: in
             if kind != ABSENT:
                 return TWICE
             if c == 34:
-                i, end = _read_text(data, i + 1, out, text)
+                length = i + 1 - alike[0]
+                i, end = _read_text(data, i + 1, stop, out, state[TEXT])
+                alike[2] = i
                 i += 1
-                kind, out.spans[row, 0], out.spans[row, 1] = PACKED, text, end
+                kind, out.spans[row, 0], out.spans[row, 1] = PACKED, state[TEXT], end
             elif c == 91:
-                count, i = _read_lengths(data, i, powers, out, ends)
+                count, i = _read_lengths(data, i, powers, out, state[ENDS])
                 if count < 0:
                     return count
-                kind, out.spans[row, 0], out.spans[row, 1] = LISTED, ends, ends + count
+                kind, out.spans[row, 0], out.spans[row, 1] = LISTED, state[ENDS], state[ENDS] + count
             else:
                 return BAD_COUNTS
         else:
@@ -315,7 +442,8 @@ def _read_mask(data: Any, i: int, powers: Any, out: Segments, row: int, text: in
     if out.spans[row, 2] > _WORD // out.spans[row, 3]:
         return BAD_SIZE
     if kind == PACKED:
-        return PACKED if _measure_text(out, row, values) == PACKED else _why(out, row)
+        alike[1], alike[3], alike[4], alike[5] = length, i + 1 - alike[2], out.spans[row, 2], out.spans[row, 3]
+        return PACKED
     last = out.ends[out.spans[row, 1] - 1] if out.spans[row, 1] > out.spans[row, 0] else 0
     return LISTED if last == out.spans[row, 2] * out.spans[row, 3] else UNFILLED
 
@@ -429,17 +557,24 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
     longest = 0
     for row in range(state[ROW], len(places)):
         longest = max(longest, places[row, 1] - places[row, 0])
-    values = np.empty(longest + 1, np.int64)
+    values, alike = np.empty(longest + 1, np.int64), np.zeros(6, np.int64)
     while state[ROW] < len(places):
         row = state[ROW]
         i = places[row, 0]
         kept = state[DOUBTS]
-        out.spans[row, :] = 0
+        out.spans[row, 0], out.spans[row, 1], out.spans[row, 2], out.spans[row, 3] = 0, 0, 0, 0
+        out.boxes[row, 0], out.boxes[row, 1], out.boxes[row, 2], out.boxes[row, 3] = 0.0, 0.0, 0.0, 0.0
+        out.areas[row], out.regular[row] = 0.0, False
         kind = ABSENT
         if i >= 0:
             c = _byte(data, i)
             if c == 123:
-                kind = _read_mask(data, i, powers, out, row, state[TEXT], state[ENDS], values)
+                kind = PACKED
+                if not _read_alike(data, places[row], out, row, state, alike):
+                    kind = _read_mask(data, i, places[row, 1], powers, out, row, state, alike)
+                if kind == PACKED and _measure_text(out, row, values) != PACKED:
+                    whole = _value_end(data, i, False, powers) == places[row, 1]
+                    kind = _why(out, row) if whole else NO_JSON
                 if kind == PACKED:
                     state[TEXT] = out.spans[row, 1] + 1
                 elif kind == LISTED:

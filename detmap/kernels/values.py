@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from detmap.kernels import helper, kernel
+from detmap.kernels import helper, innermost, kernel
 from detmap.kernels.numbers import _number
 from detmap.kernels.words import FIVE_BYTES, HIGHS, LOW32, NOTHING, ONES, U1, _before, _blank, _byte, _load
 
@@ -19,6 +19,7 @@ MAX_DEPTH = 64
 QUOTES = np.uint64(0x2222222222222222)
 BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
 FROM_BRACKETS = np.uint64(0x2525252525252525)  # added to a byte: the highest bit says that it is "[" or more
+FROM_BRACES = np.uint64(0x0505050505050505)  # likewise: "{" or more
 SPACES = np.uint64(0x2020202020202020)
 TRUE, FALSE, NULL = (np.uint64(int.from_bytes(name, "little")) for name in (b"true", b"false", b"null"))
 
@@ -139,14 +140,30 @@ def _value_end(data: Any, i: int, lines: bool, powers: Any) -> int:
             return i
 
 
+@innermost
+def _brace_after(data: Any, i: int) -> Any:
+    """Return where the first byte from `i` on is that is an opening brace or more, or the end."""
+    while True:
+        word = _load(data, i)
+        special = ((word + FROM_BRACES) | word) & HIGHS
+        if special != NOTHING or i >= len(data):
+            return i + _before(special)
+        i += 8
+
+
 @helper
 def _lists_end(data: Any, i: int, lines: bool, powers: Any) -> int:
-    """Where the value that begins at `i` ends, as `_value_end`, which it is left to unless it is lists of numbers.
+    """Where the value that begins at `i` ends, as `_value_end`, which it is left to unless it is lists of numbers or flat.
 
-    Of these only brackets are looked at: ``[1 2]`` passes.
+    Of lists of numbers only brackets are looked at: ``[1 2]`` passes. Of an object without braces in it only the brace at
+    its end is looked at: whoever reads it has to find the same end, or it is no JSON.
     """
     begin, depth = i, 0
-    if lines or _byte(data, i) != 91:
+    if not lines and _byte(data, i) == 123:
+        i = _brace_after(data, i + 1)
+        if _byte(data, i) == 125:
+            return i + 1
+    if lines or _byte(data, begin) != 91:
         return _value_end(data, begin, lines, powers)
     while i < len(data):
         word = _load(data, i)

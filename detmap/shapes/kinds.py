@@ -96,7 +96,7 @@ class Reader(Protocol):
         """Begin with a document of so many bytes."""
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> Any:
-        """Read values of JSON, which are valid.
+        """Read values of JSON; None where one is none, which nobody has looked at between brackets and braces.
 
         Parameters
         ----------

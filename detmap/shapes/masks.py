@@ -17,7 +17,7 @@ from detmap.kernels import Frozen, mask_pairs, readonly
 from detmap.kernels import segmentations as kernels
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import Drawing, Kind, Pairs, Place
-from detmap.shapes.reading import Scratch, Store, resolved
+from detmap.shapes.reading import Regions, Scratch, resolved
 
 if TYPE_CHECKING:
     from detmap.protocols import Protocol
@@ -197,30 +197,33 @@ class MaskReader:
     """Reads the field ``segmentation``, a `detmap.shapes.Reader`."""
 
     def __init__(self, size: int) -> None:
-        self._text = Store(np.uint8, size)
+        self._text = Regions(np.uint8, size)
         self._scratch = Scratch()
 
-    def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part:
-        """Read values of JSON."""
+    def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part | None:
+        """Read values of JSON, or find that one is none."""
         count = len(spans)
         size = int((spans[:, 1] - spans[:, 0]).sum())
         room = size // 2 + 1
+        text, begin, chunk = self._text.take(size + 8)
         state = np.zeros(kernels.STATE_SIZE, np.int64)
+        state[kernels.TEXT] = begin
         out = kernels.Segments(
             kinds=np.empty(count, np.int8),
             spans=np.empty((count, 4), np.int64),
-            text=self._scratch.take(size + 8, np.uint8),
-            ends=np.empty(room, np.uint32),
-            vertices=np.empty(room, np.int64),
-            points=np.empty(room, np.uint64),
-            areas=np.zeros(count),
-            boxes=np.zeros((count, 4)),
-            regular=np.zeros(count, np.bool_),
+            text=text,
+            ends=self._scratch.take(room, np.uint32),
+            vertices=self._scratch.take(room, np.int64),
+            points=self._scratch.take(room, np.uint64),
+            areas=np.empty(count),
+            boxes=np.empty((count, 4)),
+            regular=np.empty(count, np.bool_),
         )
         resolved(kernels.read_segmentations, data, spans, state, (out,), out.points)
+        if kernels.NO_JSON in out.kinds:
+            return None
+        self._text.keep(int(state[kernels.TEXT]))
         used = {"ends": kernels.ENDS, "vertices": kernels.POLYGONS, "points": kernels.POINTS}
-        chunk, kept = self._text.put(out.text[: state[kernels.TEXT]], size)
-        out.spans[out.kinds == kernels.PACKED, :2] += kept
         trimmed: dict[str, Any] = {name: getattr(out, name)[: state[slot]].copy() for name, slot in used.items()}
         return _Part(out._replace(text=np.empty(0, np.uint8), **trimmed), int(state[kernels.ODD]), chunk)
 
@@ -233,7 +236,9 @@ class MaskReader:
         segments = [part.segments for part in parts]
         odd = sum(part.odd for part in parts)
         sizes_of = [(len(one.kinds), one.ends.size, one.vertices.size) for one in segments]
-        empty = self.read(np.zeros(8, np.uint8), 0, np.empty((0, 2), np.int64)).segments
+        nothing = self.read(np.zeros(8, np.uint8), 0, np.empty((0, 2), np.int64))
+        assert nothing is not None
+        empty = nothing.segments
         whole = kernels.Segments(
             *(
                 text if name == "text" else np.concatenate([*(getattr(one, name) for one in segments), none])

@@ -18,6 +18,9 @@ from detmap.kernels.numbers import HIGHEST_POWER, LOWEST_POWER, POWERS_OF_FIVE
 #: So many doubtful numbers are handed to float() at a time.
 _DOUBTS = 1 << 10
 
+#: So many elements of memory a thread is given at a time.
+_REGION = 1 << 22
+
 # What float() reads beyond decimal numbers (inf, nan, 1_000) is not plain.
 _DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -89,6 +92,54 @@ class Store:
         parts = [chunk[:used] for chunk, used in zip(self._chunks, self._used, strict=True)]
         bases = np.cumsum([0, *self._used])
         return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, self._kind)]), bases
+
+
+class Regions:
+    """Memory for what several threads read of a document: each fills regions of its own, and nothing is copied.
+
+    Parameters
+    ----------
+    kind : type
+        Of the elements.
+    size : int
+        How many elements the document may become.
+    """
+
+    def __init__(self, kind: type[Any], size: int) -> None:
+        self._kind, self._size = kind, size
+        self._chunks: list[NDArray[Any]] = []
+        self._used = 0  # of the last chunk
+        self._lock = threading.Lock()
+        self._own = threading.local()
+
+    def take(self, most: int) -> tuple[NDArray[Any], int, int]:
+        """Return a chunk of memory, where in it this thread may write `most` elements, and which chunk it is."""
+        chunk, begin, end = getattr(self._own, "region", (0, 0, 0))
+        if begin + most > end:
+            with self._lock:
+                # What is never written to takes no memory. A region is much larger than what is read at a time.
+                length = max(2 * most, min(_REGION, self._size))
+                if not self._chunks or self._used + length > self._chunks[-1].size:
+                    room = self._size + 2 * length
+                    # Large memory comes empty. Of what is left out of it in between nothing else is to be seen.
+                    self._chunks.append((np.zeros if room < _REGION else np.empty)(room, self._kind))
+                    self._used = 0
+                chunk, begin = len(self._chunks) - 1, self._used
+                self._used = end = begin + length
+        self._own.region = chunk, begin, end
+        return self._chunks[chunk], begin, chunk
+
+    def keep(self, end: int) -> None:
+        """Say where in its chunk this thread stopped writing."""
+        chunk, _, stop = self._own.region
+        self._own.region = chunk, end, stop
+
+    def whole(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return all memory, and where in it each chunk begins."""
+        bases = np.cumsum([0, *(chunk.size for chunk in self._chunks)])
+        if len(self._chunks) == 1:
+            return self._chunks[0][: self._used], bases
+        return np.concatenate([*self._chunks, np.empty(0, self._kind)]), bases
 
 
 def decimal(text: bytes) -> float:

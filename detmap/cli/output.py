@@ -136,7 +136,7 @@ def print_list(rows: list[dict[str, str]], options: argparse.Namespace) -> None:
     elif options.format == "json":
         print(json.dumps(rows, indent=2, ensure_ascii=False))
     else:
-        print({"csv": results.to_csv, "markdown": results.to_markdown}[options.format](rows).rstrip("\n"))
+        print((results.to_csv if options.format == "csv" else results.to_markdown)(rows).rstrip("\n"))
 
 
 def _print_rich(tables: list[list[dict[str, Any]]], title: str) -> None:

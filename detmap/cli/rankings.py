@@ -276,7 +276,12 @@ def _finish_several(
     ]
     if options.rows:
         rows = [{"run": path, **row} for path, result in results.items() for row in result.rows()]
-    printer = {"csv": tables.to_csv, "markdown": tables.to_markdown, "table": tables.to_text}[options.format]
+    printers: dict[str, Callable[..., str]] = {
+        "csv": tables.to_csv,
+        "markdown": tables.to_markdown,
+        "table": tables.to_text,
+    }
+    printer = printers[options.format]
     if options.format == "table":
         print(first.convention.describe() + "\n")
     print(printer(rows).rstrip("\n"))

@@ -11,6 +11,7 @@ import pytest
 from pages import HOSTILE, hostile_runs
 
 from detmap import cli, retrieval
+from detmap.cli import reporting
 from detmap.errors import OptionError
 from detmap.report import charts, rankings
 from detmap.statistics import compare_queries
@@ -80,6 +81,20 @@ def test_runs(files, capsys):
     assert "http" not in text.replace("http-equiv", "")
     worst = int(np.argmin(results["plain.run"].per_query["AP"]))
     assert f"{results['plain.run'].per_query['AP'][worst]:.4f}" in text
+
+
+def test_other_conventions(files, capsys, monkeypatch):
+    """mAP under each convention that applies to runs is that of the library."""
+    words = ["--trec", "qrels.txt", "plain.run", "<b>better.run", "--out", "a.html", "--bootstrap", 0, "--quiet"]
+    assert run(capsys, *words)[0] == 0
+    text = (files / "a.html").read_text("utf-8")
+    assert "turns round under 0 of them" in text
+    for name in ("trec", "hits_topk", "oxford"):
+        value = retrieval.evaluate_run("qrels.txt", "plain.run", ["mAP"], name)["mAP"]
+        assert f'>{name}</td><td data-value="{value:.9g}">{value:.4f}' in text
+    monkeypatch.setattr(reporting, "_ITEMS", 10)
+    assert run(capsys, *words)[0] == 0
+    assert "Under other conventions" not in (files / "a.html").read_text("utf-8")
 
 
 def test_options_of_scoring_are_those_of_the_command(files, capsys):

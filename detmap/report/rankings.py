@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ from detmap.report.blocks import (
 from detmap.report.charts import Plot, area, bar, line
 from detmap.report.tables import sentence, table
 from detmap.results import cell, printable
+from detmap.retrieval.conventions import CONVENTIONS
 from detmap.retrieval.metrics import parse
 from detmap.retrieval.scoring import KEPT_HITS
 from detmap.statistics import compare_queries
@@ -83,12 +84,15 @@ class Model:
         Intervals of the values per query, as `intervals` makes them.
     checked : Report or str, optional
         What a check found, or why there is none.
+    under : mapping of str to float
+        Mean AP under every named convention that applies.
     """
 
     name: str
     result: RankingResult
     bootstrap: Bootstrap | None = None
     checked: Report | str | None = None
+    under: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def metrics(self) -> dict[str, str]:
@@ -164,6 +168,8 @@ def html(
     sections = [_metrics(models, level), _curves(models, level)]
     if len(models) > 1 and replicates:
         sections.insert(0, _compared(models, replicates, seed, level))
+    if any(model.under for model in models):
+        sections.append(_conventions(models))
     sections += side_by_side([_own(model, level) for model in models])
     return page(
         [model.name for model in models],
@@ -357,6 +363,28 @@ def _curves(models: Sequence[Model], level: float) -> Section:
     if len(kept) < len(given):
         blocks.append(Text(_UNKEPT))
     return Section("curves", "Curves", "How much is found by which rank.", [("", blocks)])
+
+
+def _conventions(models: Sequence[Model]) -> Section:
+    """Return mean AP of all models under other conventions, and where their order is another one."""
+    several = len(models) > 1
+    own = models[0].result.convention.name
+    names = [model.name if several else "mAP" for model in models]
+    rows, turned = [], 0
+    for name in dict.fromkeys(name for model in models for name in model.under):
+        values = [model.under.get(name, math.nan) for model in models]
+        decides = CONVENTIONS[name].describe().partition(": ")[2]
+        rows.append({"convention": name, **dict(zip(names, values, strict=True)), "decides": decides})
+        if several:
+            turned += (values[0] - values[1]) * (
+                models[0].under.get(own, math.nan) - models[1].under.get(own, math.nan)
+            ) < 0
+    note = ""
+    if several and own in models[0].under:
+        note = f"The order of {models[0].name} and {models[1].name} turns round under {turned:,} of them"
+    lead = "What other codebases would make of the same rankings."
+    made = table("Mean AP under every convention", rows, bars=dict.fromkeys(names, 1.0), note=note)
+    return Section("conventions", "Under other conventions", lead, [("", [made])])
 
 
 _Drawn = Sequence[tuple[str, str, "_Curves | None", Model]]

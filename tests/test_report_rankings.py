@@ -13,7 +13,7 @@ from pages import HOSTILE, hostile_runs
 from detmap import cli, retrieval
 from detmap.cli import reporting
 from detmap.errors import OptionError
-from detmap.report import charts, rankings
+from detmap.report import charts, ranking_curves, rankings
 from detmap.statistics import compare_queries
 
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
@@ -193,10 +193,10 @@ def test_curves_by_rank_are_the_metrics():
     rng = np.random.default_rng(2)
     flags = rng.random((40, 60)) < 0.1
     flags[:, 7] = True
-    ranks = rankings._ranks(60)
+    ranks = ranking_curves.ranks_drawn(60)
     names = [f"{name}@{rank}" for name in ("success", "P", "R") for rank in ranks.tolist()]
     result = retrieval.evaluate_rankings(flags, flags.sum(axis=1), metrics=names)
-    found = rankings._Curves.of(result)
+    found = ranking_curves.Curves.of(result)
     for name, values in (("success", found.first), ("P", found.precision), ("R", found.recall)):
         assert values.mean(axis=0) == pytest.approx([result[f"{name}@{rank}"] for rank in ranks.tolist()], abs=1e-12)
 

@@ -11,8 +11,9 @@ import pytest
 from pages import HOSTILE, hostile_runs
 
 from detmap import cli, retrieval
+from detmap.cli import reporting
 from detmap.errors import OptionError
-from detmap.report import charts, rankings
+from detmap.report import charts, ranking_curves, rankings
 from detmap.statistics import compare_queries
 
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
@@ -80,6 +81,20 @@ def test_runs(files, capsys):
     assert "http" not in text.replace("http-equiv", "")
     worst = int(np.argmin(results["plain.run"].per_query["AP"]))
     assert f"{results['plain.run'].per_query['AP'][worst]:.4f}" in text
+
+
+def test_other_conventions(files, capsys, monkeypatch):
+    """mAP under each convention that applies to runs is that of the library."""
+    words = ["--trec", "qrels.txt", "plain.run", "<b>better.run", "--out", "a.html", "--bootstrap", 0, "--quiet"]
+    assert run(capsys, *words)[0] == 0
+    text = (files / "a.html").read_text("utf-8")
+    assert "turns round under 0 of them" in text
+    for name in ("trec", "hits_topk", "oxford"):
+        value = retrieval.evaluate_run("qrels.txt", "plain.run", ["mAP"], name)["mAP"]
+        assert f'>{name}</td><td data-value="{value:.9g}">{value:.4f}' in text
+    monkeypatch.setattr(reporting, "_ITEMS", 10)
+    assert run(capsys, *words)[0] == 0
+    assert "Under other conventions" not in (files / "a.html").read_text("utf-8")
 
 
 def test_options_of_scoring_are_those_of_the_command(files, capsys):
@@ -178,10 +193,10 @@ def test_curves_by_rank_are_the_metrics():
     rng = np.random.default_rng(2)
     flags = rng.random((40, 60)) < 0.1
     flags[:, 7] = True
-    ranks = rankings._ranks(60)
+    ranks = ranking_curves.ranks_drawn(60)
     names = [f"{name}@{rank}" for name in ("success", "P", "R") for rank in ranks.tolist()]
     result = retrieval.evaluate_rankings(flags, flags.sum(axis=1), metrics=names)
-    found = rankings._Curves.of(result)
+    found = ranking_curves.Curves.of(result)
     for name, values in (("success", found.first), ("P", found.precision), ("R", found.recall)):
         assert values.mean(axis=0) == pytest.approx([result[f"{name}@{rank}"] for rank in ranks.tolist()], abs=1e-12)
 

@@ -31,9 +31,13 @@ if TYPE_CHECKING:
     from detmap.protocols import Protocol
     from detmap.report.diagnosis import Model
     from detmap.report.rankings import Model as Ranked
+    from detmap.retrieval import RankingResult
 
 #: Of so many detections at most it is told which rule moves AP, and whether the order of models survives.
 _REASONS, _SURVIVAL = 100_000, 200_000
+
+#: Of so many ranked items at most a run is scored under every convention.
+_ITEMS = 1_000_000
 
 _EPILOG = """\
 examples:
@@ -238,8 +242,26 @@ def _runs(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[li
             checked: Report | str = check_run(qrels, run)
         except InputError:  # what could be scored is a table or JSON
             checked = "Judgements and runs are checked where they are TREC's lines."
-        models.append(Model(name, result, None, checked))
+        stage(f"scoring {name} under other conventions")
+        models.append(Model(name, result, None, checked, _under_conventions(qrels, run, result, rules)))
     return models, inputs
+
+
+def _under_conventions(qrels: Any, run: Any, result: RankingResult, rules: dict[str, Any]) -> dict[str, float]:
+    """Return mean AP of a run under every named convention that applies; of nothing where there are too many items."""
+    from detmap.retrieval import CONVENTIONS, evaluate_run
+    from detmap.retrieval.runs import read_tables
+
+    if result.hits is None or int(result.hits.items.sum()) > _ITEMS:
+        return {}
+    tables, found = read_tables(qrels, run), {}
+    given = {name: rules[name] for name in ("level", "depth", "judged_only")}
+    for name, convention in CONVENTIONS.items():
+        try:
+            found[name] = evaluate_run(*tables, ["mAP"], convention, **given)["mAP"]
+        except DetmapError:  # it asks for what a run does not have
+            continue
+    return found
 
 
 def _galleries(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[list[Ranked], list[dict[str, str]]]:

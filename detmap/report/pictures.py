@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from detmap.errors import MissingDependencyError, OptionError, shorten
 from detmap.matches import HIT, MISS
 from detmap.results import printable
-from detmap.shapes import find
+from detmap.shapes import Drawing, find
 
 if TYPE_CHECKING:
     from detmap.diagnostics import Diagnosis
@@ -45,7 +45,7 @@ class Gallery:
     ----------
     pictures : list of dict
         Of each ``name``, ``uri``, ``size`` (of the thumbnail), ``view`` (the part of the image that it shows: x, y, width,
-        height), ``says``, and ``marks``, each with a ``path``, a ``style`` and a ``label``.
+        height), ``says``, and ``marks``, each with a ``path``, a ``style``, a ``shape`` ("dots" or nothing) and a ``label``.
     legend : list of (str, str)
         What the styles of the marks stand for.
     notes : list of str
@@ -116,8 +116,8 @@ class Pictures:
             shown = [("ground_truth", row[name], "missed", "label") for name in ("object", "other object")]
             shown.append(("detections", row["detection"], "wrong", "detection"))
             shown = [one for one in shown if one[1] >= 0]
-            corners = np.array([diagnosis.corners(side)[at] for side, at, _, _ in shown])
-            around = (*corners[:, :2].min(axis=0).tolist(), *corners[:, 2:].max(axis=0).tolist())
+            ends = np.concatenate([_corners(diagnosis, side, at) for side, at, _, _ in shown])
+            around = (*ends.min(axis=0).tolist(), *ends.max(axis=0).tolist())
             thumbnail = notes.counted(self.find(row["image"]), around)
             if thumbnail is None:
                 continue
@@ -185,10 +185,10 @@ def _thumbnail(path: Path, box: tuple[float, ...] | None = None) -> _Thumbnail |
 
 
 def _around(box: tuple[float, ...], width: int, height: int) -> tuple[int, int, int, int]:
-    """Return a part of an image with a box in its middle, three times as large where there is room for that."""
+    """Return a part of an image with a box in its middle, three times as large along its longer side if there is room."""
     parts = []
+    margin = max(box[2] - box[0], box[3] - box[1], 40.0)
     for low, high, most in ((box[0], box[2], width), (box[1], box[3], height)):
-        margin = max(high - low, 40.0)
         first = min(max(int(low - margin), 0), max(most - 1, 0))
         parts.append((first, max(min(math.ceil(high + margin), most) - first, 1)))
     return parts[0][0], parts[1][0], parts[0][1], parts[1][1]
@@ -227,23 +227,36 @@ def _marks(diagnosis: Diagnosis, image_id: Any, grain: float) -> list[dict[str, 
     return marks
 
 
-def _mark(diagnosis: Diagnosis, side: str, row: int, style: str, label: str, grain: float) -> dict[str, str]:
-    """Return a shape as a path of SVG: outlines, points, or else its box."""
+def _drawing(diagnosis: Diagnosis, side: str, row: int) -> Drawing:
+    """Return how a shape is drawn: as its kind says, or as its box where that says nothing."""
     kind = diagnosis.protocol.iou_type
     draw = find(kind).draw
-    parts = []
     if draw is not None:
-        (drawing,) = draw(getattr(diagnosis, side).shape(kind).take(np.array([row])))
-        for outline in drawing.outlines:
-            corners = "L".join(f"{x:g} {y:g}" for x, y in np.round(_simpler(outline, grain), 1).tolist())
-            parts.append(f"M{corners}Z")
-        r = _RADIUS * grain
-        parts += [f"M{x - r:.1f} {y:.1f}a{r:.1f} {r:.1f} 0 1 0 {2 * r:.1f} 0a{r:.1f} {r:.1f} 0 1 0 {-2 * r:.1f} 0"
-                  for x, y in drawing.points.tolist()]  # fmt: skip
-    if not parts:
-        x, y, right, bottom = diagnosis.corners(side)[row].tolist()
-        parts.append(f"M{x:.1f} {y:.1f}H{max(right, x):.1f}V{max(bottom, y):.1f}H{x:.1f}Z")
-    return {"path": "".join(parts), "style": style, "label": printable(label)}
+        (made,) = draw(getattr(diagnosis, side).shape(kind).take(np.array([row])))
+        if made.outlines or len(made.points):
+            return made
+    x, y, right, bottom = diagnosis.corners(side)[row].tolist()
+    right, bottom = max(right, x), max(bottom, y)
+    return Drawing([np.array([[x, y], [right, y], [right, bottom], [x, bottom]])], np.empty((0, 2)))
+
+
+def _corners(diagnosis: Diagnosis, side: str, row: int) -> NDArray[np.float64]:
+    """Return all points that a shape is drawn through, shape (n, 2)."""
+    made = _drawing(diagnosis, side, row)
+    return np.concatenate([*made.outlines, made.points])
+
+
+def _mark(diagnosis: Diagnosis, side: str, row: int, style: str, label: str, grain: float) -> dict[str, str]:
+    """Return a shape as a path of SVG."""
+    made, parts = _drawing(diagnosis, side, row), []
+    for outline in made.outlines:
+        corners = "L".join(f"{x:g} {y:g}" for x, y in np.round(_simpler(outline, grain), 1).tolist())
+        parts.append(f"M{corners}Z")
+    r = _RADIUS * grain
+    parts += [f"M{x - r:.1f} {y:.1f}a{r:.1f} {r:.1f} 0 1 0 {2 * r:.1f} 0a{r:.1f} {r:.1f} 0 1 0 {-2 * r:.1f} 0"
+              for x, y in made.points.tolist()]  # fmt: skip
+    shape = "dots" if len(made.points) else ""
+    return {"path": "".join(parts), "style": style, "shape": shape, "label": printable(label)}
 
 
 def _simpler(corners: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:

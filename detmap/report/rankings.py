@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,13 +28,13 @@ from detmap.report.blocks import (
     side_by_side,
     summary,
 )
-from detmap.report.charts import Plot, area, bar, line
+from detmap.report.charts import Plot, bar
+from detmap.report.ranking_curves import FEWEST, band, curves
 from detmap.report.tables import sentence, table
 from detmap.results import cell, printable
+from detmap.retrieval.conventions import CONVENTIONS
 from detmap.retrieval.metrics import parse
-from detmap.retrieval.scoring import KEPT_HITS
 from detmap.statistics import compare_queries
-from detmap.statistics.distributions import t_quantile
 
 if TYPE_CHECKING:
     from detmap.checks.report import Report
@@ -43,27 +43,14 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 
-#: Mean curves are drawn at these recalls; curves by rank end at this rank.
-_RECALLS = np.linspace(0, 1, 51)
-_DEEPEST = 1000
-
-#: Ranks that a logarithmic axis names.
-_NAMED = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-
 #: How names begin of metrics that stand beside the first.
 _FIRST = ("nDCG@10", "CMC@1", "MRR", "P@10", "R@", "mAP")
 
 #: How many bars show the distribution of a metric, and how many queries are listed.
 _BARS, _WORST = 10, 100
 
-#: A curve takes so many queries for an interval.
-_FEWEST = 10
-
 #: Queries are taken together by their number of relevant items, up to these.
 _SIZES = (1, 3, 10, 30, 100)
-
-#: What stands in the place of curves that cannot be drawn.
-_UNKEPT = f"Curves are drawn where all ranks are scored, of up to {KEPT_HITS:,} hits."
 
 #: A pair differs significantly where its corrected p-value is at most this.
 _ALPHA = 0.05
@@ -83,12 +70,15 @@ class Model:
         Intervals of the values per query, as `intervals` makes them.
     checked : Report or str, optional
         What a check found, or why there is none.
+    under : mapping of str to float
+        Mean AP under every named convention that applies.
     """
 
     name: str
     result: RankingResult
     bootstrap: Bootstrap | None = None
     checked: Report | str | None = None
+    under: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def metrics(self) -> dict[str, str]:
@@ -161,9 +151,11 @@ def html(
     MissingDependencyError
         Without jinja2.
     """
-    sections = [_metrics(models, level), _curves(models, level)]
+    sections = [_metrics(models, level), curves(models, level)]
     if len(models) > 1 and replicates:
         sections.insert(0, _compared(models, replicates, seed, level))
+    if any(model.under for model in models):
+        sections.append(_conventions(models))
     sections += side_by_side([_own(model, level) for model in models])
     return page(
         [model.name for model in models],
@@ -329,137 +321,26 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     return Section("differences", "Differences", DIFFERENCES, [("", blocks)])
 
 
-def _curves(models: Sequence[Model], level: float) -> Section:
-    """Return the curves of all models in the same drawings: CMC, precision and recall by rank, precision by recall."""
-    given = [_Curves.of(model.result) for model in models]
-    kept = [one for one in given if one is not None]
-    deepest = max((one.deepest for one in kept), default=1)
-    names = [printable(model.name) for model in models]
-    style = charts.styles(len(models))
-    if len(models) == 1:
-        names, style = ["mean over the queries"], ["main"]
-    drawn = list(zip(names, style, given, models, strict=True))
-    blocks: list[Any] = [_found_by_rank(drawn, deepest, level)]
-    for title, of in (("Precision by rank", "precision"), ("Recall by rank", "recall")):
-        by_rank = [(name, one_style, getattr(one, of)) for name, one_style, one, _ in drawn if one is not None]
-        if by_rank:
-            says = f"{of.capitalize()} among the first items, the mean over the queries."
-            blocks.append(_ranked_plot(title, of, says, by_rank, deepest, level))
-    if kept:
-        lines, bands = [], []
-        for name, one_style, one, _ in drawn:
-            if one is not None:
-                mean, low, high = _band(one.at_recalls, level)
-                bands.append(area(_RECALLS, low, high, one_style))
-                lines.append(line(name, _RECALLS, mean, one_style))
-        says = "The largest precision at each recall or more, the mean over the queries that have relevant items."
-        blocks.append(_plot("Precision by recall", "recall", "precision", says, lines, bands, level))
-    if len(kept) < len(given):
-        blocks.append(Text(_UNKEPT))
-    return Section("curves", "Curves", "How much is found by which rank.", [("", blocks)])
-
-
-_Drawn = Sequence[tuple[str, str, "_Curves | None", Model]]
-
-
-def _found_by_rank(drawn: _Drawn, deepest: int, level: float) -> Plot | Text:
-    """Return CMC: the share of queries that have found something by each rank."""
-    plain = [(name, style, one.first) for name, style, one, model in drawn if one is not None and _is_plain(model)]
-    if len(plain) == len(drawn):
-        says = "The share of the queries whose first relevant item stands at this rank or above."
-        return _ranked_plot("CMC: something is found by rank", "queries", says, plain, deepest, level)
-    longest = max((model.result.cmc.size for _, _, _, model in drawn if model.result.cmc is not None), default=1)
-    deepest = min(max(longest, 2), _DEEPEST)
-    lines = []
-    for name, style, _, model in drawn:
-        if model.result.cmc is not None:
-            values = model.result.cmc[:deepest]
-            lines.append(line(name, _place(np.arange(1, values.size + 1), deepest), values, style))
-    if not lines:
-        return Text("CMC was not evaluated.")
-    says = f"CMC as the convention {drawn[0][3].result.convention.name} has it."
-    return Plot("CMC", "rank", "queries", printable(says), lines, x_ticks=_rank_ticks(deepest))
-
-
-def _is_plain(model: Model) -> bool:
-    """Return whether CMC counts the queries with a first relevant item by each rank."""
-    convention = model.result.convention
-    return convention.cmc in (None, "market") and convention.ties != "expected"
-
-
-@dataclass(frozen=True)
-class _Curves:
-    """Of each query with relevant items what is found by each of some ranks, and the precision by recall, shape (q, …)."""
-
-    first: Values
-    precision: Values
-    recall: Values
-    at_recalls: Values
-    deepest: int
-
-    @classmethod
-    def of(cls, result: RankingResult) -> _Curves | None:
-        """Return the curves of a result; None where its hits were not kept."""
-        if result.hits is None:
-            return None
-        hits = result.hits.break_ties(result.convention.ties)
-        some = hits.positives > 0
-        deepest = max(min(int(hits.items.max(initial=1)), _DEEPEST), 2)
-        ranks = _ranks(deepest)
-        within = np.stack([hits.within(int(rank)) for rank in ranks], axis=1)[some].astype(np.float64)
-        precision, _ = hits.interpolate(_RECALLS)
-        first = (within > 0).astype(np.float64)
-        return cls(first, within / ranks, within / hits.positives[some][:, None], precision[some], deepest)
-
-
-def _ranks(deepest: int) -> NDArray[np.int64]:
-    """Return the ranks at which curves are drawn: all up to 20, then as many to each tenfold."""
-    return np.unique(np.rint(np.concatenate((np.arange(1, 21), np.geomspace(1, 1000, 73)))).clip(1, deepest)).astype(
-        np.int64
-    )
-
-
-def _place(ranks: NDArray[Any], deepest: int) -> Values:
-    """Return where ranks lie on a logarithmic axis from 0 to 1."""
-    return np.asarray(np.log(ranks) / math.log(deepest))
-
-
-def _rank_ticks(deepest: int) -> list[tuple[str, str]]:
-    named = [rank for rank in _NAMED if rank <= deepest]
-    return charts.across(_place(np.array(named), deepest).tolist(), [f"{rank:,}" for rank in named])
-
-
-def _band(values: Values, level: float) -> tuple[Values, Values, Values]:
-    """Return the means of columns over queries, and the ends of their intervals by Student's t, NaN where there are few."""
-    count = len(values)
-    mean = values.mean(axis=0) if count else np.full(values.shape[1], np.nan)
-    if count < _FEWEST:
-        none = np.full(mean.size, np.nan)
-        return mean, none, none
-    half = t_quantile(0.5 + level / 2, count - 1) * values.std(axis=0, ddof=1) / math.sqrt(count)
-    return mean, np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
-
-
-def _ranked_plot(
-    title: str, y: str, says: str, drawn: Sequence[tuple[str, str, Values]], deepest: int, level: float
-) -> Plot:
-    """Return curves by rank, each a value of every query at `_ranks`."""
-    lines, bands = [], []
-    for name, style, values in drawn:
-        mean, low, high = _band(values, level)
-        x = _place(_ranks(deepest)[: mean.size], deepest)
-        bands.append(area(x, low, high, style))
-        lines.append(line(name, x, mean, style))
-    return _plot(title, "rank", y, says, lines, bands, level, x_ticks=_rank_ticks(deepest))
-
-
-def _plot(title: str, x: str, y: str, says: str, lines: list[Any], bands: list[Any], level: float, **more: Any) -> Plot:
-    """Return a plot of curves over their intervals."""
-    bands = [one for one in bands if one["path"]]
-    thin = any(one["style"] == "thin" for one in lines)
-    if bands and not thin:
-        says += f" Shaded: {level * 100:g} % intervals by Student's t."
-    return Plot(title, x, y, says, [*bands, *lines], choose="model" if thin else "", **more)
+def _conventions(models: Sequence[Model]) -> Section:
+    """Return mean AP of all models under other conventions, and where their order is another one."""
+    several = len(models) > 1
+    own = models[0].result.convention.name
+    names = [model.name if several else "mAP" for model in models]
+    rows, turned = [], 0
+    for name in dict.fromkeys(name for model in models for name in model.under):
+        values = [model.under.get(name, math.nan) for model in models]
+        decides = CONVENTIONS[name].describe().partition(": ")[2]
+        rows.append({"convention": name, **dict(zip(names, values, strict=True)), "decides": decides})
+        if several:
+            turned += (values[0] - values[1]) * (
+                models[0].under.get(own, math.nan) - models[1].under.get(own, math.nan)
+            ) < 0
+    note = ""
+    if several and own in models[0].under:
+        note = f"The order of {models[0].name} and {models[1].name} turns round under {turned:,} of them"
+    lead = "What other codebases would make of the same rankings."
+    made = table("Mean AP under every convention", rows, bars=dict.fromkeys(names, 1.0), note=note)
+    return Section("conventions", "Under other conventions", lead, [("", [made])])
 
 
 # --------------------------------------------------------------------------------------------------------- of each model
@@ -531,7 +412,7 @@ def _by_size(model: Model, level: float) -> list[Any]:
         if here.any():
             found = values[here]
             name = f"more than {low - 1}" if high is None else f"{low}" if high == low else f"{low} to {high}"
-            _, (bottom,), (top,) = _band(found[:, None], level)
+            _, (bottom,), (top,) = band(found[:, None], level)
             within = hits.counts[here] / hits.positives[here]
             rows.append(
                 {
@@ -544,7 +425,7 @@ def _by_size(model: Model, level: float) -> list[Any]:
                 }
             )
         low = low if high is None else high + 1
-    note = f"low, high: {level * 100:g} % intervals by Student's t, where there are {_FEWEST} queries or more"
+    note = f"low, high: {level * 100:g} % intervals by Student's t, where there are {FEWEST} queries or more"
     return [table("By number of relevant items", rows, bars={f"mean {key}": 1.0}, note=note)]
 
 

@@ -205,8 +205,8 @@ def scan_results(
         strings throughout, a score, and a box of four numbers or a segmentation or keypoints. An object has one such
         list, and where it has images or categories too, as ground truth has, the list is not empty.
     """
-    kind = Layout(_RESULT.read_by(reader), reader=reader)
     try:
+        kind = Layout(_RESULT.read_by(reader), reader=reader)
         document = Document(data, threads)
         place = document.after_blanks(0)
         if lines and place < document.size:

@@ -120,11 +120,13 @@ def truth_shapes(
 def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.float64]:
     """Return boxes x, y, width, height, those around the shapes where there are none."""
     bounds = column.bounds()
-    assert bounds.sizes
+    around = bounds.table
+    if not bounds.sizes:
+        around = np.concatenate((around[:, :2], around[:, 2:] - around[:, :2]), axis=1)
     if boxes is None:
-        return bounds.table
+        return around
     without = np.isnan(boxes[:, 0])
-    return np.where(without[:, None], bounds.table, boxes) if without.any() else boxes
+    return np.where(without[:, None], around, boxes) if without.any() else boxes
 
 
 def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:

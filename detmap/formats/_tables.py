@@ -58,9 +58,17 @@ class Fields:
         self.table = readonly(rows, np.uint64)
 
     def read_by(self, reader: tuple[str, Reader] | None) -> Fields:
-        """Return the same fields, of which one is left to a reader, if there is one."""
+        """Return the same fields, of which one is left to a reader, if there is one.
+
+        Raises
+        ------
+        NotUnderstood
+            Where the reader's field, one of a plug-in, is not among them.
+        """
         if reader is None:
             return self
+        if reader[0] not in self.names:
+            raise NotUnderstood
         made = copy.copy(self)
         at = self.names.index(reader[0])
         made.kinds = (*self.kinds[:at], scanning.LISTS, *self.kinds[at + 1 :])

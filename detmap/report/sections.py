@@ -257,5 +257,6 @@ def _sections() -> dict[str, tuple[str, str, _Fill]]:
     """Return all sections, those of plug-ins' parts behind the others."""
     own = [name for name in PARTS if name not in _USED]
     return _SECTIONS | {
-        f"part-{name}": (printable(PARTS[name].says.capitalize()), "", partial(_plain, name)) for name in own
+        f"part-{name}": (printable(PARTS[name].says[:1].upper() + PARTS[name].says[1:]), "", partial(_plain, name))
+        for name in own
     }

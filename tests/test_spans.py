@@ -77,3 +77,16 @@ def test_a_span_that_is_none(value):
     truth["annotations"][7]["span"] = value
     with pytest.raises(InputError, match="annotation 7, field 'span'"):
         detmap.read_coco(truth, iou_type="span")
+
+
+def test_large_files_hold_them_too(tmp_path):
+    """Of 128 KiB and more, which are scanned where a field is one that the scanner knows."""
+    records = [
+        {"image_id": 1 + k % 5, "category_id": 1, "span": [k % 90, k % 90 + 2.5], "score": k / 9000}
+        for k in range(9000)
+    ]
+    text = json.dumps(records).encode()
+    assert len(text) > 500_000
+    found = detmap.read_coco_results(text, iou_type="span")
+    assert len(found) == 9000
+    assert found.scores.tolist() == [record["score"] for record in records]

@@ -24,7 +24,7 @@ class Spans(Frozen):
         return Spans(readonly(self.table[rows], np.float64))
 
     def bounds(self):
-        """Boxes a second high, left, top, width and height: the readers of COCO's files want sizes."""
+        """Boxes a second high: left, top, width and height."""
         sides = np.zeros(len(self)), self.areas(), np.ones(len(self))
         return Boxes(readonly(np.column_stack([self.table[:, 0], *sides]), np.float64), sizes=True)
 

@@ -129,10 +129,7 @@ def _explain_run(options: argparse.Namespace) -> None:
     paths = [options.ground_truth, options.detections]
     once(paths)
     qrels, run = map(held, paths)
-    made = during(
-        options,
-        "replaying rules",
-        explain_run,
+    made = explain_run(
         qrels,
         run,
         source,

@@ -129,7 +129,10 @@ def _explain_run(options: argparse.Namespace) -> None:
     paths = [options.ground_truth, options.detections]
     once(paths)
     qrels, run = map(held, paths)
-    made = explain_run(
+    made = during(
+        options,
+        "replaying rules",
+        explain_run,
         qrels,
         run,
         source,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -327,9 +327,8 @@ def _moved(situation: Situation, values: Mapping[str, float], names: tuple[str, 
     )
 
 
-def changed_decisions(base: Protocol) -> list[tuple[str, str, int, Protocol]]:
-    """Return the protocols with one decision of the grid changed: kind, name, number of changes, and protocol."""
-    made = []
+def changed_decisions(base: Protocol) -> Iterator[tuple[str, str, int, Protocol]]:
+    """Yield the protocols with one decision of the grid changed: kind, name, number of changes, and protocol."""
     for label, changes in GRID.items():
         if label in _MISTAKES or (label in _OF_BOXES and base.iou_type != "bbox"):
             continue
@@ -337,21 +336,18 @@ def changed_decisions(base: Protocol) -> list[tuple[str, str, int, Protocol]]:
             continue  # that of the metric's name
         for change in changes:
             protocol = replace(base, **change)
-            made.append((_KINDS.get(label, "other decisions"), changed_to(base, protocol, change), 1, protocol))
-    return made
+            yield _KINDS.get(label, "other decisions"), changed_to(base, protocol, change), 1, protocol
 
 
-def other_conventions(base: Protocol, metric: str) -> list[tuple[str, str, int, Protocol]]:
-    """Return the named protocols that compare boxes and have the metric, as `changed_decisions` does."""
-    made = []
+def other_conventions(base: Protocol, metric: str) -> Iterator[tuple[str, str, int, Protocol]]:
+    """Yield the named protocols that compare boxes and have the metric, as `changed_decisions` does."""
     for name, one in PRESETS.items() if base.iou_type == "bbox" else ():
         try:
             protocol = trimmed(one, metric)
         except OptionError:
             continue
         if protocol.iou_type == "bbox" and differing(protocol, base):
-            made.append(("conventions", name, len(players(base, protocol)), protocol))
-    return made
+            yield "conventions", name, len(players(base, protocol)), protocol
 
 
 @dataclass(eq=False)

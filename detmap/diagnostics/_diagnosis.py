@@ -231,7 +231,7 @@ class Diagnosis:
     # ------------------------------------------------------------------------------------------------------------- parts
 
     def part(self, name: str, **options: Any) -> Finding:
-        """Return what a part finds, from the earlier call with the same options where there was one.
+        """Return what a part finds, from the earlier call with the same options, none of them a file, where there was one.
 
         Raises
         ------
@@ -239,6 +239,8 @@ class Diagnosis:
             For an unknown part, or one of its options.
         """
         found = PARTS.find(name)
+        if any(options.get(one) is not None for one in found.files):
+            return self._make(found, options)
         key: Any = (name, tuple(sorted(options.items())))
         try:
             known = self._findings.get(key)

@@ -98,11 +98,14 @@ class Part:
     make : callable
         ``make(diagnosis, **options)`` returns a `Finding`. It reads ``diagnosis.matches``, and whatever else a
         `detmap.Diagnosis` has.
+    files : tuple of str
+        Options that may name a file. It can change: what was made from one is made again when asked for again.
     """
 
     name: str
     says: str
     make: Callable[..., Finding]
+    files: tuple[str, ...] = ()
 
 
 #: Every part of a diagnosis, in the order in which they are shown.

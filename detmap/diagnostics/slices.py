@@ -17,6 +17,7 @@ from detmap.diagnostics._parts import Finding, Part, Rows
 from detmap.diagnostics._ranking import mean
 from detmap.errors import InputError, OptionError, shorten
 from detmap.matches import HIT, IGNORED, MISS
+from detmap.results import printable
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
@@ -105,15 +106,18 @@ def slices(
     made, notes = _slices(diagnosis, by, ranges, attributes)
     rematch = Rematch.of(diagnosis.arranged, diagnosis.iou, diagnosis.threads)
     ranking, error, ap = diagnosis.ranking, errors(diagnosis), diagnosis.ap
-    nothing = np.zeros(len(diagnosis.matches), np.bool_)
+    # Beyond the area range of all objects (COCO's ends at 1e10) nothing counts, in a slice as elsewhere.
+    _, low, high = diagnosis.protocol.area_ranges[0]
+    areas = diagnosis.arranged.detection_areas(0, len(diagnosis.matches))
+    nothing = (areas < low) | (areas > high)
     category = diagnosis.arranged.truth.category
     whole = _bootstrap(diagnosis, diagnosis.matches.outcome, diagnosis.counted)
     rows: Rows = []
     for at, one in enumerate(made):
         diagnosis.say(f"slices: {at + 1} of {len(made)}")
-        outside = nothing if one.detections is None else ~one.detections
-        outcome, taken = rematch.match(~one.objects, outside)
+        outside = nothing if one.detections is None else nothing | ~one.detections
         counted = diagnosis.counted & one.objects
+        outcome, taken = rematch.match(~counted, outside)
         positives = np.bincount(category[counted], minlength=ranking.positives.size)
         own = mean(ranking.ap_of(outcome[ranking.order], positives))
         total, found = int(positives.sum()), int(np.count_nonzero(taken))
@@ -194,6 +198,7 @@ def _slices(
             raise OptionError(f"{name} needs the size of every image, which the ground truth does not have")
         if name in given:
             made += given[name]
+            notes += _without_value(diagnosis, name, given[name])
             continue
         objects, detections = _values(diagnosis, name)
         for title, (low, high) in _checked(name, (ranges or {}).get(name, RANGES[name])).items():
@@ -247,11 +252,18 @@ def _values(diagnosis: Diagnosis, by: str) -> tuple[NDArray[np.float64], NDArray
     return made[0], made[1]
 
 
+def _without_value(diagnosis: Diagnosis, name: str, made: Sequence[_Slice]) -> list[str]:
+    """Return a sentence where objects are in no slice of an attribute."""
+    within = np.any([one.objects for one in made], axis=0) if made else np.zeros(diagnosis.counted.size, np.bool_)
+    left = int(np.count_nonzero(diagnosis.counted & ~within))
+    return [f"{printable(name)}: {left:,} objects have no value, and are in no slice"] if left else []
+
+
 def _attributes(diagnosis: Diagnosis, given: Any) -> dict[str, list[_Slice]]:
     """Return the slices of attributes by their names."""
     truth = diagnosis.ground_truth
     if isinstance(given, Mapping):
-        columns = {str(name): np.asarray(values).astype(str) for name, values in given.items()}
+        columns = {str(name): _texts(values) for name, values in given.items()}
     else:
         columns = _read(diagnosis, os.fspath(given))
     made = {}
@@ -279,19 +291,31 @@ def _attributes(diagnosis: Diagnosis, given: Any) -> dict[str, list[_Slice]]:
     return made
 
 
+def _texts(values: ArrayLike) -> NDArray[Any]:
+    """Return values as texts; None and NaN, as tables have them where there is no value, are empty."""
+    column = np.array(values, object) if isinstance(values, list | tuple) else np.asarray(values)
+    missing = np.asarray(column != column) if column.dtype.kind in "fc" else np.zeros(column.shape, np.bool_)
+    if column.dtype == object:
+        missing = np.array([one is None or one != one for one in column.ravel().tolist()], np.bool_).reshape(
+            column.shape
+        )
+    return np.where(missing, "", column.astype(str))
+
+
 def _read(diagnosis: Diagnosis, path: str) -> dict[str, NDArray[Any]]:
     """Read a CSV file of attributes."""
     from detmap.formats.files import read_small
 
     try:
-        table = list(csv.reader(io.StringIO(bytes(read_small(path)).decode("utf-8-sig"), newline="")))
+        table = list(csv.reader(io.StringIO(bytes(read_small(path)).decode("utf-8-sig"), newline=""), strict=True))
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"is not a CSV file: {error}", source=path) from None
     truth, header = diagnosis.ground_truth, [title.strip() for title in (table or [[]])[0]]
     key = next((at for at, title in enumerate(header) if title in ("image_id", "image", "object")), None)
-    if key is None or len(header) < 2 or len(set(header)) < len(header):
+    if key is None or len(header) < 2 or len(set(header)) < len(header) or "" in header:
         raise InputError(
-            "needs a first line with image_id, image or object and the names of attributes, each once", source=path
+            "needs a first line with image_id, image or object and the names of attributes, each once and none empty",
+            source=path,
         )
     names = truth.images.names or ()
     places = {
@@ -304,6 +328,7 @@ def _read(diagnosis: Diagnosis, path: str) -> dict[str, NDArray[Any]]:
     }[header[key]]()
     count = len(truth) if header[key] == "object" else truth.images.ids.size
     out = {title: [""] * count for at, title in enumerate(header) if at != key}
+    lines: dict[int, int] = {}
     for number, row in enumerate(table[1:], 2):
         if not row:
             continue
@@ -321,10 +346,22 @@ def _read(diagnosis: Diagnosis, path: str) -> dict[str, NDArray[Any]]:
                 field=header[key],
                 value=row[key],
             )
+        if at in lines:
+            raise InputError(
+                f"has been said in line {lines[at]}",
+                source=path,
+                record=f"line {number}",
+                field=header[key],
+                value=row[key],
+                remedy="leave one of them out",
+            )
+        lines[at] = number
         for place, (title, value) in enumerate(zip(header, row, strict=True)):
             if place != key:
                 out[title][at] = value.strip()
     return {title: np.array(values, str) for title, values in out.items()}
 
 
-PART = Part("slices", "AP, recall and errors by size, aspect, crowding, position and attributes", slices)
+PART = Part(
+    "slices", "AP, recall and errors by size, aspect, crowding, position and attributes", slices, ("attributes",)
+)

@@ -23,6 +23,8 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
         {"ignore": ("crowd",), "crowd_overlap": True, "left_out": ()},
         {"ignore": ("crowd", "difficult"), "crowd_overlap": False, "left_out": ()},
         {"ignore": (), "crowd_overlap": False, "left_out": ("crowd",)},
+        {"ignore": ("difficult",), "crowd_overlap": False, "left_out": ("crowd",)},
+        {"ignore": ("difficult",), "crowd_overlap": False, "left_out": ()},
         {"ignore": (), "crowd_overlap": False, "left_out": ("difficult",)},
         {"ignore": (), "crowd_overlap": False, "left_out": ()},
     ),

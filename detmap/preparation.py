@@ -23,6 +23,8 @@ T = TypeVar("T", GroundTruth, Detections)
 def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> tuple[GroundTruth, Detections]:
     """Return both tables with their numbers as the protocol takes them; rows stay where they are.
 
+    Decimals come first, which are those of the file, and then single precision, which is that of the program.
+
     Raises
     ------
     OptionError
@@ -30,13 +32,13 @@ def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protoc
     """
     if protocol.iou_type != "bbox" and (protocol.box_decimals is not None or protocol.box_offset):
         raise OptionError(f"box_decimals and box_offset change boxes, and {protocol.iou_type} compares other shapes")
-    if protocol.numbers == "float32":
-        ground_truth, detections = _in_single(ground_truth), _in_single(detections)
     if protocol.box_decimals is not None or protocol.box_offset:
         corners = _corners(_boxes(detections)) + protocol.box_offset
         if protocol.box_decimals is not None:
             corners = rounded(corners, protocol.box_decimals)
         detections = _with_corners(detections, corners)
+    if protocol.numbers == "float32":
+        ground_truth, detections = _in_single(ground_truth), _in_single(detections)
     scores = prepared_scores(detections.scores, protocol)
     if scores is not detections.scores:
         detections = replace(detections, scores=scores)
@@ -47,10 +49,10 @@ def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protoc
 
 def prepared_scores(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
     """Return scores as the protocol takes them; the very same array where it changes nothing."""
-    if protocol.numbers == "float32":
-        scores = readonly(scores.astype(np.float32), np.float64)
     if protocol.score_decimals is not None:
         scores = readonly(rounded(scores, protocol.score_decimals), np.float64)
+    if protocol.numbers == "float32":
+        scores = readonly(scores.astype(np.float32), np.float64)
     return scores
 
 

@@ -165,8 +165,9 @@ def matching(records: Records, rng: np.random.Generator) -> str:
     return f"matching {records.rules['matching']}"
 
 
+#: Those of files first, and those of programs after them.
 WAYS = [
-    cut, cap_images, cap_classes, drop_crowds, count_flagged, decimals_of_scores, whole_pixels, shift, one_class,
+    drop_crowds, count_flagged, decimals_of_scores, shift, whole_pixels, cut, cap_images, cap_classes, one_class,
     seen_images, pixels, overlap, curve, matching,
 ]  # fmt: skip
 
@@ -257,7 +258,8 @@ def plant(records: Records, rng: np.random.Generator) -> tuple[str, str, float, 
     program, metric = str(rng.choice(PROGRAMS)), "AP50" if rng.random() < 0.25 else "AP"
     changed, said = copy.deepcopy(records), []
     before = changed.value(program, metric)
-    for at in rng.choice(len(WAYS), int(rng.integers(0, 3)), replace=False):
+    # What was done when the file was written comes first, and what the program does with it then.
+    for at in sorted(rng.choice(len(WAYS), int(rng.integers(0, 3)), replace=False).tolist()):
         if WAYS[at] is overlap and metric != "AP":
             return None
         said.append(WAYS[at](changed, rng))

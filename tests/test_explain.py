@@ -414,3 +414,24 @@ def test_protocols_are_listed_with_who_uses_them(capsys):
     assert [row["protocol"] for row in rows] == list(PRESETS)
     assert all(row["unlike coco"] for row in rows)
     assert np.array([len(row["decides"]) for row in rows]).min() > 40
+
+
+def test_without_detections_every_protocol_gives_nothing(capsys, tmp_path):
+    """A protocol that scores images with detections alone has none to score: that is no fault of the ground truth."""
+    (tmp_path / "none.json").write_text("[]")
+    code, out, _ = run(capsys, "explain", TRUTH, tmp_path / "none.json", "--value", "0.4", "--quiet")
+    assert code == 0
+    assert "All named protocols give 0: nothing is found that there was to find." in out
+    truth = detmap.read_coco(TRUTH)
+    none = detmap.read_coco_results(tmp_path / "none.json", truth)
+    found = detmap.read_coco_results(FOUND, truth)
+    (claim,) = detmap.explanations.survives(truth, {"one": found, "none": none}, replicates=200).claims
+    assert claim.first == "one"
+
+
+def test_planted_conventions_are_found(monkeypatch):
+    """A small sample of scripts/plant_conventions.py, whose ways of differing share nothing with the search."""
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    import plant_conventions
+
+    assert [line for good, line in plant_conventions.planted(2, 11, images=12) if not good] == []

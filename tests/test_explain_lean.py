@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from detmap.explanations import replay
 from detmap.kernels import readonly
 from detmap.matches import match_pairs
 from detmap.protocols import PRESETS
+
+PEOPLE = Path(__file__).resolve().parent.parent / "fixtures" / "people"
 
 CHOICES = {
     "min_score": [None, 0.01, 0.2, 0.5],
@@ -111,8 +114,8 @@ def band(truth, found, protocol, value):
 
 @pytest.mark.parametrize(("kind", "found"), [("segm", "masks"), ("boundary", "masks"), ("keypoints", "poses")])
 def test_other_shapes(kind, found):
-    truth = detmap.read_coco("fixtures/people/ground_truth.json", iou_type=kind)
-    results = detmap.read_coco_results(f"fixtures/people/{found}.json", truth, iou_type=kind)
+    truth = detmap.read_coco(str(PEOPLE / "ground_truth.json"), iou_type=kind)
+    results = detmap.read_coco_results(str(PEOPLE / f"{found}.json"), truth, iou_type=kind)
     looked = replay.Replay(truth, results)
     for text in ("coco", "coco+matching=best+min_score=0.3", "coco+max_per_image=4+strict=yes", "coco+left_out=crowd"):
         protocol = replay.trimmed(replay.parse(text, kind), "AP")

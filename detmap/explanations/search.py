@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from detmap.choices import UNLIMITED
-from detmap.errors import OptionError, shorten
+from detmap.errors import InputError, OptionError, shorten
 from detmap.explanations.replay import TACIT, Replay, is_late, said, trimmed
 from detmap.protocols import COCO, PRESETS, Protocol
 from detmap.results import fragment
@@ -24,6 +24,8 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
         {"ignore": ("crowd",), "crowd_overlap": True, "left_out": ()},
         {"ignore": ("crowd", "difficult"), "crowd_overlap": False, "left_out": ()},
         {"ignore": (), "crowd_overlap": False, "left_out": ("crowd",)},
+        {"ignore": ("difficult",), "crowd_overlap": False, "left_out": ("crowd",)},
+        {"ignore": ("difficult",), "crowd_overlap": False, "left_out": ()},
         {"ignore": (), "crowd_overlap": False, "left_out": ("difficult",)},
         {"ignore": (), "crowd_overlap": False, "left_out": ()},
     ),
@@ -121,7 +123,9 @@ class Search:
     def sentences(self) -> list[str]:
         """Return in words what was found."""
         told = []
-        if not self.candidates:
+        if not any(self.named.values()):
+            told.append(f"All named {self.rules} give 0: nothing is found that there was to find.")
+        elif not self.candidates:
             nearest = min(self.named, key=lambda name: abs(self.named[name] - (self.low + self.high) / 2))
             told.append(
                 f"Nothing that was tried gives this number; {nearest} is nearest with {self.named[nearest]:.4f}."
@@ -240,8 +244,15 @@ def find_value(
             bases[name] = plain
     if not bases:
         trimmed(COCO, metric)  # says which metrics there are
+    replay.value(next(iter(bases.values())))  # an error where there is nothing to find
 
-    tries = Tries(lambda one: replay.value(one).value, replay.simplified, GRID, changed_to, _is_curve, low, high)
+    def look_up(one: Protocol) -> float:
+        try:
+            return replay.value(one).value
+        except InputError:  # where only images with detections are scored, and there are none
+            return math.nan
+
+    tries = Tries(look_up, replay.simplified, GRID, changed_to, _is_curve, low, high)
     return tries.search(metric, bases, most, lambda: replay.evaluations)
 
 

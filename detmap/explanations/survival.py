@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from detmap.decisions import differing, written
 from detmap.detection import match
-from detmap.errors import OptionError
+from detmap.errors import InputError, OptionError
 from detmap.explanations.replay import Replay, parse, players, trimmed
 from detmap.explanations.search import GRID, changed_to
 from detmap.kernels import readonly
@@ -380,7 +380,10 @@ class _Trial:
     situations: list[Situation] = field(default_factory=list)
 
     def _add(self, kind: str, name: str, changes: int, protocol: Protocol) -> None:
-        values = {model: one.value(protocol).value for model, one in self.replays.items()}
+        try:
+            values = {model: one.value(protocol).value for model, one in self.replays.items()}
+        except InputError:  # where only images with detections are scored, and a model has none
+            return
         self.situations.append(Situation(kind=kind, name=name, changes=changes, lowest=values, highest=values))
 
     def _simplified(self, protocol: Protocol) -> tuple[Protocol, ...]:

@@ -926,6 +926,11 @@ def test_compare_queries():
         assert [row.adjusted[name] for row in rows] == pytest.approx(naive_statistics.holm([r.p[name] for r in rows]))
         assert rows[0].adjusted[name] > 0.05 > rows[1].adjusted[name]
     assert rows[1].low < 0.2 < rows[1].high
+    assert not any(row.disagrees() for row in rows)
+    assert rows[0]._replace(low=0.001, high=0.1).disagrees()
+    assert rows[1]._replace(low=-0.1, high=0.1).disagrees()
+    assert not rows[1]._replace(low=math.nan, high=math.nan).disagrees()
+    assert not rows[0]._replace(p={"t": 0.5}, low=0.001, high=0.1).disagrees()
     with pytest.raises(detmap.OptionError, match="unknown test 'z'"):
         statistics.compare_queries(systems, ["z"])
     with pytest.raises(detmap.OptionError, match="two systems"):
@@ -971,8 +976,13 @@ def test_runs_compared_on_the_command_line(tmp_path, capsys):
         assert (row["difference"], row["low"], row["high"]) == (one.difference, one.low, one.high)
         assert {name: row[f"{name} (Holm)"] for name in statistics.TESTS} == one.adjusted
     assert made[0]["t (Holm)"] > 0.05 > made[1]["t (Holm)"]
+    assert [row["disagrees"] for row in made] == [False, False, False]
     assert cli.main(arguments) == 0
-    assert "wilcoxon (Holm)" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "wilcoxon (Holm)" in said
+    assert "<0.0001" in said
+    assert "Holm: corrected over 3 pairs of runs" in said
+    assert "~" not in said
     assert cli.main([*arguments, "--metrics", "P@5"]) == 0
     assert "P@5" in capsys.readouterr().out
     assert cli.main([*arguments, "nDCG@3"]) == 2

@@ -373,6 +373,7 @@ def test_no_interval_of_an_ap_that_a_single_hit_would_change():
         assert replace(made, metrics=(name,), bounded=False).reasons() == [""]
         assert replace(made, metrics=(name,), estimate=np.array([0.02])).reasons() == [""]
     assert replace(made, metrics=("AR_1",)).reasons() == [""]
+    assert replace(made, metrics=("AP",), bounded=False, estimate=np.array([-0.5])).reasons() == [""]  # of a difference
 
 
 def test_intervals_of_other_methods_where_they_are_undefined():

@@ -70,7 +70,7 @@ def reason(
     unit: str = "images",
     *,
     bounded: bool = True,
-    least: float = 0.0,
+    least: float = -math.inf,
 ) -> str:
     """Return why there is no interval, in a few words; empty where there is one.
 

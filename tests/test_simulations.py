@@ -55,8 +55,9 @@ def test_intervals_hold_what_they_are_of():
     truth = rows[..., 0].mean(axis=0)
     held = ((rows[..., 1] <= truth) & (truth <= rows[..., 2])).mean(axis=0)
     assert held.min() >= 0.8
-    lines = simulate_coverage.report_coverage("one-class", found)
-    assert len(lines) == len(statistics.metric_names(simulate_coverage.PROTOCOL))
+    (line,) = simulate_coverage.report_coverage("one-class", found)
+    assert line.count("|") == 2 + len(statistics.metric_names(simulate_coverage.PROTOCOL))
+    assert simulate_coverage.report_classes("one-class", found) == []
 
 
 def test_power_is_that_of_a_plain_test():
@@ -82,3 +83,13 @@ def test_shares_are_written_with_their_error():
     assert simulate_coverage.share([1, 0, 1, 1]) == "75.0 ± 42.4"
     assert simulate_coverage.share([math.nan]) == "–"
     assert simulate_coverage.held(np.ones(3), np.full((3, 2), np.nan)) == "none shown"
+    ends = np.array([[0.0, 3.0], [0.0, 3.0], [0.0, 1.0], [np.nan, np.nan]])
+    assert simulate_coverage.held(np.array([1.0, 2, 3, 2]), ends) == "66.7 ± 53.3 (75 % shown)"
+    assert simulate_coverage.held(np.array([1.0, 2, 3]), ends[:3]) == "66.7"
+
+
+def test_classes_are_told_by_their_images():
+    rows = np.empty((50, len(simulate_coverage.METRICS) + 3 * 8, 4))
+    rows[...] = (0.5, 0.4, 0.6, 20)
+    (line,) = simulate_coverage.report_classes("eight-classes", list(rows))
+    assert line == "| eight-classes | – | 100.0 | – | – | – |"

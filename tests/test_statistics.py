@@ -380,6 +380,13 @@ def test_intervals_of_other_methods_where_they_are_undefined():
     assert some_bootstrap([0.49, 0.51] * 10).reasons() == [""]
     made = some_bootstrap([0.49, 0.51] * 10, method="bca")
     assert not np.isnan(made.interval()).any()
+    shifted = np.random.default_rng(0).normal(0.05, 0.01, 200), np.array([0.029, 0.031] * 10)
+    low, high = intervals.interval("bca", 0.02, *shifted, 20, 0.9999, bounded=False)
+    assert low < 0
+    assert intervals.interval("bca", 0.02, *shifted, 20, 0.9999, bounded=True) == (
+        0.0,
+        high,
+    )  # as low as a metric can be
     lopsided = replace(made, replicates=np.full((200, 1), np.nan))
     assert np.isnan(lopsided.interval()).all()
     assert intervals.bca_tails(2.0, np.ones(9), np.ones(3), (0.1, 0.9)) is None
@@ -880,6 +887,19 @@ def test_randomisation_over_all_assignments(pairs):
     first, second = zip(*pairs, strict=True)
     made = statistics.randomisation([a / 10 for a in first], [b / 10 for b in second])
     assert made.p == naive_statistics.randomisation_p(first, second)
+
+
+@given(VALUES, st.integers(0, 1000))
+def test_randomisation_equals_values_exchanged_for_real(first, seed):
+    """Every drawn assignment is made: the values of some queries change sides, and both means are taken anew."""
+    second = np.random.default_rng(seed).permutation(first)
+    assume(2 ** len(first) > 60)
+    swaps = draws.stream(seed, 0, draws.QUERIES).integers(0, 2, (60, len(first)), np.uint8)
+    extreme = 0
+    for row in swaps:
+        one, other = np.where(row, second, first), np.where(row, first, second)
+        extreme += abs(other.mean() - one.mean()) >= abs(second.mean() - np.mean(first)) - 1e-12
+    assert statistics.randomisation(first, second, 60, seed).p == (1 + extreme) / 61
 
 
 def test_randomisation_drawn():

@@ -24,7 +24,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from detmap.kernels import readonly
 from detmap.protocols import resolve
 
 PROTOCOL = resolve("coco")
+
+METRICS = statistics.metric_names(PROTOCOL)
 
 #: What is found of one data set.
 Row = np.ndarray
@@ -322,38 +324,38 @@ def share(flags: Iterable[float]) -> str:
     return f"{100 * p:.1f} ± {196 * math.sqrt(max(p * (1 - p), 0.25 / values.size) / values.size):.1f}"
 
 
-def held(values: np.ndarray, ends: np.ndarray, given: np.ndarray | bool = True) -> str:
-    """How often intervals hold what a column is on average over the data sets, and how often there are any."""
-    truth = np.nanmean(values, axis=0)
+def held(values: np.ndarray, ends: np.ndarray, given: np.ndarray | bool = True, truth: float | None = None) -> str:
+    """How often intervals hold the truth, by default the mean over the data sets; where some have none, how often any."""
+    truth = np.nanmean(values, axis=0) if truth is None else truth
     shown = ~np.isnan(ends[..., 0]) & given
     inside = (ends[..., 0] <= truth) & (truth <= ends[..., 1])
     many = np.broadcast_to(given, shown.shape).sum()
     if not shown.any():
-        return "none shown"
-    rest = "" if shown.sum() == many else f" ({100 * shown.sum() / many:.0f} % shown)"
+        return "–" if not many else "none shown"
+    if shown.sum() > 0.995 * many:
+        return f"{100 * inside[shown].mean():.1f}"
     # Categories of a data set are nearly independent: the error of the share is taken as if they were.
-    return share(inside[shown]) + rest
+    return f"{share(inside[shown])} ({100 * shown.sum() / many:.0f} % shown)"
 
 
 def report_coverage(name: str, found: list[Row]) -> list[str]:
     rows = np.stack(found)
-    value, ends, images = rows[..., 0], rows[..., 1:3], rows[..., 3]
-    names = [*statistics.metric_names(PROTOCOL)]
-    lines = [
-        f"| {name} | {metric} | {np.nanmean(value[:, at]):.4f} | {held(value[:, at], ends[:, at])} |"
-        for at, metric in enumerate(names)
-    ]
+    cells = [held(rows[:, at, 0], rows[:, at, 1:3]) for at in range(len(METRICS))]
+    return [f"| {name} | {' | '.join(cells)} |"]
+
+
+#: Classes by the number of images that hold them.
+IMAGES = ((10, 15), (15, 25), (25, 50), (50, 100), (100, 10**9))
+
+
+def report_classes(name: str, found: list[Row]) -> list[str]:
     k = WORLDS[name].classes
-    columns = slice(len(names), len(names) + k)
-    for low, high in ((10, 15), (15, 25), (25, 50), (50, 100), (100, 10**9)) if k > 1 else ():
-        given = (images[:, columns] >= low) & (images[:, columns] < high)
-        if given.sum() >= 200:
-            label = f"on {low} to {high - 1} images" if high < 10**9 else f"on {low} images or more"
-            lines.append(
-                f"| {name} | AP of classes {label} | {np.nanmean(value[:, columns][given]):.4f} | "
-                f"{held(value[:, columns], ends[:, columns], given)} |"
-            )
-    return lines
+    if k == 1:
+        return []
+    rows = np.stack(found)[:, len(METRICS) : len(METRICS) + k]
+    given = [(rows[..., 3] >= low) & (rows[..., 3] < high) for low, high in IMAGES]
+    cells = [held(rows[..., 0], rows[..., 1:3], some if some.sum() >= 200 else np.False_) for some in given]
+    return [f"| {name} | {' | '.join(cells)} |"]
 
 
 def report_equal(name: str, found: list[Row]) -> list[str]:
@@ -361,7 +363,7 @@ def report_equal(name: str, found: list[Row]) -> list[str]:
     overall = share(rows[:, 3]) if WORLDS[name].worse is None else "they differ"
     line = (
         f"| {name} | {overall} | {share(rows[:, 4])} | {100 * rows[:, 5].mean():.0f} % | "
-        f"{rows[:, 0].mean():+.4f} | {held(rows[:, 0], rows[:, 1:3])} |"
+        f"{rows[:, 0].mean():+.4f} | {held(rows[:, 0], rows[:, 1:3], truth=0.0 if WORLDS[name].worse is None else None)} |"
     )
     if np.isnan(rows[:, 6:]).all():
         return [line]
@@ -377,15 +379,26 @@ def report_power(name: str, found: list[Row]) -> list[str]:
     return [f"| {name} | {share(rows[:, 0])} | {share(rows[:, 1])} |"]
 
 
-#: The parts by name: what is simulated, how it is told, and the head of its table.
-PARTS: dict[str, tuple[Callable[..., list[Row]], Callable[[str, list[Row]], list[str]], tuple[str, ...]]] = {
-    "coverage": (coverage, report_coverage, ("world", "metric", "mean", "interval holds it")),
-    "equal": (
+class Part(NamedTuple):
+    """What is simulated, under which name it is kept, how it is told, and the head of its table."""
+
+    task: Callable[..., list[Row]]
+    kept: str
+    report: Callable[[str, list[Row]], list[str]]
+    head: tuple[str, ...]
+
+
+_RANGES = [f"{low} to {high - 1} images" if high < 10**9 else f"{low} or more" for low, high in IMAGES]
+PARTS = {
+    "coverage": Part(coverage, "coverage", report_coverage, ("world", *METRICS)),
+    "classes": Part(coverage, "coverage", report_classes, ("AP of classes on", *_RANGES)),
+    "equal": Part(
         equal_models,
+        "equal",
         report_equal,
         ("world", "called different", "any category", "categories tested", "difference of AP", "interval holds it"),
     ),
-    "power": (power, report_power, ("world", "power of this test", "of a plain one")),
+    "power": Part(power, "power", report_power, ("world", "power of this test", "of a plain one")),
 }
 
 
@@ -410,7 +423,7 @@ def simulate(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worlds", nargs="+", choices=tuple(WORLDS), default=list(WORLDS), metavar="NAME")
-    parser.add_argument("--parts", nargs="+", choices=tuple(PARTS), default=["coverage", "equal"])
+    parser.add_argument("--parts", nargs="+", choices=tuple(PARTS), default=["coverage", "classes", "equal"])
     parser.add_argument("--simulations", type=int, default=2000, help="data sets of each world; 0: tell what is kept")
     parser.add_argument("--replicates", type=int, default=200, help="the fewest that are allowed by default")
     parser.add_argument(
@@ -423,15 +436,15 @@ def main() -> None:
     if options.keep is not None:
         options.keep.mkdir(parents=True, exist_ok=True)
     for part in options.parts:
-        task, report, head = PARTS[part]
+        task, name_kept, report, head = PARTS[part]
         print(f"\n| {' | '.join((*head, 'data sets'))} |\n|{' --- |' * (len(head) + 1)}", flush=True)
-        many = options.replicates if part == "coverage" else options.permutations
+        many = options.replicates if task is coverage else options.permutations
         for name in options.worlds:
             begin = time.process_time()
-            kept = options.keep and options.keep / f"{name}.{part}.npy"
+            kept = options.keep and options.keep / f"{name}.{name_kept}.npy"
             rows = simulate(partial(task, name, many), options.simulations, kept, pool)
             if rows:
-                print("\n".join(f"{line} {len(rows)} |" for line in report(name, rows)), flush=True)
+                print("".join(f"{line} {len(rows)} |\n" for line in report(name, rows)), end="", flush=True)
                 print(f"{name}, {part}: {time.process_time() - begin:.0f} s", file=sys.stderr, flush=True)
 
 

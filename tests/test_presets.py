@@ -209,16 +209,32 @@ def test_a_saved_tally_of_a_tool(name):
     assert same_bits(list(detmap.DetectionResult(again).values()), list(detmap.DetectionResult(tally).values()))
 
 
-def test_resampled_images_do_not_say_how_many_misses_follow_the_last_hit():
-    from detmap.statistics import bootstrap
+@pytest.mark.parametrize("name", ["ultralytics", "ultralytics-8.3"])
+def test_statistics_of_tools_equal_images_really_copied_and_exchanged(name):
+    """Also where the curve ends at the last detection, which stands behind the last hit."""
+    from detmap import statistics
+    from detmap.statistics.bootstrap import replicated
 
-    pair = tables(*workload(3, images=30), images=30)
-    result = detmap.evaluate(*pair, "ultralytics-8.3")
-    with pytest.raises(detmap.OptionError, match="take '101-linear'"):
-        bootstrap(result, 200)
-    result = detmap.evaluate(*pair, "ultralytics")
-    low, high = bootstrap(result, 200).interval(0.95)[0]
-    assert low < result["AP"] < high
+    def ap(truth, found, images):
+        return detmap.evaluate(*tables(truth, found, images=images), name)["AP"]
+
+    truth, found = workload(3, images=8)
+    other = [(image, category, box, score**0.5) for image, category, box, score in workload(3, images=8)[1][::2]]
+    one, two = (detmap.match(*tables(truth, rows, images=8), name) for rows in (found, other))
+    made = replicated(one, 3, 5)
+    for r in range(3):
+        new = np.repeat(np.arange(8), statistics.drawn(8, 5, r))
+        copied = [
+            [(i, *row[1:]) for i, old in enumerate(new) for row in rows if row[0] == old] for rows in (truth, found)
+        ]
+        assert made.replicates[r, 0] == ap(*copied, new.size)
+    made = statistics.permute(one, two, 3, 5)
+    for r in range(3):
+        swaps = statistics.exchanged(8, 5, r)
+        sides = [
+            [row for row in found if swaps[row[0]] == s] + [row for row in other if swaps[row[0]] != s] for s in (0, 1)
+        ]
+        assert made.differences[r, 0] == ap(truth, sides[1], 8) - ap(truth, sides[0], 8)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A glance at the simulations of docs/statistics.md: the same code on a few data sets of unkind worlds."""
 
+import math
 import sys
 from pathlib import Path
 
@@ -17,35 +18,78 @@ pytestmark = pytest.mark.compiled
 
 @pytest.mark.parametrize("name", ["one-class-20", "near-zero-20", "near-one", "twenty-classes-20"])
 def test_equal_models_are_seldom_called_different(name):
-    found = simulate_coverage.equal_models(name, 99, range(40))
-    overall, categories, _, _ = zip(*found, strict=True)
-    assert sum(overall) <= 7  # of 40 at 5 %: more happens once in 1,500 times
-    assert sum(categories) <= 7
+    found = np.stack(simulate_coverage.equal_models(name, 99, range(40)))
+    assert found[:, 3].sum() <= 7  # of 40 at 5 %: more happens once in 1,500 times
+    assert found[:, 4].sum() <= 7
+    low, high = found[:, 1], found[:, 2]
+    assert ((low <= 0) & (high >= 0)).tolist() == (found[:, 3] == 0).tolist()  # interval and test say the same
 
 
 def test_what_differs_is_found_and_what_does_not_is_not():
-    found = simulate_coverage.equal_models("one-class-differs", 999, range(6))
-    assert sum(differs for _, _, _, differs in found) >= 2
-    assert sum(others for _, others, _, _ in found) <= 2
+    found = np.stack(simulate_coverage.equal_models("one-class-differs", 99, range(6)))
+    assert found[:, 9].sum() >= 2
+    assert found[:, 4].sum() <= 2
+    assert (found[:, 6] < 0).all()
+    assert len(simulate_coverage.report_equal("one-class-differs", list(found))) == 2
+
+
+def test_categories_in_pieces_are_called_as_they_are_at_once():
+    """A family that is given up early has nothing in it that all permutations would have called."""
+    world = simulate_coverage.WORLDS["alike"]
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        scene = simulate_coverage.scene(world, rng)
+        pair = simulate_coverage.detect(scene, rng), simulate_coverage.detect(scene, rng)
+        tested = np.arange(world.classes) != 3
+        p, _ = simulate_coverage.by_category(*pair, seed, tested, stops=True)
+        whole, at = simulate_coverage.by_category(*pair, seed, tested, stops=False)
+        assert np.isnan(p).tolist() == np.isnan(whole).tolist() == (~tested).tolist()
+        assert (statistics.holm(p) <= 0.05).any() == (statistics.holm(whole) <= 0.05).any()
+        expected = statistics.permute(*pair, 1, metric="AP", categories=True)
+        assert at[tested, 0].tolist() == expected.estimate[1:][tested].tolist()
 
 
 def test_intervals_hold_what_they_are_of():
     found = simulate_coverage.coverage("one-class", 200, range(30))
-    value, ends, change, change_ends, _ = (np.stack(column) for column in zip(*found, strict=True))
-    for values, limits in ((value, ends), (change, change_ends)):
-        truth = values.mean(axis=0)
-        held = ((limits[..., 0] <= truth) & (truth <= limits[..., 1])).mean(axis=0)
-        assert held.min() >= 0.8
-    lines = simulate_coverage.report_coverage("one-class", found)
-    assert len(lines) == len(statistics.metric_names(simulate_coverage.PROTOCOL))
+    rows = np.stack(found)
+    truth = rows[..., 0].mean(axis=0)
+    held = ((rows[..., 1] <= truth) & (truth <= rows[..., 2])).mean(axis=0)
+    assert held.min() >= 0.8
+    (line,) = simulate_coverage.report_coverage("one-class", found)
+    assert line.count("|") == 2 + len(statistics.metric_names(simulate_coverage.PROTOCOL))
+    assert simulate_coverage.report_classes("one-class", found) == []
 
 
 def test_power_is_that_of_a_plain_test():
-    both = simulate_coverage.power("one-class", 99, range(3))
-    assert [ours for ours, _ in both] == [plain for _, plain in both]
+    both = np.stack(simulate_coverage.power("one-class", 99, range(3)))
+    assert both[:, 0].tolist() == both[:, 1].tolist()
+
+
+def test_data_sets_are_kept_and_gone_on_with(tmp_path):
+    kept, asked = tmp_path / "x.npy", []
+
+    def task(seeds):
+        asked.extend(seeds)
+        return [np.array([seed, seed**2]) for seed in seeds]
+
+    first = simulate_coverage.simulate(task, 13, kept, None)
+    again = simulate_coverage.simulate(task, 25, kept, None)
+    assert np.stack(again)[:13].tolist() == np.stack(first).tolist()
+    assert asked == list(range(25))
+    assert len(simulate_coverage.simulate(task, 0, kept, None)) == 25
 
 
 def test_shares_are_written_with_their_error():
     assert simulate_coverage.share([1, 0, 1, 1]) == "75.0 ± 42.4"
-    assert simulate_coverage.share([float("nan")]) == "–"
+    assert simulate_coverage.share([math.nan]) == "–"
     assert simulate_coverage.held(np.ones(3), np.full((3, 2), np.nan)) == "none shown"
+    ends = np.array([[0.0, 3.0], [0.0, 3.0], [0.0, 1.0], [np.nan, np.nan]])
+    assert simulate_coverage.held(np.array([1.0, 2, 3, 2]), ends) == "66.7 ± 53.3 (75 % shown)"
+    assert simulate_coverage.held(np.array([1.0, 2, 3]), ends[:3]) == "66.7"
+
+
+def test_classes_are_told_by_their_images():
+    rows = np.empty((50, len(simulate_coverage.METRICS) + 3 * 8, 4))
+    rows[...] = (0.5, 0.4, 0.6, 20)
+    (line,) = simulate_coverage.report_classes("eight-classes", list(rows))
+    assert line == "| eight-classes | – | 100.0 | – | – | – |"

@@ -373,12 +373,20 @@ def test_no_interval_of_an_ap_that_a_single_hit_would_change():
         assert replace(made, metrics=(name,), bounded=False).reasons() == [""]
         assert replace(made, metrics=(name,), estimate=np.array([0.02])).reasons() == [""]
     assert replace(made, metrics=("AR_1",)).reasons() == [""]
+    assert replace(made, metrics=("AP",), bounded=False, estimate=np.array([-0.5])).reasons() == [""]  # of a difference
 
 
 def test_intervals_of_other_methods_where_they_are_undefined():
     assert some_bootstrap([0.49, 0.51] * 10).reasons() == [""]
     made = some_bootstrap([0.49, 0.51] * 10, method="bca")
     assert not np.isnan(made.interval()).any()
+    shifted = np.random.default_rng(0).normal(0.05, 0.01, 200), np.array([0.029, 0.031] * 10)
+    low, high = intervals.interval("bca", 0.02, *shifted, 20, 0.9999, bounded=False)
+    assert low < 0
+    assert intervals.interval("bca", 0.02, *shifted, 20, 0.9999, bounded=True) == (
+        0.0,
+        high,
+    )  # as low as a metric can be
     lopsided = replace(made, replicates=np.full((200, 1), np.nan))
     assert np.isnan(lopsided.interval()).all()
     assert intervals.bca_tails(2.0, np.ones(9), np.ones(3), (0.1, 0.9)) is None
@@ -881,6 +889,19 @@ def test_randomisation_over_all_assignments(pairs):
     assert made.p == naive_statistics.randomisation_p(first, second)
 
 
+@given(VALUES, st.integers(0, 1000))
+def test_randomisation_equals_values_exchanged_for_real(first, seed):
+    """Every drawn assignment is made: the values of some queries change sides, and both means are taken anew."""
+    second = np.random.default_rng(seed).permutation(first)
+    assume(2 ** len(first) > 60)
+    swaps = draws.stream(seed, 0, draws.QUERIES).integers(0, 2, (60, len(first)), np.uint8)
+    extreme = 0
+    for row in swaps:
+        one, other = np.where(row, second, first), np.where(row, first, second)
+        extreme += abs(other.mean() - one.mean()) >= abs(second.mean() - np.mean(first)) - 1e-12
+    assert statistics.randomisation(first, second, 60, seed).p == (1 + extreme) / 61
+
+
 def test_randomisation_drawn():
     rng = np.random.default_rng(1)
     first = rng.random(40)
@@ -926,6 +947,11 @@ def test_compare_queries():
         assert [row.adjusted[name] for row in rows] == pytest.approx(naive_statistics.holm([r.p[name] for r in rows]))
         assert rows[0].adjusted[name] > 0.05 > rows[1].adjusted[name]
     assert rows[1].low < 0.2 < rows[1].high
+    assert not any(row.disagrees() for row in rows)
+    assert rows[0]._replace(low=0.001, high=0.1).disagrees()
+    assert rows[1]._replace(low=-0.1, high=0.1).disagrees()
+    assert not rows[1]._replace(low=math.nan, high=math.nan).disagrees()
+    assert not rows[0]._replace(p={"t": 0.5}, low=0.001, high=0.1).disagrees()
     with pytest.raises(detmap.OptionError, match="unknown test 'z'"):
         statistics.compare_queries(systems, ["z"])
     with pytest.raises(detmap.OptionError, match="two systems"):
@@ -971,8 +997,13 @@ def test_runs_compared_on_the_command_line(tmp_path, capsys):
         assert (row["difference"], row["low"], row["high"]) == (one.difference, one.low, one.high)
         assert {name: row[f"{name} (Holm)"] for name in statistics.TESTS} == one.adjusted
     assert made[0]["t (Holm)"] > 0.05 > made[1]["t (Holm)"]
+    assert [row["disagrees"] for row in made] == [False, False, False]
     assert cli.main(arguments) == 0
-    assert "wilcoxon (Holm)" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "wilcoxon (Holm)" in said
+    assert "<0.0001" in said
+    assert "Holm: corrected over 3 pairs of runs" in said
+    assert "~" not in said
     assert cli.main([*arguments, "--metrics", "P@5"]) == 0
     assert "P@5" in capsys.readouterr().out
     assert cli.main([*arguments, "nDCG@3"]) == 2

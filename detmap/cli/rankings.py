@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import Scored, Scorer, add_card, input_of, write_card
 from detmap.cli.options import Command, add_decisions, add_list_format, add_output_options, decided
-from detmap.cli.output import during, note, print_list, show
+from detmap.cli.output import during, note, print_list, print_notes, show
 from detmap.errors import OptionError, shorten
 from detmap.writing import write
 
@@ -237,9 +237,40 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
             "high": row.high,
             **{f"p {name}": p for name, p in row.p.items()},
             **{f"{name} (Holm)": p for name, p in row.adjusted.items()},
+            "disagrees": row.disagrees(),
         }
         for row in compare_queries(columns, options.tests.split(","), seed=options.seed)
     ]
+
+
+def _shown(compared: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a comparison as it is shown: small p-values as such, and a mark where interval and p disagree."""
+    tested = {name for name in compared[0] if name.startswith("p ") or name.endswith(" (Holm)")}
+    marked = any(row["disagrees"] for row in compared)
+    return [
+        {
+            **{k: "<0.0001" if k in tested and v < 0.0001 else v for k, v in row.items() if k != "disagrees"},
+            **({"": "~" if row["disagrees"] else ""} if marked else {}),
+        }
+        for row in compared
+    ]
+
+
+def _about(options: argparse.Namespace, compared: list[dict[str, Any]]) -> list[str]:
+    """Return in words what was tested and estimated."""
+    tests = options.tests.split(",")
+    drawn = "would the means differ as much if it were chance which run the value of a query came from? "
+    lines = [
+        f"p: two-sided, of values paired by query; {'randomisation: ' + drawn if 'randomisation' in tests else ''}"
+        f"Holm: corrected over {len(compared)} pair{'s' if len(compared) > 1 else ''} of runs",
+        "low, high: of the mean difference over queries like these, by itself: Student's t, 95 %; none where too few "
+        "queries could tell",
+    ]
+    if any(row["disagrees"] for row in compared):
+        lines.append(
+            "where interval and p disagree (~), trust the randomisation test: the interval is an approximation"
+        )
+    return lines
 
 
 def _finish_several(
@@ -286,7 +317,8 @@ def _finish_several(
         print(first.convention.describe() + "\n")
     print(printer(rows).rstrip("\n"))
     if compared:
-        print("\n" + printer(compared).rstrip("\n"))
+        print("\n" + printer(compared if options.format == "csv" else _shown(compared)).rstrip("\n"))
+        print_notes(_about(options, compared), options)
     said = tables.sentences({path: result.notices for path, result in results.items()})
     if said and options.format != "csv":
         print("\n" + printer(said).rstrip("\n"))

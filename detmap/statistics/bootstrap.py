@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -116,7 +117,7 @@ class Bootstrap:
             int(self.support[column]),
             self.unit,
             bounded=self.bounded,
-            least=intervals.LEAST_AP if self.bounded and precise else 0.0,
+            least=intervals.LEAST_AP if self.bounded and precise else -math.inf,
         )
 
     def reasons(self) -> list[str]:
@@ -169,11 +170,13 @@ class Bootstrap:
             bounded=False,
         )
 
-    def sentence(self) -> str:
-        """Return in words what the intervals estimate, and how they are made."""
+    def sentence(self, whose: str = "") -> str:
+        """Return in words what the intervals estimate, and how they are made; `whose` they are may be said."""
+        made = intervals.METHODS[self.method]
+        made = made if self.bounded else made.replace(" on a logit scale", "")
         return (
-            "low, high: of the value expected on data sets of this size, drawn like this one; "
-            f"{intervals.METHODS[self.method]}; none where too few {self.unit} could tell"
+            f"low, high{whose}: of the value expected on data sets of this size, drawn like this one; {made}; none where "
+            f"too few {self.unit} could tell"
         )
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:

@@ -204,8 +204,8 @@ class Comparison:
                 "so that they and p (not corrected) say the same; none where no difference could be significant"
             )
         else:
-            lines.append(f"of differences: {intervals.METHODS[one.method]}")
-        lines.append(f"of a model: {one.sentence()}")
+            lines.append(f"low, high of a difference: by itself (not corrected); {intervals.METHODS[one.method]}")
+        lines.append(one.sentence(" of a model"))
         if any(map(self.disagrees, (*self.differences, *self.categories))):
             lines.append("where interval and p disagree (~), trust p: the interval is an approximation")
         return lines

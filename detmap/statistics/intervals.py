@@ -70,7 +70,7 @@ def reason(
     unit: str = "images",
     *,
     bounded: bool = True,
-    least: float = 0.0,
+    least: float = -math.inf,
 ) -> str:
     """Return why there is no interval, in a few words; empty where there is one.
 
@@ -138,6 +138,8 @@ def interval(
     if at is None:
         return math.nan, math.nan
     low, high = np.quantile(values, at)
+    if bounded:  # replicates that are moved may lie beyond what the metric can be
+        low, high = max(low, 0.0), min(high, 1.0)
     return float(low), float(high)
 
 

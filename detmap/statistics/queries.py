@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -81,6 +82,16 @@ class QueryComparison(NamedTuple):
     queries: int
     p: dict[str, float]
     adjusted: dict[str, float]
+
+    def disagrees(self, alpha: float = 0.05) -> bool:
+        """Return whether only one of interval and randomisation test finds that the difference is not 0.
+
+        Then trust the test: it is exact, while the interval is an approximation.
+        """
+        p = self.p.get("randomisation", math.nan)
+        if math.isnan(p) or math.isnan(self.low):
+            return False
+        return (self.low > 0 or self.high < 0) != (p <= alpha)
 
 
 def compare_queries(

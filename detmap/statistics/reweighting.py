@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -92,11 +93,6 @@ class Reweighted:
 
     def __post_init__(self) -> None:
         protocol = self.tally.protocol
-        if protocol.interpolation == "101-linear-tail":
-            raise OptionError(
-                "the interpolation '101-linear-tail' asks how many detections follow the last hit, which resampled images "
-                "do not say: take '101-linear' (--interpolation 101-linear)"
-            )
         rows = dict(metric_table(protocol, ()))
         chosen = [rows[name] for name in self.metrics]
         areas = sorted({0, *(area for _, _, area, _, _ in chosen)})
@@ -160,6 +156,7 @@ class Reweighted:
         given = readonly(codes, np.int16)
         words = self._words(given)
         positives = self._positives(given)
+        items = self._counted_items(given) if protocol.interpolation == "101-linear-tail" else None
         shape = (classes, rows, len(self.areas), thresholds)
         values = room.floats(int(np.prod(shape)) * recalls).reshape(*shape, recalls)
         found = np.empty(shape, np.int64)
@@ -172,6 +169,8 @@ class Reweighted:
                 own = values[begin:end].reshape(-1, recalls)
                 hits.interpolate_into(grid, protocol.epsilon, own, np.empty((0, recalls)))
             else:
+                if items is not None:
+                    hits = replace(hits, items=items[begin:end].ravel())
                 own = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
                 values[begin:end] = own.reshape(values[begin:end].shape)
         resampling.average(
@@ -199,6 +198,26 @@ class Reweighted:
         counted = np.broadcast_to(counted, (replicates, *counted.shape[1:]))
         by_row = counted.reshape(replicates * self.sides, len(tally.categories), areas)
         return np.ascontiguousarray(by_row.transpose(1, 0, 2))
+
+    @cached_property
+    def _ranked(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """Of every category on an image: which these are, and how many detections count for every bit."""
+        tally, thresholds = self.tally, len(self.tally.protocol.iou_thresholds)
+        cells, at = np.unique(tally.category.astype(np.int64) * tally.image_ids.size + tally.image, return_inverse=True)
+        counts = np.zeros((cells.size, len(self.areas) * thresholds), np.int32)
+        for bit in range(counts.shape[1]):
+            counted = ~tally.bit(tally.ignored, self.areas[bit // thresholds], bit % thresholds)
+            counts[:, bit] = np.bincount(at[counted], minlength=cells.size)
+        category, image = np.divmod(cells, max(tally.image_ids.size, 1))
+        return readonly(category, np.int32), readonly(image, np.int32), readonly(counts, np.int32)
+
+    def _counted_items(self, codes: NDArray[np.int16]) -> NDArray[np.int64]:
+        """Return how many detections count, shape (K, rows, areas * T): a rule may ask for those behind the last hit."""
+        category, image, counts = self._ranked
+        classes = len(self.tally.categories)
+        counted = np.zeros((len(codes), self.sides, classes, counts.shape[1]), np.int64)
+        resampling.count_positives(category, image, counts, codes, counted)
+        return np.ascontiguousarray(counted.reshape(-1, classes, counts.shape[1]).transpose(1, 0, 2))
 
     def _hits(
         self,

@@ -222,10 +222,9 @@ def fragment(title: str, tables: Mapping[str, Sequence[Mapping[str, Any]]], note
     return "".join([*out, *(f"<p>{safe(one)}</p>" for one in notes), "</div>"])
 
 
-def to_csv(rows: Sequence[Mapping[str, Any]], header: Sequence[str] = ()) -> str:
-    """Return rows as CSV, floats with all their digits; undefined is empty. Without a row there is the header given."""
-    names = [_csv_cell(name) for name in (rows[0] if rows else header)]
-    lines = [names] if names else []
+def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as CSV, floats with all their digits; undefined is empty."""
+    lines = [[_csv_cell(name) for name in rows[0]]] if rows else []
     lines += [[_csv_cell(value) for value in row.values()] for row in rows]
     return "".join(map(_csv_line, lines))
 

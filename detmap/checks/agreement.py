@@ -246,11 +246,6 @@ class Agreement:
         """Which detections of the sample, as places in it, lie on no object as they are: these alone can gain."""
         return np.flatnonzero(self.plain.overlap < _HARDLY)
 
-    @cached_property
-    def elsewhere(self) -> NDArray[np.int64]:
-        """For each of these another image that has objects, to measure chance."""
-        return self._others(self.image[self.astray])
-
     def _others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
         """Return for each image another one that has objects, -1 where there is none."""
         full = self._full
@@ -417,9 +412,9 @@ class Agreement:
     @cached_property
     def by_chance(self) -> bool:
         """Whether the sample lies on objects, as it is, no more than chance would have it."""
-        chance = int(np.count_nonzero(self.nearest(self.elsewhere, self.boxes[self.astray]).overlap >= 0.5))
-        expected = chance * self.rows.size / max(self.astray.size, 1)
-        return tail(self.hits, 1.2 * expected + 0.5) > 0.001
+        others = [self._others(self.image, part) for part in (2, 3, 5)]
+        chances = [int(np.count_nonzero(self.nearest(on, self.boxes).overlap >= 0.5)) for on in others]
+        return tail(self.hits, 1.2 * max(chances) + 0.5) > 0.001
 
     @cached_property
     def best(self) -> Nearest:

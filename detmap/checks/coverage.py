@@ -67,7 +67,8 @@ def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int6
     )
     if not facts.schema and not lost and objects[empty].sum() > 0:
         # Images without detections hold few objects by chance; a part that is lost holds as many as others.
-        lost = count >= 5 and float(np.median(objects[empty])) >= 1.0 * float(np.median(objects[there & ~empty])) > 2
+        alike = float(np.median(objects[empty])) >= float(np.median(objects[there & ~empty])) > 2
+        lost = alike and count >= max(5, 2 * expected)
     code = "missing_shard" if lost and count > 1 else "images_without_detections"
     more = f"{max(expected, 0.0):.1f} would be expected" if code == "missing_shard" else ""
     yield found(code, count, "image", records=ids, named="image", more=more)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,8 +64,11 @@ def _of_categories(code: str, truth: GroundTruth, which: NDArray[np.bool_]) -> F
 
 
 def _plain(name: str) -> str:
-    """Return a name without what people write in several ways: case, blanks, underscores, hyphens."""
-    return "".join(letter for letter in name.casefold() if letter.isalnum())
+    """Return a name without what people write in several ways: case, and what stands between words.
+
+    What stands ahead of a number, or behind a letter as in C++, may be all that tells two classes apart.
+    """
+    return re.sub(r"(?<!\d)[\s_]+|[\s_]+(?!\d)|(?<=\w)[-./](?=[^\W\d_])", "", name.casefold())
 
 
 def _repeated(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:

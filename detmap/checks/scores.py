@@ -14,6 +14,9 @@ from detmap.checks.facts import Facts
 from detmap.checks.findings import Finding, found
 from detmap.checks.sides import Side
 
+#: So many of the lowest scores tell whether they were cut off.
+_LOWEST = 60
+
 #: The share of detections that may be tied with another of their category.
 _TIED = 0.1
 
@@ -99,6 +102,18 @@ def _with_a_twin(ascending: NDArray[np.uint64]) -> NDArray[np.bool_]:
     return out
 
 
+def _ends_at_once(scores: NDArray[np.float64]) -> bool:
+    """Return whether the lowest scores lie evenly above the least one, and do not thin out towards it.
+
+    Of places that are even, the mean is a half; the margin is two of its standard deviations.
+    """
+    if scores.size < 4 * _LOWEST:
+        return False
+    lowest = np.sort(np.partition(scores, _LOWEST)[:_LOWEST])
+    span = float(lowest[-1] - lowest[0])
+    return not span or float((lowest[1:-1] - lowest[0]).mean()) / span < 0.5 + 2 / np.sqrt(12 * (_LOWEST - 2))
+
+
 def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:
     """A least score above which there are many at once, and below none, where the last ones still find objects.
 
@@ -116,6 +131,8 @@ def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:
     above = scores < low + width
     expected = float(np.count_nonzero(above)) * low / width
     if expected < 12:
+        return
+    if not _ends_at_once(scores):
         return
     lowest = np.flatnonzero(scores <= np.quantile(scores, 0.1))
     rate, missed = agreement.rate(lowest[:5000])

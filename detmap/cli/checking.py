@@ -114,7 +114,7 @@ def _show(report: Any, options: argparse.Namespace) -> None:
     if options.format == "json":
         print(report.to_json())
     elif options.format == "csv":
-        print(results.to_csv(report.rows(), report.COLUMNS), end="")
+        print(results.to_csv(report.rows()) or ",".join(report.COLUMNS) + "\n", end="")
     else:
         made = {"markdown": report.to_markdown, "html": report.to_html, "table": report.to_text}[options.format]
         print(made().rstrip("\n"))

@@ -187,3 +187,22 @@ def test_options_given_as_text_are_those_given_as_numbers():
         detmap.evaluate(ground_truth_of(dataset), detections_of(results), iou_thresholds="0.5:0.95:0.05"),
         evaluate(dataset, results),
     )
+
+
+@pytest.mark.parametrize("base", ["coco", "voc2012"])
+@pytest.mark.parametrize("ignore", [(), ("difficult",)])
+def test_a_crowd_that_is_not_ignored_is_an_object_like_any_other(base, ignore):
+    """Only one that is ignored matches any number of detections: of others there would be more hits than objects."""
+    one = {"image_ids": [1, 1], "category_ids": [1, 1], "boxes": [[0, 0, 30, 30], [60, 60, 20, 20]]}
+    truth = detmap.GroundTruth.from_arrays(**one, crowd=[True, False])
+    found = detmap.Detections.from_arrays(
+        image_ids=[1, 1, 1],
+        category_ids=[1, 1, 1],
+        boxes=[[0, 0, 25, 25], [0, 0, 28, 28], [60, 60, 20, 20]],
+        scores=[0.9, 0.8, 0.7],
+    )
+    protocol = dataclasses.replace(resolve(base), name="crowds found", ignore=ignore, crowd_overlap=True)
+    assert detmap.match_pairs(truth, found, protocol, iou=0.5).outcome.tolist() == [1, 0, 1]
+    result = detmap.evaluate(truth, found, protocol)
+    assert_same_result(result, detmap.evaluate(truth, found, dataclasses.replace(protocol, crowd_overlap=False)))
+    assert_same_result(result, detmap.evaluate(detmap.GroundTruth.from_arrays(**one), found, protocol))

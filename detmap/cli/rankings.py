@@ -221,6 +221,11 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
     ]
 
 
+def _p_columns(options: argparse.Namespace) -> set[str]:
+    """Return what the columns of p-values are called."""
+    return {column for name in options.tests.split(",") for column in (f"p {name}", f"{name} (Holm)")}
+
+
 def _finish_several(
     results: dict[str, Any], options: argparse.Namespace, compared: list[dict[str, Any]] | None = None
 ) -> None:
@@ -259,6 +264,11 @@ def _finish_several(
         print(first.convention.describe() + "\n")
     print(printer(rows).rstrip("\n"))
     if compared:
+        if options.format != "csv":
+            compared = [
+                {name: tables.p_value(value) if name in _p_columns(options) else value for name, value in row.items()}
+                for row in compared
+            ]
         print("\n" + printer(compared).rstrip("\n"))
     said = tables.sentences({path: result.notices for path, result in results.items()})
     if said and options.format != "csv":

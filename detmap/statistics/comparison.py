@@ -22,6 +22,10 @@ from detmap.statistics.tests import CORRECTIONS, Correction, adjust, promise
 from detmap.tally import Tally
 
 
+def _many(count: int, unit: str) -> str:
+    return f"{count:,} {unit}{'' if count == 1 else 's'}"
+
+
 class Difference(NamedTuple):
     """How a metric of one model differs from another's.
 
@@ -174,10 +178,10 @@ class Comparison:
         of_metric, of_category = self.families
         correction = promise(self.correction, self.alpha)
         lines = [
-            f"p: paired permutation test, {test.drawn:,} permutations: would the models differ as much if it were chance "
-            "which of them made the detections of an image?",
-            f"family of {self.metric}: {of_metric.size} pairs of models; family of the categories: {of_category.size} "
-            f"hypotheses, each with objects on {of_category.fewest} images or more; {correction}",
+            f"p: paired permutation test, {_many(test.drawn, 'permutation')}: would the models differ as much if "
+            "it were chance which of them made the detections of an image?",
+            f"family of {self.metric}: {_many(of_metric.size, 'pair')} of models; family of the categories: "
+            f"{of_category.size} hypotheses, each with objects on {of_category.fewest} images or more; {correction}",
         ]
         if of_metric.untested:
             lines.append(f"{self.metric}: too few images to tell (it takes {of_metric.fewest} with objects)")
@@ -273,13 +277,14 @@ class PairTests:
             return [f"group: too few images to tell models apart: {self.images}, and it takes {self.fewest}"]
         lines = [
             "group: models that share a letter cannot be told apart; paired permutation test of every pair by "
-            f"{self.metric}, {self.permutations:,} permutations, {self.images:,} images with something to find",
-            f"family: {tested} pairs; {promise(self.correction, 1 - self.level)}",
+            f"{self.metric}, {_many(self.permutations, 'permutation')}, {_many(self.images, 'image')} with "
+            "something to find",
+            f"family: {_many(tested, 'pair')}; {promise(self.correction, 1 - self.level)}",
         ]
         if tested < len(self.p):
             untested = len(self.p) - tested
             lines.append(
-                f"not tested, so that they share a letter: {untested} pairs of models scored on different classes"
+                f"not tested, so that they share a letter: {_many(untested, 'pair')} of models scored on different classes"
             )
         return lines
 

@@ -201,7 +201,8 @@ class Arrangement:
             ignored_flag |= getattr(ground_truth, flag)
         if kind.ignored is not None:
             ignored_flag |= kind.ignored(shapes[1])
-        crowd = ground_truth.crowd if protocol.crowd_overlap else np.zeros_like(ground_truth.crowd)
+        # A crowd that is not ignored is an object like any other: it is found once.
+        crowd = ground_truth.crowd & ignored_flag if protocol.crowd_overlap else np.zeros_like(ignored_flag)
         pixel = 1.0 if protocol.inclusive_pixels else 0.0
         areas = None if kind.areas is None else kind.areas(ground_truth, protocol)
         if protocol.object_areas == "shape":

@@ -181,8 +181,8 @@ class Protocol:
     crowd_overlap: bool = field(
         default=True,
         metadata=decision(
-            "Whether overlap with a crowd is taken over the detection's own area, and a crowd matches any number of "
-            "detections.",
+            "Whether overlap with a crowd that is ignored is taken over the detection's own area, and such a crowd matches "
+            "any number of detections.",
             "matching",
             allowed=YES_OR_NO,
             group="crowds",

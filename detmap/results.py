@@ -112,6 +112,11 @@ def cell(value: Any, digits: int = 4) -> str:
     return str(value)
 
 
+def p_value(p: float) -> float | str:
+    """Return a p-value as tables show it: one that four digits would make 0 is said to be below them."""
+    return "<0.0001" if p < 0.0001 else p
+
+
 def printable(text: str) -> str:
     """Return `text` on one line, with control characters escaped: it may come from a hostile file."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -154,18 +154,24 @@ def test_errors_about_runs_and_judgements_name_file_and_line(tmp_path, capsys):
 def test_errors_that_code_for_scikit_learn_catches():
     """The same types, and the words that it looks for."""
     sklearn = pytest.importorskip("sklearn.metrics")
+    remedy = "Do not set pos_label or set pos_label to 1."
     cases = [
         (([0, 1], [0.1]), {}, "inconsistent numbers of samples: [2, 1]"),
         (([0, 1], [0.1, np.nan]), {}, "Input contains NaN"),
         (([0, 1], [0.1, np.inf]), {}, "Input contains infinity"),
-        (([0, 1], [0.1, 0.2]), {"pos_label": 5}, "pos_label=5 is not a valid label"),
+        (([0, 1], [0.1, 0.2]), {"pos_label": 5}, "pos_label=5 is not a valid label. It should be one of [0 1]"),
         (([0, 1], [0.1, 0.2]), {"sample_weight": [1.0]}, "inconsistent numbers of samples: [2, 2, 1]"),
-        (([0, 1, 2], np.ones((3, 3))), {"pos_label": 2}, "pos_label is fixed to 1 for multiclass y_true"),
+        (
+            ([0, 1, 2], np.ones((3, 3))),
+            {"pos_label": 2},
+            f"Parameter pos_label is fixed to 1 for multiclass y_true. {remedy}",
+        ),
         (
             ([[0, 1], [1, 0]], np.ones((2, 2))),
             {"pos_label": 0},
-            "pos_label is fixed to 1 for multilabel-indicator y_true",
+            f"Parameter pos_label is fixed to 1 for multilabel-indicator y_true. {remedy}",
         ),
+        (([0, 1, 2], np.array([0.1, 0.2, 0.3])), {}, "`y_score` needs to be of shape `(n_samples, n_classes)`"),
         (([0, 1], [0.1, 0.2]), {"average": 3}, ""),
         (([0, 1], [0.1, 0.2]), {"pos_label": [1]}, ""),
     ]

@@ -195,3 +195,22 @@ def test_thresholds_of_a_variant_may_be_text_too():
     assert dataclasses.replace(coco, iou_thresholds="0.75:0.95:0.05").iou_thresholds == coco.iou_thresholds[5:]
     assert dataclasses.replace(coco, iou_thresholds="1").iou_thresholds == (1.0,)
     assert dataclasses.replace(coco, iou_thresholds=[np.float32(0.5)]).iou_thresholds == (0.5,)
+
+
+@pytest.mark.parametrize("base", ["coco", "voc2012"])
+@pytest.mark.parametrize("ignore", [(), ("difficult",)])
+def test_a_crowd_that_is_not_ignored_is_an_object_like_any_other(base, ignore):
+    """Only one that is ignored matches any number of detections: of others there would be more hits than objects."""
+    one = {"image_ids": [1, 1], "category_ids": [1, 1], "boxes": [[0, 0, 30, 30], [60, 60, 20, 20]]}
+    truth = detmap.GroundTruth.from_arrays(**one, crowd=[True, False])
+    found = detmap.Detections.from_arrays(
+        image_ids=[1, 1, 1],
+        category_ids=[1, 1, 1],
+        boxes=[[0, 0, 25, 25], [0, 0, 28, 28], [60, 60, 20, 20]],
+        scores=[0.9, 0.8, 0.7],
+    )
+    protocol = dataclasses.replace(resolve(base), name="crowds found", ignore=ignore, crowd_overlap=True)
+    assert detmap.match_pairs(truth, found, protocol, iou=0.5).outcome.tolist() == [1, 0, 1]
+    result = detmap.evaluate(truth, found, protocol)
+    assert_same_result(result, detmap.evaluate(truth, found, dataclasses.replace(protocol, crowd_overlap=False)))
+    assert_same_result(result, detmap.evaluate(detmap.GroundTruth.from_arrays(**one), found, protocol))

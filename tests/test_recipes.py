@@ -493,7 +493,7 @@ def test_the_stand_in_refuses_what_it_lacks():
     from detmap.pycocotools import faster
 
     annotations = faster.COCO(copy.deepcopy(DATA[0]))
-    with pytest.raises(detmap.errors.OptionError, match="no lvis_style=True: evaluate this one outside of"):
+    with pytest.raises(detmap.errors.OptionError, match="no lvis_style=True before detmap scores LVIS"):
         faster.COCOeval_faster(annotations, iouType="bbox", lvis_style=True)
     with pytest.raises(TypeError, match="unexpected keyword argument 'lvis'"):
         faster.COCOeval_faster(annotations, iouType="bbox", lvis=True)

@@ -141,6 +141,22 @@ def test_bad_codes(codes, message):
         evaluate_codes([[1, -1]], codes, [1], [1] * len(codes))
 
 
+class Sparse:
+    """What numpy takes for one element, as scipy's sparse matrices are."""
+
+    def toarray(self):
+        return np.eye(2)
+
+
+def test_what_is_no_array_is_named():
+    with pytest.raises(
+        InputError, match=r"gallery_codes: expected an array, not Sparse; give a dense array: x.toarray"
+    ):
+        evaluate_codes([[1, -1]], Sparse(), [1], [1, 2])
+    with pytest.raises(InputError, match=r"query_labels: expected an array, not set$"):
+        evaluate_codes([[1, -1]], [[1, -1]], {1}, [1])
+
+
 def test_bad_labels_and_options():
     with pytest.raises(InputError, match="nothing in common"):
         evaluate_codes([[1, -1]], [[1, -1]], [1], [2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import re
 
 import naive_retrieval as naive
@@ -268,6 +269,23 @@ def test_compare_may_stand_anywhere(capsys, files):
     words = ["trec", "--compare", "P_1", *words[1:]]
     by_precision = called(capsys, *words)
     assert json.loads(by_precision[1])["comparisons"][0]["metric"] == "P_1"
+
+
+def test_small_p_values_are_not_shown_as_zero(capsys, tmp_path, monkeypatch):
+    """A test that leaves no doubt: the table says below what, and CSV and JSON hold the number."""
+    monkeypatch.chdir(tmp_path)
+    queries = range(60)
+    pathlib.Path("qrels").write_text("".join(f"{q} 0 a 1\n" for q in queries))
+    for name, order in (("best", "abc"), ("worst", "cba")):
+        lines = [f"{q} Q0 {d} {i} {9 - i} x\n" for q in queries for i, d in enumerate(order)]
+        pathlib.Path(name).write_text("".join(lines))
+    words = ["trec", "qrels", "best", "worst", "--compare=RR", "--metrics", "RR", "--tests", "wilcoxon", "--quiet"]
+    table = called(capsys, *words)[1]
+    assert "<0.0001" in table
+    assert "0.0000" not in table.split("p wilcoxon")[1]
+    p = json.loads(called(capsys, *words, "--format", "json")[1])["comparisons"][0]["p wilcoxon"]
+    assert 0 < p < 1e-8
+    assert str(p) in called(capsys, *words, "--format", "csv")[1]
 
 
 def test_runs_without_a_common_query_cannot_be_compared(capsys, files):

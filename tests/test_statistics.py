@@ -736,6 +736,8 @@ def test_compare_tells_apart_what_differs(models, compared):
     assert document["test"]["permutations"] == 5000
     said = " ".join(made.sentences())
     assert "5,000 permutations" in said
+    one = " ".join(detmap.compare(models, 200, 1, permutations=1).sentences())
+    assert "1 permutation:" in one
     assert "12 hypotheses, each with objects on 9 images or more" in said
     bh = detmap.compare(models, 200, 1, permutations=1000, correction="bh")
     assert [d.adjusted for d in bh.categories] == pytest.approx(

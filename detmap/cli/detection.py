@@ -366,11 +366,11 @@ def _compare(options: argparse.Namespace) -> None:
     made = compare_entries(options, protocol, ground_truth, entries)
     if options.card:
         write_card("compare", compare_card(options, protocol, ground_truth, entries, made), options)
+    from detmap.results import p_value, sentences, without_nan
+
     note(options, made.notices)
     document = made.to_dict()
     if options.out:
-        from detmap.results import without_nan
-
         write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
     rows = [*document["differences"], *document["categories"]]
     corrected = {"holm": "p (Holm)", "bh": "p (BH)"}[made.correction]
@@ -383,8 +383,8 @@ def _compare(options: argparse.Namespace) -> None:
             "low": one.low,
             "high": one.high,
             "images": one.images,
-            "p": one.p if not one.p < 0.0001 else "<0.0001",
-            corrected: one.adjusted if not one.adjusted < 0.0001 else "<0.0001",
+            "p": p_value(one.p),
+            corrected: p_value(one.adjusted),
             "": ("*" if one.adjusted <= made.alpha else "") + ("~" if made.disagrees(one) else ""),
         }
         for one in (*made.differences, *made.changed)
@@ -392,8 +392,6 @@ def _compare(options: argparse.Namespace) -> None:
     pairs = len(made.differences)
     models = sorted(document["models"], key=lambda row: (-row[made.metric], row["model"]))
     title = f"{protocol.name}: {made.metric}, {ground_truth.images.ids.size:,} images"
-    from detmap.results import sentences
-
     print_tables([models, shown[:pairs], shown[pairs:], sentences(made.notices)], options, title, document, rows)
     notes = [] if made.changed else [f"no category changed significantly (at {made.alpha:.2g}, corrected)"]
     print_notes([*notes, *made.sentences()], options)

@@ -245,11 +245,13 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
 
 def _shown(compared: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a comparison as it is shown: small p-values as such, and a mark where interval and p disagree."""
+    from detmap.results import p_value
+
     tested = {name for name in compared[0] if name.startswith("p ") or name.endswith(" (Holm)")}
     marked = any(row["disagrees"] for row in compared)
     return [
         {
-            **{k: "<0.0001" if k in tested and v < 0.0001 else v for k, v in row.items() if k != "disagrees"},
+            **{k: p_value(v) if k in tested else v for k, v in row.items() if k != "disagrees"},
             **({"": "~" if row["disagrees"] else ""} if marked else {}),
         }
         for row in compared

@@ -141,8 +141,8 @@ class COCOeval_faster(cocoeval.COCOeval):
             raise ValueError("rle_iou_max_workers must be a positive integer")
         if lvis_style and "keypoints" not in iouType:
             raise OptionError(
-                "detmap's stand-in for faster_coco_eval has no lvis_style=True: "
-                "evaluate this one outside of detmap.patch_pycocotools()"
+                "detmap's stand-in for faster_coco_eval has no lvis_style=True before detmap scores LVIS: "
+                "until then evaluate this one outside of detmap.patch_pycocotools()"
             )
         self.print_function = print_function
         self.extra_calc, self.matched, self.lvis_style = extra_calc, False, False

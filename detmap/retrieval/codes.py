@@ -38,8 +38,16 @@ _SHALLOW = ("AP", "P", "R", "R_cap", "F1", "RR", "success", "hits", "CMC", "nDCG
 _MOST_BITS = 65535
 
 
+def _given(values: ArrayLike, source: str) -> NDArray[Any]:
+    array = table(values, source)
+    if array.dtype == np.object_ and not array.ndim:  # a sparse matrix, a set: numpy makes them one element
+        remedy = "give a dense array: x.toarray()" if hasattr(values, "toarray") else None
+        raise InputError(f"expected an array, not {type(values).__name__}", source=source, remedy=remedy)
+    return array
+
+
 def _matrix(codes: ArrayLike, source: str) -> NDArray[Any]:
-    array = table(codes, source)
+    array = _given(codes, source)
     if array.ndim != 2 or array.dtype.kind not in "fiub" or 0 in array.shape:
         raise InputError(
             "expected a matrix of codes, a row per item", source=source, value=f"{array.ndim}-d {array.dtype}"
@@ -120,7 +128,7 @@ def _both(
 
 def _label_array(values: ArrayLike, source: str) -> NDArray[Any]:
     """Return labels as they were given; a single column holds a label each, for rows of 0 and 1 could say nothing there."""
-    array = table(values, source)
+    array = _given(values, source)
     if array.ndim == 2 and array.shape[1] == 1:
         return labels(array[:, 0], None, source)
     return labels(values, None, source) if array.ndim == 1 else array

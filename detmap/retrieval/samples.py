@@ -130,7 +130,7 @@ def average_precision_score(
             problem = f"{scores.shape[1]} columns for {classes.size} classes"
             raise InputError(problem, source="y_score", remedy=remedy)
         if pos_label != 1:
-            raise OptionError(f"pos_label is fixed to 1 for multiclass y_true, not {pos_label!r}")
+            raise OptionError(_fixed("multiclass", pos_label))
         positive = truth[:, None] == classes
     else:
         if truth.shape != scores.shape:
@@ -138,9 +138,15 @@ def average_precision_score(
         if not bool(np.all((truth == 0) | (truth == 1))):
             raise InputError("rows must be 0 and 1", source="y_true")
         if pos_label != 1:
-            raise OptionError(f"pos_label is fixed to 1 for multilabel-indicator y_true, not {pos_label!r}")
+            raise OptionError(_fixed("multilabel-indicator", pos_label))
         positive = truth != 0
     return _averaged(positive, scores, weights, average, binary)
+
+
+def _fixed(kind: str, pos_label: Any) -> str:
+    """Return that another `pos_label` cannot be given, in words that begin as those that callers look for."""
+    remedy = "Do not set pos_label or set pos_label to 1."
+    return f"Parameter pos_label is fixed to 1 for {kind} y_true. {remedy} It is {shorten(pos_label)}."
 
 
 def _is_label(value: Any) -> bool:
@@ -211,9 +217,14 @@ def _positive(truth: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
     if not usual or pos_label not in (0, 1):  # else there is nothing to look for, which would take a sort
         labels = np.unique(truth)
         if labels.size > 2:
-            raise InputError(f"{labels.size} classes", source="y_true", remedy="give y_score a column per class")
+            raise InputError(
+                f"`y_score` needs to be of shape `(n_samples, n_classes)`: y_true has {labels.size} classes",
+                source="y_score",
+                remedy="give it a column per class",
+            )
         if labels.size == 2 and pos_label not in labels.tolist():
-            raise OptionError(f"pos_label={pos_label!r} is not a valid label: one of {labels.tolist()}")
+            known = " ".join(shorten(label) for label in labels.tolist())
+            raise OptionError(f"pos_label={shorten(pos_label)} is not a valid label. It should be one of [{known}]")
     if isinstance(pos_label, str) != (truth.dtype.kind == "U"):
         return np.zeros(truth.size, np.bool_)
     return truth if truth.dtype.kind == "b" and pos_label == 1 else np.asarray(truth == pos_label)

@@ -266,12 +266,10 @@ class MaskReader:
             points = np.concatenate([points, _corners(place.boxes[boxed])])
             vertices = np.concatenate([vertices, np.full(boxed.size, 4)])
         column = _assembled(whole, points, vertices, place)
-        sizes = column.sizes()
-        other = (
-            0
-            if place.sizes is None
-            else int(((place.sizes != sizes).any(axis=1) & (place.sizes > 0).all(axis=1)).sum())
-        )
+        other = 0
+        if place.sizes is not None:
+            (height, width), (own, along) = place.sizes.T, column.sizes().T
+            other = int(np.count_nonzero(((height != own) | (width != along)) & (height > 0) & (width > 0)))
         return column, {"odd_polygons": odd, "box_masks": int(boxed.size), "mask_sizes": other}
 
 
@@ -318,18 +316,20 @@ def _assembled(
     """Return the column: strings as they are, lists as runs, polygons drawn."""
     spans, areas, boxes, regular = whole.spans, whole.areas, whole.boxes, whole.regular
     packed = whole.kinds == kernels.PACKED
-    spans[packed, 1] = ~spans[packed, 1]
+    np.invert(spans[:, 1], out=spans[:, 1], where=packed)
     rows = np.flatnonzero(whole.kinds == kernels.OUTLINES)
     rows = rows[np.argsort(whole.spans[rows, 0], kind="stable")]  # in the order of their polygons
     drawn = _drawn(spans[rows], points, vertices, rows, place)
     listed = np.flatnonzero(whole.kinds == kernels.LISTED)
     spans[rows] = drawn.spans + np.array([whole.ends.size, whole.ends.size, 0, 0])
-    ends = np.concatenate([whole.ends, drawn.ends]) if drawn.ends.size else whole.ends
+    ends = np.concatenate([whole.ends, drawn.ends]) if whole.ends.size and drawn.ends.size else drawn.ends
+    ends = ends if ends.size else whole.ends
     others = np.concatenate([listed, rows])
     if others.size:
         runs = library.Runs(readonly(ends, np.uint32), readonly(spans[others], np.int64))
         areas[others], boxes[others], regular[others] = library.measure(runs, None)
-        boxes[areas == 0] = 0.0
+        empty = others[areas[others] == 0]
+        boxes[empty] = 0.0
     return MaskColumn.made(whole.text if packed.any() else np.empty(0, np.uint8), ends, spans, areas, boxes, regular)
 
 
@@ -362,8 +362,12 @@ def _drawn(
             if place.kind or place.sizes is not None
             else "read the ground truth first, and give it to the reader of results",
         )
-    starts = np.concatenate([[0], np.cumsum(vertices)])
     number = groups[:, 1] - groups[:, 0]
+    if rows.size == vertices.size:  # nothing to unite: all at once, where they stay
+        runs, _, problem = library.runs_of_polygons(points, vertices, sizes, None)
+        if not problem:
+            return runs
+    starts = np.concatenate([[0], np.cumsum(vertices)])
     cuts = np.searchsorted(np.cumsum(number), np.arange(_POLYGONS, int(number.sum()), _POLYGONS))
     bounds = np.unique(np.concatenate([[0], cuts + 1, [rows.size]]))
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from detmap import masks as library
 from detmap import parallel
 from detmap.errors import InputError
-from detmap.kernels import Frozen, mask_pairs, readonly
+from detmap.kernels import Frozen, allocate, mask_pairs, readonly
 from detmap.kernels import segmentations as kernels
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import Kind, Pairs, Place
@@ -208,16 +208,20 @@ class MaskReader:
         text, begin, chunk = self._text.take(size + 8)
         state = np.zeros(kernels.STATE_SIZE, np.int64)
         state[kernels.TEXT] = begin
+        # One piece of memory, which the system has back when the parts are put together.
+        spans_of, boxes, areas, kinds, regular = allocate(
+            ((count, 4), np.int64), ((count, 4), np.float64), (count, np.float64), (count, np.int8), (count, np.bool_)
+        )
         out = kernels.Segments(
-            kinds=np.empty(count, np.int8),
-            spans=np.empty((count, 4), np.int64),
+            kinds=kinds,
+            spans=spans_of,
             text=text,
             ends=self._scratch.take(room, np.uint32),
             vertices=self._scratch.take(room, np.int64),
             points=self._scratch.take(room, np.uint64),
-            areas=np.empty(count),
-            boxes=np.empty((count, 4)),
-            regular=np.empty(count, np.bool_),
+            areas=areas,
+            boxes=boxes,
+            regular=regular,
         )
         resolved(kernels.read_segmentations, data, spans, state, (out,), out.points)
         if kernels.NO_JSON in out.kinds:
@@ -239,12 +243,15 @@ class MaskReader:
         nothing = self.read(np.zeros(8, np.uint8), 0, np.empty((0, 2), np.int64))
         assert nothing is not None
         empty = nothing.segments
-        whole = kernels.Segments(
-            *(
-                text if name == "text" else np.concatenate([*(getattr(one, name) for one in segments), none])
-                for name, none in empty._asdict().items()
-            )
-        )
+        names = kernels.Segments._fields
+        made: list[Any] = [text] * len(names)
+
+        def join_field(begin: int, _: int) -> None:
+            if names[begin] != "text":
+                made[begin] = np.concatenate([*(one[begin] for one in segments), empty[begin]])
+
+        parallel.run(join_field, [(field, field + 1) for field in range(len(names))])
+        whole = kernels.Segments(*made)
         segments.clear()
         first = 0
         before = {kernels.LISTED: 0, kernels.OUTLINES: 0}

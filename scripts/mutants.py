@@ -790,6 +790,18 @@ MUTANTS = [
         "shapes::strings_with_empty_runs_are_measured_as_when_they_are_unpacked",
     ),
     (
+        "segmentations._step",
+        "sign = np.int64(16) << (5 * more)",
+        "sign = np.int64(16)",
+        "shapes_strings::areas_and_boxes_of_strings_are_those_of_their_runs",
+    ),
+    (
+        "segmentations._four_columns",
+        "begins = behind << U16 | np.uint64(line + _BIAS)",
+        "begins = behind << U16 | np.uint64(_BIAS)",
+        "shapes_strings::areas_and_boxes_of_strings_are_those_of_their_runs",
+    ),
+    (
         "segmentations._escaped",
         "return c if c == 92 else 1",
         "return c if c == 34 else 1",

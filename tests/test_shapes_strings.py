@@ -134,3 +134,17 @@ def test_what_stands_between_braces_is_json_or_an_error(segmentation, tmp_path, 
         assert scanned == outcome(1 << 60)
         if segmentation == GOOD:
             assert json.loads(json.dumps(scanned[0])) == [{"size": [4, 11], "counts": "\\1"}] * len(shapes)
+
+
+def test_a_mask_has_its_own_size_even_where_only_that_differs(tmp_path, monkeypatch):
+    """Ahead of the string or behind it, in as many characters as in the record before."""
+    monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", 0)
+    masks = [([4, 11], "\\1"), ([2, 22], "\\1"), ([2, 22], "\\1"), ([4, 11], "44T1")]
+    for spelling in ('{{"size": {size}, "counts": {counts}}}', '{{"counts": {counts}, "size": {size}}}'):
+        shapes = [spelling.format(size=size, counts=json.dumps(counts)) for size, counts in masks]
+        records = [f'{{"image_id": 1, "category_id": 1, "score": 0.5, "segmentation": {one}}}' for one in shapes]
+        path = tmp_path / "file.json"
+        path.write_text(f"[{', '.join(records)}]")
+        column = detmap.read_coco_results(path, iou_type="segm").shapes["segm"]
+        assert column.masks().to_rle() == [{"size": size, "counts": counts} for size, counts in masks]
+        assert column.areas().tolist() == [0, 0, 0, 4]

@@ -39,10 +39,11 @@ class NotUnderstood(Exception):
 class Document:
     """A document's bytes, a window at a time.
 
-    A mark is a byte that every record has: JSON's opening brace, or the line feed of lines that need not be UTF-8.
+    A mark is a byte that every record has: JSON's opening brace, or the line feed of lines that need not be UTF-8. Values of
+    records may have it too (`inner`).
     """
 
-    def __init__(self, data: Buffer | File, threads: int | None, mark: bytes = b"{") -> None:
+    def __init__(self, data: Buffer | File, threads: int | None, mark: bytes = b"{", inner: bool = False) -> None:
         if isinstance(data, File) and data.size < 8:
             data = data.read()
         self.file = data if isinstance(data, File) else None
@@ -56,7 +57,7 @@ class Document:
         self._keeping = threading.Lock()
         self._kept: NDArray[np.uint8] | None = None
         self._end = 0  # of what is kept
-        self.mark = ord(mark)
+        self.mark, self.inner = ord(mark), inner
         self.threads = threads
 
     def window(self, begin: int, end: int) -> tuple[int, NDArray[np.uint8]]:
@@ -76,7 +77,8 @@ class Document:
 
     def survey(self, data: NDArray[np.uint8], begin: int, end: int) -> tuple[int, bool]:
         """Count the marks of some bytes of a window, and say whether all bytes are ASCII."""
-        count = int(survey(data, begin, end, self.mark))
+        with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
+            count = int(survey(data, begin, end, self.mark, self.inner))
         return max(count, ~count), count >= 0
 
     def check(self, data: NDArray[np.uint8], begin: int, end: int) -> None:

@@ -207,7 +207,7 @@ def scan_results(
     """
     try:
         kind = Layout(_RESULT.read_by(reader), reader=reader)
-        document = Document(data, threads)
+        document = Document(data, threads, inner=reader is not None)
         place = document.after_blanks(0)
         if lines and place < document.size:
             table, place = scan_list(document, place, kind._replace(lines=True))
@@ -263,7 +263,7 @@ def scan_ground_truth(
         integers of 64 bits or strings throughout, and where one record has an id of a kind, all have.
     """
     try:
-        document = Document(data, threads)
+        document = Document(data, threads, inner=reader is not None)
         lists = {name: Layout(fields) for name, fields in _LISTS.items()}
         if reader is not None:
             lists["images"] = Layout(_SIZED_IMAGE)

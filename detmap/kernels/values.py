@@ -11,7 +11,7 @@ import numpy as np
 
 from detmap.kernels import helper, innermost, kernel
 from detmap.kernels.numbers import _number
-from detmap.kernels.words import FIVE_BYTES, HIGHS, LOW32, NOTHING, ONES, U1, _before, _blank, _byte, _load
+from detmap.kernels.words import FIVE_BYTES, FROM_BRACES, HIGHS, LOW32, NOTHING, ONES, U1, _before, _blank, _byte, _load
 
 # Values nested deeper than this are not understood.
 MAX_DEPTH = 64
@@ -19,7 +19,6 @@ MAX_DEPTH = 64
 QUOTES = np.uint64(0x2222222222222222)
 BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
 FROM_BRACKETS = np.uint64(0x2525252525252525)  # added to a byte: the highest bit says that it is "[" or more
-FROM_BRACES = np.uint64(0x0505050505050505)  # likewise: "{" or more
 SPACES = np.uint64(0x2020202020202020)
 TRUE, FALSE, NULL = (np.uint64(int.from_bytes(name, "little")) for name in (b"true", b"false", b"null"))
 

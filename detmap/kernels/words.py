@@ -16,19 +16,9 @@ LOW32 = np.uint64(0xFFFFFFFF)
 ONES = np.uint64(0x0101010101010101)
 HIGHS = np.uint64(0x8080808080808080)
 ABOVE_SPACES = np.uint64(0x2121212121212121)
+FROM_BRACES = np.uint64(0x0505050505050505)  # added to a byte: the highest bit says that it is "{" or more
 BYTE = np.uint64(0xFF)
 FIVE_BYTES = np.uint64(0xFFFFFFFFFF)
-
-
-@kernel
-def survey(data: Any, begin: int, end: int, mark: int) -> int:
-    """How many bytes of ``data[begin:end]`` are `mark`; -1 minus that number where one of the bytes is not ASCII."""
-    count, joined = 0, np.uint8(0)
-    for k in range(end - begin):
-        c = data[np.uint64(begin + k)]
-        count += c == mark
-        joined |= c
-    return ~count if joined >= np.uint8(128) else count
 
 
 @innermost
@@ -76,6 +66,32 @@ def _before(flags: Any) -> Any:
         below &= below - U1
         count += 1
     return count
+
+
+@kernel
+def survey(data: Any, begin: int, end: int, mark: int, inner: bool) -> int:
+    """How many bytes of ``data[begin:end]`` are `mark`; -1 minus that number where one of the bytes is not ASCII.
+
+    Where marks are braces and `inner` too those are left out that are behind a colon, or a colon and a space: a value
+    begins there.
+    """
+    count, joined = 0, np.uint8(0)
+    for k in range(end - begin):
+        c = data[np.uint64(begin + k)]
+        count += c == mark
+        joined |= c
+    k = begin
+    while inner and k + 8 <= end:
+        word = _word(data, k)
+        flags = ((word + FROM_BRACES) | word) & HIGHS
+        while flags != NOTHING:
+            i = k + _before(flags)
+            flags &= flags - U1
+            if i >= begin + 2 and data[np.uint64(i)] == mark:
+                before = data[np.uint64(i - 1)]
+                count -= before == 58 or (before == 32 and data[np.uint64(i - 2)] == 58)
+        k += 8
+    return ~count if joined >= np.uint8(128) else count
 
 
 @helper

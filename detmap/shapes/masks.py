@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from detmap import masks as library
 from detmap import parallel
 from detmap.errors import InputError
-from detmap.kernels import Frozen, mask_pairs, readonly
+from detmap.kernels import Frozen, allocate, mask_pairs, readonly
 from detmap.kernels import segmentations as kernels
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import Drawing, Kind, Pairs, Place
@@ -208,16 +208,20 @@ class MaskReader:
         text, begin, chunk = self._text.take(size + 8)
         state = np.zeros(kernels.STATE_SIZE, np.int64)
         state[kernels.TEXT] = begin
+        # One piece of memory, which the system has back when the parts are put together.
+        spans_of, boxes, areas, kinds, regular = allocate(
+            ((count, 4), np.int64), ((count, 4), np.float64), (count, np.float64), (count, np.int8), (count, np.bool_)
+        )
         out = kernels.Segments(
-            kinds=np.empty(count, np.int8),
-            spans=np.empty((count, 4), np.int64),
+            kinds=kinds,
+            spans=spans_of,
             text=text,
             ends=self._scratch.take(room, np.uint32),
             vertices=self._scratch.take(room, np.int64),
             points=self._scratch.take(room, np.uint64),
-            areas=np.empty(count),
-            boxes=np.empty((count, 4)),
-            regular=np.empty(count, np.bool_),
+            areas=areas,
+            boxes=boxes,
+            regular=regular,
         )
         resolved(kernels.read_segmentations, data, spans, state, (out,), out.points)
         if kernels.NO_JSON in out.kinds:
@@ -239,12 +243,15 @@ class MaskReader:
         nothing = self.read(np.zeros(8, np.uint8), 0, np.empty((0, 2), np.int64))
         assert nothing is not None
         empty = nothing.segments
-        whole = kernels.Segments(
-            *(
-                text if name == "text" else np.concatenate([*(getattr(one, name) for one in segments), none])
-                for name, none in empty._asdict().items()
-            )
-        )
+        names = kernels.Segments._fields
+        made: list[Any] = [text] * len(names)
+
+        def join_field(begin: int, _: int) -> None:
+            if names[begin] != "text":
+                made[begin] = np.concatenate([*(one[begin] for one in segments), empty[begin]])
+
+        parallel.run(join_field, [(field, field + 1) for field in range(len(names))])
+        whole = kernels.Segments(*made)
         segments.clear()
         first = 0
         before = {kernels.LISTED: 0, kernels.OUTLINES: 0}
@@ -266,12 +273,10 @@ class MaskReader:
             points = np.concatenate([points, _corners(place.boxes[boxed])])
             vertices = np.concatenate([vertices, np.full(boxed.size, 4)])
         column = _assembled(whole, points, vertices, place)
-        sizes = column.sizes()
-        other = (
-            0
-            if place.sizes is None
-            else int(((place.sizes != sizes).any(axis=1) & (place.sizes > 0).all(axis=1)).sum())
-        )
+        other = 0
+        if place.sizes is not None:
+            (height, width), (own, along) = place.sizes.T, column.sizes().T
+            other = int(np.count_nonzero(((height != own) | (width != along)) & (height > 0) & (width > 0)))
         return column, {"odd_polygons": odd, "box_masks": int(boxed.size), "mask_sizes": other}
 
 
@@ -318,18 +323,20 @@ def _assembled(
     """Return the column: strings as they are, lists as runs, polygons drawn."""
     spans, areas, boxes, regular = whole.spans, whole.areas, whole.boxes, whole.regular
     packed = whole.kinds == kernels.PACKED
-    spans[packed, 1] = ~spans[packed, 1]
+    np.invert(spans[:, 1], out=spans[:, 1], where=packed)
     rows = np.flatnonzero(whole.kinds == kernels.OUTLINES)
     rows = rows[np.argsort(whole.spans[rows, 0], kind="stable")]  # in the order of their polygons
     drawn = _drawn(spans[rows], points, vertices, rows, place)
     listed = np.flatnonzero(whole.kinds == kernels.LISTED)
     spans[rows] = drawn.spans + np.array([whole.ends.size, whole.ends.size, 0, 0])
-    ends = np.concatenate([whole.ends, drawn.ends]) if drawn.ends.size else whole.ends
+    ends = np.concatenate([whole.ends, drawn.ends]) if whole.ends.size and drawn.ends.size else drawn.ends
+    ends = ends if ends.size else whole.ends
     others = np.concatenate([listed, rows])
     if others.size:
         runs = library.Runs(readonly(ends, np.uint32), readonly(spans[others], np.int64))
         areas[others], boxes[others], regular[others] = library.measure(runs, None)
-        boxes[areas == 0] = 0.0
+        empty = others[areas[others] == 0]
+        boxes[empty] = 0.0
     return MaskColumn.made(whole.text if packed.any() else np.empty(0, np.uint8), ends, spans, areas, boxes, regular)
 
 
@@ -362,8 +369,12 @@ def _drawn(
             if place.kind or place.sizes is not None
             else "read the ground truth first, and give it to the reader of results",
         )
-    starts = np.concatenate([[0], np.cumsum(vertices)])
     number = groups[:, 1] - groups[:, 0]
+    if rows.size == vertices.size:  # nothing to unite: all at once, where they stay
+        runs, _, problem = library.runs_of_polygons(points, vertices, sizes, None)
+        if not problem:
+            return runs
+    starts = np.concatenate([[0], np.cumsum(vertices)])
     cuts = np.searchsorted(np.cumsum(number), np.arange(_POLYGONS, int(number.sum()), _POLYGONS))
     bounds = np.unique(np.concatenate([[0], cuts + 1, [rows.size]]))
 

@@ -276,7 +276,7 @@ def power(name: str, permutations: int, seeds: range) -> list[Row]:
     for seed in seeds:
         rng = np.random.default_rng((3, seed))
         one = scene(world, rng)
-        first, second = detect(one, rng), detect(replace(one, hard=one.hard * 0.94), rng)
+        first, second = detect(one, rng), detect(replace(one, hard=one.hard * 0.8), rng)
         p = statistics.permute(first, second, permutations, seed, "AP", threads=1).p_value("AP")
         found.append(np.array([p <= 0.05, plain_test(first, second, permutations, rng) <= 0.05], float))
     return found

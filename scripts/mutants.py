@@ -477,12 +477,6 @@ MUTANTS = [
         "statistics::replicates_equal_a_data_set_that_is_really_duplicated",
     ),
     (
-        "resampling._count_within",
-        "for m in range(events.beyond[j], out.shape[0]):",
-        "for m in range(events.beyond[j] + 1, out.shape[0]):",
-        "statistics::replicates_equal_a_data_set_that_is_really_duplicated",
-    ),
-    (
         "resampling._ranks_of_bit",
         "skipped += many * skips[i]",
         "skipped += skips[i]",

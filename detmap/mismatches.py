@@ -30,18 +30,17 @@ def classes_without_results(
     """
     if detections.classes is None:
         return {}
-    values = ground_truth.categories.ids
-    if values.size and values.dtype.kind != "U":
-        return {}  # no file can be of such a class, which is an error of its own
+    values, names = ground_truth.categories.ids, ground_truth.categories.names
     has_objects = np.zeros(values.size, np.bool_)
     has_objects[ground_truth.categories.codes] = True
     if selected is not None:
         has_objects &= selected
     there = set(detections.classes)
-    rows = zip(values.tolist(), ground_truth.categories.names, has_objects.tolist(), strict=True)
-    missing = {value: name for value, name, needed in rows if needed and value not in there}
+    called = names if values.dtype.kind == "i" else values.tolist()  # files are called by names, not by numbers
+    rows = zip(values.tolist(), names, called, has_objects.tolist(), strict=True)
+    missing = {value: name for value, name, word, needed in rows if needed and word not in there}
     if missing and detections.missing_classes == "error":
-        names = ", ".join(shorten(name)[1:-1] for name in list(missing.values())[:10])
+        shown = ", ".join(shorten(name)[1:-1] for name in list(missing.values())[:10])
         more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
         which = (
             "1 class of the ground truth has"
@@ -49,7 +48,7 @@ def classes_without_results(
             else f"{len(missing)} classes of the ground truth have"
         )
         raise InputError(
-            f"{which} no result file: {names}{more}",
+            f"{which} no result file: {shown}{more}",
             source=detections.source,
             remedy="write one for each, empty if nothing was found; missing_classes='zero' (--missing-classes zero) "
             "scores them as 0, 'skip' leaves them out",

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from support import examples, same_bits, voc2007_annotations, voc2007_detections
 
 import detmap
+from detmap.errors import InputError
 from detmap.protocols import VOC2007, VOC2012
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "voc"
@@ -250,3 +251,32 @@ def test_a_real_detector_against_the_twin(which):
     ground_truth, detections = real(which)
     assert sum(len(rows[0]) for rows in detections.values()) == {"a": 254_590, "b": 631_583}[which]
     assert_equals_twin(sorted(detections), ground_truth, detections)
+
+
+def test_results_fit_ground_truth_of_coco_by_the_names_of_its_images_and_classes(tmp_path):
+    truth = {
+        "images": [{"id": 1891, "file_name": "000000001891.jpg"}, {"id": 7, "file_name": "train/seven.jpg"}],
+        "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
+        "annotations": [
+            {"id": 1, "image_id": 1891, "category_id": 1, "bbox": [10, 10, 21, 31], "area": 651, "iscrowd": 0},
+            {"id": 2, "image_id": 7, "category_id": 2, "bbox": [5, 5, 11, 11], "area": 121, "iscrowd": 0},
+        ],
+    }
+    (tmp_path / "truth.json").write_text(json.dumps(truth))
+    results = tmp_path / "results"
+    results.mkdir()
+    (results / "comp4_det_test_cat.txt").write_text("000000001891 0.9 10 10 31 41\n")
+    (results / "comp4_det_test_dog.txt").write_text("seven 0.8 5 5 16 16\n")
+    ground_truth = detmap.read(tmp_path / "truth.json", "ground_truth", image_facts=True)
+    found = detmap.read(results, "detections", ground_truth=ground_truth)
+    assert found.images.ids[found.images.codes].tolist() == [1891, 7]
+    assert found.categories.ids[found.categories.codes].tolist() == [1, 2]
+    assert detmap.evaluate(ground_truth, found)["AP50"] == pytest.approx(1)
+    (results / "comp4_det_test_dog.txt").unlink()
+    (results / "comp4_det_test_cat.txt").write_text("000000001891 0.9 10 10 31 41\nother 0.9 10 10 31 41\n")
+    with pytest.raises(InputError, match=r"comp4_det_test_cat\.txt line 2.*'other'"):
+        detmap.read(results, "detections", ground_truth=ground_truth)
+    found = detmap.read(results, "detections", ground_truth=ground_truth, unknown_images="ignore")
+    assert detmap.evaluate(ground_truth, found).notices == {"missing_classes:dog": 1, "unknown_image": 1}
+    with pytest.raises(InputError, match="1 class of the ground truth has no result file: dog"):
+        detmap.read(results, "detections", ground_truth=ground_truth, unknown_images="ignore", missing_classes="error")

@@ -14,6 +14,7 @@ from xml.parsers import expat
 import numpy as np
 
 from detmap.errors import InputError
+from detmap.formats._names import matched
 from detmap.formats._source import Source, members, name_of, read_bytes
 from detmap.formats.registry import Format, Given, Reading
 from detmap.ids import coded
@@ -306,16 +307,18 @@ def read_voc_results(
     table = np.concatenate(numbers)
     if first and invalid_boxes == "error":
         raise inverted(first[2], inversions, len(table), None, source=first[0], record=f"line {first[1]}")
-    made = Detections.from_arrays(
-        image_ids=coded(ids),
-        category_ids=coded(names),
-        boxes=table[:, 1:],
-        scores=table[:, 0],
-        box_format="xyxy",
-        invalid_boxes=invalid_boxes,
-        notices={"unread_files": len(unread)},
-        source=name_of(results, "results"),
-    )
+    columns: dict[str, Any] = {
+        "image_ids": coded(ids),
+        "category_ids": coded(names),
+        "boxes": table[:, 1:],
+        "scores": table[:, 0],
+        "notices": {"unread_files": len(unread)},
+        "source": name_of(results, "results"),
+    }
+    if ground_truth is not None and "i" in (ground_truth.images.ids.dtype.kind, ground_truth.categories.ids.dtype.kind):
+        # Not of VOC: its images and classes are found by name.
+        columns = matched(columns, ground_truth, unknown_images, lambda row: " ".join(_line(places, row)))
+    made = Detections.from_arrays(**columns, box_format="xyxy", invalid_boxes=invalid_boxes)
     detections = replace(made, classes=tuple(files), missing_classes=missing_classes)
     if ground_truth is None:
         return detections
@@ -406,6 +409,7 @@ FORMAT = register(
         write_ground_truth=later("detmap.formats._voc_writing", "write_ground_truth"),
         write_detections=later("detmap.formats._voc_writing", "write_detections"),
         words=("a folder or tar archive of VOC's XML", "VOC's comp4_det_*_{class}.txt: a folder, archive or one file"),
+        needs_images=True,
         members=".txt",
     )
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -324,8 +325,15 @@ def judged(ranked: Ranked, request: Request) -> Values:
 
 def geometric(ranked: Ranked, request: Request) -> Values:
     """GMAP: the logarithm of AP, which is at least 0.00001 here."""
-    values = average_precision(ranked, request)
-    return np.log(np.maximum(np.where(np.isnan(values), 0.0, values), 1e-5))
+    return logarithms(average_precision(ranked, request))
+
+
+def logarithms(values: Values) -> Values:
+    """Return natural logarithms as C's library has them, NaN as 0, and what is below 0.00001 as that.
+
+    numpy's own differ in the last bit now and then, by the processor.
+    """
+    return np.array([math.log(max(value, 1e-5)) for value in np.nan_to_num(values).tolist()])
 
 
 def _at_recalls(ranked: Ranked, recalls: Any) -> Values:

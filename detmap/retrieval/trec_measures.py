@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from detmap.kernels import gains, readonly
-from detmap.retrieval.measures import best_ranking, bpref, persistence, ratio, within
+from detmap.retrieval.measures import best_ranking, bpref, logarithms, persistence, ratio, within
 from detmap.retrieval.ranked import Ranked, Request, Values
 
 
@@ -83,7 +83,7 @@ def utility(ranked: Ranked, request: Request) -> Values:
 
 def geometric_bpref(ranked: Ranked, request: Request) -> Values:
     """gm_bpref: the logarithm of bpref, which is at least 0.00001 here."""
-    return np.log(np.maximum(bpref(ranked, request), 1e-5))
+    return logarithms(bpref(ranked, request))
 
 
 def wrong_and_judged(ranked: Ranked, request: Request) -> Values:

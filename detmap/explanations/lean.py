@@ -138,8 +138,8 @@ class _Kept:
 class _Pairs:
     """Pairs that overlap by `lowest` or more: rows of the tables, and by how much.
 
-    `by_nature` flags objects that are never counted. The `areas` are those of the detections by row; None where no box can
-    be outside of the range.
+    `by_nature` flags objects that no protocol with these pairs counts. The `areas` are those of the detections by row; None
+    where no box can be outside of the range.
     """
 
     lowest: float
@@ -410,12 +410,14 @@ class Lean:
     def _overlapping(self, protocol: Protocol, lowest: float) -> _Pairs:
         low, high = protocol.area_ranges[0][1:]
         near_only = self._tame and low <= 0 and high >= 1e10
-        key = (_key(protocol, _OF_PAIRS), near_only)
+        # Only a crowd that is ignored is measured as a crowd.
+        ignore = protocol.ignore if protocol.crowd_overlap and self.ground_truth.crowd.any() else ()
+        key = (_key(protocol, _OF_PAIRS), near_only, ignore)
         if key in self._pairs and self._pairs[key].lowest > lowest:
             del self._pairs[key]
 
         def measure() -> _Pairs:
-            plain = replace(self._plain(protocol, {*_NOT_OF_PAIRS, *_LATE}), ignore=(), max_dets=(UNLIMITED,))
+            plain = replace(self._plain(protocol, {*_NOT_OF_PAIRS, *_LATE}), ignore=ignore, max_dets=(UNLIMITED,))
             return self._measure(plain, lowest, near_only)
 
         return self._pairs.get_or(key, measure)
@@ -500,10 +502,11 @@ class Lean:
     def _outside(self, protocol: Protocol, found: _Pairs) -> tuple[NDArray[np.bool_] | None, matching.Objects]:
         """Return which positions the area range leaves out (None: none), and the objects, ignored where it does."""
         _, low, high = protocol.area_ranges[0]
-        flags = found.by_nature | (found.object_areas < low) | (found.object_areas > high)
+        flags = found.by_nature
         for flag in protocol.ignore:
             flags = flags | getattr(self.ground_truth, flag)
-        crowd = self.ground_truth.crowd & protocol.crowd_overlap
+        crowd = self.ground_truth.crowd & flags & protocol.crowd_overlap
+        flags = flags | (found.object_areas < low) | (found.object_areas > high)
         rows = self._truth(protocol).order
         columns = (
             readonly(found.object_areas[rows], np.float64),

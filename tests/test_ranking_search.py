@@ -169,6 +169,7 @@ def test_the_commands(capsys, files):
         (("explain", "--reid", "one.npz", "--from", "reid", "--iou-type", "bbox"), "rankings have no shapes"),
         (("compare", "--trec", "qrels", "one.run", "other.run"), "detmap compare --trec needs --under all"),
         (("compare", "--trec", "qrels", "one.run", "--under", "all"), "needs two systems or more"),
+        (("compare", "--trec", "qrels", "one.run", "one.run", "--under", "all"), "one.run is given twice"),
         (("explain", "--reid", "one.npz", "--from", "reid", "--threads", "2"), "does not go with --threads"),
         (("explain", "--trec", "qrels", "one.run", "--from", "trec", "--class-map", "x"), "go with --class-map"),
         (("explain", "--trec", "qrels", "one.run", "--value", "0.5", "--orders", "9"), "--orders goes with --from"),

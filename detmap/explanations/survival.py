@@ -126,7 +126,7 @@ class Survival:
     claims : list of Claim
         One for every pair of models.
     replicates : int
-        How many sets of images were drawn; 0 where none could be.
+        How many sets of images, or of queries, were drawn; 0 for rankings whose metric has no value of each query.
     level : float
         In at least such a share of the draws an order must hold.
     suspects : int
@@ -304,7 +304,7 @@ def survives(
         values=values,
         situations=situations,
         claims=claims,
-        replicates=replicates if drawn else 0,
+        replicates=replicates,
         level=level,
         suspects=suspects,
     )
@@ -447,16 +447,13 @@ class _Trial:
         self.situations.append(Situation(kind="labels", name=name, changes=1, lowest=values, highest=values))
 
     def draws(self, replicates: int, seed: int) -> dict[str, NDArray[np.float64]]:
-        """Return the values of each model on drawn images; none where the rules do not say what they are there."""
+        """Return the values of each model on drawn images, the same for all."""
         from detmap.statistics import bootstrap
 
         made = {}
         for name, one in self.replays.items():
             tally = match(one.ground_truth, one.detections, self.base, threads=one.threads)
-            try:
-                drawn = bootstrap(tally, replicates, seed, threads=one.threads)
-            except OptionError:  # a curve that depends on what follows the last hit
-                return {}
+            drawn = bootstrap(tally, replicates, seed, threads=one.threads)
             made[name] = drawn.replicates[:, drawn.columns["AP"]]
         return made
 

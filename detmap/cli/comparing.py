@@ -157,7 +157,7 @@ def show_contrast(options: argparse.Namespace, protocol: Any, ground_truth: Any,
             if split.name != "images":
                 row |= {first: effect.first, second: effect.second}
             row |= {"effect": f"{effect.value:+.4f}"}
-            if split.name in ("classes", "sizes") and made.replicates:
+            if split.name in ("classes", "sizes"):
                 row |= {"low": effect.low, "high": effect.high}
             tables[-1].append(row)
     document = made.to_dict()

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection import DetectionResult, match
-from detmap.errors import OptionError
 from detmap.explanations.replay import parse, trimmed
 from detmap.protocols import COCO, Protocol, resolve
 from detmap.results import fragment
@@ -96,7 +95,7 @@ class Contrast:
         two values up to rounding.
     replicates : int
         How many sets of images the intervals come from; 0 where there are none.
-    level : float
+        How many sets of images the intervals come from.
         The level of the intervals.
     """
 
@@ -130,8 +129,7 @@ class Contrast:
             others = f", {more} others {rest:+.4f}" if more else ""
             left = f", interaction {split.remainder:+.4f}" if abs(split.remainder) >= 5e-5 else ""
             told.append(f"{split.name.capitalize()}: {named}{others}{left}. {split.says}")
-        if self.replicates:
-            told.append(f"low, high: {self.level:.0%} intervals from {self.replicates:,} draws of images.")
+        told.append(f"low, high: {self.level:.0%} intervals from {self.replicates:,} draws of images.")
         return told
 
     def _repr_html_(self) -> str:
@@ -217,7 +215,7 @@ def contrast(
     OptionError
         For an unknown protocol or metric, or too few replicates.
     """
-    from detmap.statistics.bootstrap import Bootstrap, bootstrap, check_level
+    from detmap.statistics.bootstrap import bootstrap, check_level
     from detmap.statistics.draws import check_replicates, check_seed
 
     check_replicates(replicates)
@@ -228,21 +226,16 @@ def contrast(
     wide = replace(base, area_ranges=_ranges(named, base))
     tallies = [match(ground_truth, found, wide, threads=threads) for found in (first, second)]
     results = [DetectionResult(tally, threads=threads) for tally in tallies]
-    drawn: Bootstrap | None = None
-    try:
-        one, other = (bootstrap(tally, replicates, seed, threads=threads) for tally in tallies)
-        drawn = other - one
-    except OptionError:  # a curve that depends on what follows the last hit
-        pass
-    ends = np.full((0, 2), np.nan) if drawn is None else drawn.interval(level)
-    exact, classes = _classes(results, None if drawn is None else ends[drawn.category_columns("AP")])
+    one, other = (bootstrap(tally, replicates, seed, threads=threads) for tally in tallies)
+    drawn = other - one
+    ends = drawn.interval(level)
+    exact, classes = _classes(results, ends[drawn.category_columns("AP")])
     splits = [classes]
     if len(wide.area_ranges) > 1:
         of_sizes = [f"AP_{name}" for name, _, _ in wide.area_ranges[1:]]
-        columns = None if drawn is None else ends[[drawn.columns[name] for name in of_sizes]]
-        splits.append(_sizes(results, of_sizes, columns))
+        splits.append(_sizes(results, of_sizes, ends[[drawn.columns[name] for name in of_sizes]]))
     splits.append(_errors(ground_truth, (first, second), base, threads))
-    if drawn is not None and tallies[0].image_ids.size > 1:
+    if tallies[0].image_ids.size > 1:
         splits.append(_images(tallies, ground_truth, threads))
     return Contrast(
         metric=metric,
@@ -253,7 +246,7 @@ def contrast(
         second_value=results[1]["AP"],
         splits={split.name: split for split in splits},
         exact=exact,
-        replicates=0 if drawn is None else replicates,
+        replicates=replicates,
         level=level,
     )
 
@@ -273,7 +266,7 @@ def _split(name: str, says: str, whole: float, effects: Sequence[Effect], remain
     return Split(name=name, says=says, whole=whole, effects=ordered, remainder=left)
 
 
-def _classes(results: Sequence[DetectionResult], ends: NDArray[np.float64] | None) -> tuple[dict[str, Fraction], Split]:
+def _classes(results: Sequence[DetectionResult], ends: NDArray[np.float64]) -> tuple[dict[str, Fraction], Split]:
     """Return each class's exact share, and the split."""
     from detmap.naming import distinct_names
 
@@ -286,7 +279,7 @@ def _classes(results: Sequence[DetectionResult], ends: NDArray[np.float64] | Non
         sides = [Fraction(0 if math.isnan(side[k]) else float(side[k])) for side in (first, second)]
         if not (math.isnan(first[k]) and math.isnan(second[k])):
             exact[name] = sides[1] / counts[1] - sides[0] / counts[0]
-            low, high = (math.nan, math.nan) if ends is None else (ends[k] / counts[1]).tolist()
+            low, high = (ends[k] / counts[1]).tolist()
             effects.append(
                 Effect(
                     name=name,
@@ -301,7 +294,7 @@ def _classes(results: Sequence[DetectionResult], ends: NDArray[np.float64] | Non
     return exact, _split("classes", "They sum to the difference.", whole, effects, 0.0)
 
 
-def _sizes(results: Sequence[DetectionResult], names: Sequence[str], ends: NDArray[np.float64] | None) -> Split:
+def _sizes(results: Sequence[DetectionResult], names: Sequence[str], ends: NDArray[np.float64]) -> Split:
     """Return the split by area ranges."""
     tally = results[0].tally
     held = tally.positive_counts.sum(axis=0)
@@ -310,7 +303,7 @@ def _sizes(results: Sequence[DetectionResult], names: Sequence[str], ends: NDArr
         first, second = (result[name] for result in results)
         share = held[at + 1] / max(held[0], 1)
         if held[at + 1]:
-            low, high = (math.nan, math.nan) if ends is None else (ends[at] * share).tolist()
+            low, high = (ends[at] * share).tolist()
             value = float((second - first) * share)
             effects.append(Effect(name=name[3:], first=first, second=second, value=value, low=low, high=high))
     says = "Each is the difference among objects of that size, times their share."

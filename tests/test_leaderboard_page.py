@@ -153,9 +153,18 @@ def test_curves_are_chosen_and_put_back(page):
 @pytest.mark.parametrize("width", browser.WIDTHS)
 def test_nothing_sticks_out_at_any_width(page, width, scheme):
     page.look(width, scheme)
+    page.keep(f"leaderboard-{width}-{scheme}")
     assert page.evaluate(browser.OVERFLOW) == []
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
     assert dark == (scheme == "dark")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_axe_finds_no_barrier(page, width, scheme):
+    """Nothing serious or critical, such as text that is hard to read against what is behind it."""
+    pytest.importorskip("axe_core_python")
+    page.look(width, scheme)
+    assert page.barriers(f"leaderboard-{width}-{scheme}") == []
 
 
 def test_what_is_printed_is_light_and_whole(page):

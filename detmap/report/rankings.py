@@ -163,6 +163,7 @@ def html(
         inputs=inputs,
         facts=_facts(models[0].result),
         counts=[(printable(model.name), _counts(model.result)) for model in models],
+        counted="Queries",
         notices={model.name: describe(model.result.notices) for model in models},
         sections=sections,
         made=made,
@@ -301,19 +302,20 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     blocks = differences(metric, level, _ALPHA, "queries", apart, rows)
     first, second = (columns[model.name] for model in models[:2])
     change = second - first
+    one_column, other_column = (f"{key} {model.name}" for model in models[:2])  # a model may be called "query"
     order = [at for at in np.argsort(-np.abs(change), kind="stable").tolist() if abs(change[at]) > 0][:_WORST]
     moved = [
         {
             "query": str(queries[at]),
-            models[0].name: float(first[at]),
-            models[1].name: float(second[at]),
+            one_column: float(first[at]),
+            other_column: float(second[at]),
             "difference": float(change[at]),
         }
         for at in order
     ]
     up, down = int((change > 0).sum()), int((change < 0).sum())
     note = f"{key} rises from {models[0].name} to {models[1].name} for {up:,} queries and falls for {down:,}"
-    bars = {model.name: 1.0 for model in models[:2]}
+    bars: dict[str, float | None] = {one_column: 1.0, other_column: 1.0}
     blocks.append(table("Queries that move most", moved, bars=bars, note=note))
     blocks.append(
         Text("p is that of a randomisation test: would they differ as much if it were chance which gave which value?")
@@ -325,7 +327,7 @@ def _conventions(models: Sequence[Model]) -> Section:
     """Return mean AP of all models under other conventions, and where their order is another one."""
     several = len(models) > 1
     own = models[0].result.convention.name
-    names = [model.name if several else "mAP" for model in models]
+    names = [f"mAP {model.name}" if several else "mAP" for model in models]
     rows, turned = [], 0
     for name in dict.fromkeys(name for model in models for name in model.under):
         values = [model.under.get(name, math.nan) for model in models]

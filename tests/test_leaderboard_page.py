@@ -232,7 +232,7 @@ def test_few_models(rows):
 def test_what_is_said_first(html):
     assert "b has the highest AP of 3: 0.7500 (95 % interval 0.7000 to 0.8000)." in html
     assert "It cannot be told apart from &lt;img" in html
-    assert "Of 2 orders of neighbours 1 do not survive other rules." in html
+    assert "Of 2 orders of neighbours 1 does not survive other rules." in html
     alone = [{**ROWS[0], "group": "c"}, *ROWS[1:]]
     assert "It is above every other model by more than chance." in report.html(replace(BOARD, rows=alone))
     equal = [ROWS[0], {**ROWS[1], "AP": 0.75}, *ROWS[2:]]

@@ -14,6 +14,7 @@ from detmap import cli, retrieval
 from detmap.cli import reporting
 from detmap.errors import OptionError
 from detmap.report import blocks, charts, ranking_curves, rankings, tables
+from detmap.retrieval.scoring import by_query
 from detmap.statistics import compare_queries
 
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
@@ -108,6 +109,27 @@ def test_options_of_scoring_are_those_of_the_command(files, capsys):
     assert "no interval was asked for" in text
 
 
+def test_differences_have_the_level_and_the_kind_of_interval_that_are_asked_for(files, capsys):
+    words = ["qrels.txt", "plain.run", "<b>better.run", "--out", "a.html", "--bootstrap", 200, "--quiet"]
+    assert run(capsys, "--trec", *words, "--confidence", 0.9, "--interval", "percentile")[0] == 0
+    results = {name: retrieval.evaluate_run("qrels.txt", name) for name in ("plain.run", "<b>better.run")}
+    queries, values = by_query(results, "AP")
+    assert queries.tolist() == sorted(queries.tolist())
+    (one,) = compare_queries(values, replicates=200, level=0.9, method="percentile")
+    text = (files / "a.html").read_text("utf-8")
+    assert f"has {one.difference:.4f} more mAP than plain, 90 % interval {one.low:.4f} to {one.high:.4f}" in text
+
+
+@pytest.mark.parametrize(("level", "said"), [(0.95, "may well be chance"), (0.9, "is more than chance")])
+def test_the_level_of_the_intervals_is_that_of_the_test(monkeypatch, level, said):
+    """A p-value of 0.07 is significant at 0.1."""
+    found = retrieval.evaluate_rankings([[0, 1], [1, 0]] * 10, [1] * 20, metrics=["mAP"])
+    row = compare_queries({"a": found.per_query["AP"], "b": found.per_query["AP"][::-1]}, replicates=200)[0]
+    row = row._replace(difference=0.1, adjusted={"randomisation": 0.07})
+    monkeypatch.setattr(rankings, "compare_queries", lambda *_, **__: [row])
+    assert said in page_of(found, found, replicates=200, level=level)
+
+
 @pytest.mark.parametrize(
     ("kind", "file", "words", "evaluate"),
     [
@@ -140,6 +162,7 @@ def test_files_that_no_check_reads_are_said(files, capsys):
     [
         (["--trec", "qrels.txt", "plain.run"], "--out"),
         (["--trec", "qrels.txt", "--out", "a.html"], "RUN"),
+        (["--trec", "qrels.txt", "plain.run", "plain.run", "--out", "a.html"], "'plain.run' is given twice"),
         (["--trec", "qrels.txt", "plain.run", "--out", "plain.run"], "would be written over"),
         (["--reid", "reid.npz", "--out", "./reid.npz"], "would be written over"),
         (["--trec", "qrels.txt", "plain.run", "--out", "a.html", "--iou", "0.5"], "--iou"),

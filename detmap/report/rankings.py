@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import OptionError
-from detmap.ids import locate
 from detmap.notices import describe
 from detmap.report import charts
 from detmap.report.blocks import (
@@ -34,6 +33,7 @@ from detmap.report.tables import sentence, table
 from detmap.results import cell, printable
 from detmap.retrieval.conventions import CONVENTIONS
 from detmap.retrieval.metrics import parse
+from detmap.retrieval.scoring import by_query
 from detmap.statistics import compare_queries
 
 if TYPE_CHECKING:
@@ -51,9 +51,6 @@ _BARS, _WORST = 10, 100
 
 #: Queries are taken together by their number of relevant items, up to these.
 _SIZES = (1, 3, 10, 30, 100)
-
-#: A pair differs significantly where its corrected p-value is at most this.
-_ALPHA = 0.05
 
 
 @dataclass
@@ -142,7 +139,7 @@ def html(
     replicates, seed : int
         Several models are compared query by query with so many resamplings; 0 leaves that out.
     level : float
-        The level of the intervals.
+        The level of the intervals; a pair differs by more than chance where its corrected p-value is ``1 - level`` or less.
 
     Raises
     ------
@@ -277,14 +274,12 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     """Return the paired differences of models, and the queries that move most between the first two."""
     metric = models[0].metric
     key = models[0].metrics[metric]
-    queries = np.unique(np.concatenate([model.result.query_ids for model in models]))
-    columns: dict[str, Values] = {}
     for model in models:
         if key not in model.result.per_query:
             raise OptionError(f"{model.name} has no {key} to compare by")
-        columns[model.name] = np.full(queries.size, np.nan)  # a query that only one of two has is no pair
-        columns[model.name][locate(model.result.query_ids, queries)] = model.result.per_query[key]
-    found = compare_queries(columns, replicates=replicates, seed=seed, level=level)
+    queries, columns = by_query({model.name: model.result for model in models}, key)
+    method = "t" if models[0].bootstrap is None else models[0].bootstrap.method
+    found = compare_queries(columns, replicates=replicates, seed=seed, level=level, method=method)
     rows = [
         {
             "from": one.first,
@@ -299,7 +294,7 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
         for one in found
     ]
     apart = [Apart(*one[:5], one.adjusted["randomisation"]) for one in found]
-    blocks = differences(metric, level, _ALPHA, "queries", apart, rows)
+    blocks = differences(metric, level, 1 - level, "queries", apart, rows)
     first, second = (columns[model.name] for model in models[:2])
     change = second - first
     one_column, other_column = (f"{key} {model.name}" for model in models[:2])  # a model may be called "query"
@@ -318,7 +313,10 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     bars: dict[str, float | None] = {one_column: 1.0, other_column: 1.0}
     blocks.append(table("Queries that move most", moved, bars=bars, note=note))
     blocks.append(
-        Text("p is that of a randomisation test: would they differ as much if it were chance which gave which value?")
+        Text(
+            "p is that of a randomisation test: would they differ as much if it were chance which gave which value? "
+            "Corrected: by Holm's rule, over all pairs."
+        )
     )
     return Section("differences", "Differences", DIFFERENCES, [("", blocks)])
 

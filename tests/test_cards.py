@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_decisions import GIVEN
 
 import detmap
 from detmap import cards, cli
@@ -82,6 +83,19 @@ def test_options_are_kept(words, folder, capsys):
     (folder / "c.json").write_text(json.dumps(changed))
     assert run("verify", folder / "c.json", *inputs(folder)) == 1
     assert "decisions" in capsys.readouterr().out
+
+
+OF_BOXES = [name for name in GIVEN if name not in ("iou_type", "sigmas")]
+
+
+@pytest.mark.parametrize("name", OF_BOXES)
+def test_every_decision_is_kept(name, folder, capsys):
+    """Also one that says no to what is so by default, as --ignore-categories."""
+    words, _ = GIVEN[name]
+    assert run("eval", *inputs(folder), *words, "--card", folder / "c.json", "--quiet") == 0
+    assert run("verify", folder / "c.json", *inputs(folder)) == 0, capsys.readouterr()
+    decided = json.loads((folder / "c.json").read_text())["options"]
+    assert [option for option in decided if option.startswith("decision_")] == [f"decision_{name}"]
 
 
 def test_folders_are_inputs(tmp_path, capsys):

@@ -435,3 +435,13 @@ def test_planted_conventions_are_found(monkeypatch):
     import plant_conventions
 
     assert [line for good, line in plant_conventions.planted(2, 11, images=12) if not good] == []
+
+
+def test_a_protocol_under_which_nothing_can_be_found_is_left_out_of_a_search(monkeypatch):
+    """It has no value, and so none that is nearest."""
+    truth, found = tables(*workload(0))
+    nobody = found.take(np.zeros(0, np.int64))
+    one = dataclasses.replace(COCO, name="seen", scored_images="detected")
+    monkeypatch.setattr(search, "PRESETS", {"coco": COCO, "seen": one})
+    assert list(search.find_value(truth, nobody, "0.5").named) == ["coco"]
+    assert list(search.find_value(truth, found, "0.99").named) == ["coco", "seen"]

@@ -169,6 +169,11 @@ def test_the_commands(capsys, files):
         (("explain", "--reid", "one.npz", "--from", "reid", "--iou-type", "bbox"), "rankings have no shapes"),
         (("compare", "--trec", "qrels", "one.run", "other.run"), "detmap compare --trec needs --under all"),
         (("compare", "--trec", "qrels", "one.run", "--under", "all"), "needs two systems or more"),
+        (("compare", "--trec", "qrels", "one.run", "one.run", "--under", "all"), "one.run is given twice"),
+        (("explain", "--reid", "one.npz", "--from", "reid", "--threads", "2"), "does not go with --threads"),
+        (("explain", "--trec", "qrels", "one.run", "--from", "trec", "--class-map", "x"), "go with --class-map"),
+        (("explain", "--trec", "qrels", "one.run", "--value", "0.5", "--orders", "9"), "--orders goes with --from"),
+        (("explain", "--trec", "qrels", "one.run", "--from", "trec", "--most", "9"), "--most goes with --value"),
         (("compare", "qrels", "one.run", "--convention", "trec"), "--convention goes with --trec, --reid or --hashing"),
     ],
 )
@@ -176,3 +181,48 @@ def test_what_is_wrong(capsys, files, monkeypatch, words, says):
     monkeypatch.chdir(files)
     code, _, err = run(capsys, *words)
     assert (code, says in err) == (2, True), err
+
+
+DETECTIONS_ONLY = [
+    ("--max-dets", "5"),
+    ("--class-map", "x"),
+    ("--protocol", "voc2007"),
+    ("--min-score", "0.5"),
+    ("--gt-format", "coco"),
+    ("--image-set", "x"),
+    ("--unknown-images", "ignore"),
+    ("--threads", "2"),
+    ("--permutations", "99"),
+    ("--correction", "bh"),
+    ("--interval", "bca"),
+    ("--card", "x"),
+]
+
+
+@pytest.mark.parametrize("option", DETECTIONS_ONLY, ids=lambda option: option[0])
+@pytest.mark.parametrize("kind", ["--trec", "--reid", "--hashing"])
+def test_options_of_detections_are_not_ignored(capsys, files, monkeypatch, kind, option):
+    monkeypatch.chdir(files)
+    given = ("qrels", "one.run", "other.run") if kind == "--trec" else ("one.npz", "other.npz")
+    code, _, err = run(capsys, "compare", kind, *given, "--under", "all", *option)
+    assert (code, f"detmap compare {kind} does not go with {option[0]}" in err) == (2, True), err
+
+
+@pytest.mark.parametrize("asked", [("--under", "all"), ("--why",)], ids=lambda asked: asked[0])
+@pytest.mark.parametrize("option", DETECTIONS_ONLY[-4:], ids=lambda option: option[0])
+def test_options_of_tests_are_not_ignored_either(capsys, asked, option):
+    code, _, err = run(capsys, "compare", "gt.json", "one.json", "other.json", *asked, *option)
+    assert (code, f"{option[0]} is of the tests" in err) == (2, True), err
+
+
+def test_grades_between_0_and_1_count_as_for_the_command_trec(capsys, tmp_path):
+    """By default every grade above 0 is relevant, and a level may lie between two integers."""
+    (tmp_path / "qrels.json").write_text(json.dumps({"q": {"a": 0.5, "b": 2, "c": 0}}))
+    (tmp_path / "run.json").write_text(json.dumps({"q": {"a": 0.9, "c": 0.8, "b": 0.7}}))
+    paths, values = (tmp_path / "qrels.json", tmp_path / "run.json"), set()
+    for level in ((), ("--level", "0.25"), ("--level", "0.75")):
+        scored = shown(capsys, "trec", *paths, "--metrics", "mAP", *level)
+        made = shown(capsys, "explain", "--trec", *paths, "--from", "oxford", *level)
+        assert made["target"]["value"] == scored["metrics"]["mAP"]
+        values.add(made["target"]["value"])
+    assert len(values) == 2

@@ -252,3 +252,14 @@ def test_masks_and_poses(capsys, tmp_path, kind, found):
     made = json.loads(out)
     assert not any(one["kind"] == "conventions" or "pixels" in one["name"] for one in made["situations"])
     assert made["claims"][0]["tried"] > 20
+
+
+def test_where_every_label_is_suspicious_the_rest_is_still_told():
+    """Neither model finds the only object: without it nothing would be left to find."""
+    objects, one = tables(
+        [(0, 1, boxes(1)[0], False, False)], [(0, 1, (50.0, 50.0, 60.0, 60.0), 0.9)], images=2, categories=1
+    )
+    other = one.take(np.zeros(0, np.int64))
+    made = survives(objects, {"a": one, "b": other}, replicates=200)
+    assert "labels" not in rows_of(made)
+    assert made.sentences()[0] == "a and b have the same AP, 0.0000: there is no order."

@@ -126,10 +126,11 @@ def made_of(command: str, scored: Scored, options: argparse.Namespace) -> dict[s
     """Return the card of what a command scored."""
     from detmap import cards
 
+    # A flag that was not given is False, but where it is a decision, which is None then.
     given = {
         name: value
         for name, value in sorted(vars(options).items())
-        if name not in apart_of(command) and value is not None and value is not False
+        if name not in apart_of(command) and value is not None and (value is not False or name.startswith("decision_"))
     }
     return cards.make(command, scored.result, scored.inputs, given, scored.counts)
 

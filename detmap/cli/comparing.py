@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from detmap.cli.output import during, print_notes, print_tables
@@ -33,14 +33,36 @@ def add_explanations(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def compare_rankings(options: argparse.Namespace, kind: str) -> None:
-    """Say whether the order of runs, or of other rankings, survives."""
+#: What concerns every answer of these: which models, by what, and how often images or queries are drawn.
+_ASKED = {"ground_truth", "predictions", "metric", "why", "under", "bootstrap", "seed", "confidence"}
+
+
+def check_tests(options: argparse.Namespace) -> None:
+    """Refuse options of tests where none are made.
+
+    Raises
+    ------
+    OptionError
+        Names the first.
+    """
+    what = "--under" if options.under else "--why"
+    if options.card:
+        raise OptionError("--card is of the tests: it goes with neither --under nor --why")
+    for name, default in (("permutations", None), ("correction", "holm"), ("interval", "t")):
+        if getattr(options, name) != default:
+            raise OptionError(f"--{name} is of the tests: it does not go with {what}")
+
+
+def compare_rankings(options: argparse.Namespace, kind: str, fill: Callable[[argparse.ArgumentParser], None]) -> None:
+    """Say whether the order of runs, or of other rankings, survives; `fill` adds the options of the command."""
     if options.why or not options.under:
         raise OptionError(
             f"detmap compare --{kind} needs --under all"
             + ("" if kind != "trec" else "; detmap trec --compare tests runs")
         )
-    from detmap.cli.ranked import DEFAULTS, evaluators, metric_of, variants_of
+    from detmap.cli.ranked import CONCERNING, DEFAULTS, check_concerns, evaluators, metric_of, variants_of
+
+    check_concerns(options, fill, {*CONCERNING, *_ASKED, "convention"}, f"detmap compare --{kind}")
     from detmap.explanations import rankings_survive
 
     paths = [options.ground_truth, *options.predictions]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import Scored, Scorer, add_card, files_of, input_of, write_card
 from detmap.cli.challenges import add_challenge_options, challenge_of
-from detmap.cli.comparing import add_explanations, compare_rankings, show_contrast, show_survival
+from detmap.cli.comparing import add_explanations, check_tests, compare_rankings, show_contrast, show_survival
 from detmap.cli.inputs import check_options, read_by
 from detmap.cli.options import (
     Command,
@@ -340,14 +340,16 @@ def _fill_compare(parser: argparse.ArgumentParser) -> None:
 def _compare(options: argparse.Namespace) -> None:
     kind = kind_of(options)
     if kind is not None:
-        compare_rankings(options, kind)
+        compare_rankings(options, kind, _fill_compare)
         return
     if options.convention:
         raise OptionError("--convention goes with --trec, --reid or --hashing")
     protocol = protocol_of(options)
     check_card(options)
-    if options.card and (options.under or options.why):
-        raise OptionError("--card is of the tests: it goes with neither --under nor --why")
+    if options.under and options.why:
+        raise OptionError("give --under all or --why, not both")
+    if options.under or options.why:
+        check_tests(options)
     from detmap.batch import find
     from detmap.formats.files import check_outputs, once, read_detections
 
@@ -356,8 +358,6 @@ def _compare(options: argparse.Namespace) -> None:
     once(inputs)
     check_outputs([options.out], inputs)
     ground_truth = read_truth(options, protocol, [entry.path for entry in entries])
-    if options.under and options.why:
-        raise OptionError("give --under all or --why, not both")
     if options.under or options.why:
         how = single(options, protocol)
         found = {entry.name: read_detections(entry.path, ground_truth, **how) for entry in entries}

@@ -15,7 +15,7 @@ from detmap.cli.options import (
     add_reading_options,
 )
 from detmap.cli.output import during, note, print_notes, print_tables
-from detmap.cli.ranked import DEFAULTS, add_rankings, evaluators, kind_of, metric_of
+from detmap.cli.ranked import CONCERNING, DEFAULTS, add_rankings, check_concerns, evaluators, kind_of, metric_of
 from detmap.errors import OptionError
 from detmap.writing import write
 
@@ -32,6 +32,10 @@ examples:
 `detmap protocols` lists what --from and --to can name, and `detmap conventions` for rankings; +DECISION=VALUE changes a
 decision.
 """
+
+
+#: What is asked of any pair of files, and in how many draws and lines it is answered.
+_ASKED = {"ground_truth", "detections", "source", "target", "value", "metric", "orders", "seed", "most"}
 
 
 def _fill(parser: argparse.ArgumentParser) -> None:
@@ -87,6 +91,12 @@ def _explain(options: argparse.Namespace) -> None:
         raise OptionError("give --from PROTOCOL, or --value NUMBER")
     if options.value is not None and (options.target is not None or options.iou_type not in (None, "bbox")):
         raise OptionError("--value looks among all rules: it goes with neither --to nor --iou-type, other than bbox")
+    goes_with = (
+        (("most", 10, "--value"),) if options.value is None else (("orders", 64, "--from"), ("seed", 0, "--from"))
+    )
+    for name, default, flag in goes_with:
+        if getattr(options, name) != default:
+            raise OptionError(f"--{name} goes with {flag}")
     if options.threads is not None and options.threads < 1:
         raise OptionError(f"--threads must be a positive integer, not {options.threads}")
     kind = kind_of(options)
@@ -130,6 +140,7 @@ def _explain_rankings(kind: str, options: argparse.Namespace) -> None:
     """Explain two values of rankings, or find the conventions of one."""
     if options.iou_type is not None:
         raise OptionError(f"--{kind} does not go with --iou-type: rankings have no shapes")
+    check_concerns(options, _fill, {*CONCERNING, *_ASKED}, f"detmap explain --{kind}")
     from detmap.explanations import explain_rankings, find_ranking_value
     from detmap.explanations.rankings import parse_convention
     from detmap.explanations.search import interval

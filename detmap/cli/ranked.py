@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from detmap.errors import OptionError
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 #: The convention that each kind of file is scored by where none is named, as by the command of that name.
 DEFAULTS = {"trec": "trec", "reid": "reid", "hashing": "hits_topk"}
+
+#: The options of `add_rankings`, and of a command's output.
+CONCERNING = frozenset(["trec", "reid", "hashing", "level", "depth", "distance", "format", "quiet", "out"])
 
 #: So many ranks are also tried as the depth of a run, and so many grades as the least relevant one.
 _DEPTHS, _LEVELS = (10, 100, 1000), (1, 2, 3)
@@ -34,7 +37,7 @@ def add_rankings(parser: argparse.ArgumentParser, runs: str) -> None:
     group.add_argument(
         "--hashing", action="store_true", help="the files are arrays (.npz) as for detmap hashing; likewise"
     )
-    group.add_argument("--level", type=int, default=1, metavar="N", help="with --trec: as for detmap trec")
+    group.add_argument("--level", type=float, metavar="N", help="with --trec: as for detmap trec")
     group.add_argument("--depth", type=int, metavar="N", help="with --trec: as for detmap trec; with --hashing its --k")
     group.add_argument(
         "--distance",
@@ -57,13 +60,41 @@ def kind_of(options: argparse.Namespace) -> str | None:
         raise OptionError(f"give one of --{' and --'.join(kinds)}")
     kind = kinds[0] if kinds else None
     for name, of, default in (
-        ("level", ("trec",), 1),
+        ("level", ("trec",), None),
         ("depth", ("trec", "hashing"), None),
         ("distance", ("reid",), "euclidean"),
     ):
         if getattr(options, name) != default and kind not in of:
             raise OptionError(f"--{name} goes with --{' or --'.join(of)}")
     return kind
+
+
+def check_concerns(
+    options: argparse.Namespace, fill: Callable[[argparse.ArgumentParser], None], concerning: Collection[str], what: str
+) -> None:
+    """Refuse an option that was given and does not concern what is done: it would be ignored.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        What was given.
+    fill : callable
+        Adds the options of the command to a parser.
+    concerning : collection of str
+        The names of the options that concern it.
+    what : str
+        What is done, as ``"detmap compare --trec"``.
+
+    Raises
+    ------
+    OptionError
+        Names the first option that does not.
+    """
+    parser = argparse.ArgumentParser(add_help=False)
+    fill(parser)
+    for action in parser._actions:
+        if action.dest not in concerning and getattr(options, action.dest) != action.default:
+            raise OptionError(f"{what} does not go with {action.option_strings[0]}, which does not concern it")
 
 
 def metric_of(options: argparse.Namespace) -> str:
@@ -107,20 +138,28 @@ def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) ->
         Variant("caps", f"depth {depth}", _runs(options, paths[0], paths[1:], options.level, depth)) for depth in depths
     ]
     for level in _LEVELS:
-        if level != options.level:
+        if level != (options.level or 1):
             systems = _runs(options, paths[0], paths[1:], level, options.depth)
             made.append(Variant("relevance levels", f"relevant from grade {level}", systems))
     return made
 
 
 def named(paths: Sequence[str]) -> dict[str, str]:
-    """Return paths by short names: of files alone without their folders and suffixes where these are distinct."""
+    """Return paths by short names: of files alone without their folders and suffixes where these are distinct.
+
+    Raises
+    ------
+    OptionError
+        Where a path is given twice.
+    """
+    if twice := next((path for at, path in enumerate(paths) if path in paths[:at]), None):
+        raise OptionError(f"{twice} is given twice")
     short = [os.path.splitext(os.path.basename(path))[0] for path in paths]
     return dict(zip(short if len(set(short)) == len(short) else paths, paths, strict=True))
 
 
 def _runs(
-    options: argparse.Namespace, judged: str, paths: Sequence[str], level: int, depth: int | None
+    options: argparse.Namespace, judged: str, paths: Sequence[str], level: float | None, depth: int | None
 ) -> dict[str, Evaluate]:
     from detmap.formats.files import held
     from detmap.retrieval import evaluate_run

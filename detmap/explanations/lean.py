@@ -14,11 +14,10 @@ Every number has the bits that `detmap.evaluate` gives.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,8 @@ from numpy.typing import NDArray
 from detmap import parallel
 from detmap.arrangement import Arrangement, Side, least_overlaps, over_cells
 from detmap.choices import UNLIMITED, WHOLE
-from detmap.decisions import decisions_of, default_of
+from detmap.decisions import default_of
+from detmap.explanations.parts import Cells, Kept, Matched, Order, Pairs, Ranking, Recent, Scene, ranked_by, ranks_of
 from detmap.hits import Hits
 from detmap.kernels import matching, overlap, pairs, readonly
 from detmap.preparation import prepared_scores
@@ -35,17 +35,17 @@ from detmap.shapes.boxes import Boxes
 from detmap.tables import Detections, GroundTruth
 from detmap.tally import word_count
 
-T = TypeVar("T")
-
 #: Decisions as by default, or one of each.
 _PLAIN = {name: default_of(one) for name, one in Protocol.__dataclass_fields__.items()}
 _PLAIN |= {"name": "", "iou_thresholds": (0.5,), "recall_thresholds": (0.0,), "area_ranges": (WHOLE,), "max_dets": (1,)}
-_LATE = [name for name, made in decisions_of(Protocol).items() if set(made.affects) <= {"curve", "mean", "names"}]
 
 #: Decisions that leave out the last detections of cells, or break ties in the ranking: no match depends on them.
 _OF_RANKING = ("min_score", "max_per_image", "max_dets", "scored_images", "ties")
 
-#: Decisions on which no overlap depends: those of the ranking and of matching. A later decision counts as one of overlaps.
+#: Decisions about what is made of the hits.
+_LATE = ("interpolation", "recall_thresholds", "epsilon", "per_class_metrics", "name")
+
+#: Decisions on which no overlap depends: those of the ranking and of matching.
 _NOT_OF_PAIRS = (
     *_OF_RANKING,
     "score_decimals",
@@ -58,142 +58,40 @@ _NOT_OF_PAIRS = (
 )
 
 #: Those on which pairs depend, and matching.
-_OF_PAIRS = [name for name in _PLAIN if name not in {*_NOT_OF_PAIRS, *_LATE}]
-_OF_MATCHING = [name for name in _PLAIN if name not in {*_OF_RANKING, *_LATE}]
+_OF_PAIRS = (
+    "iou_type",
+    "use_categories",
+    "crowd_overlap",
+    "inclusive_pixels",
+    "far_corner",
+    "numbers",
+    "box_decimals",
+    "box_offset",
+    "object_areas",
+    "result_areas",
+    "oks_area",
+    "sigmas",
+    "dilation",
+)
+_OF_MATCHING = (*_OF_PAIRS, *(name for name in _NOT_OF_PAIRS if name not in _OF_RANKING))
+
+#: Every other decision is one that is carried out elsewhere alone.
+_UNKNOWN = tuple(name for name in _PLAIN if name not in {*_NOT_OF_PAIRS, *_OF_PAIRS, *_LATE})
 
 #: In such coordinates no box has an area outside of COCO's widest range, however it is rounded or moved.
 _TAME = 3e4
 
 
-class _Recent(OrderedDict[Hashable, Any]):
-    """What was made last, by what it was made for."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self.most = most
-
-    def get_or(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what is there for a key, or make it."""
-        if key in self:
-            self.move_to_end(key)
-        else:
-            self[key] = make()
-            if len(self) > self.most:
-                self.popitem(last=False)
-        made: T = self[key]
-        return made
-
-
-@dataclass(frozen=True, eq=False)
-class _Order:
-    """Detections by image, category and score: a position counts them so; `position` is that of each row, or -1.
-
-    `image_rank` is the rank of each row among all detections of its image.
-    """
-
-    scores: NDArray[np.float64]
-    side: Side
-    position: NDArray[np.int32]
-    images: NDArray[np.int32]
-
-    @cached_property
-    def image_rank(self) -> NDArray[np.int64]:
-        return _ranks(self.images, self.scores)
-
-
-@dataclass(frozen=True, eq=False)
-class _Ranking:
-    """Positions in ranking order: by category, descending score, then ties; and the place of each position in it."""
-
-    order: NDArray[np.int64]
-    place: NDArray[np.int32]
-    class_starts: NDArray[np.int64]
-    scores: NDArray[np.float64]
-
-    @cached_property
-    def tied(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each place where the run of equal scores of its category begins, and where it ends."""
-        new = np.ones(self.order.size, np.bool_)
-        new[1:] = self.scores[1:] != self.scores[:-1]
-        new[self.class_starts[:-1][self.class_starts[:-1] < new.size]] = True
-        starts = np.flatnonzero(new)
-        run = np.cumsum(new) - 1
-        return starts[run], np.append(starts[1:], new.size)[run]
-
-
-@dataclass(frozen=True, eq=False)
-class _Kept:
-    """Which places of a ranking are not cut off, how many of them stand ahead of each (n + 1,), and the images they are of.
-
-    `all`: none is cut off. `seen` flags the images that have a detection within score cut and cap of the image.
-    """
-
-    flags: NDArray[np.bool_]
-    ahead: NDArray[np.int32]
-    all: bool
-    seen: NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """Pairs that overlap by `lowest` or more: rows of the tables, and by how much.
-
-    `by_nature` flags objects that are never counted. The `areas` are those of the detections by row; None where no box can
-    be outside of the range.
-    """
-
-    lowest: float
-    detections: NDArray[np.int64]
-    objects: NDArray[np.int64]
-    iou: NDArray[np.float64]
-    object_areas: NDArray[np.float64]
-    by_nature: NDArray[np.bool_]
-    areas: NDArray[np.float64] | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """Pairs in the order in which they are matched: the positions of `live` detections, cells of them, and candidates."""
-
-    live: NDArray[np.int64]
-    cells: overlap.Cells
-    candidates: overlap.Candidates
-
-
-@dataclass(eq=False)
-class _Matched:
-    """What became of the live detections: flags of shape (thresholds, live).
-
-    `outside` says which positions an area range leaves out, None where none; `counted` which objects are to be found.
-    """
-
-    live: NDArray[np.int64]
-    hit: NDArray[np.bool_]
-    ignored: NDArray[np.bool_]
-    outside: NDArray[np.bool_] | None
-    counted: NDArray[np.bool_]
-    ranked: dict[Any, tuple[NDArray[Any], ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class _Scene:
-    """The hits of a protocol: of each its threshold, place in the ranking, and category, threshold by threshold.
-
-    Of each category the `positives`, and of each threshold and category how many `items` are ranked. ``count(thresholds,
-    stops, categories)`` is how many detections of a category count ahead of a place.
-    """
-
-    threshold: NDArray[np.int64]
-    place: NDArray[np.int64]
-    category: NDArray[np.int64]
-    positives: NDArray[np.int64]
-    items: NDArray[np.int64]
-    count: Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
+def knows(protocol: Protocol) -> bool:
+    """Return whether `Lean` carries out all that a protocol decides otherwise than by default."""
+    return all(getattr(protocol, name) == _PLAIN[name] for name in _UNKNOWN)
 
 
 @dataclass(eq=False)
 class Lean:
     """Two tables that are scored under many protocols of one metric, each with one area range and one cap.
+
+    It `knows` all that these protocols decide.
 
     Parameters
     ----------
@@ -215,17 +113,25 @@ class Lean:
     protocol: Protocol
     threads: int | None = None
     matchings: int = 0
-    _orders: _Recent = field(default_factory=lambda: _Recent(8))
-    _rankings: _Recent = field(default_factory=lambda: _Recent(12))
-    _kept: _Recent = field(default_factory=lambda: _Recent(24))
-    _pairs: _Recent = field(default_factory=lambda: _Recent(24))
-    _celled: _Recent = field(default_factory=lambda: _Recent(24))
-    _matched: _Recent = field(default_factory=lambda: _Recent(48))
+    _orders: Recent = field(default_factory=lambda: Recent(8))
+    _rankings: Recent = field(default_factory=lambda: Recent(12))
+    _kept: Recent = field(default_factory=lambda: Recent(24))
+    _pairs: Recent = field(default_factory=lambda: Recent(24))
+    _celled: Recent = field(default_factory=lambda: Recent(24))
+    _matched: Recent = field(default_factory=lambda: Recent(48))
 
     def values(self, protocol: Protocol) -> NDArray[np.float64]:
         """Return what the metric is the mean of, NaN without ground truth: by threshold, recall (where read), category."""
         scene = self._scene(protocol)
         return self._curves(protocol, scene, scene.count(scene.threshold, scene.place + 1, scene.category))
+
+    def notices(self, protocol: Protocol) -> dict[str, int]:
+        """Return what is unusual in the tables, counted."""
+        own = {
+            "no_detections": int(not self.arranged.found.order.size),
+            "empty_categories": int((self.positives(protocol) == 0).sum()),
+        }
+        return {**self.arranged.notices, **{code: count for code, count in own.items() if count}}
 
     def ends(self, protocol: Protocol) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Return `values` with the hits last, and with them first, among equal scores of a category.
@@ -351,38 +257,38 @@ class Lean:
         """
         return None if protocol.use_categories else protocol.max_per_image
 
-    def _order(self, protocol: Protocol) -> _Order:
-        def arrange() -> _Order:
+    def _order(self, protocol: Protocol) -> Order:
+        def arrange() -> Order:
             scores = prepared_scores(self.detections.scores, protocol)
             category, _, image = self._codes
             cap = self._early_cap(protocol)
             if cap is not None:
-                category = np.where(_ranks(self.detections.images.codes, scores) < cap, category, np.int32(-1))
+                category = np.where(ranks_of(self.detections.images.codes, scores) < cap, category, np.int32(-1))
             count, merged = self.ground_truth.images.ids.size, not protocol.use_categories
             side = Side.of(category, image, count, merged, self.threads, scores)
             position = np.full(scores.size, -1, np.int32)
             position[side.order] = np.arange(side.order.size, dtype=np.int32)
-            return _Order(scores, side, position, self.detections.images.codes)
+            return Order(scores, side, position, self.detections.images.codes)
 
         return self._orders.get_or(self._order_key(protocol), arrange)
 
-    def _ranking(self, protocol: Protocol) -> _Ranking:
-        def rank() -> _Ranking:
+    def _ranking(self, protocol: Protocol) -> Ranking:
+        def rank() -> Ranking:
             side = self._order(protocol).side
             if protocol.ties == "file":
                 given = np.argsort(side.order)
-                order = given[_by(side.category[given], side.scores[given])]
+                order = given[ranked_by(side.category[given], side.scores[given])]
             else:  # positions are by image, and there by rank
-                order = _by(side.category, side.scores)
+                order = ranked_by(side.category, side.scores)
             place = np.empty(order.size, np.int32)
             place[order] = np.arange(order.size, dtype=np.int32)
             counts = np.bincount(side.category, minlength=self._classes(protocol))
-            return _Ranking(order, place, np.concatenate(([0], np.cumsum(counts))), side.scores[order])
+            return Ranking(order, place, np.concatenate(([0], np.cumsum(counts))), side.scores[order])
 
         return self._rankings.get_or((self._order_key(protocol), protocol.ties), rank)
 
-    def _keep(self, protocol: Protocol, ranking: _Ranking) -> _Kept:
-        def cut() -> _Kept:
+    def _keep(self, protocol: Protocol, ranking: Ranking) -> Kept:
+        def cut() -> Kept:
             order = self._order(protocol)
             left = np.ones(order.scores.size, np.bool_)
             if protocol.min_score is not None:
@@ -397,7 +303,7 @@ class Lean:
             flags = flags[ranking.order]
             ahead = np.zeros(flags.size + 1, np.int32)
             np.cumsum(flags, out=ahead[1:])
-            return _Kept(flags, ahead, bool(flags.all()), seen)
+            return Kept(flags, ahead, bool(flags.all()), seen)
 
         return self._kept.get_or((self._order_key(protocol), _key(protocol, _OF_RANKING)), cut)
 
@@ -407,15 +313,17 @@ class Lean:
         """Return a protocol with some decisions as by default."""
         return replace(protocol, **{name: _PLAIN[name] for name in names})
 
-    def _overlapping(self, protocol: Protocol, lowest: float) -> _Pairs:
+    def _overlapping(self, protocol: Protocol, lowest: float) -> Pairs:
         low, high = protocol.area_ranges[0][1:]
         near_only = self._tame and low <= 0 and high >= 1e10
-        key = (_key(protocol, _OF_PAIRS), near_only)
+        # Only a crowd that is ignored is measured as a crowd.
+        ignore = protocol.ignore if protocol.crowd_overlap and self.ground_truth.crowd.any() else ()
+        key = (_key(protocol, _OF_PAIRS), near_only, ignore)
         if key in self._pairs and self._pairs[key].lowest > lowest:
             del self._pairs[key]
 
-        def measure() -> _Pairs:
-            plain = replace(self._plain(protocol, {*_NOT_OF_PAIRS, *_LATE}), ignore=(), max_dets=(UNLIMITED,))
+        def measure() -> Pairs:
+            plain = replace(self._plain(protocol, {*_NOT_OF_PAIRS, *_LATE}), ignore=ignore, max_dets=(UNLIMITED,))
             return self._measure(plain, lowest, near_only)
 
         return self._pairs.get_or(key, measure)
@@ -434,7 +342,7 @@ class Lean:
             made[use] = np.flatnonzero(held[sides[0]] & (self._codes[0] >= 0))
         return made
 
-    def _measure(self, plain: Protocol, lowest: float, near_only: bool) -> _Pairs:
+    def _measure(self, plain: Protocol, lowest: float, near_only: bool) -> Pairs:
         """Find the pairs, with `near_only` among the detections that can have any, and no areas."""
         rows = self._near[plain.use_categories] if near_only else np.arange(len(self.detections))
         detections = replace(self.detections.take(rows) if near_only else self.detections, missing_classes="zero")
@@ -460,12 +368,12 @@ class Lean:
         if not near_only:
             areas = np.full(len(self.detections), np.nan)
             areas[rows[found.order]] = arranged.detection_areas(0, found.order.size)
-        return _Pairs(lowest, rows[of_found[scored]], of_truth[scored], iou[scored], object_areas, by_nature, areas)
+        return Pairs(lowest, rows[of_found[scored]], of_truth[scored], iou[scored], object_areas, by_nature, areas)
 
-    def _cells_of(self, protocol: Protocol, found: _Pairs) -> _Cells:
+    def _cells_of(self, protocol: Protocol, found: Pairs) -> Cells:
         """Return the pairs with objects that are not left out, by position of the detection."""
 
-        def cut() -> _Cells:
+        def cut() -> Cells:
             order, truth = self._order(protocol), self._truth(protocol)
             there = order.position[found.detections] >= 0
             for flag in protocol.left_out:
@@ -489,7 +397,7 @@ class Lean:
             own = np.repeat(truth.starts[at], np.diff(np.append(first[starts], positions.size)))
             local = (place[found.objects[there][sorting]] - own).astype(np.int32)
             columns = (starts, np.append(starts[1:], live.size)[: starts.size], truth.starts[at], truth.starts[at + 1])
-            return _Cells(
+            return Cells(
                 live,
                 overlap.Cells(*(readonly(column, np.int64) for column in columns)),
                 overlap.Candidates(first, np.append(first[1:], positions.size)[: first.size], local, iou),
@@ -497,13 +405,14 @@ class Lean:
 
         return self._celled.get_or((found, self._order_key(protocol), protocol.left_out), cut)
 
-    def _outside(self, protocol: Protocol, found: _Pairs) -> tuple[NDArray[np.bool_] | None, matching.Objects]:
+    def _outside(self, protocol: Protocol, found: Pairs) -> tuple[NDArray[np.bool_] | None, matching.Objects]:
         """Return which positions the area range leaves out (None: none), and the objects, ignored where it does."""
         _, low, high = protocol.area_ranges[0]
-        flags = found.by_nature | (found.object_areas < low) | (found.object_areas > high)
+        flags = found.by_nature
         for flag in protocol.ignore:
             flags = flags | getattr(self.ground_truth, flag)
-        crowd = self.ground_truth.crowd & protocol.crowd_overlap
+        crowd = self.ground_truth.crowd & flags & protocol.crowd_overlap
+        flags = flags | (found.object_areas < low) | (found.object_areas > high)
         rows = self._truth(protocol).order
         columns = (
             readonly(found.object_areas[rows], np.float64),
@@ -520,8 +429,8 @@ class Lean:
 
     # ----------------------------------------------------------------------------------------------------- the hits
 
-    def _match(self, protocol: Protocol) -> _Matched:
-        def match() -> _Matched:
+    def _match(self, protocol: Protocol) -> Matched:
+        def match() -> Matched:
             self.matchings += 1
             thresholds = least_overlaps(protocol, protocol.iou_thresholds)
             found = self._overlapping(protocol, float(thresholds.min()))
@@ -554,11 +463,11 @@ class Lean:
                 counted &= ~getattr(self.ground_truth, flag)
             counted[self._truth(protocol).order[objects.ignored]] = False
             hits, ignores = (_flags(side, thresholds.size) for side in (hit, ignored))
-            return _Matched(celled.live, hits, ignores, outside, counted)
+            return Matched(celled.live, hits, ignores, outside, counted)
 
         return self._matched.get_or((_key(protocol, _OF_MATCHING), self._early_cap(protocol)), match)
 
-    def _scene(self, protocol: Protocol) -> _Scene:
+    def _scene(self, protocol: Protocol) -> Scene:
         """Return the hits of a protocol, threshold by threshold in ranking order."""
         ranking, matched = self._ranking(protocol), self._match(protocol)
         kept, classes = self._keep(protocol, ranking), self._classes(protocol)
@@ -600,9 +509,9 @@ class Lean:
         category = np.searchsorted(starts, at, side="right") - 1
         every = np.repeat(np.arange(len(hit)), classes), np.tile(np.arange(classes), len(hit))
         items = count(every[0], starts[1:][every[1]], every[1])
-        return _Scene(threshold, at, category, self.positives(protocol), items, count)
+        return Scene(threshold, at, category, self.positives(protocol), items, count)
 
-    def _curves(self, protocol: Protocol, scene: _Scene, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _curves(self, protocol: Protocol, scene: Scene, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return precision at each recall, or AP, of the hits at these ranks: by threshold, recall, category."""
         thresholds, classes = len(protocol.iou_thresholds), scene.positives.size
         counts = np.bincount(scene.threshold * classes + scene.category, minlength=thresholds * classes)
@@ -618,23 +527,6 @@ class Lean:
 def _key(protocol: Protocol, names: Iterable[str]) -> Hashable:
     """Return what a protocol decides in some decisions."""
     return tuple(getattr(protocol, name) for name in names)
-
-
-def _by(codes: NDArray[np.int32], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the order by code and descending score, which keeps that of equals."""
-    by_score = np.argsort(-scores, kind="stable")
-    # Of small integers numpy's stable sort counts, which is many times as fast.
-    small = codes.astype(np.uint16) if codes.max(initial=0) < 2**16 else codes
-    return by_score[np.argsort(small[by_score], kind="stable")]
-
-
-def _ranks(codes: NDArray[np.int32], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the rank of each row by score among those of its code; of equal scores the first row is first."""
-    order = _by(codes, scores)
-    starts = np.concatenate(([0], np.cumsum(np.bincount(codes))))
-    out = np.empty(order.size, np.int64)
-    out[order] = np.arange(order.size) - starts[codes[order]]
-    return out
 
 
 def _flags(words: NDArray[np.uint64], thresholds: int) -> NDArray[np.bool_]:

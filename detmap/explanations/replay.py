@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from detmap.choices import UNLIMITED, WHOLE
 from detmap.decisions import YES_OR_NO, decisions_of, default_of
 from detmap.errors import InputError, OptionError, shorten
-from detmap.explanations.lean import Lean
+from detmap.explanations.lean import Lean, knows
+from detmap.explanations.whole import Whole
 from detmap.preparation import prepared
 from detmap.protocols import Protocol, resolve
 from detmap.shapes.boxes import Boxes
@@ -147,6 +148,7 @@ class Replay:
     _known: dict[Protocol, Value] = field(default_factory=dict)
     _simpler: dict[Protocol, Protocol] = field(default_factory=dict)
     _lean: Lean | None = None
+    _whole: Whole | None = None
 
     def __post_init__(self) -> None:
         check_pair(self.ground_truth, self.detections)
@@ -178,18 +180,19 @@ class Replay:
     @property
     def matchings(self) -> int:
         """How often was matched."""
-        return 0 if self._lean is None else self._lean.matchings
+        return sum(one.matchings for one in (self._lean, self._whole) if one is not None)
 
-    def _scored(self, plain: Protocol) -> Lean:
-        """Return what scores protocols that are simplified; the first of them settles what is unusual."""
-        if self._lean is None:
-            self._lean = Lean(self.ground_truth, self.detections, plain, self.threads)
-            own = {
-                "no_detections": int(not self._lean.arranged.found.order.size),
-                "empty_categories": int((self._lean.positives(plain) == 0).sum()),
-            }
-            self.notices = {**self._lean.arranged.notices, **{code: count for code, count in own.items() if count}}
-        return self._lean
+    def _scored(self, plain: Protocol) -> Lean | Whole:
+        """Return what scores a protocol that is simplified; the first one settles what is unusual."""
+        first = self._lean is None and self._whole is None
+        scorer: Lean | Whole
+        if knows(plain):
+            scorer = self._lean = self._lean or Lean(self.ground_truth, self.detections, plain, self.threads)
+        else:
+            scorer = self._whole = self._whole or Whole(self.ground_truth, self.detections, self.threads)
+        if first:
+            self.notices = scorer.notices(plain)
+        return scorer
 
     def band(self, protocol: Protocol) -> tuple[float, float]:
         """Return the least and the largest value over the orders of equal scores of a category.
@@ -219,6 +222,8 @@ class Replay:
         return self._simpler[protocol]
 
     def _simplify(self, protocol: Protocol) -> Protocol:
+        if not knows(protocol):  # an unknown decision may depend on any other
+            return replace(protocol, name="")
         same: dict[str, Any] = {"name": "", "iou_type": protocol.iou_type, "result_areas": protocol.result_areas}
         flags = [flag for flag in ("crowd", "difficult") if getattr(self.ground_truth, flag).any()]
         same["left_out"] = tuple(flag for flag in flags if flag in protocol.left_out)
@@ -245,7 +250,8 @@ class Replay:
         if self._changes_nothing(numbers=protocol.numbers):
             same["numbers"] = "float64"
         if same.get("numbers", protocol.numbers) == "float64":
-            if not protocol.box_offset and self._changes_nothing(box_decimals=protocol.box_decimals):
+            # Other shapes refuse it, whether it changes their boxes or not.
+            if boxes and not protocol.box_offset and self._changes_nothing(box_decimals=protocol.box_decimals):
                 same["box_decimals"] = None
             if self._changes_nothing(score_decimals=protocol.score_decimals):
                 same["score_decimals"] = None

@@ -252,6 +252,7 @@ def find_value(
         except InputError:  # where only images with detections are scored, and there are none
             return math.nan
 
+    bases = {name: one for name, one in bases.items() if not math.isnan(look_up(one))}
     tries = Tries(look_up, replay.simplified, GRID, changed_to, _is_curve, low, high)
     return tries.search(metric, bases, most, lambda: replay.evaluations)
 

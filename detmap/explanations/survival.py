@@ -439,7 +439,10 @@ class _Trial:
         objects, protocol = _ignoring(truth, suspect, base)
         for name, one in self.replays.items():
             detections = one.detections.take(np.flatnonzero(kept[name]))
-            values[name] = Replay(objects, detections, one.metric, one.threads).value(protocol).value
+            try:
+                values[name] = Replay(objects, detections, one.metric, one.threads).value(protocol).value
+            except InputError:  # all that there was to find is suspicious
+                return
         name = "label suspects left out"
         self.situations.append(Situation(kind="labels", name=name, changes=1, lowest=values, highest=values))
 

@@ -1,0 +1,92 @@
+"""AP of two tables under protocols with decisions that `Lean` does not carry out: each is evaluated by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.detection import DetectionResult, match
+from detmap.kernels import readonly
+from detmap.matches import match_pairs
+from detmap.protocols import Protocol
+from detmap.tables import Detections, GroundTruth
+from detmap.tally import Tally
+
+
+@dataclass(eq=False)
+class Whole:
+    """Two tables that are scored as `detmap.evaluate` does, each protocol with one area range and one cap.
+
+    It answers what `Lean` answers, in the same form, and takes longer.
+
+    Parameters
+    ----------
+    ground_truth, detections : GroundTruth, Detections
+        What is scored.
+    threads : int, optional
+        One per processor by default.
+
+    Attributes
+    ----------
+    matchings : int
+        How often was matched.
+    """
+
+    ground_truth: GroundTruth
+    detections: Detections
+    threads: int | None = None
+    matchings: int = 0
+    _last: Tally | None = None
+
+    def values(self, protocol: Protocol) -> NDArray[np.float64]:
+        """Return what the metric is the mean of, NaN without ground truth: by threshold, recall (where read), category."""
+        return self._values(self._tally(protocol))
+
+    def notices(self, protocol: Protocol) -> dict[str, int]:
+        """Return what is unusual in the tables, counted."""
+        return dict(DetectionResult(self._tally(protocol), threads=self.threads).notices)
+
+    def ends(self, protocol: Protocol) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Return `values` with the hits last, and with them first, among equal scores of a category.
+
+        None where nothing is tied.
+        """
+        tally = self._tally(protocol).in_ranking_order(self.threads)
+        tied = (np.diff(tally.scores) == 0) & (np.diff(tally.category) == 0)
+        if not tied.any():
+            return None
+        last, first = (
+            [self._reordered(tally, at, up) for at in range(len(protocol.iou_thresholds))] for up in (False, True)
+        )
+        return np.concatenate(last), np.concatenate(first)
+
+    def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return for each row of the detections -1 (not scored), or its outcome at one threshold, and its overlap.
+
+        The overlap is that with the object that it takes, NaN without one.
+        """
+        area = protocol.area_ranges[0][0]
+        made = match_pairs(self.ground_truth, self.detections, protocol, iou=iou, area=area, threads=self.threads)
+        outcome, overlaps = np.full(len(self.detections), -1), np.full(len(self.detections), np.nan)
+        outcome[made.detection], overlaps[made.detection] = made.outcome, made.overlap
+        return outcome, overlaps
+
+    def _tally(self, protocol: Protocol) -> Tally:
+        if self._last is None or self._last.protocol != protocol:
+            self.matchings += 1
+            self._last = match(self.ground_truth, self.detections, protocol, threads=self.threads)
+        return self._last
+
+    def _values(self, tally: Tally) -> NDArray[np.float64]:
+        return DetectionResult(tally, threads=self.threads)._values("AP", None, 0, 0)
+
+    def _reordered(self, tally: Tally, threshold: int, hits_first: bool) -> NDArray[np.float64]:
+        """Return the values at one threshold with the hits first, or last, among equal scores of a category."""
+        columns = {name: tally.bit(getattr(tally, name), 0, threshold) for name in ("hit", "ignored")}
+        order = np.lexsort((columns["hit"] != hits_first, -tally.scores, tally.category))
+        flags: dict[str, Any] = {name: readonly(column[order, None], np.uint64) for name, column in columns.items()}
+        one = replace(tally.protocol, iou_thresholds=tally.protocol.iou_thresholds[threshold : threshold + 1])
+        return self._values(replace(tally.take(order, slice(None)), protocol=one, **flags))

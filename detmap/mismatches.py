@@ -35,10 +35,11 @@ def classes_without_results(
     has_objects[ground_truth.categories.codes] = True
     if selected is not None:
         has_objects &= selected
-    there = set(detections.classes)
-    called = names if values.dtype.kind == "i" else values.tolist()  # files are called by names, not by numbers
-    rows = zip(values.tolist(), names, called, has_objects.tolist(), strict=True)
-    missing = {value: name for value, name, word, needed in rows if needed and word not in there}
+    # Files are called by names, or by ids, as their detections are read.
+    called = {str(value): value for value in values.tolist()} | dict(zip(names, values.tolist(), strict=True))
+    there = {called.get(one) for one in detections.classes}
+    rows = zip(values.tolist(), names, has_objects.tolist(), strict=True)
+    missing = {value: name for value, name, needed in rows if needed and value not in there}
     if missing and detections.missing_classes == "error":
         shown = ", ".join(shorten(name)[1:-1] for name in list(missing.values())[:10])
         more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""

@@ -158,8 +158,7 @@ def _draw_precision(axes: Any, lines: Sequence[Line]) -> None:
     others = [line for line in lines if not line.front]
     few = len(others) <= FEW and len(others) == len(lines)
     colours = COLOURS if len(others) == len(lines) else COLOURS[:-1]  # black is that in front
-    for line in [*(line for line in lines if line.front), *others]:
-        place = -1 if line.front else others.index(line)
+    for place, line in [*((-1, line) for line in lines if line.front), *enumerate(others)]:
         label = None if place >= NAMED else _named(line.label, line.numbers)
         style = {"color": "0", "linestyle": "-", "zorder": 5} if line.front else _style(place, colours)
         raw = line.precision if few or line.interpolated is None else None

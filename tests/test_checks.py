@@ -144,6 +144,16 @@ def test_what_cannot_be_read_is_an_error_of_one_line(tmp_path, capsys):
     assert said.startswith("detmap: error: ")
 
 
+def test_a_file_that_is_not_there_is_no_finding(tmp_path, capsys):
+    """Nothing was looked at: the exit code is 2, as of ground truth that cannot be read, and not that of errors."""
+    truth, _, _ = written(tmp_path, clean(3))
+    missing = tmp_path / "missing.json"
+    assert main(["check", str(truth), str(missing)]) == 2
+    assert capsys.readouterr() == ("", f"detmap: error: {missing}: no such file; check the path\n")
+    with pytest.raises(InputError, match="no such file"):
+        check(truth, missing)
+
+
 def test_files_by_name_are_resolved_ahead_of_the_checks(tmp_path):
     """CSV with names of files and classes is as good as ids; a name that nobody knows is said as it stands there."""
     data = clean(3)

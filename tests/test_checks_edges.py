@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import examples
 
+import detmap
 from detmap.checks import CODES, check
+from detmap.checks.agreement import Counts
 from detmap.cli import main
 from detmap.formats._coco_facts import kinds_in
 from detmap.shapes import KINDS, fields
@@ -119,3 +126,40 @@ def test_a_shape_is_seen_wherever_it_stands_and_however_its_key_is_written(tmp_p
         assert {name: count for name, count in kinds_in(source).items() if count} == {"": 4, kind: 1}
     path.write_text(json.dumps(FOUND))
     assert kinds_in(path) == kinds_in(json.dumps(FOUND).encode()) == {}
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 6), st.integers(1, 6), st.integers(0, 40))
+def test_counts_are_those_of_a_table_that_is_written_out(seed, height, width, count):
+    """Kept are those alone that are not 0: two vocabularies of 20,000 classes would take gigabytes."""
+    rng = np.random.default_rng(seed)
+    rows, columns = (rng.integers(0, max(n, 1), count if height else 0) for n in (height, width))
+    whole = np.zeros((height, width), np.int64)
+    np.add.at(whole, (rows, columns), 1)
+    counts = Counts(rows, columns, (height, width))
+    assert (counts.shape, counts.total) == (whole.shape, whole.sum())
+    assert counts.of_rows.tolist() == whole.sum(axis=1).tolist()
+    assert counts.of_columns.tolist() == whole.sum(axis=0).tolist()
+    assert counts.best.tolist() == whole.argmax(axis=1).tolist()
+    places = np.indices(whole.shape).reshape(2, -1)
+    assert counts.at(*places).tolist() == whole.ravel().tolist()
+    assert counts.at(places[0], np.full(places.shape[1], -1)).tolist() == [0] * whole.size
+
+
+def test_twenty_thousand_classes_take_little_memory():
+    """Not a table of all classes of detections by all of objects, which is 3 GB."""
+    rng = np.random.default_rng(5)
+    boxes = rng.uniform(10, 90, (20_000, 4))
+    images, classes = np.arange(20_000) // 20, np.arange(20_000)
+    truth = detmap.GroundTruth.from_arrays(image_ids=images, category_ids=classes, boxes=boxes)
+    found = detmap.Detections.from_arrays(
+        image_ids=images, category_ids=classes + 20_000, boxes=boxes, scores=rng.random(20_000)
+    )
+    tracemalloc.start()
+    try:
+        report = check(truth, found)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert {"unknown_categories", "classes_disagree"} <= set(report.codes)
+    assert most < 1 << 28

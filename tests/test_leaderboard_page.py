@@ -153,9 +153,18 @@ def test_curves_are_chosen_and_put_back(page):
 @pytest.mark.parametrize("width", browser.WIDTHS)
 def test_nothing_sticks_out_at_any_width(page, width, scheme):
     page.look(width, scheme)
+    page.keep(f"leaderboard-{width}-{scheme}")
     assert page.evaluate(browser.OVERFLOW) == []
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
     assert dark == (scheme == "dark")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_axe_finds_no_barrier(page, width, scheme):
+    """Nothing serious or critical, such as text that is hard to read against what is behind it."""
+    pytest.importorskip("axe_core_python")
+    page.look(width, scheme)
+    assert page.barriers(f"leaderboard-{width}-{scheme}") == []
 
 
 def test_what_is_printed_is_light_and_whole(page):
@@ -223,7 +232,7 @@ def test_few_models(rows):
 def test_what_is_said_first(html):
     assert "b has the highest AP of 3: 0.7500 (95 % interval 0.7000 to 0.8000)." in html
     assert "It cannot be told apart from &lt;img" in html
-    assert "Of 2 orders of neighbours 1 do not survive other rules." in html
+    assert "Of 2 orders of neighbours 1 does not survive other rules." in html
     alone = [{**ROWS[0], "group": "c"}, *ROWS[1:]]
     assert "It is above every other model by more than chance." in report.html(replace(BOARD, rows=alone))
     equal = [ROWS[0], {**ROWS[1], "AP": 0.75}, *ROWS[2:]]

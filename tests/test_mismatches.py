@@ -244,7 +244,7 @@ def test_models_of_other_classes_are_not_tested_against_each_other(unlike, tmp_p
     defined = {frozenset(pair) for pair, p in tests.p.items() if not np.isnan(p)}
     assert defined == {frozenset(("eels", "more"))}
     assert tests.sentences()[1:] == [
-        "family: 1 pairs; Holm's correction: the probability of any false claim in a family is at most 5 %",
+        "family: 1 pair; Holm's correction: the probability of any false claim in a family is at most 5 %",
         "not tested, so that they share a letter: 2 pairs of models scored on different classes",
     ]
     first, second = (

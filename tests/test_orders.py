@@ -79,6 +79,7 @@ def test_orders_of_values_by_hand():
         ("b", "c", 2, 2, True),
         ("c", "d", 0, 2, False),
     ]
+    assert [one["equal"] for one in made] == [False, False, True]
     assert [one["name"] for one in made[0]["against"]] == ["loose", "less"]
     assert made[0]["against"][0]["values"] == [0.4, 0.5]
     assert orders({}) == []
@@ -105,6 +106,21 @@ def test_the_leaderboard_marks_them(files, tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(arguments[:3]) == 3
     assert "survives" not in capsys.readouterr().out
+
+
+@pytest.mark.compiled
+def test_equal_models_have_no_order_that_could_survive(files, tmp_path):
+    """They are called equal, and their order is no doubtful one."""
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.json").write_bytes((files / "m0.json").read_bytes())
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    board = batch.Leaderboard(list(batch.score(TRUTH, paths, under="AP")), "AP")
+    assert [row["survives"] for row in board.table()] == ["equal", ""]
+    assert board.doubts() == []
+    assert "equal: there is no order" in board.sentences()[-1]
+    page = board._html().decode()
+    assert "orders of neighbours" not in page
+    assert "Every order" not in page
 
 
 @pytest.mark.compiled

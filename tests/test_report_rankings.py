@@ -13,7 +13,8 @@ from pages import HOSTILE, hostile_runs
 from detmap import cli, retrieval
 from detmap.cli import reporting
 from detmap.errors import OptionError
-from detmap.report import charts, ranking_curves, rankings
+from detmap.report import blocks, charts, ranking_curves, rankings, tables
+from detmap.retrieval.scoring import by_query
 from detmap.statistics import compare_queries
 
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
@@ -108,6 +109,27 @@ def test_options_of_scoring_are_those_of_the_command(files, capsys):
     assert "no interval was asked for" in text
 
 
+def test_differences_have_the_level_and_the_kind_of_interval_that_are_asked_for(files, capsys):
+    words = ["qrels.txt", "plain.run", "<b>better.run", "--out", "a.html", "--bootstrap", 200, "--quiet"]
+    assert run(capsys, "--trec", *words, "--confidence", 0.9, "--interval", "percentile")[0] == 0
+    results = {name: retrieval.evaluate_run("qrels.txt", name) for name in ("plain.run", "<b>better.run")}
+    queries, values = by_query(results, "AP")
+    assert queries.tolist() == sorted(queries.tolist())
+    (one,) = compare_queries(values, replicates=200, level=0.9, method="percentile")
+    text = (files / "a.html").read_text("utf-8")
+    assert f"has {one.difference:.4f} more mAP than plain, 90 % interval {one.low:.4f} to {one.high:.4f}" in text
+
+
+@pytest.mark.parametrize(("level", "said"), [(0.95, "may well be chance"), (0.9, "is more than chance")])
+def test_the_level_of_the_intervals_is_that_of_the_test(monkeypatch, level, said):
+    """A p-value of 0.07 is significant at 0.1."""
+    found = retrieval.evaluate_rankings([[0, 1], [1, 0]] * 10, [1] * 20, metrics=["mAP"])
+    row = compare_queries({"a": found.per_query["AP"], "b": found.per_query["AP"][::-1]}, replicates=200)[0]
+    row = row._replace(difference=0.1, adjusted={"randomisation": 0.07})
+    monkeypatch.setattr(rankings, "compare_queries", lambda *_, **__: [row])
+    assert said in page_of(found, found, replicates=200, level=level)
+
+
 @pytest.mark.parametrize(
     ("kind", "file", "words", "evaluate"),
     [
@@ -140,6 +162,7 @@ def test_files_that_no_check_reads_are_said(files, capsys):
     [
         (["--trec", "qrels.txt", "plain.run"], "--out"),
         (["--trec", "qrels.txt", "--out", "a.html"], "RUN"),
+        (["--trec", "qrels.txt", "plain.run", "plain.run", "--out", "a.html"], "'plain.run' is given twice"),
         (["--trec", "qrels.txt", "plain.run", "--out", "plain.run"], "would be written over"),
         (["--reid", "reid.npz", "--out", "./reid.npz"], "would be written over"),
         (["--trec", "qrels.txt", "plain.run", "--out", "a.html", "--iou", "0.5"], "--iou"),
@@ -199,6 +222,67 @@ def test_curves_by_rank_are_the_metrics():
     found = ranking_curves.Curves.of(result)
     for name, values in (("success", found.first), ("P", found.precision), ("R", found.recall)):
         assert values.mean(axis=0) == pytest.approx([result[f"{name}@{rank}"] for rank in ranks.tolist()], abs=1e-12)
+
+
+def test_a_point_of_a_shorter_curve_lies_at_its_own_rank():
+    """Lists of 25 items end at rank 25, also beside lists of 200, whose ranks that are drawn are others."""
+    rng = np.random.default_rng(2)
+    short, long = (rng.random((20, items)) < 0.2 for items in (25, 200))
+    found = [retrieval.evaluate_rankings(flags, flags.sum(axis=1) + 1, metrics=["mAP"]) for flags in (short, long)]
+    section = ranking_curves.curves([rankings.Model(name, one) for name, one in zip("ab", found, strict=True)], 0.95)
+    recall = next(one for _, blocks in section.panels for one in blocks if getattr(one, "y", "") == "recall")
+    ends = [float(one["path"].rpartition("L")[2].split()[0]) for one in recall.lines if "band" not in one["style"]]
+    assert ends == pytest.approx(
+        [charts.LEFT + charts.WIDTH * math.log(25) / math.log(200), charts.LEFT + charts.WIDTH], abs=0.1
+    )
+
+
+def test_systems_of_the_same_values_are_said_to_have_them():
+    found = retrieval.evaluate_rankings([[0, 1], [1, 0]] * 10, [1] * 20, metrics=["mAP"])
+    text = page_of(found, found, replicates=200)
+    assert "m0 and m1 have the same mAP." in text
+    assert "-0.0000" not in text
+
+
+def test_a_difference_that_is_undefined_is_said_to_be():
+    made = blocks.differences("AP", 0.95, 0.05, "images", [blocks.Apart("a", "b", *[math.nan] * 4)], [])
+    assert made[0].text == "a and b cannot be compared by AP, which is undefined for one of them or for both."
+
+
+def test_names_of_systems_are_no_names_of_columns():
+    """A system may be called as another column is, or p, which does not make its AP a p-value."""
+    names = ("query", "p", "convention")
+    rng = np.random.default_rng(2)
+    qrels = {f"q{i}": {"d0": 1} for i in range(12)}
+    models = []
+    for name in names:
+        run = {query: {f"d{k}": float(score) for k, score in enumerate(rng.random(5))} for query in qrels}
+        run["q0"] = {f"d{1 + (name == 'query')}": 1.0} if name != "convention" else {"d0": 1.0}
+        models.append(rankings.Model(name, retrieval.evaluate_run(qrels, run), under={"trec": 0.00001, "oxford": 0.5}))
+    panels = [one for section in (rankings._compared(models, 200, 0, 0.95), rankings._conventions(models))
+              for _, panel in section.panels for one in panel]  # fmt: skip
+    made = {one.title: one for one in panels if one.kind == "table"}
+    moved = made["Queries that move most"]
+    assert [column["name"] for column in moved.columns] == ["query", "AP query", "AP p", "difference"]
+    assert {row[0]["shown"] for row in moved.rows} <= set(qrels)
+    other = made["Mean AP under every convention"]
+    assert [column["name"] for column in other.columns] == [
+        "convention", "mAP query", "mAP p", "mAP convention", "decides"
+    ]  # fmt: skip
+    assert other.rows[0][2]["shown"] == "0.0000"
+
+
+def test_small_p_values_are_numbers_that_sort():
+    made = tables.table("t", [{"p": 0.00007}, {"p": 0.5}, {"p": math.nan}])
+    assert [row[0]["shown"] for row in made.rows] == ["<0.0001", "0.5000", "–"]
+    assert [row[0]["value"] for row in made.rows] == ["7e-05", "0.5", ""]
+    assert made.columns[0]["style"] == ""
+
+
+def test_a_page_of_one_system_counts_its_queries():
+    text = page_of(retrieval.evaluate_rankings([[1, 0], [1, 1]], [1, 2], metrics=["mAP"]))
+    assert "<dt>Queries</dt><dd>2 queries scored" in text
+    assert "Detections" not in text
 
 
 def test_a_band_has_gaps_where_it_is_undefined():

@@ -164,6 +164,17 @@ def test_a_name_that_begins_with_an_underscore_is_in_the_legend():
     assert [text.get_text().strip() for text in figure.legends[0].get_texts()] == ["_private", "open"]
 
 
+def test_curves_of_one_name_are_both_drawn():
+    """Two classes, or two queries, may have the same name."""
+    from detmap import plots
+
+    recall = np.linspace(0, 1, 5)
+    figure = plots.precision_recall(
+        [plots.Line("a", recall, None, recall), plots.Line("a", recall.copy(), None, recall)]
+    )
+    assert len(figure.axes[0].lines) == 2
+
+
 def test_plots_hold_what_they_draw(tmp_path):
     result = evaluate_run({"a": {"x": 1, "y": 1}}, {"a": {"x": 2.0, "n": 1.0, "y": 0.5}}, "map")
     figure = result.plot(kind="pr", queries=[0])

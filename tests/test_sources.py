@@ -601,3 +601,20 @@ def test_the_kernel_keeps_strings_as_its_twin_does():
     for i, (begin, length) in enumerate(pairs):
         place, size = divmod(int(words[i]), 1 << texts.LENGTH_BITS)
         assert i == 7 or (size == length and expected[place - 1000 :][:size] == data[begin : begin + length])
+
+
+def test_results_by_names_are_read_from_standard_input(tmp_path, monkeypatch, capsys):
+    """What standard input holds is not known before the ground truth is read, which is to say the names of images."""
+    truth = {
+        "images": [{"id": 7, "file_name": "train/seven.jpg"}],
+        "categories": [{"id": 1, "name": "cat"}],
+        "annotations": [{"id": 1, "image_id": 7, "category_id": 1, "bbox": [5, 5, 9, 9], "area": 81, "iscrowd": 0}],
+    }
+    (tmp_path / "truth.json").write_text(json.dumps(truth))
+    (tmp_path / "comp4_det_test_cat.txt").write_text("seven 0.5 5 5 14 14\n")
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as made:
+        made.add(tmp_path / "comp4_det_test_cat.txt", "comp4_det_test_cat.txt")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(archive.getvalue())))
+    assert main(["eval", str(tmp_path / "truth.json"), "-", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["metrics"]["AP50"] == pytest.approx(1)

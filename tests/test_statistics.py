@@ -340,7 +340,7 @@ def some_bootstrap(jackknife, support=50, estimate=0.5, replicates=200, **more):
     )
 
 
-TOO_UNCERTAIN = "too uncertain: the standard error is as large as the value, or as what it lacks to 1"
+TOO_UNCERTAIN = "too uncertain: the standard error is value * (1 - value) or more"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from functools import partial
 from pathlib import Path
 
 import naive
@@ -274,9 +275,45 @@ def test_results_fit_ground_truth_of_coco_by_the_names_of_its_images_and_classes
     assert detmap.evaluate(ground_truth, found)["AP50"] == pytest.approx(1)
     (results / "comp4_det_test_dog.txt").unlink()
     (results / "comp4_det_test_cat.txt").write_text("000000001891 0.9 10 10 31 41\nother 0.9 10 10 31 41\n")
-    with pytest.raises(InputError, match=r"comp4_det_test_cat\.txt line 2.*'other'"):
+    with pytest.raises(InputError, match=r"comp4_det_test_cat\.txt: line 2.*'other'"):
         detmap.read(results, "detections", ground_truth=ground_truth)
     found = detmap.read(results, "detections", ground_truth=ground_truth, unknown_images="ignore")
     assert detmap.evaluate(ground_truth, found).notices == {"missing_classes:dog": 1, "unknown_image": 1}
     with pytest.raises(InputError, match="1 class of the ground truth has no result file: dog"):
         detmap.read(results, "detections", ground_truth=ground_truth, unknown_images="ignore", missing_classes="error")
+
+
+def test_other_names_than_ids_are_found_and_a_file_is_its_class_by_either(tmp_path):
+    """Strings too can be ids of COCO: names of files, and ids of categories that are called otherwise."""
+    truth = {
+        "images": [{"id": "seven.jpg"}, {"id": "8.png"}],
+        "categories": [{"id": "c1", "name": "cat"}, {"id": "c2", "name": "dog"}],
+        "annotations": [
+            {"id": 1, "image_id": "seven.jpg", "category_id": "c1", "bbox": [5, 5, 11, 11], "area": 121, "iscrowd": 0},
+            {"id": 2, "image_id": "8.png", "category_id": "c2", "bbox": [5, 5, 11, 11], "area": 121, "iscrowd": 0},
+        ],
+    }
+    results = tmp_path / "results"
+    results.mkdir()
+    (results / "comp4_det_test_cat.txt").write_text("seven 0.8 5 5 16 16\n")
+    (results / "comp4_det_test_c2.txt").write_text("train/8 0.8 5 5 16 16\nnine 0.8 5 5 16 16\n")
+    (results / "notes.txt").write_text("of the run")
+    ground_truth = detmap.read_coco(truth)
+    read = partial(detmap.read_voc_results, results, missing_classes="error")
+    found = read(ground_truth, unknown_images="ignore")
+    assert found.images.ids[found.images.codes].tolist() == ["8.png", "seven.jpg"]
+    assert found.categories.ids[found.categories.codes].tolist() == ["c2", "c1"]
+    scored = detmap.evaluate(ground_truth, found)
+    assert scored["AP50"] == pytest.approx(1)
+    assert scored.notices == {"unread_files": 1, "unknown_image": 1}
+    for record in [*truth["categories"], *truth["annotations"]]:  # integers likewise
+        name = "id" if "name" in record else "category_id"
+        record[name] = int(record[name][1:])
+    (results / "comp4_det_test_c2.txt").rename(results / "comp4_det_test_2.txt")
+    found = read(detmap.read_coco(truth), unknown_images="ignore")
+    assert found.categories.ids[found.categories.codes].tolist() == [2, 1]
+    with pytest.raises(InputError) as caught:
+        read(ground_truth)
+    assert str(caught.value).startswith(
+        f"{results / 'comp4_det_test_2.txt'}: line 2: is not an image of the ground truth"
+    )

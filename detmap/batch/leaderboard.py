@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -109,10 +108,8 @@ class Leaderboard:
         """Return a row per order of neighbours that does not survive: which, where it holds, and what ends it first."""
         rows = []
         for one in self.orders:
-            if not one["survives"]:
-                least = (
-                    one["against"][0] if one["against"] else {"name": "none: both are equal", "values": [math.nan] * 2}
-                )
+            if not one["survives"] and not one["equal"]:
+                least = one["against"][0]
                 rows.append(
                     {
                         "above": one["first"],
@@ -133,7 +130,7 @@ class Leaderboard:
         if self.orders:
             said.append(
                 f"survives: whether a model stays above the next one by {self.rank_by} under other conventions, score cuts, "
-                "caps, thresholds and orders of equal scores"
+                "caps, thresholds and orders of equal scores; equal: there is no order"
             )
         scored = [one for one in self.results if "bootstrap" in one.document]
         reasons = {one.no_interval(str(self.rank_by)) for one in scored}
@@ -149,7 +146,12 @@ class Leaderboard:
         with_interval = any("bootstrap" in one.document for one in scored)
         with_notices = any(one.notices for one in scored) and not self.discreet
         survival = {
-            one["first"]: "yes" if one["survives"] else f"no: {one['held']} of {one['tried']}" for one in self.orders
+            one["first"]: "yes"
+            if one["survives"]
+            else "equal"
+            if one["equal"]
+            else f"no: {one['held']} of {one['tried']}"
+            for one in self.orders
         }
         better: list[float] = []
         rows = []

@@ -14,6 +14,7 @@ from detmap.checks.runs import check_run
 from detmap.checks.sides import Options, Side, read_found, read_schema, read_truth, side_of
 from detmap.errors import InputError, OptionError
 from detmap.formats._class_maps import ClassMap, class_map_of
+from detmap.formats._open import STANDARD_INPUT
 from detmap.formats.registry import Path
 from detmap.shapes import find
 from detmap.tables import Detections, GroundTruth, check_pair
@@ -69,7 +70,7 @@ def check(
     Raises
     ------
     InputError
-        Where the ground truth cannot be read at all.
+        Where the ground truth cannot be read at all, or no file of detections is there to be read.
     OptionError
         For options that cannot be carried out.
     """
@@ -100,6 +101,8 @@ def check(
             try:
                 side = read_found(detections, truth.table, options)
             except InputError as error:
+                if detections != STANDARD_INPUT and not os.access(detections, os.R_OK):
+                    raise  # nothing is there to be checked
                 refused = found("unreadable_detections", 1, "file", more=str(error))
         else:
             check_pair(truth.table, detections)

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from detmap.checks.sides import Side
 from detmap.ids import locate
@@ -448,13 +448,13 @@ class Agreement:
         return rate, 1.0 - hit.size / max(self.order.size, 1)
 
     @cached_property
-    def confusion(self) -> NDArray[np.int64]:
-        """How many detections of each category lie on an object of each category, shape (d, g)."""
+    def confusion(self) -> Counts:
+        """How many detections of each category lie on an object of each category."""
         own, objects = self._on
         return self._counted(own, self.truth.table.categories.codes[objects].astype(np.int64))
 
     @cached_property
-    def distinct(self) -> NDArray[np.int64]:
+    def distinct(self) -> Counts:
         """The same, several detections of a category on one object counted once: they do not say more than one."""
         own, objects = self._on
         count = len(self.truth)
@@ -467,6 +467,43 @@ class Agreement:
         on = self.best.overlap >= 0.5
         return self.found.table.categories.codes[self.rows[on]].astype(np.int64), self.best.object[on]
 
-    def _counted(self, own: NDArray[np.int64], of: NDArray[np.int64]) -> NDArray[np.int64]:
-        shape = (self.found.table.categories.ids.size, self.truth.table.categories.ids.size)
-        return np.bincount(own * shape[1] + of, minlength=shape[0] * shape[1]).reshape(shape)
+    def _counted(self, own: NDArray[np.int64], of: NDArray[np.int64]) -> Counts:
+        return Counts(own, of, (self.found.table.categories.ids.size, self.truth.table.categories.ids.size))
+
+
+class Counts:
+    """A table of counts, of which only those that are not 0 are kept: vocabularies have tens of thousands of words.
+
+    Parameters
+    ----------
+    rows, columns : ndarray of int64, shape (n,)
+        Where 1 is counted each time.
+    shape : tuple of int
+        How many rows and columns the table has.
+    """
+
+    def __init__(self, rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]) -> None:
+        self.shape, self.total = shape, rows.size
+        self._keys, self._counts = np.unique(rows * max(shape[1], 1) + columns, return_counts=True)
+        self.of_rows = np.bincount(rows, minlength=shape[0])
+        self.of_columns = np.bincount(columns, minlength=shape[1])
+
+    @cached_property
+    def best(self) -> NDArray[np.int64]:
+        """The column of the largest count of each row, the first of several; 0 where a row has none."""
+        rows, columns = np.divmod(self._keys, max(self.shape[1], 1))
+        order = np.lexsort((columns, -self._counts, rows))
+        first = order[np.unique(rows[order], return_index=True)[1]]
+        out = np.zeros(self.shape[0], np.int64)
+        out[rows[first]] = columns[first]
+        return out
+
+    def at(self, rows: ArrayLike, columns: ArrayLike) -> NDArray[np.int64]:
+        """Return the counts at some places; 0 in a column below 0."""
+        columns = np.asarray(columns)
+        keys = np.asarray(rows) * max(self.shape[1], 1) + columns
+        place = locate(keys.ravel(), self._keys).reshape(keys.shape)
+        known = (place >= 0) & (columns >= 0)
+        out = np.zeros(keys.shape, np.int64)
+        out[known] = self._counts[place[known]]
+        return out

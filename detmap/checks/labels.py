@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.checks.agreement import Counts
 from detmap.checks.facts import Facts
 from detmap.checks.findings import Finding, found, names
 from detmap.checks.ids import by_ids_alone
@@ -134,7 +135,8 @@ def _written_otherwise(side: Side, truth: GroundTruth, unknown: NDArray[np.bool_
     if not unknown.any() or not known:
         return None
     if raw is not None:
-        ids = [one for one in ids if one not in set(called) and one not in set(map(str, known))]
+        theirs = {*called, *map(str, known)}
+        ids = [one for one in ids if one not in theirs]
     if not ids:
         return None
     text = isinstance(ids[0], str)
@@ -164,38 +166,37 @@ def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
     if facts.agreement is None:
         return {}
     matrix = facts.agreement.confusion
-    if not matrix.size:
+    if not matrix.total:
         return {}
-    rows, columns = matrix.sum(axis=1), matrix.sum(axis=0)
-    best = matrix.argmax(axis=1)
-    at = np.arange(len(matrix))
-    most = matrix[at, best]
-    right = np.where(own >= 0, matrix[at, own], 0)
+    rows, columns, best = matrix.of_rows, matrix.of_columns, matrix.best
+    at = np.arange(matrix.shape[0])
+    most, right = matrix.at(at, best), matrix.at(at, own)
     moved = (best != own) & (rows >= _FEWEST) & (2 * most >= rows) & (most > 2 * right) & (2 * most >= columns[best])
     # Of a class alone, chance or likeness may be enough: what is there under its own name must be little too.
     place = {int(code): row for row, code in enumerate(own) if code >= 0}
     for row in np.flatnonzero(moved).tolist():
         other = place.get(int(best[row]))
-        if other is not None and 2 * matrix[other, best[row]] > most[row]:
+        if other is not None and 2 * matrix.at(other, best[row]) > most[row]:
             moved[row] = False
     return {row: int(best[row]) for row in _beyond_chance(facts.agreement.distinct, moved, best)}
 
 
-def _beyond_chance(matrix: NDArray[np.int64], moved: NDArray[np.bool_], best: NDArray[np.int64]) -> list[int]:
+def _beyond_chance(matrix: Counts, moved: NDArray[np.bool_], best: NDArray[np.int64]) -> list[int]:
     """Return the rows that are moved, where labels that say nothing of what is there would not make them so.
 
     By Chernoff's bound on the chance of so many on one class, times the number of classes, and of choices of the rows.
     """
-    held, share = matrix.sum(axis=1), matrix.sum(axis=0) / max(int(matrix.sum()), 1)
+    held, share = matrix.of_rows, matrix.of_columns / max(matrix.total, 1)
     at = np.flatnonzero(moved & (held > 0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        part, by_chance = matrix[at, best[at]] / held[at], share[best[at]]
+        part, by_chance = matrix.at(at, best[at]) / held[at], share[best[at]]
         apart = part * np.log(part / by_chance) + np.where(
             part < 1, (1 - part) * np.log((1 - part) / (1 - by_chance)), 0
         )
     logs = np.where(part > by_chance, -held[at] * apart, 0.0) + math.log(max(matrix.shape[1], 1))
     at, logs = at[logs < 0], logs[logs < 0]
-    choices = math.lgamma(len(matrix) + 1) - math.lgamma(at.size + 1) - math.lgamma(len(matrix) - at.size + 1)
+    count = matrix.shape[0]
+    choices = math.lgamma(count + 1) - math.lgamma(at.size + 1) - math.lgamma(count - at.size + 1)
     return at.tolist() if logs.sum() + choices < math.log(_CHANCE) else []
 
 
@@ -203,14 +204,16 @@ def _way(facts: Facts, truth: GroundTruth, moved: dict[int, int], own: NDArray[n
     """Return which finding moved categories are: a constant, places in a list, other names, or another order."""
     assert facts.agreement is not None
     matrix, table = facts.agreement.confusion, facts.detections.categories
-    pairs = [(table.ids[a].item(), truth.categories.ids[b].item(), int(matrix[a, b]), b) for a, b in moved.items()]
+    weights = matrix.at(list(moved), list(moved.values())).tolist()
+    ids = table.ids[list(moved)].tolist(), truth.categories.ids[list(moved.values())].tolist()
+    pairs = list(zip(*ids, weights, moved.values(), strict=True))
     total = sum(weight for _, _, weight, _ in pairs)
     called = dict(zip(truth.categories.ids.tolist(), truth.categories.names, strict=True))
-    if all(isinstance(a, int) and isinstance(b, int) for a, b, _, _ in pairs) and 2 * total > matrix.sum():
+    if all(isinstance(a, int) and isinstance(b, int) for a, b, _, _ in pairs) and 2 * total > matrix.total:
         for shift in (1, -1):
             if sum(weight for a, b, weight, _ in pairs if b - a == shift) >= 0.8 * total:
                 return "category_ids_shifted", f"each {'+' if shift > 0 else '-'} 1 is the one that is meant"
-    if all(isinstance(a, int) for a, _, _, _ in pairs) and 2 * total > matrix.sum():
+    if all(isinstance(a, int) for a, _, _, _ in pairs) and 2 * total > matrix.total:
         for first in (0, 1):
             if sum(weight for a, _, weight, place in pairs if place + first == a) >= 0.8 * total:
                 return "category_ids_positions", f"counted from {first}, in the order of the ids"
@@ -228,10 +231,10 @@ def _disagreeing(facts: Facts, own: NDArray[np.int64]) -> Iterator[Finding]:
     """Detections that lie on objects, most of them of another category."""
     assert facts.agreement is not None
     matrix = facts.agreement.confusion
-    if not matrix.size or matrix.sum() < 30 or matrix.shape[1] < 2 or facts.agreement.by_chance:
+    if matrix.total < 30 or matrix.shape[1] < 2 or facts.agreement.by_chance:
         return
-    right = int(matrix[np.flatnonzero(own >= 0), own[own >= 0]].sum())
-    total = int(matrix.sum())
+    right = int(matrix.at(np.arange(own.size), own).sum())
+    total = matrix.total
     if 2 * right < total:
         more = f"of {total:,} that were looked at, {right:,} have the category of the object that they lie on"
         yield found("classes_disagree", total - right, "detection", more=more)

@@ -212,20 +212,14 @@ def _trec(options: argparse.Namespace) -> None:
 
 def _compared(results: dict[str, RankingResult], options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return a row per pair of runs: the difference, its interval over queries, and p-values after Holm's correction."""
-    import numpy as np
-
-    from detmap.ids import locate
+    from detmap.retrieval.scoring import by_query
     from detmap.statistics import compare_queries
 
     first = next(iter(results.values())).per_query
     metric = options.compare or ("AP" if "AP" in first else next(iter(first)))
     if any(metric not in result.per_query for result in results.values()):
         raise OptionError(f"--compare {shorten(metric)}: was not evaluated query by query; ask for it with --metrics")
-    queries = np.unique(np.concatenate([result.query_ids for result in results.values()]))
-    columns = {}
-    for path, result in results.items():
-        columns[path] = np.full(queries.size, np.nan)  # a query that only one of two has is no pair
-        columns[path][locate(result.query_ids, queries)] = result.per_query[metric]
+    _, columns = by_query(results, metric)  # a query that only one of two has is no pair
     return [
         {
             "from": row.first,

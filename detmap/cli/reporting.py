@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -22,7 +23,7 @@ from detmap.cli.options import (
 )
 from detmap.cli.output import say, stages
 from detmap.cli.rankings import add_hashing, add_reid, add_runs, evaluate_hashing, evaluate_reid, trec_rules
-from detmap.errors import DetmapError, InputError
+from detmap.errors import DetmapError, InputError, OptionError, shorten
 from detmap.writing import write
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ def _fill(parser: argparse.ArgumentParser) -> None:
         "--score", type=float, metavar="SCORE", help="what users would see; default: where F1 of all classes is best"
     )
     page.add_argument(
-        "--images", metavar="DIR", help="show the worst images, which lie there, with boxes (extra: images)"
+        "--images",
+        metavar="DIR",
+        help="show the worst images and the most suspicious labels in pictures, which lie there (extra: images)",
     )
     page.add_argument("--attributes", metavar="FILE", help="slices by a CSV file of attributes of images or objects")
     add_input_options(parser)
@@ -283,6 +286,9 @@ def _galleries(options: argparse.Namespace, stage: Callable[[str], None]) -> tup
 
 def _names(paths: list[str]) -> list[str]:
     """Return what files are called: their names without the ending, or else their paths, no two alike."""
+    twice = next((path for path, times in Counter(paths).items() if times > 1), None)
+    if twice is not None:
+        raise OptionError(f"{shorten(twice)} is given twice: give each system once")
     names = [path.rpartition("/")[2].partition(".")[0] or path for path in paths]
     return names if len(set(names)) == len(names) else paths
 

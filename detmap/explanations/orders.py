@@ -75,8 +75,9 @@ def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``first``, ``second``, ``tried`` (rules under which any of all models has another value), ``held``, ``survives``, and
-        ``against``: name, kind, changes, and both values, where the first is not above; fewest changes first.
+        ``first``, ``second``, ``equal`` (then there is no order), ``tried`` (rules under which any of all models has another
+        value), ``held``, ``survives``, and ``against``: name, kind, changes, and both values, where the first is not above;
+        fewest changes first.
     """
     names = list(models)
     every = list(dict.fromkeys(name for one in models.values() for name in one["situations"]))
@@ -102,6 +103,7 @@ def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
             {
                 "first": first,
                 "second": second,
+                "equal": one["value"] == other["value"],
                 "tried": len(tried),
                 "held": len(tried) - len(against),
                 "survives": not against and one["value"] > other["value"],

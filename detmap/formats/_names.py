@@ -216,7 +216,7 @@ def matched(
     made["image_ids"] = recoded(ids, codes[rows])
     kept, of_row = _distinct(found["category_ids"], "category_id", found["source"])
     made["category_ids"] = recoded(kept, of_row[rows])
-    return {**found, **made, "notices": {"unknown_image": int(missing.sum())}}
+    return {**found, **made, "notices": {**found.get("notices", {}), "unknown_image": int(missing.sum())}}
 
 
 def _distinct(ids: Any, field: str, source: str) -> tuple[list[Any], NDArray[Any]]:

@@ -313,7 +313,12 @@ def check_concerning(
 
 
 def needs_images(path: Path, format: str | None = None) -> bool:
-    """Return whether detections are read with the help of the names and sizes of images: ground truth is to say these."""
+    """Return whether detections are read with the help of the names and sizes of images: ground truth is to say these.
+
+    Of a stream whose format nobody says it is not known yet: it may be so.
+    """
+    if format is None and not readable_again(path):
+        return True
     found = registry.recognise(path, "detections") if format is None else registry.find(path, "detections", format)
     return found is not None and found.needs_images
 

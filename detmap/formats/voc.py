@@ -14,7 +14,7 @@ from xml.parsers import expat
 import numpy as np
 
 from detmap.errors import InputError
-from detmap.formats._names import matched
+from detmap.formats._names import ENDINGS, matched
 from detmap.formats._source import Source, members, name_of, read_bytes
 from detmap.formats.registry import Format, Given, Reading
 from detmap.ids import coded
@@ -315,9 +315,13 @@ def read_voc_results(
         "notices": {"unread_files": len(unread)},
         "source": name_of(results, "results"),
     }
-    if ground_truth is not None and "i" in (ground_truth.images.ids.dtype.kind, ground_truth.categories.ids.dtype.kind):
-        # Not of VOC: its images and classes are found by name.
-        columns = matched(columns, ground_truth, unknown_images, lambda row: " ".join(_line(places, row)))
+    if ground_truth is not None and not _of_voc(ground_truth):  # its images and classes are found by name
+        try:
+            columns = matched(columns, ground_truth, unknown_images)
+        except InputError as error:
+            if not isinstance(error.record, int):
+                raise
+            raise error.elsewhere(*_line(places, error.record)) from None
     made = Detections.from_arrays(**columns, box_format="xyxy", invalid_boxes=invalid_boxes)
     detections = replace(made, classes=tuple(files), missing_classes=missing_classes)
     if ground_truth is None:
@@ -330,6 +334,14 @@ def read_voc_results(
         raise error.elsewhere(*_line(places, error.record)) from None
     classes_without_results(ground_truth, detections)  # where they are an error it comes here, not after the matching
     return detections
+
+
+def _of_voc(ground_truth: GroundTruth) -> bool:
+    """Return whether ids are what VOC's are: names of classes, and of images without the ending of a file."""
+    images, categories = ground_truth.images.ids, ground_truth.categories
+    if "i" in (images.dtype.kind, categories.ids.dtype.kind) or categories.ids.tolist() != list(categories.names):
+        return False
+    return not any(one.lower().endswith(ENDINGS) for one in images.tolist())
 
 
 def _line(places: list[tuple[str, int, list[int] | None]], row: int) -> tuple[str, str]:

@@ -132,10 +132,16 @@ def differences(
 
 def _verdict(one: Apart, metric: str, level: float, alpha: float, unit: str) -> str:
     """Return in a sentence whether two models differ, the better one first."""
+    if math.isnan(one.difference):
+        return printable(
+            f"{one.first} and {one.second} cannot be compared by {metric}, which is undefined for one of them or for both."
+        )
+    if one.difference == 0:
+        return printable(f"{one.first} and {one.second} have the same {metric}.")
     better, other, sign = (one.second, one.first, 1) if one.difference > 0 else (one.first, one.second, -1)
     low, high = sorted((sign * one.low, sign * one.high))
-    between = f", {level * 100:g} % interval {low:.4f} to {high:.4f}" if low == low else ""
-    if one.p != one.p:
+    between = f", {level * 100:g} % interval {low:.4f} to {high:.4f}" if not math.isnan(low) else ""
+    if math.isnan(one.p):
         told = f"there are too few {unit} to tell whether this is chance"
     elif one.p <= alpha:
         told = "this is more than chance"
@@ -151,6 +157,7 @@ def page(
     inputs: Sequence[Mapping[str, str]],
     facts: Sequence[tuple[str, str]],
     counts: Sequence[tuple[str, str]],
+    counted: str,
     notices: Mapping[str, Sequence[str]],
     sections: Sequence[Section],
     made: datetime,
@@ -167,6 +174,8 @@ def page(
         Of each file ``role``, ``name`` and ``sha256``.
     facts, counts : sequence of (str, str)
         What was evaluated, for all models; and what there is of each.
+    counted : str
+        What `counts` count, for the page of a single model.
     notices : mapping of str to sequence of str
         What was unusual, by model.
     sections : sequence of Section
@@ -188,6 +197,7 @@ def page(
         inputs=[{name: printable(str(value)) for name, value in one.items()} for one in inputs],
         facts=[*facts, ("Made", f"{made:%Y-%m-%d %H:%M} UTC with detmap {detmap.__version__}")],
         counts=counts,
+        counted=counted,
         notices=[
             printable(f"{name}: {text}" if several else text) for name, found in notices.items() for text in found
         ],

@@ -119,6 +119,7 @@ def html(
         inputs=inputs,
         facts=_facts(first),
         counts=[(printable(model.name), f"{len(model.diagnosis.detections):,} detections") for model in models],
+        counted="Detections",
         notices={model.name: describe({**model.diagnosis.matches.notices, **model.result.notices}) for model in models},
         sections=merged,
         made=made,

@@ -254,9 +254,11 @@ def _lead(board: Board) -> list[str]:
         elif len(scored) > 1:
             told.append("It is above every other model by more than chance.")
     if board.doubts is not None:
-        pairs = len(scored) - 1
+        pairs = len(scored) - 1 - sum(row.get("survives") == "equal" for row in scored)
         if board.doubts:
-            told.append(f"Of {pairs:,} orders of neighbours {len(board.doubts):,} do not survive other rules.")
+            some = len(board.doubts)
+            verb = "does" if some == 1 else "do"
+            told.append(f"Of {pairs:,} orders of neighbours {some:,} {verb} not survive other rules.")
         elif pairs:
             told.append("Every order of neighbours survives all other rules that were tried.")
     return [printable(one) for one in told]

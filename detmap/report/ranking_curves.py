@@ -49,9 +49,11 @@ def curves(models: Sequence[Model], level: float) -> Section:
     drawn = list(zip(names, style, given, models, strict=True))
     blocks: list[Any] = [_found_by_rank(drawn, deepest, level)]
     for title, of in (("Precision by rank", "precision"), ("Recall by rank", "recall")):
-        by_rank = [(name, one_style, getattr(one, of)) for name, one_style, one, _ in drawn if one is not None]
+        by_rank = [
+            (name, one_style, one.ranks, getattr(one, of)) for name, one_style, one, _ in drawn if one is not None
+        ]
         if by_rank:
-            says = f"{of.capitalize()} among the first items, the mean over the queries."
+            says = f"{of.capitalize()} among the first items, the mean over the queries that have relevant items."
             blocks.append(_ranked_plot(title, of, says, by_rank, deepest, level))
     if kept:
         lines, bands = [], []
@@ -69,12 +71,17 @@ def curves(models: Sequence[Model], level: float) -> Section:
 
 _Drawn = Sequence[tuple[str, str, "Curves | None", "Model"]]
 
+#: Name, style, ranks, and the values of every query at them.
+_Ranked = tuple[str, str, NDArray[np.int64], Values]
+
 
 def _found_by_rank(drawn: _Drawn, deepest: int, level: float) -> Plot | Text:
     """Return CMC: the share of queries that have found something by each rank."""
-    plain = [(name, style, one.first) for name, style, one, model in drawn if one is not None and _is_plain(model)]
+    plain = [
+        (name, style, one.ranks, one.first) for name, style, one, model in drawn if one is not None and _is_plain(model)
+    ]
     if len(plain) == len(drawn):
-        says = "The share of the queries whose first relevant item stands at this rank or above."
+        says = "The share of the queries with relevant items whose first one stands at this rank or above."
         return _ranked_plot("CMC: something is found by rank", "queries", says, plain, deepest, level)
     longest = max((model.result.cmc.size for _, _, _, model in drawn if model.result.cmc is not None), default=1)
     deepest = min(max(longest, 2), _DEEPEST)
@@ -97,8 +104,9 @@ def _is_plain(model: Model) -> bool:
 
 @dataclass(frozen=True)
 class Curves:
-    """Of each query with relevant items what is found by each of some ranks, and the precision by recall, shape (q, …)."""
+    """Of each query with relevant items what is found by each of `ranks`, and the precision by recall, shape (q, …)."""
 
+    ranks: NDArray[np.int64]
     first: Values
     precision: Values
     recall: Values
@@ -117,7 +125,7 @@ class Curves:
         within = np.stack([hits.within(int(rank)) for rank in ranks], axis=1)[some].astype(np.float64)
         precision, _ = hits.interpolate(_RECALLS)
         first = (within > 0).astype(np.float64)
-        return cls(first, within / ranks, within / hits.positives[some][:, None], precision[some], deepest)
+        return cls(ranks, first, within / ranks, within / hits.positives[some][:, None], precision[some], deepest)
 
 
 def ranks_drawn(deepest: int) -> NDArray[np.int64]:
@@ -148,14 +156,12 @@ def band(values: Values, level: float) -> tuple[Values, Values, Values]:
     return mean, np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
 
 
-def _ranked_plot(
-    title: str, y: str, says: str, drawn: Sequence[tuple[str, str, Values]], deepest: int, level: float
-) -> Plot:
-    """Return curves by rank, each a value of every query at `ranks_drawn`."""
+def _ranked_plot(title: str, y: str, says: str, drawn: Sequence[_Ranked], deepest: int, level: float) -> Plot:
+    """Return curves by rank, each with its ranks and a value of every query at each of them."""
     lines, bands = [], []
-    for name, style, values in drawn:
+    for name, style, ranks, values in drawn:
         mean, low, high = band(values, level)
-        x = _place(ranks_drawn(deepest)[: mean.size], deepest)
+        x = _place(ranks, deepest)
         bands.append(area(x, low, high, style))
         lines.append(line(name, x, mean, style))
     return _plot(title, "rank", y, says, lines, bands, level, x_ticks=_rank_ticks(deepest))

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import OptionError
-from detmap.ids import locate
 from detmap.notices import describe
 from detmap.report import charts
 from detmap.report.blocks import (
@@ -34,6 +33,7 @@ from detmap.report.tables import sentence, table
 from detmap.results import cell, printable
 from detmap.retrieval.conventions import CONVENTIONS
 from detmap.retrieval.metrics import parse
+from detmap.retrieval.scoring import by_query
 from detmap.statistics import compare_queries
 
 if TYPE_CHECKING:
@@ -51,9 +51,6 @@ _BARS, _WORST = 10, 100
 
 #: Queries are taken together by their number of relevant items, up to these.
 _SIZES = (1, 3, 10, 30, 100)
-
-#: A pair differs significantly where its corrected p-value is at most this.
-_ALPHA = 0.05
 
 
 @dataclass
@@ -142,7 +139,7 @@ def html(
     replicates, seed : int
         Several models are compared query by query with so many resamplings; 0 leaves that out.
     level : float
-        The level of the intervals.
+        The level of the intervals; a pair differs by more than chance where its corrected p-value is ``1 - level`` or less.
 
     Raises
     ------
@@ -163,6 +160,7 @@ def html(
         inputs=inputs,
         facts=_facts(models[0].result),
         counts=[(printable(model.name), _counts(model.result)) for model in models],
+        counted="Queries",
         notices={model.name: describe(model.result.notices) for model in models},
         sections=sections,
         made=made,
@@ -276,14 +274,12 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     """Return the paired differences of models, and the queries that move most between the first two."""
     metric = models[0].metric
     key = models[0].metrics[metric]
-    queries = np.unique(np.concatenate([model.result.query_ids for model in models]))
-    columns: dict[str, Values] = {}
     for model in models:
         if key not in model.result.per_query:
             raise OptionError(f"{model.name} has no {key} to compare by")
-        columns[model.name] = np.full(queries.size, np.nan)  # a query that only one of two has is no pair
-        columns[model.name][locate(model.result.query_ids, queries)] = model.result.per_query[key]
-    found = compare_queries(columns, replicates=replicates, seed=seed, level=level)
+    queries, columns = by_query({model.name: model.result for model in models}, key)
+    method = "t" if models[0].bootstrap is None else models[0].bootstrap.method
+    found = compare_queries(columns, replicates=replicates, seed=seed, level=level, method=method)
     rows = [
         {
             "from": one.first,
@@ -298,25 +294,29 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
         for one in found
     ]
     apart = [Apart(*one[:5], one.adjusted["randomisation"]) for one in found]
-    blocks = differences(metric, level, _ALPHA, "queries", apart, rows)
+    blocks = differences(metric, level, 1 - level, "queries", apart, rows)
     first, second = (columns[model.name] for model in models[:2])
     change = second - first
+    one_column, other_column = (f"{key} {model.name}" for model in models[:2])  # a model may be called "query"
     order = [at for at in np.argsort(-np.abs(change), kind="stable").tolist() if abs(change[at]) > 0][:_WORST]
     moved = [
         {
             "query": str(queries[at]),
-            models[0].name: float(first[at]),
-            models[1].name: float(second[at]),
+            one_column: float(first[at]),
+            other_column: float(second[at]),
             "difference": float(change[at]),
         }
         for at in order
     ]
     up, down = int((change > 0).sum()), int((change < 0).sum())
     note = f"{key} rises from {models[0].name} to {models[1].name} for {up:,} queries and falls for {down:,}"
-    bars = {model.name: 1.0 for model in models[:2]}
+    bars: dict[str, float | None] = {one_column: 1.0, other_column: 1.0}
     blocks.append(table("Queries that move most", moved, bars=bars, note=note))
     blocks.append(
-        Text("p is that of a randomisation test: would they differ as much if it were chance which gave which value?")
+        Text(
+            "p is that of a randomisation test: would they differ as much if it were chance which gave which value? "
+            "Corrected: by Holm's rule, over all pairs."
+        )
     )
     return Section("differences", "Differences", DIFFERENCES, [("", blocks)])
 
@@ -325,7 +325,7 @@ def _conventions(models: Sequence[Model]) -> Section:
     """Return mean AP of all models under other conventions, and where their order is another one."""
     several = len(models) > 1
     own = models[0].result.convention.name
-    names = [model.name if several else "mAP" for model in models]
+    names = [f"mAP {model.name}" if several else "mAP" for model in models]
     rows, turned = [], 0
     for name in dict.fromkeys(name for model in models for name in model.under):
         values = [model.under.get(name, math.nan) for model in models]

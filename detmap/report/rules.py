@@ -59,8 +59,8 @@ def survival(made: Survival | str) -> Section:
                 {
                     "with": one.name,
                     "kind": one.kind,
-                    claim.first: one.shown(claim.first),
-                    claim.second: one.shown(claim.second),
+                    f"{made.metric} {claim.first}": one.shown(claim.first),
+                    f"{made.metric} {claim.second}": one.shown(claim.second),
                 }
                 for one in claim.against[:_CHANGES]
             ]

@@ -13,7 +13,7 @@ from detmap.errors import OptionError
 from detmap.report.blocks import DIFFERENCES, Apart, Section, Text, differences, found_by_check, picked
 from detmap.report.charts import Plot, bar, heat, line
 from detmap.report.tables import sentence, table
-from detmap.results import cell, p_value, printable
+from detmap.results import cell, printable
 
 if TYPE_CHECKING:
     from detmap.checks.report import Report
@@ -79,8 +79,8 @@ def compared(comparison: Comparison) -> Section:
             "low": one.low,
             "high": one.high,
             "images": one.images,
-            "p": p_value(one.p),
-            "p corrected": p_value(one.adjusted),
+            "p": one.p,
+            "p corrected": one.adjusted,
         }
         for one in (*comparison.differences, *comparison.changed)
     ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from detmap.results import cell, is_words, printable, without_nan
+from detmap.results import cell, is_words, p_value, printable, without_nan
 
 #: So many rows of a table are on a page, unless it is said otherwise.
 MOST = 500
@@ -17,6 +17,9 @@ _HALF, _WHOLE = 66, 96
 
 #: Columns of longer texts do not become narrow.
 _PROSE = 24
+
+#: Columns of p-values, of which none is 0.
+_CHANCE = ("p", "p corrected", "p (Holm)")
 
 #: Longer words are cut off on the page; their title has all of them.
 _LONG = 60
@@ -83,7 +86,7 @@ def table(
         found = [abs(row[name]) for row in rows if name in row and not math.isnan(row[name])]
         full[name] = value or max(found, default=0.0)
     cells = [
-        [_cell(row[name], name in words, full.get(name), _is_chance(name)) for name in header] for row in rows[:most]
+        [_cell(row[name], name in words, full.get(name), name in _CHANCE) for name in header] for row in rows[:most]
     ]
     widths = [max([len(name), *(len(row[at]["shown"]) for row in cells)]) for at, name in enumerate(header)]
     length = sum(width + 3 for width in widths)
@@ -113,19 +116,14 @@ def sentence(text: str) -> str:
     return text if not text or text[-1] in ".!?" else f"{text}."
 
 
-def _is_chance(name: str) -> bool:
-    """Return whether a column holds p-values, by its name: none of them is 0."""
-    return name == "p" or name.startswith("p ")
-
-
 def _cell(value: Any, words: bool, full: float | None, chance: bool = False) -> dict[str, Any]:
     exact = without_nan(value)
     number = not words and isinstance(exact, int | float) and not isinstance(exact, bool)
     shown = f"{exact:,}" if number and isinstance(exact, int) else printable(cell(value))
     if number and exact is not None and shown.startswith("-0") and not shown.strip("-0."):
         shown = shown[1:]  # there is no -0.0000
-    if chance and shown == "0.0000":
-        shown = "< 0.0001"
+    if chance and number and exact is not None:
+        shown = cell(p_value(exact))
     bar = None
     if full is not None:
         bar = round(min(max(exact / full, 0.0), 1.0) * 100, 1) if number and full else 0

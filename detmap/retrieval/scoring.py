@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from detmap import columns, plots
 from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import Curve, Hits
+from detmap.ids import locate
 from detmap.kernels import curves
 from detmap.notices import describe
 from detmap.results import Result, fragment
@@ -366,6 +367,19 @@ def plot_rankings(results: Mapping[str, RankingResult], path: str | os.PathLike[
         next(iter(results.values()))._kept()  # says what is missing
     lines = [one.line(name) for name, one in results.items()] if drawable else []
     return plots.cmc_and_precision(curves, lines, path=path)
+
+
+def by_query(results: Mapping[str, RankingResult], metric: str) -> tuple[NDArray[Any], dict[str, NDArray[np.float64]]]:
+    """Return the queries of any of the results, shape (q,), and of each result its values of a metric at them.
+
+    A value is NaN where a result does not have the query. `metric` is one of `per_query` of every result.
+    """
+    queries = np.unique(np.concatenate([one.query_ids for one in results.values()]))
+    columns = {}
+    for name, one in results.items():
+        columns[name] = np.full(queries.size, np.nan)
+        columns[name][locate(one.query_ids, queries)] = one.per_query[metric]
+    return queries, columns
 
 
 class _ByName(Mapping[str, NDArray[np.float64]]):

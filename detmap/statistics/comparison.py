@@ -200,8 +200,8 @@ class Comparison:
             lines.append(f"too few images to tell ({len(of_category.untested)}): {', '.join(of_category.untested)}")
         if self._by_test:
             lines.append(
-                "low, high of a difference: as far from it as the smallest difference that would be significant by itself, "
-                "so that they and p (not corrected) say the same; none where no difference could be significant"
+                "low, high of a difference: the interval of the test, which holds 0 exactly where p (not corrected) is "
+                f"above {self.alpha:.3g}; none where no difference could be significant"
             )
         else:
             lines.append(f"low, high of a difference: by itself (not corrected); {intervals.METHODS[one.method]}")

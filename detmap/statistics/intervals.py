@@ -88,7 +88,7 @@ def reason(
     if found < FEWEST_EFFECTIVE:
         return f"one of the {unit} decides it"
     if bounded and standard_error(replicates, jackknife, images) >= LARGEST_ERROR * estimate * (1 - estimate) > 0:
-        return "too uncertain: the standard error is as large as the value, or as what it lacks to 1"
+        return "too uncertain: the standard error is value * (1 - value) or more"
     return ""
 
 

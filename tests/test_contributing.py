@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PATCHES = sorted((ROOT / "tests" / "patches").glob("*.patch"))
 
 
-def tests_of(patch):
+def named_in(patch):
     """What pytest is given, from the message of a patch."""
     (line,) = re.findall(r"^Test: (.+)$", patch.read_text(encoding="utf-8"), re.M)
     return shlex.split(line)
@@ -27,8 +27,8 @@ def tests_of(patch):
 
 def tree(folder):
     """A copy of what tests need, compiled kernels included."""
-    for name in ("detmap", "tests", "fixtures", "scripts"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.pyc", ".*", "patches"))
+    for name in ("detmap", "tests", "fixtures", "scripts", "docs"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.pyc", ".*", "_build", "patches"))
     for path in ROOT.glob("*.*"):
         if path.is_file() and path.suffix in (".toml", ".md"):
             shutil.copy(path, folder)
@@ -47,7 +47,7 @@ def test_what_a_newcomer_made_by_a_recipe_applies_and_passes(patch, tmp_path):
     subprocess.run(["git", "apply", str(patch)], cwd=copied, check=True, capture_output=True)
     changed = "b/detmap/kernels/" in patch.read_text(encoding="utf-8")  # all would be compiled anew
     environment = {**os.environ, "NUMBA_DISABLE_JIT": str(int(changed)), "PYTHONPATH": str(copied)}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:cov", *tests_of(patch)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:cov", *named_in(patch)]
     run = subprocess.run(command, cwd=copied, env=environment, capture_output=True, text=True, check=False, timeout=600)
     assert run.returncode == 0, run.stdout[-3000:]
     assert " passed" in run.stdout

@@ -109,7 +109,12 @@ class Alarm(Exception):
 def alarm():
     """Give a function that makes a signal handler raise after so many seconds."""
 
-    def ring(*_):
+    def ring(_, frame):
+        for _ in range(8):  # a tracer of lines that is left at any moment keeps its lock for ever
+            if frame is not None and f"{os.sep}coverage{os.sep}" in frame.f_code.co_filename:
+                signal.setitimer(signal.ITIMER_REAL, 1e-3)
+                return
+            frame = frame and frame.f_back
         raise Alarm
 
     before = signal.signal(signal.SIGALRM, ring)

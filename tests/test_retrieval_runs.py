@@ -482,6 +482,7 @@ def test_a_run_of_mappings_takes_little_memory_besides_its_scores(monkeypatch):
     assert most < 16 * count * depth
 
 
+@pytest.mark.compiled
 def test_logarithms_are_those_of_the_library_of_c():
     """numpy's differ in the last bit, of 3 values in 1,000 with one version and of 200 with another."""
     pytrec_eval = pytest.importorskip("pytrec_eval")

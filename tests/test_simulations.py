@@ -61,8 +61,10 @@ def test_intervals_hold_what_they_are_of():
 
 
 def test_power_is_that_of_a_plain_test():
-    both = np.stack(simulate_coverage.power("one-class", 99, range(3)))
-    assert both[:, 0].tolist() == both[:, 1].tolist()
+    """They draw other permutations, so that one of twelve data sets may be close enough to go either way."""
+    both = np.stack(simulate_coverage.power("one-class", 199, range(12)))
+    assert np.count_nonzero(both[:, 0] != both[:, 1]) <= 1
+    assert 0 < both[:, 0].sum() < 12
 
 
 def test_data_sets_are_kept_and_gone_on_with(tmp_path):

@@ -120,7 +120,7 @@ def _hits_and_samples() -> None:
     import detmap
     from detmap.retrieval import average_precision_score, evaluate_rankings
 
-    for interpolation in ("step", "101-point"):
+    for interpolation in ("step", "101-point", "101-linear"):
         detmap.average_precision([1, 0, 1], [3, 2, 1], interpolation=interpolation)
     detmap.precision_recall_curve([1, 0, 1], [3, 2, 1]).best_f1(2)
     for weights in (None, [1.0, 2.0, 0.5, 1.0]):

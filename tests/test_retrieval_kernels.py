@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
+from detmap import average_precision
 from detmap.kernels import curves, gains, hashing, ranking, sorting
 from detmap.retrieval import (
     average_precision_score,
@@ -43,6 +44,7 @@ def test_one_signature_each():
     evaluate_run(([1, 2, 1], [3, 4, 5], [1, 1, 1]), ([1, 2, 1], ["3", "4", "5"], [1, 1, 1]))
     average_precision_score([0, 1, 1], [0.1, 0.2, 0.2], sample_weight=[1, 2, 3])
     average_precision_score([0, 1, 1], np.float32([0.1, 0.2, 0.2]))
+    average_precision([1, 0, 1], [3, 2, 1], interpolation="101-linear")
     kernels = {
         f"{module.__name__}.{name}": value
         for module in (ranking, curves, gains, sorting, hashing)

@@ -396,7 +396,7 @@ def average_precision(
     scores: ArrayLike | None = None,
     *,
     positives: int | None = None,
-    interpolation: Interpolation = "step",
+    interpolation: Interpolation | Linear = "step",
     epsilon: float = 0.0,
 ) -> float:
     """Return the average precision of one ranking.

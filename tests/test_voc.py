@@ -317,3 +317,53 @@ def test_other_names_than_ids_are_found_and_a_file_is_its_class_by_either(tmp_pa
     assert str(caught.value).startswith(
         f"{results / 'comp4_det_test_2.txt'}: line 2: is not an image of the ground truth"
     )
+
+
+_ODD_LINES = [
+    b"000001 0.5 1 2 30 40",
+    b"  000002\t0.25  1e1 2. +30 .4e2 ",
+    b"000001 -1.5 1 2 30 40\r",
+    b"im\xc3\xa4ge 1e-400 0.1000000000000000055511151231257827 2 3 9007199254740993",
+    b"",
+    b"#7 0.5 1 2 3 4",
+    b"000003 1_0 1 2 3 4",
+    b"000003 nan 1 2 3 4",
+    b"000003 0.5 1 2 3 1e999",
+    b"000003 0.5 1 2 3",
+    b"000003 0.5 1 2 3 4 5",
+    b"\xff 0.5 1 2 3 4",
+    b"\xef\xbb\xbf000003 0.5 1 2 3 4",
+    b"000003 0.5 1 2\x0b3 4",
+    b"000003\x00 0.5 1 2 3 4",
+    b"n" * 300 + b" 0.5 1 2 3 4",
+    b"000003 0.5 9 9 3 4",
+]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""], ids=["feed", "return", "open"])
+@pytest.mark.parametrize("odd", range(len(_ODD_LINES)))
+def test_a_scanned_file_is_what_is_read_word_by_word(odd, end, monkeypatch):
+    """Each line among plain ones, first, in the middle and last: the same columns, or the same error."""
+    plain = [b"%06d 0.%d %d 2.5 30 40" % (i % 7, i, i) for i in range(1, 20)]
+    for place in (0, 7, len(plain)):
+        lines = [*plain[:place], _ODD_LINES[odd], *plain[place:]]
+        data = (end or b"\n").join(lines) + end
+        made = []
+        for worth in (0, 1 << 40):
+            monkeypatch.setattr("detmap.formats.voc._WORTH_SCANNING", worth)
+            try:
+                found = detmap.read_voc_results({"comp4_det_test_dog.txt": data, "comp4_det_test_cat.txt": plain[0]})
+                images = found.images.ids[found.images.codes].tolist()
+                made.append([images, found.boxes.tolist(), found.scores.tolist(), found.notices])
+            except InputError as error:
+                made.append(str(error))
+        assert made[0] == made[1]
+
+
+def test_plain_results_are_scanned(monkeypatch):
+    """What the test above compares is not the same way twice."""
+    monkeypatch.setattr("detmap.formats.voc._WORTH_SCANNING", 0)
+    monkeypatch.setattr("detmap.formats.voc._split", None)
+    found = detmap.read_voc_results({"comp4_det_test_dog.txt": b"b 0.5 1 2 3 4\na\t1e-1 1 2 3.5 4\n"})
+    assert found.scores.tolist() == [0.5, 0.1]
+    assert found.boxes[:, 2].tolist() == [3.0, 3.5]

@@ -1,4 +1,4 @@
-"""What the scanner makes of documents: columns of COCO results, COCO ground truth, TREC runs and judgements.
+"""What the scanner makes of documents: columns of COCO, of VOC's results, of TREC's runs and judgements.
 
 ``None`` from a ``scan_*`` function means "not understood", never "wrong": a library parser then decides what the document
 is.
@@ -146,6 +146,24 @@ class QrelsColumns(NamedTuple):
     data: NDArray[np.uint8]
 
 
+class VocColumns(NamedTuple):
+    """A file of VOC's results, a row per line in file order.
+
+    Attributes
+    ----------
+    image : (n,) int32
+        Index into `images` for each row.
+    images : list of bytes
+        The distinct image ids in the order of their first appearance.
+    numbers : (n, 5) float64
+        Score, xmin, ymin, xmax, ymax, finite.
+    """
+
+    image: NDArray[np.int32]
+    images: list[bytes]
+    numbers: NDArray[np.float64]
+
+
 _ID, _NUMBER, _BOX = (scanning.ID, 1), (scanning.NUMBERS, 1), (scanning.NUMBERS, 4)
 _FLAG, _SPAN = (scanning.FLAG, 1), (scanning.SPAN, 2)
 _QUERY, _INTEGER = (scanning.REPEATED, 1), (scanning.INTEGER, 1)
@@ -178,6 +196,8 @@ _LISTS = {
 }
 _SIZED_IMAGE = Fields(b'{"id":1},', id=_ID, height=_NUMBER, width=_NUMBER)
 _RUN = Fields(b"q 0 d 0 1 t\n", query=_QUERY, document=_ID, score=_NUMBER)
+_VOC_NUMBERS = ("score", "xmin", "ymin", "xmax", "ymax")
+_VOC = Fields(b"i 1 0 0 1 1\n", image=_ID, **dict.fromkeys(_VOC_NUMBERS, _NUMBER))
 _QRELS = Fields(b"q 0 d 1\n", query=_QUERY, document=_ID, relevance=_INTEGER)
 
 
@@ -309,15 +329,16 @@ def _sizes(images: Table) -> NDArray[np.float64]:
 
 _RUN_LINES = Layout(_RUN, tokens=readonly([0, -1, 1, -1, 2, -1], np.int64), more=True)
 _QRELS_LINES = Layout(_QRELS, tokens=readonly([0, -1, 1, 2], np.int64))
+_VOC_LINES = Layout(_VOC, tokens=readonly(range(6), np.int64))
 
 
 def _scan_tokens(
     data: Buffer | File, threads: int | None, kind: Layout
 ) -> tuple[Table, NDArray[np.int32], list[bytes]]:
-    """Scan lines after a byte order mark, if there is one, and number the queries."""
+    """Scan lines after a byte order mark, if there is one, and number what their first field says: queries or images."""
     document = Document(data, threads, b"\n")
     table, _ = scan_list(document, len(_MARK) if document.begins(0, _MARK) else 0, kind)
-    return table, *distinct_strings(table.texts, table.columns["query"][:, 0])
+    return table, *distinct_strings(table.texts, table.columns[kind.fields.names[0]][:, 0])
 
 
 def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | None:
@@ -372,3 +393,29 @@ def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns 
         return None
     relevance = table.columns["relevance"][:, 0].view(np.int64)
     return QrelsColumns(query, queries, table.columns["document"][:, 0], relevance, table.texts)
+
+
+def scan_voc_results(data: Buffer, threads: int | None = None) -> VocColumns | None:
+    """Scan a file of VOC's results: lines of image, score and four corners.
+
+    Parameters
+    ----------
+    data : bytes or memoryview
+        The document.
+    threads : int or None
+        How many threads work on it, None for one per processor. The outcome does not depend on it.
+
+    Returns
+    -------
+    VocColumns or None
+        The columns; None where a line is not plain: another number of fields, what is no finite decimal number, a control
+        character, a ``#`` (which begins no comment here), a byte order mark.
+    """
+    if b"#" in bytes(data) or bytes(data[:3]) == _MARK:
+        return None
+    try:
+        table, image, images = _scan_tokens(data, threads, _VOC_LINES)
+    except NotUnderstood:
+        return None
+    columns = [table.numbers(name) for name in _VOC_NUMBERS]
+    return VocColumns(image, images, np.stack([one for one in columns if one is not None], axis=1))

@@ -8,16 +8,17 @@ from dataclasses import replace
 from os import PathLike, fspath
 from os.path import basename, isdir
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from xml.parsers import expat
 
 import numpy as np
+from numpy.typing import NDArray
 
 from detmap.errors import InputError
 from detmap.formats._names import ENDINGS, matched
 from detmap.formats._source import Source, members, name_of, read_bytes
 from detmap.formats.registry import Format, Given, Reading
-from detmap.ids import coded
+from detmap.ids import Ids, coded
 from detmap.mismatches import classes_without_results
 from detmap.plugins import later, register
 from detmap.shapes.boxes import InvalidBoxes, areas, check_option, inverted, negative
@@ -25,6 +26,7 @@ from detmap.tables import Detections, GroundTruth, MissingClasses
 
 _DEEPEST = 64  # elements within elements
 _LONGEST = 256  # characters of a field: columns are as wide as their widest
+_WORTH_SCANNING = 1 << 17  # bytes of a file; a folder of smaller ones is read before the scanner is loaded
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _RESULTS = re.compile(r"comp\d+_det_[^_]+_(?P<name>.+)\.txt")
 _FIELDS = {"name", "difficult", *(f"bndbox/{corner}" for corner in _CORNERS)}
@@ -254,13 +256,10 @@ def read_voc_results(
     check_option(invalid_boxes)
     if missing_classes not in ("zero", "error", "skip"):
         raise InputError("missing_classes must be 'zero', 'error' or 'skip'", value=missing_classes)
-    ids: list[str] = []
-    names: list[str] = []
-    numbers = []
     files: dict[str, str] = {}
     unread: list[str] = []
-    places: list[tuple[str, int, list[int] | None]] = []  # file, rows, and their lines where not every line has one
-    first: tuple[str, int, Any] | None = None  # of the boxes of negative size: file, line, corners
+    read: list[tuple[str, _Results]] = []
+    first: tuple[str, str, Any] | None = None  # of the boxes of negative size: file, line, corners
     inversions = 0
     for file, data, place in _result_files(results):
         name = class_of(file)
@@ -274,42 +273,25 @@ def read_voc_results(
                 remedy="keep the results of one competition and image set in the folder",
             )
         files[name] = file
-        lines = [line.split() for line in data.splitlines()]
-        rows = [line for line in lines if line]
-        finite = slice(None) if invalid_boxes != "drop" else slice(1)  # the score alone
-        try:
-            if max((len(part) for row in rows for part in row), default=0) > _LONGEST:
-                raise ValueError
-            column = np.array([row[1:] for row in rows], np.bytes_).reshape(len(rows), 5).astype(np.float64)
-            ids += [row[0].decode() for row in rows]
-            bad = (
-                b"\0" in data
-                or not np.isfinite(column[:, finite]).all()
-                or b"_" in b"".join(part for row in rows for part in row[1:])
-            )
-        except ValueError:
-            bad = True
-        if bad:
-            raise _bad_line(lines, place, invalid_boxes != "drop")
-        inversion = negative(column[:, 1:], "xyxy")
+        found = _results_of(data, place, invalid_boxes != "drop")
+        inversion = negative(found.numbers[:, 1:], "xyxy")
         if inversion.any():
             inversions += int(np.count_nonzero(inversion))
             row = int(np.argmax(inversion))
-            first = first or (place, [n for n, line in enumerate(lines, 1) if line][row], column[row, 1:])
-        numbers.append(column)
-        names += [name] * len(rows)
-        numbered = None if len(rows) == len(lines) else [n for n, line in enumerate(lines, 1) if line]
-        places.append((place, len(rows), numbered))
+            first = first or (*_line([(place, found)], row), found.numbers[row, 1:])
+        read.append((place, found))
     if unread and not files:
         raise InputError(
             "the file's name does not say its class", source=unread[0], remedy="call it comp4_det_test_{class}.txt"
         )
-    table = np.concatenate(numbers)
+    table = np.concatenate([found.numbers for _, found in read])
     if first and invalid_boxes == "error":
-        raise inverted(first[2], inversions, len(table), None, source=first[0], record=f"line {first[1]}")
+        raise inverted(first[2], inversions, len(table), None, source=first[0], record=first[1])
+    rows = {name: len(found.numbers) for name, (_, found) in zip(files, read, strict=True) if len(found.numbers)}
+    names = coded(list(rows))
     columns: dict[str, Any] = {
-        "image_ids": coded(ids),
-        "category_ids": coded(names),
+        "image_ids": _images(found for _, found in read),
+        "category_ids": Ids(names.ids, np.repeat(names.codes, list(rows.values()))),
         "boxes": table[:, 1:],
         "scores": table[:, 0],
         "notices": {"unread_files": len(unread)},
@@ -321,7 +303,7 @@ def read_voc_results(
         except InputError as error:
             if not isinstance(error.record, int):
                 raise
-            raise error.elsewhere(*_line(places, error.record)) from None
+            raise error.elsewhere(*_line(read, error.record)) from None
     made = Detections.from_arrays(**columns, box_format="xyxy", invalid_boxes=invalid_boxes)
     detections = replace(made, classes=tuple(files), missing_classes=missing_classes)
     if ground_truth is None:
@@ -331,7 +313,7 @@ def read_voc_results(
     except InputError as error:
         if not isinstance(error.record, int) or len(detections) < len(table):
             raise
-        raise error.elsewhere(*_line(places, error.record)) from None
+        raise error.elsewhere(*_line(read, error.record)) from None
     classes_without_results(ground_truth, detections)  # where they are an error it comes here, not after the matching
     return detections
 
@@ -344,12 +326,93 @@ def _of_voc(ground_truth: GroundTruth) -> bool:
     return not any(one.lower().endswith(ENDINGS) for one in images.tolist())
 
 
-def _line(places: list[tuple[str, int, list[int] | None]], row: int) -> tuple[str, str]:
+class _Results(NamedTuple):
+    """The lines of a file of results.
+
+    Attributes
+    ----------
+    codes : ndarray of int32, shape (n,)
+        The image of each line: its place in `images`.
+    images : list of str
+        The ids of the images in the order of their first appearance.
+    numbers : ndarray of float64, shape (n, 5)
+        Score and corners.
+    lines : list of int or None
+        The number of each line, from 1; None where no line is blank.
+    """
+
+    codes: NDArray[np.int32]
+    images: list[str]
+    numbers: NDArray[np.float64]
+    lines: list[int] | None
+
+
+def _results_of(data: bytes, source: str, finite: bool) -> _Results:
+    """Read a file of results: a large and plain one by the scanner, others word by word, which finds what is wrong.
+
+    Raises
+    ------
+    InputError
+        For a line that is not of the form.
+    """
+    found = _scanned(data) if len(data) >= _WORTH_SCANNING else None
+    return _split(data, source, finite) if found is None else found
+
+
+def _scanned(data: bytes) -> _Results | None:
+    """Return what the scanner makes of plain lines of which none is blank; None for others."""
+    from detmap.formats._scan import scan_voc_results
+
+    found = scan_voc_results(data)
+    if found is None or len(found.numbers) != data.count(b"\n") + (data[-1:] != b"\n"):
+        return None
+    if any(len(image) > _LONGEST for image in found.images):
+        return None
+    try:
+        return _Results(found.image, [image.decode() for image in found.images], found.numbers, None)
+    except UnicodeDecodeError:
+        return None
+
+
+def _split(data: bytes, source: str, finite: bool) -> _Results:
+    """Read a file of results word by word."""
+    lines = [line.split() for line in data.splitlines()]
+    rows = [line for line in lines if line]
+    finite_columns = slice(None) if finite else slice(1)  # the score alone
+    places: dict[str, int] = {}
+    try:
+        if max((len(part) for row in rows for part in row), default=0) > _LONGEST:
+            raise ValueError
+        numbers = np.array([row[1:] for row in rows], np.bytes_).reshape(len(rows), 5).astype(np.float64)
+        codes = np.array([places.setdefault(row[0].decode(), len(places)) for row in rows], np.int32)
+        bad = (
+            b"\0" in data
+            or not np.isfinite(numbers[:, finite_columns]).all()
+            or b"_" in b"".join(part for row in rows for part in row[1:])
+        )
+    except ValueError:
+        bad = True
+    if bad:
+        raise _bad_line(lines, source, finite)
+    numbered = None if len(rows) == len(lines) else [n for n, line in enumerate(lines, 1) if line]
+    return _Results(codes, list(places), numbers, numbered)
+
+
+def _images(files: Iterable[_Results]) -> Ids:
+    """Return the image of every line of all files."""
+    places: dict[str, int] = {}
+    codes = [
+        np.array([places.setdefault(image, len(places)) for image in one.images], np.int32)[one.codes] for one in files
+    ]
+    return Ids(coded(list(places)).ids, np.concatenate(codes))
+
+
+def _line(files: list[tuple[str, _Results]], row: int) -> tuple[str, str]:
     """Return the file and the line of a row of all files."""
-    for place, count, lines in places:
-        if row < count:
-            return place, f"line {row + 1 if lines is None else lines[row]}"
-        row -= count
+    for place, found in files:
+        if row < len(found.numbers):
+            return place, f"line {row + 1 if found.lines is None else found.lines[row]}"
+        row -= len(found.numbers)
     raise IndexError(row)
 
 

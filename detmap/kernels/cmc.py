@@ -26,11 +26,11 @@ def _scramble(x: Any) -> Any:
 
 
 class Identities(NamedTuple):
-    """Of each item its identity, ``people``, a number below ``count``; and of each query its ``own``."""
+    """Of each item its identity, ``people``, a number below ``total``; and of each query its ``own``."""
 
     people: Array
     own: Array
-    count: int
+    total: int
 
 
 class Drawing(NamedTuple):
@@ -66,7 +66,7 @@ def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Ro
         size[people[i]] += 1 - room.skipped[i]
     for d in range(drawing.draws):
         ahead[:] = 0
-        for p in range(identities.count):
+        for p in range(identities.total):
             if size[p]:
                 name = _scramble(np.uint64(drawing.seed) ^ _scramble(np.uint64(drawing.first_query + q)))
                 name = _scramble(_scramble(name ^ np.uint64(d)) ^ np.uint64(p))
@@ -81,7 +81,7 @@ def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Ro
                         match = i
                 ahead[p] += 1
         rank = 0
-        for p in range(identities.count):
+        for p in range(identities.total):
             if size[p] and p != own:
                 i = chosen[p] - n
                 if row[i] < row[match] or (row[i] == row[match] and i < match):
@@ -106,7 +106,7 @@ def _expect(row: Array, match: int, own: int, identities: Identities, merge: boo
     chances[:] = 0.0
     chances[0] = 1.0
     certain = 0
-    for p in range(identities.count):
+    for p in range(identities.total):
         if p == own or ahead[p] == 0:
             continue
         if merge or ahead[p] == size[p]:
@@ -136,7 +136,7 @@ def shots(
     identities ahead of a match is a sum of independent chances, each the share of that identity's items that are ahead;
     MERGE counts the identities with an item ahead of the first match. Equal distances are in index order.
     """
-    n, k, merge, people = identities.people.size, out.shape[1], drawing.rule == MERGE, identities.count
+    n, k, merge, people = identities.people.size, out.shape[1], drawing.rule == MERGE, identities.total
     room = Room(
         np.zeros(n, np.uint8),
         np.zeros(people, np.int64),

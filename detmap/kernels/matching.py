@@ -262,7 +262,7 @@ def _first_bits(areas: int, thresholds: int) -> Any:
 
 
 @helper
-def _items(counted: Array, skipped: Array, ranking: int, thresholds: int) -> int:
+def _items(counted: Array, skipped: Array, ranking: int, thresholds: int) -> Any:
     """Return how many detections a ranking of a class has, from what `collect_hits` has counted of that class."""
     area, pair = ranking // skipped.shape[1], ranking % skipped.shape[1]
     items = -skipped[area, pair]

@@ -70,11 +70,10 @@ class Side:
         starts = readonly(starts, np.int64)
         given = readonly(() if scores is None else scores, np.float64)
         codes = readonly(category, np.int32)
+        placed = sorting.Placed(order, out_image, out_category, out_rank, out_scores)
 
         def arrange(begin: int, end: int) -> NDArray[np.int64]:
-            made = sorting.arrange_cells(
-                starts, codes, given, merged, begin, end, order, out_image, out_category, out_rank, out_scores, cells
-            )
+            made = sorting.arrange_cells(starts, codes, given, merged, begin, end, placed, cells)
             return cells[starts[begin] : starts[begin] + made]
 
         found = parallel.run(arrange, parallel.cut(starts, threads), threads)

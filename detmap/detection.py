@@ -111,7 +111,8 @@ def evaluate(
     )
     tally = _match(ground_truth, detections, decided, image_ids, category_ids, threads)
     del detections  # what nobody else holds on to makes room for the ranking
-    return DetectionResult(tally.in_ranking_order(threads, grouped=True), threads=threads)
+    tally = tally.in_ranking_order(threads, grouped=True)  # and the tally as it was, for the curves
+    return DetectionResult(tally, threads=threads)
 
 
 def match(
@@ -180,6 +181,7 @@ def _match_cells(arranged: Arrangement, threads: int | None) -> tuple[NDArray[np
     thresholds = least_overlaps(protocol, protocol.iou_thresholds)
     ranges = readonly([(low, high) for _, low, high in protocol.area_ranges], np.float64)
     hit, ignored = allocate(*[((count, words), np.uint64)] * 2)
+    levels, out = matching.Levels(thresholds, ranges, protocol.matching == "best"), matching.Words(hit, ignored)
 
     def miss(begin: int, end: int) -> None:
         areas = arranged.detection_areas(begin, end)
@@ -188,19 +190,7 @@ def _match_cells(arranged: Arrangement, threads: int | None) -> tuple[NDArray[np
     def pair(begin: int, end: int) -> None:
         stop = parallel.stop_flag()
         candidates = arranged.candidates(cells, lowest, begin, end, stop)
-        matching.match(
-            cells,
-            candidates,
-            arranged.objects,
-            thresholds,
-            ranges,
-            protocol.matching == "best",
-            begin,
-            end,
-            stop,
-            hit,
-            ignored,
-        )
+        matching.match(cells, candidates, arranged.objects, levels, begin, end, stop, out)
 
     parallel.run(miss, parallel.even(count, threads), threads)
     lowest = float(thresholds.min())

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns, parallel
 from detmap.errors import InputError, OptionError, check_choice
-from detmap.kernels import Frozen, curves, readonly
+from detmap.kernels import Frozen, curves, readonly, ties
 
 Interpolation = Literal["step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point"]
 
@@ -42,13 +42,13 @@ TieRule = Literal["index", "reversed", "docid", "collapsed", "expected", "best",
 
 #: How the items of a tied group are ordered. `index` and `docid` keep the order of the ranks as they were counted.
 TIE_RULES = {
-    "index": curves.KEEP,
-    "docid": curves.KEEP,
-    "expected": curves.KEEP,
-    "reversed": curves.REVERSE,
-    "best": curves.FIRST,
-    "worst": curves.LAST,
-    "collapsed": curves.COLLAPSE,
+    "index": ties.KEEP,
+    "docid": ties.KEEP,
+    "expected": ties.KEEP,
+    "reversed": ties.REVERSE,
+    "best": ties.FIRST,
+    "worst": ties.LAST,
+    "collapsed": ties.COLLAPSE,
 }
 
 
@@ -233,11 +233,11 @@ class Hits(Frozen):
             return self
         if not self.tied.size:
             raise OptionError(f"ties={rule!r} needs scores: the tied items of a ranking as it stands are not known")
-        if TIE_RULES[rule] == curves.KEEP:
+        if TIE_RULES[rule] == ties.KEEP:
             return self
         ranks, grades = np.empty_like(self.ranks), np.empty(self.ranks.size, np.int64)
         given = self.grades if self.grades.size else readonly(np.ones(self.ranks.size), np.int64)
-        curves.break_ties(self.starts, self.ranks, self.ahead, self.tied, given, TIE_RULES[rule], ranks, grades)
+        ties.break_ties(self.starts, self.ranks, self.ahead, self.tied, given, TIE_RULES[rule], ranks, grades)
         return replace(self, ranks=ranks, grades=grades if self.grades.size else self.grades)
 
     def average_precision(
@@ -289,11 +289,10 @@ class Hits(Frozen):
     def _linear(self, tail: bool, epsilon: float, threads: int | None) -> NDArray[np.float64]:
         """Return the AP of every ranking by straight lines between the points of its envelope."""
         grid = readonly(GRIDS["101-point"], np.float64)
-        read = np.empty((len(self), grid.size))
+        rankings, read = self._rankings(), np.empty((len(self), grid.size))
 
         def lines(begin: int, end: int) -> None:
-            given = (self.starts, self.ranks, self.positives, self.items, grid, epsilon, tail)
-            curves.read_lines(*given, begin, end, read)
+            curves.read_lines(rankings, self.items, grid, epsilon, tail, begin, end, read)
 
         parallel.run(lines, parallel.even(len(self), threads if len(self) > 64 else 1), threads)
         made = (np.diff(grid) * (read[:, 1:] + read[:, :-1]) / 2.0).sum(axis=1)
@@ -335,23 +334,16 @@ class Hits(Frozen):
         threads: int | None = 1,
     ) -> None:
         """Write what `interpolate` returns into arrays of the caller's."""
+        rankings = self._rankings()
         parallel.run(
-            lambda begin, end: curves.interpolate(
-                self.starts,
-                self.ranks,
-                self.scores,
-                self.first_scores,
-                self.positives,
-                grid,
-                epsilon,
-                begin,
-                end,
-                precision,
-                scores,
-            ),
+            lambda begin, end: curves.interpolate(rankings, grid, epsilon, begin, end, precision, scores),
             parallel.even(len(self), threads if len(self) > 64 else 1),
             threads,
         )
+
+    def _rankings(self) -> curves.Rankings:
+        """Return the columns that kernels read."""
+        return curves.Rankings(self.starts, self.ranks, self.positives, self.scores, self.first_scores)
 
 
 def _integers(values: Any, name: str) -> NDArray[np.int64]:

@@ -579,11 +579,10 @@ class Rankings:
         starts = np.concatenate(([0], np.cumsum(self._capacity(begin, end))))
         items, first = np.empty(end - begin, np.int64), np.empty(end - begin)
         ranks, scores = np.empty(starts[-1], np.int64), np.empty(starts[-1])
-        matching.collect_hits(
-            tally.class_starts, tally.rank, tally.scores, tally.hit, tally.ignored,
-            readonly(tally.protocol.max_dets, np.int64), tally.positives, len(tally.protocol.iou_thresholds),
-            begin, end, starts, ranks, scores, items, first,
-        )  # fmt: skip
+        caps, thresholds = readonly(tally.protocol.max_dets, np.int64), len(tally.protocol.iou_thresholds)
+        rows = matching.Ranked(tally.class_starts, tally.rank, tally.scores, tally.hit, tally.ignored)
+        out = matching.Collected(starts, ranks, scores, items, first)
+        matching.collect_hits(rows, caps, tally.positives, thresholds, begin, end, out)
         found = starts[-1]
         positives = tally.positives.ravel()[np.arange(begin, end) // self._per_area()]
         return Hits(starts, ranks[:found], positives, items, scores[:found], first)

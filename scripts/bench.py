@@ -2,7 +2,8 @@
 """Measures detmap against the peers that are installed (extra ``bench``): time, memory, and that all agree on AP.
 
 Every program runs in a process of its own and they take turns (A B C A B C …), so that what disturbs the machine disturbs
-all; medians are shown, and ratios to detmap. ``ROWS`` at the end says what is measured: a later row is one more entry.
+all; medians are shown, and ratios to detmap. ``ROWS`` says what is measured: a later row is one more entry. The programs
+stand in bench_programs.py, the workloads in bench_workloads.py.
 
     scripts/bench.py                  every row, but for peers that take minutes
     scripts/bench.py --quick          small inputs: does it run at all
@@ -15,8 +16,6 @@ all; medians are shown, and ratios to detmap. ``ROWS`` at the end says what is m
 from __future__ import annotations
 
 import argparse
-import ctypes
-import gc
 import importlib.metadata
 import importlib.util
 import json
@@ -31,218 +30,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+import bench_programs
 import numpy as np
-
-ROOT = Path(__file__).resolve().parent.parent
-# The package of this checkout, or of the one that bench_commits.py compares it with.
-sys.path[:0] = [os.environ.get("DETMAP_TREE", str(ROOT)), str(ROOT / "tests"), str(ROOT / "scripts")]
-
-OURS = "detmap"
-FAST = ("hotcoco", "ultrafast-pycocotools")
-SLOW = ("faster-coco-eval", "pycocotools")
-PEERS = (*FAST, *SLOW)
-
-# ------------------------------------------------------------------------------------- one program, inside its process
-
-
-class Detmap:
-    """The library itself, tables in memory."""
-
-    def load(self, folder: Path) -> None:
-        import detmap
-
-        self.detmap = detmap
-        self.truth = detmap.read_coco(folder / "ground_truth.json")
-        rows = np.load(folder / "detections.npy")
-        self.found = detmap.Detections.from_arrays(
-            image_ids=rows[:, 0].astype(np.int64),
-            category_ids=rows[:, 6].astype(np.int64),
-            boxes=rows[:, 1:5],
-            scores=rows[:, 5],
-        )
-
-    def run(self, max_dets: list[int]) -> Callable[[], tuple[float, int]]:
-        result = self.detmap.evaluate(self.truth, self.found, max_dets=max_dets)
-        arrays = (result.precision, result.scores, result.recall, result.average_precision)
-        return lambda: (result["AP"], sum(array.nbytes for array in arrays))
-
-    def from_files(self, folder: Path) -> Callable[[], tuple[float, int]]:
-        import detmap
-
-        truth = detmap.read_coco(folder / "ground_truth.json")
-        result = detmap.evaluate(truth, detmap.read_coco_results(folder / "detections.json", truth))
-        value = dict(result)["AP"]
-        return lambda: (value, 0)
-
-    def score_files(self, paths: list[str]) -> list[float]:
-        from detmap import batch
-
-        found = {one.entry.path: one["AP"] for one in batch.score(self.truth, paths)}
-        return [found[path] for path in paths]
-
-    def bootstrap(self, replicates: int) -> list[float]:
-        from detmap import statistics as stats
-
-        result = self.detmap.evaluate(self.truth, self.found)
-        return stats.bootstrap(result, replicates, 0).interval()[0].tolist()
-
-    def permute(self, permutations: int) -> list[float]:
-        from detmap import statistics as stats
-
-        found = self.found
-        moved = found.boxes + np.random.default_rng(5).normal(0, 1, found.boxes.shape) * [1, 1, 0, 0]
-        other = self.detmap.Detections.from_arrays(
-            image_ids=found.images.values[found.images.codes],
-            category_ids=found.categories.values[found.categories.codes],
-            boxes=moved,
-            scores=found.scores,
-        )
-        tallies = [self.detmap.evaluate(self.truth, one).tally for one in (found, other)]
-        return stats.permute(*tallies, permutations, 0, categories=True).p_values().tolist()
-
-
-class Vernier:
-    """vernier, which takes files whole and has no arrays to hand out."""
-
-    def from_files(self, folder: Path) -> Callable[[], tuple[float, int]]:
-        from vernier.instance import Evaluator
-
-        files = [(folder / f"{name}.json").read_bytes() for name in ("ground_truth", "detections")]
-        value = Evaluator(parity_mode="strict").evaluate(*files).stats[0]
-        return lambda: (value, 0)
-
-
-class Cocolike:
-    """Any of those that look like pycocotools."""
-
-    def __init__(self, package: str) -> None:
-        self.package = package
-
-    def load(self, folder: Path, results: str = "detections.npy") -> None:
-        if self.package == "hotcoco":
-            from hotcoco import COCO, COCOeval
-        elif self.package == "ultrafast-pycocotools":
-            from ultrafast_pycocotools import COCO, COCOeval
-        elif self.package == "faster-coco-eval":
-            from faster_coco_eval import COCO
-            from faster_coco_eval import COCOeval_faster as COCOeval
-        else:
-            from pycocotools.coco import COCO
-            from pycocotools.cocoeval import COCOeval
-        self.evaluator = COCOeval
-        self.truth = COCO(str(folder / "ground_truth.json"))
-        file = folder / results
-        self.found = self.truth.loadRes(np.load(file) if file.suffix == ".npy" else str(file))
-
-    def from_files(self, folder: Path) -> Callable[[], tuple[float, int]]:
-        self.load(folder, "detections.json")
-        describe = self.run([1, 10, 100])
-        self.evaluation.summarize()
-        value = describe()[0]
-        del self.truth, self.found, self.evaluation
-        return lambda: (value, 0)
-
-    def run(self, max_dets: list[int]) -> Callable[[], tuple[float, int]]:
-        evaluation = self.evaluation = self.evaluator(self.truth, self.found, "bbox")
-        evaluation.params.maxDets = max_dets
-        evaluation.evaluate()
-        evaluation.accumulate()
-
-        def describe() -> tuple[float, int]:
-            arrays = {name: np.asarray(evaluation.eval[name]) for name in ("precision", "scores", "recall")}
-            values = arrays["precision"][..., 0, -1]
-            return float(np.mean(values[values > -1])), sum(array.nbytes for array in arrays.values())
-
-        return describe
-
-    def score_files(self, paths: list[str]) -> list[float]:
-        return [self.score_file(path) for path in paths]
-
-    def score_file(self, path: str) -> float:
-        evaluation = self.evaluator(self.truth, self.truth.loadRes(path), "bbox")
-        evaluation.evaluate()
-        evaluation.accumulate()
-        evaluation.summarize()
-        return float(evaluation.stats[0])
-
-
-def program_of(package: str) -> Any:
-    return Detmap() if package == OURS else Vernier() if package == "vernier" else Cocolike(package)
-
-
-def memory(name: str) -> int:
-    """Bytes of a line of /proc/self/status: VmRSS now, VmHWM at most since the last reset."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(name + ":"):
-            return int(line.split()[1]) * 1024
-    raise KeyError(name)
-
-
-def peak_of(task: Callable[[], Callable[[], tuple[float, int]]]) -> dict[str, float]:
-    """Run a task: its seconds, its AP, and the bytes that it adds at its peak (and beyond its result's arrays)."""
-    gc.collect()
-    if hasattr(ctypes.CDLL(None), "malloc_trim"):
-        ctypes.CDLL(None).malloc_trim(0)  # else it would reuse what loading left behind, unseen
-    Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark
-    before = memory("VmRSS")
-    start = time.perf_counter()
-    describe = task()
-    seconds, added = time.perf_counter() - start, memory("VmHWM") - before
-    average_precision, arrays = describe()
-    return {"seconds": seconds, "AP": average_precision, "added": added, "beyond": added - arrays}
-
-
-def work(package: str, folder: str) -> None:
-    """Answer commands, a line of JSON each: load, run, memory, score_files, bootstrap, permute."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the peers print
-    program = program_of(package)
-    for line in sys.stdin:
-        command, options = json.loads(line)
-        answer: dict[str, float] = {}
-        start = time.perf_counter()
-        if command == "load":
-            program.load(Path(folder))
-            answer = {"seconds": time.perf_counter() - start}
-        elif command == "run":
-            describe = program.run(options)
-            answer = {"seconds": time.perf_counter() - start, "AP": describe()[0]}
-        elif command == "files":
-            describe = program.from_files(Path(folder))
-            answer = {"seconds": time.perf_counter() - start, "AP": describe()[0]}
-        elif command == "memory":
-            answer = peak_of(partial(program.run, options))
-        elif command in ("score_files", "bootstrap", "permute"):
-            answer = peak_of(lambda: partial(lambda values: (values[0], 0), getattr(program, command)(options)))  # noqa: B023
-        print(json.dumps(answer), file=answers, flush=True)
-
-
-class Worker:
-    """A program in a process of its own."""
-
-    def __init__(self, package: str, folder: Path) -> None:
-        self.package = package
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, "--worker", package, str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def ask(self, command: str, options: object = None) -> dict[str, float]:
-        self.process.stdin.write(json.dumps([command, options]) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"{self.package} ended with exit code {self.process.wait()}")
-        return json.loads(line)
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        self.process.wait()
-
+from bench_programs import FAST, LAUNCHER, OURS, PEERS, ROOT, SLOW, Worker
+from bench_workloads import dense, detector, write_batch, write_case, write_files
 
 # ------------------------------------------------------------------------------------------------------------- measuring
 
@@ -277,18 +69,6 @@ UNITS: dict[str, Callable[[float], str]] = {
     "seconds": lambda v: f"{v:.2f} s" if v >= 1 else f"{1000 * v:.3g} ms" if v < 0.1 else f"{1000 * v:.0f} ms",
     "bytes": lambda v: f"{v / 1e9:.1f} GB" if v >= 1e9 else f"{v / 1e6:.0f} MB" if v >= 1e6 else f"{v / 1e3:.0f} kB",
 }
-
-
-def write_case(folder: Path, arrays: dict[str, np.ndarray]) -> int:
-    """Write a workload as every program can load it; return the number of detections."""
-    from workloads import to_coco
-
-    none = {name: column[:0] for name, column in arrays.items() if name.startswith("dt_")}
-    folder.mkdir()
-    (folder / "ground_truth.json").write_text(json.dumps(to_coco({**arrays, **none})[0]))
-    columns = ("dt_image_ids", "dt_boxes", "dt_scores", "dt_category_ids")
-    np.save(folder / "detections.npy", np.column_stack([arrays[name] for name in columns]).astype(np.float64))
-    return len(arrays["dt_scores"])
 
 
 def in_memory(
@@ -348,28 +128,6 @@ def in_memory(
     ]
 
 
-# Linux counts what a process was before it became another program: a small one has to start what is measured.
-LAUNCHER = """
-import json, os, subprocess, sys, time
-start = time.perf_counter()
-process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
-peak = os.wait4(process.pid, 0)[2].ru_maxrss * 1024
-print(json.dumps([time.perf_counter() - start, peak]))
-"""
-
-
-def write_files(folder: Path, images: int, quick: bool) -> tuple[Path, str]:
-    """Write a workload as two files of JSON; return their folder and what they are."""
-    from workloads import detector_like, to_coco
-
-    dataset, results = to_coco(detector_like(images // (50 if quick else 1), 100, 80, seed=1))
-    folder.mkdir()
-    (folder / "ground_truth.json").write_text(json.dumps(dataset))
-    (folder / "detections.json").write_text(json.dumps(results))
-    size = (folder / "detections.json").stat().st_size
-    return folder, f"{len(results):,} detections, {size / 1e6:.0f} MB"
-
-
 def from_files(images: int, options: Options, *, repeats: int) -> list[Line]:
     """From files to the twelve numbers, in warm processes; then as whole processes, whose peak memory is all there is."""
     folder, title = write_files(options.folder / f"files{images}", images, options.quick)
@@ -394,7 +152,7 @@ def from_files(images: int, options: Options, *, repeats: int) -> list[Line]:
             if program == OURS:
                 command = ["-m", "detmap", "eval", str(folder / "ground_truth.json"), str(folder / "detections.json")]
             else:
-                command = [__file__, "--whole", program, str(folder)]
+                command = [bench_programs.__file__, "--whole", program, str(folder)]
             launch = [sys.executable, "-c", LAUNCHER, sys.executable, *command]
             elapsed, peak = json.loads(subprocess.run(launch, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
             if turn:
@@ -406,18 +164,6 @@ def from_files(images: int, options: Options, *, repeats: int) -> list[Line]:
         Line("… a whole process", {p: statistics.median(t for t, _ in rows) for p, rows in whole.items()}, "seconds"),
         Line("… its peak memory", {p: statistics.median(m for _, m in rows) for p, rows in whole.items()}, "bytes"),
     ]
-
-
-def detector(images: int, detections: int, categories: int, quick: bool) -> dict[str, np.ndarray]:
-    from workloads import detector_like
-
-    return detector_like(images // (50 if quick else 1), detections, categories, seed=1)
-
-
-def dense(quick: bool) -> dict[str, np.ndarray]:
-    from workloads import dense_scene
-
-    return dense_scene(2, 300, 500, seed=1, canvas=1300.0) if quick else dense_scene(40, 3000, 5000, seed=1)
 
 
 def fixture(title: str, options: Options, *, empty_cache: bool, repeats: int) -> list[Line]:
@@ -435,21 +181,6 @@ def fixture(title: str, options: Options, *, empty_cache: bool, repeats: int) ->
                     times.append(time.perf_counter() - start)
     print(f"  {[round(value, 2) for value in times]}", file=sys.stderr)
     return [Line(title, {OURS: statistics.median(times)}, "seconds")]
-
-
-def write_batch(folder: Path, arrays: dict[str, np.ndarray], files: int) -> list[str]:
-    """Write a workload and so many files of detections, each noisier than the one before; return their paths."""
-    from workloads import to_coco
-
-    write_case(folder, arrays)
-    rng = np.random.default_rng(2)
-    paths = []
-    for i in range(files):
-        scores = np.round(np.clip(arrays["dt_scores"] + rng.normal(0, 0.01 * i, arrays["dt_scores"].size), 0, 1), 5)
-        paths.append(str(folder / f"{i}.json"))
-        noisy = {**arrays, "dt_scores": scores, "dt_boxes": np.round(arrays["dt_boxes"], 2)}
-        Path(paths[-1]).write_text(json.dumps(to_coco(noisy)[1]))
-    return paths
 
 
 def many_files(title: str, files: int, options: Options) -> list[Line]:
@@ -637,15 +368,7 @@ def main() -> None:
         "--pairs", type=int, default=15, metavar="N", help="runs of each side with --against; default: 15"
     )
     parser.add_argument("--samples", metavar="FILE", help="keep the raw samples of --against")
-    parser.add_argument("--whole", nargs=2, metavar=("PROGRAM", "FOLDER"), help=argparse.SUPPRESS)
-    parser.add_argument("--worker", nargs=2, metavar=("PROGRAM", "FOLDER"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.worker:
-        work(*arguments.worker)
-        return
-    if arguments.whole:
-        program_of(arguments.whole[0]).from_files(Path(arguments.whole[1]))
-        return
     arguments.only = [*(arguments.only or ()), *arguments.rows] or None
     if arguments.against:
         import bench_commits

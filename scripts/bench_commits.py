@@ -39,7 +39,7 @@ Task = Callable[[], object]
 
 
 def tables(folder: Path) -> tuple[Any, Any]:
-    """Both tables of a workload that `bench.write_case` has written."""
+    """Both tables of a workload that `bench_workloads.write_case` has written."""
     import detmap
 
     rows = np.load(folder / "detections.npy")
@@ -169,19 +169,19 @@ def ranking(folder: Path, name: str, case: int) -> Task:
 
 
 def case(make: Callable[[], dict[str, np.ndarray]], folder: Path) -> None:
-    from bench import write_case
+    from bench_workloads import write_case
 
     write_case(folder, make())
 
 
 def files(images: int, folder: Path) -> None:
-    from bench import write_files
+    from bench_workloads import write_files
 
     write_files(folder, images, False)
 
 
 def many(folder: Path) -> None:
-    from bench import detector, write_batch
+    from bench_workloads import detector, write_batch
 
     write_batch(folder, detector(5000, 100, 80, False), 20)
 
@@ -202,13 +202,13 @@ class Row:
 
 
 def detector_case(images: int, categories: int) -> Callable[[Path], None]:
-    from bench import detector
+    from bench_workloads import detector
 
     return partial(case, partial(detector, images, 100, categories, False))
 
 
 def dense_case(folder: Path) -> None:
-    from bench import dense
+    from bench_workloads import dense
 
     case(partial(dense, False), folder)
 
@@ -250,7 +250,7 @@ def rows() -> dict[str, Row]:
 
 def work(name: str, folder: str) -> None:
     """Answer every line of the input with seconds, bytes added and the value of one run."""
-    from bench import peak_of
+    from bench_programs import peak_of
 
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -298,7 +298,7 @@ class Whole:
     """A command, as a process of its own every time; with `cold`, from an empty cache of kernels."""
 
     def __init__(self, tree: Path, command: tuple[str, ...], folder: Path, cold: bool) -> None:
-        from bench import LAUNCHER
+        from bench_programs import LAUNCHER
 
         words = [word.format(folder=folder) for word in command]
         self.command = [sys.executable, "-c", LAUNCHER, sys.executable, "-m", "detmap", *words]

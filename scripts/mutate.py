@@ -1,13 +1,15 @@
 #!/usr/bin/env python
 """Changes one line of a kernel at a time and runs the tests that should notice: comparisons, ties, epsilons, indices.
 
-A mutant that no test kills is a test that is missing. Kernels run interpreted, in copies of this checkout.
+A mutant that no test kills is a test that is missing. Kernels run interpreted, in copies of this checkout. A test that has
+not ended in time has killed nothing, except a mutant that is marked as endless.
 
     scripts/mutate.py                   all of them, on all processors
     scripts/mutate.py --only _envelope  those whose file, function, line or tests hold this text
     scripts/mutate.py --list            what there is
 
-A mutant is written as: file and function; the line, which must stand there once; what it becomes; tests that kill it.
+A mutant is written as: file and function; the line, which must stand there once; what it becomes; tests that kill it; and
+True where it makes an endless loop.
 """
 
 from __future__ import annotations
@@ -30,8 +32,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from mutants import MUTANTS
 
 ROOT = Path(__file__).resolve().parent.parent
-#: A mutant that never ends is killed by the clock.
-LIMIT = 300.0
+#: Seconds that the tests of a mutant may take.
+LIMIT = 600.0
+#: And those of one that is marked as endless, which without a change take a few seconds.
+ENDLESS = 120.0
 PYTEST = [
     sys.executable,
     "-m",
@@ -45,6 +49,7 @@ PYTEST = [
     "-p",
     "no:cov",
     "--tb=line",
+    "--hypothesis-profile=mutants",
 ]
 
 
@@ -66,6 +71,7 @@ class Mutant:
     old: str
     new: str
     tests: str  # separated by blanks: `hits` is tests/test_hits.py, `hits::best_f1` its test_best_f1
+    endless: bool = False  # it makes an endless loop, which only the clock can tell
 
     @property
     def path(self) -> str:
@@ -110,14 +116,16 @@ def put(path: Path, text: str, turn: int) -> None:
 
 
 def outcome(command: list[str], tree: Path, limit: float) -> str:
-    """Return "killed" where a test fails, "survived" where all pass, and what was printed where no test could run."""
+    """Return "killed" where a test fails, "survived" where all pass, "no end" where time is up, and what was printed where
+    no test could run.
+    """
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(tree)}
     try:
         run = subprocess.run(
             command, cwd=tree, env=environment, capture_output=True, text=True, timeout=limit, check=False
         )
     except subprocess.TimeoutExpired:
-        return "killed (by the clock)"
+        return "no end"
     last = (run.stdout.strip().splitlines() or [""])[-1]
     if run.returncode == 0 and " passed" in last:
         return "survived"
@@ -151,7 +159,8 @@ def main() -> int:
             tree = trees.get()
             try:
                 put(tree / one.path, changed[one], 2 * turn)
-                return outcome([*PYTEST, *one.names()], tree, LIMIT)
+                found = outcome([*PYTEST, *one.names()], tree, ENDLESS if one.endless else LIMIT)
+                return "killed (by the clock)" if one.endless and found == "no end" else found
             finally:
                 put(tree / one.path, original[one.path], 2 * turn + 1)
                 trees.put(tree)
@@ -164,8 +173,8 @@ def main() -> int:
                 trees.put(tree)
 
         with ThreadPoolExecutor(options.jobs) as pool:
-            sane = pool.submit(unchanged)
             results = [(one, pool.submit(tried, turn, one)) for turn, one in enumerate(chosen, 1)]
+            sane = pool.submit(unchanged)
             killed = 0
             for one, result in results:
                 killed += result.result().startswith("killed")

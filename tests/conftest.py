@@ -10,7 +10,7 @@ from pathlib import Path
 import legs
 import numba
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from workloads import REAL_DATA
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -24,6 +24,8 @@ settings.register_profile(
     print_blob=True,
 )
 settings.register_profile("explore", settings.get_profile("ci"), derandomize=False, max_examples=500)
+# For scripts/mutate.py: that a test fails is all it asks, and to make the example smaller takes minutes.
+settings.register_profile("mutants", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile("ci")
 
 

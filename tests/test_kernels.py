@@ -185,12 +185,11 @@ def test_arrange_cells(content, merged, scored, falling, random):
     values = readonly([row[2] for row in rows] if scored else (), np.float64)
     out = [np.empty(len(rows), np.int32) for _ in range(3)]
     out_scores, out_starts = np.empty(values.size), np.empty(len(rows), np.int64)
-    found = []
+    found, placed = [], sorting.Placed(order, *out, out_scores)
     middle = len(content) // 2
     for begin, end in ((0, middle), (middle, len(content))):
-        count = sorting.arrange_cells(
-            readonly(starts, np.int64), category, values, merged, begin, end, order, *out, out_scores, out_starts
-        )
+        given = readonly(starts, np.int64), category, values
+        count = sorting.arrange_cells(*given, merged, begin, end, placed, out_starts)
         found += out_starts[starts[begin] : starts[begin] + count].tolist()
     columns = (column.tolist() for column in (order, *out))
     assert list(zip(*columns, strict=True)) == expected
@@ -203,8 +202,9 @@ def test_rows_of_one_category_by_falling_score(values):
     """Those that come in order stay, and those that rise are sorted."""
     order, out = np.arange(3, dtype=np.int32), [np.empty(3, np.int32) for _ in range(3)]
     starts, category = readonly([0, 3], np.int64), readonly([0, 0, 0], np.int32)
-    rest = np.empty(3), np.empty(3, np.int64)
-    assert sorting.arrange_cells(starts, category, readonly(values, np.float64), False, 0, 1, order, *out, *rest) == 1
+    given = starts, category, readonly(values, np.float64)
+    placed = sorting.Placed(order, *out, np.empty(3))
+    assert sorting.arrange_cells(*given, False, 0, 1, placed, np.empty(3, np.int64)) == 1
     assert order.tolist() == naive.by_score(values)
 
 
@@ -444,9 +444,10 @@ def run_match(found, truth, areas, ignore, crowd, thresholds, ranges, *, only_be
     overlap.box_areas(sides[0], 0, count, own)
     bounds, levels = readonly(np.array(ranges, float), np.float64), readonly(thresholds, np.float64)
     matching.mark_misses(readonly(own, np.float64), bounds, len(thresholds), 0, count, hit, ignored)
+    given = objects, matching.Levels(levels, bounds, only_best)
     for begin, end in ((0, len(found) // 2), (len(found) // 2, len(found))):
         candidates = overlap.candidates(cells, *sides, readonly(crowd, np.bool_), lowest, begin, end)
-        matching.match(cells, candidates, objects, levels, bounds, only_best, begin, end, NEVER, hit, ignored)
+        matching.match(cells, candidates, *given, begin, end, NEVER, matching.Words(hit, ignored))
     return unpack(hit, bits), unpack(ignored, bits)
 
 
@@ -574,11 +575,11 @@ def test_collect_hits(data):
         out_starts = np.concatenate(([0], np.cumsum(room))).astype(np.int64)
         out_ranks, out_scores = np.empty(out_starts[-1], np.int64), np.empty(out_starts[-1])
         items, first = np.empty(end - begin, np.int64), np.empty(end - begin)
-        matching.collect_hits(
-            readonly(starts, np.int64), readonly(ranks, np.int32), readonly(values, np.float64),
-            readonly(words(hit), np.uint64), readonly(words(ignored), np.uint64), readonly(caps, np.int64),
-            readonly(positives, np.int64), thresholds, begin, end, out_starts, out_ranks, out_scores, items, first,
-        )  # fmt: skip
+        flags = [readonly(words(bits), np.uint64) for bits in (hit, ignored)]
+        detections = readonly(starts, np.int64), readonly(ranks, np.int32), readonly(values, np.float64), *flags
+        given = readonly(caps, np.int64), readonly(positives, np.int64), thresholds
+        out = matching.Collected(out_starts, out_ranks, out_scores, items, first)
+        matching.collect_hits(matching.Ranked(*detections), *given, begin, end, out)
         for q in range(end - begin):
             rows = slice(out_starts[q], out_starts[q + 1])
             found = list(zip(out_ranks[rows].tolist(), out_scores[rows].tolist(), strict=True))
@@ -632,9 +633,8 @@ def test_interpolate(rows, grid, epsilon, with_scores):
     precision = np.full((len(rows), len(grid)), 7.0)
     out_scores = np.full((len(rows) if with_scores else 0, len(grid)), 7.0)
     known = [readonly(column if with_scores else (), np.float64) for column in (at_hits, first)]
-    curves.interpolate(
-        starts, flat, *known, positives, readonly(grid, np.float64), epsilon, 0, len(rows), precision, out_scores
-    )
+    given = curves.Rankings(starts, flat, positives, *known)
+    curves.interpolate(given, readonly(grid, np.float64), epsilon, 0, len(rows), precision, out_scores)
     for q, (ranks, missed) in enumerate(rows):
         found = len(ranks) + missed
         if not found:
@@ -659,7 +659,7 @@ def test_interpolate_by_hand():
     known = readonly([0.9, 0.6, 0.5, 0.7], np.float64), readonly([0.9, 0.8], np.float64)
     precision, found = (np.empty((2, 3)) for _ in range(2))
     grid = readonly([2 / 3, 1 / 3, 0.0], np.float64)
-    curves.interpolate(*columns[:2], *known, columns[2], grid, 0.0, 0, 2, precision, found)
+    curves.interpolate(curves.Rankings(*columns, *known), grid, 0.0, 0, 2, precision, found)
     assert precision.tolist() == [[3 / 5, 1.0, 1.0], [0.5, 0.5, 0.5]]
     assert found.tolist() == [[0.6, 0.9, 0.9], [0.7, 0.7, 0.8]]
 
@@ -672,7 +672,8 @@ def test_recalls_are_reached_where_the_quotient_as_rounded_says_so(grid):
     numbers = readonly(ranks, np.float64)  # as scores: which hit it is
     out = [np.empty((counts.size, len(grid))) for _ in range(2)]
     first = readonly(np.zeros(counts.size), np.float64)
-    curves.interpolate(starts, ranks, numbers, first, positives, readonly(grid, np.float64), 0.0, 0, counts.size, *out)
+    given = curves.Rankings(starts, ranks, positives, numbers, first)
+    curves.interpolate(given, readonly(grid, np.float64), 0.0, 0, counts.size, *out)
     for count, found in zip(counts.tolist(), out[1], strict=True):
         recalls = np.arange(count + 1) / count
         within = [wanted for wanted in grid if wanted <= 1]  # arange ends above 1, where no recall is
@@ -723,7 +724,7 @@ def test_one_signature_each():
         detmap.Hits.from_ranks([[1, 3], []], [2, 1]).average_precision(interpolation)
     every = kernels()
     assert len(every) >= 12
-    detection = {name for name in every if name.split(".")[0] in ("overlap", "matching", "curves", "sorting")}
+    detection = {name for name in every if name.split(".")[0] in ("overlap", "matching", "curves", "sorting", "ties")}
     called = {name: len(every[name].signatures) for name in detection if not name.split(".")[1].startswith("_")}
     called = {name: count for name, count in called.items() if count}  # rankings have kernels of their own
     assert called == dict.fromkeys(called, 1)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
 from test_batch import run, write
 
 import detmap
-from detmap import crowding, limits, results
+from detmap import crowding, detection, limits, results
 from detmap.columns import texts
 from detmap.errors import InputError, OptionError
 from detmap.formats import _walking
@@ -247,3 +248,26 @@ def test_limits_that_are_no_sizes(monkeypatch, capsys, tmp_path):
     code, _, err = run(capsys, "eval", path, path)
     assert code == 2
     assert err.count("\n") == 1
+
+
+def test_curves_are_made_when_the_tally_in_the_order_of_images_is_gone(monkeypatch):
+    """Both tallies and the curves together were the peak of the memory of `evaluate`."""
+    matched, made = [], []
+    match, begin = detection._match, detection.DetectionResult.__init__
+
+    def noted(*given):
+        tally = match(*given)
+        matched.append(weakref.ref(tally))
+        return tally
+
+    def watched(self, tally, **options):
+        made.append(matched[-1]() is None)
+        begin(self, tally, **options)
+
+    monkeypatch.setattr(detection, "_match", noted)
+    monkeypatch.setattr(detection.DetectionResult, "__init__", watched)
+    box = np.array([[0.0, 0.0, 5.0, 5.0]])
+    truth = detmap.GroundTruth.from_arrays(image_ids=[1], category_ids=[1], boxes=box)
+    found = detmap.Detections.from_arrays(image_ids=[1], category_ids=[1], boxes=box, scores=[0.5])
+    detmap.evaluate(truth, found)
+    assert made == [True]

@@ -24,7 +24,7 @@ from detmap.formats import _documents, _lists, _open, _scan, _tables
 from detmap.kernels import readonly, scanning
 from detmap.kernels import records as record_kernels
 from detmap.kernels.lines import scan_lines
-from detmap.kernels.texts import LENGTH_BITS, factorise, find_strings, rank_rows
+from detmap.kernels.texts import LENGTH_BITS, Grouped, factorise, find_strings, rank_rows
 from detmap.kernels.values import skip_value
 from detmap.kernels.words import survey
 from detmap.shapes.reading import powers
@@ -1102,9 +1102,10 @@ def grouped(columns: _scan.RunColumns | _scan.QrelsColumns, queries: list[bytes]
 def found_strings(own: Any, starts: Any, others: Any, other_starts: Any, step: int) -> tuple[list[int], list[int]]:
     """Call the kernel for `step` groups at a time."""
     found = np.full(len(others[1]), -2, np.int64)
+    both = Grouped(*own, starts), Grouped(*others, other_starts)
     with np.errstate(over="ignore"):
         repeated = [
-            find_strings(*own, starts, *others, other_starts, k, min(k + step, len(starts) - 1), np.uint64(step), found)
+            find_strings(*both, k, min(k + step, len(starts) - 1), np.uint64(step), found)
             for k in range(0, len(starts) - 1, step)
         ]
     return found.tolist(), repeated

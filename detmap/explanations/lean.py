@@ -440,22 +440,12 @@ class Lean:
             if outside is not None:
                 ignored[outside[celled.live]] = ~np.uint64(0)
             ranges = readonly([protocol.area_ranges[0][1:]], np.float64)
-            only_best = protocol.matching == "best"
+            levels = matching.Levels(thresholds, ranges, protocol.matching == "best")
+            out = matching.Words(hit, ignored)
 
             def run(begin: int, end: int) -> None:
-                matching.match(
-                    celled.cells,
-                    celled.candidates,
-                    objects,
-                    thresholds,
-                    ranges,
-                    only_best,
-                    begin,
-                    end,
-                    parallel.stop_flag(),
-                    hit,
-                    ignored,
-                )
+                stop = parallel.stop_flag()
+                matching.match(celled.cells, celled.candidates, objects, levels, begin, end, stop, out)
 
             parallel.run(run, [(0, celled.cells.detection_starts.size)], 1)
             counted = self._codes[1] >= 0

@@ -8,7 +8,7 @@ needs.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,16 @@ from detmap.kernels.sorting import longest_group
 Array = NDArray[Any]
 
 STEP, ALL_POINT, TRAPEZOID, TRAPEZOID_OF_HITS = 0, 1, 2, 3
+
+
+class Rankings(NamedTuple):
+    """Rankings by their hits, with the columns of `detmap.hits.Hits`; both columns of scores may be empty."""
+
+    starts: Array
+    ranks: Array
+    positives: Array
+    scores: Array
+    first_scores: Array
 
 
 @helper
@@ -67,17 +77,7 @@ def average_precision(
 
 @kernel
 def interpolate(
-    starts: Array,
-    ranks: Array,
-    scores: Array,
-    first_scores: Array,
-    positives: Array,
-    grid: Array,
-    epsilon: float,
-    begin: int,
-    end: int,
-    out_precision: Array,
-    out_scores: Array,
+    rankings: Rankings, grid: Array, epsilon: float, begin: int, end: int, out_precision: Array, out_scores: Array
 ) -> None:
     """Write the interpolated precision of rankings ``[begin, end)`` at the recalls of `grid`.
 
@@ -86,6 +86,8 @@ def interpolate(
     reached, whatever follows it in an unsorted grid. With scores (`scores` not empty) ``out_scores[q, i]`` is the score at
     which that recall is first reached; at recall 0 that of the first item.
     """
+    starts, ranks, positives = rankings.starts, rankings.ranks, rankings.positives
+    scores, first_scores = rankings.scores, rankings.first_scores
     with_scores = out_scores.shape[0] > 0
     reached = np.empty(grid.shape[0], np.int64)  # how many hits it takes to reach each recall of the grid
     envelope = np.empty(longest_group(starts, begin, end))
@@ -125,16 +127,7 @@ def interpolate(
 
 @kernel
 def read_lines(
-    starts: Array,
-    ranks: Array,
-    positives: Array,
-    items: Array,
-    grid: Array,
-    epsilon: float,
-    tail: bool,
-    begin: int,
-    end: int,
-    out: Array,
+    rankings: Rankings, items: Array, grid: Array, epsilon: float, tail: bool, begin: int, end: int, out: Array
 ) -> None:
     """Write what straight lines between the points of the envelope of rankings ``[begin, end)`` say at an ascending `grid`.
 
@@ -143,6 +136,7 @@ def read_lines(
     recall the last one counts: a hit, or the last miss behind it. Behind all `items` the curve drops to 0, or with `tail`
     falls to (1, 0) in a straight line. 0 without hits, NaN where there is nothing to find.
     """
+    starts, ranks, positives = rankings.starts, rankings.ranks, rankings.positives
     longest = longest_group(starts, begin, end)
     envelope = np.empty(longest)
     at, value = np.empty(2 * longest + 3), np.empty(2 * longest + 3)
@@ -169,297 +163,6 @@ def read_lines(
             out[q, i] = value[p]
             if p < 2 * hits + 2 and at[p] != grid[i]:
                 out[q, i] += (value[p + 1] - value[p]) / (at[p + 1] - at[p]) * (grid[i] - at[p])
-
-
-# Orders of the items of a tied group.
-KEEP, REVERSE, FIRST, LAST, COLLAPSE = 0, 1, 2, 3, 4
-
-
-@helper
-def _group_end(ahead: Array, j: int, stop: int) -> int:
-    """Return where the tied group of hit `j` ends among the hits before `stop`."""
-    end = j + 1
-    while end < stop and ahead[end] == ahead[j]:
-        end += 1
-    return end
-
-
-@kernel
-def break_ties(
-    starts: Array,
-    ranks: Array,
-    ahead: Array,
-    tied: Array,
-    grades: Array,
-    rule: int,
-    out_ranks: Array,
-    out_grades: Array,
-) -> None:
-    """Write the ranks and grades of the hits under another order of each tied group."""
-    for q in range(starts.size - 1):
-        j = starts[q]
-        while j < starts[q + 1]:
-            end = _group_end(ahead, j, starts[q + 1])
-            for i in range(j, end):
-                if rule == REVERSE:
-                    source = end - 1 - (i - j)
-                    out_ranks[i] = 2 * ahead[j] + tied[j] + 1 - ranks[source]
-                    out_grades[i] = grades[source]
-                    continue
-                out_grades[i] = grades[i]
-                if rule == FIRST:
-                    out_ranks[i] = ahead[j] + 1 + (i - j)
-                elif rule == LAST:
-                    out_ranks[i] = ahead[j] + tied[j] - (end - 1 - i)
-                else:
-                    out_ranks[i] = ahead[j] + tied[j]
-            if rule in (FIRST, LAST):
-                group = out_grades[j:end]
-                group.sort()
-                if rule == FIRST:
-                    for i in range(group.size // 2):
-                        group[i], group[group.size - 1 - i] = group[group.size - 1 - i], group[i]
-            j = end
-
-
-@kernel
-def collapsed_average_precision(
-    starts: Array, ahead: Array, tied: Array, positives: Array, trapezoid: bool, begin: int, end: int, out: Array
-) -> None:
-    """Write AP with one point per tied group: all its hits take the precision at its end.
-
-    With `trapezoid`, the mean of that and the precision at the end of the group before (1 ahead of everything).
-    """
-    for q in range(begin, end):
-        if positives[q] <= 0:
-            out[q] = np.nan
-            continue
-        total = 0.0
-        j = starts[q]
-        while j < starts[q + 1]:
-            stop = _group_end(ahead, j, starts[q + 1])
-            value = (stop - starts[q]) / (ahead[j] + tied[j])
-            if trapezoid:
-                value = (value + ((j - starts[q]) / ahead[j] if ahead[j] else 1.0)) / 2
-            total += (stop - j) * value
-            j = stop
-        out[q] = total / positives[q]
-
-
-@helper
-def _group_sums(before: int, ahead: int, inside: int, trapezoid: bool) -> tuple[float, float]:
-    """Return two sums over the first `inside` places of a tied group: the precision that a hit in a place has from itself
-    and the `before` hits ahead of the group, and the precision that it would gain if all earlier places of the group held
-    hits.
-    """
-    alone, gained = 0.0, 0.0
-    for i in range(1, inside + 1):
-        a = (before + 1) / (ahead + i)
-        g = (i - 1) / (ahead + i)
-        if trapezoid:
-            rank_before = ahead + i - 1
-            a = (a + (before / rank_before if rank_before else 1.0)) / 2
-            g = (g + ((i - 1) / rank_before if rank_before else 0.0)) / 2
-        alone += a
-        gained += g
-    return alone, gained
-
-
-@helper
-def _group_mean(alone: float, gained: float, hits: int, places: int) -> float:
-    """Return the expected sum of the precisions at `hits` hits in random order over `places` places.
-
-    A place holds a hit with probability hits / places, and then each other place holds one with probability
-    (hits - 1) / (places - 1) (McSherry and Najork, Computing Information Retrieval Performance Measures Efficiently in
-    the Presence of Tied Scores, 2008).
-    """
-    if places == 0:
-        return 0.0
-    return hits / places * (alone + ((hits - 1) / (places - 1) * gained if places > 1 else 0.0))
-
-
-@kernel
-def expected_average_precision(
-    starts: Array,
-    ahead: Array,
-    tied: Array,
-    positives: Array,
-    depth: Array,
-    trapezoid: bool,
-    by_hits: bool,
-    begin: int,
-    end: int,
-    out: Array,
-) -> None:
-    """Write the mean AP at `depth` over all orders of the tied items.
-
-    The sum is divided by ``positives[q]``; with `by_hits` by the hits up to `depth` instead, whose number is random
-    (hypergeometric) in the group that the cut goes through, so that the mean is taken over it. Orders without a hit up to
-    `depth` count 0; out is NaN where no order has one.
-    """
-    for q in range(begin, end):
-        if positives[q] <= 0:
-            out[q] = np.nan
-            continue
-        total = 0.0
-        first = j = starts[q]
-        crossed = False
-        while j < starts[q + 1] and ahead[j] < depth[q]:
-            stop = _group_end(ahead, j, starts[q + 1])
-            n, hits, inside = tied[j], stop - j, min(tied[j], depth[q] - ahead[j])
-            alone, gained = _group_sums(j - first, ahead[j], inside, trapezoid)
-            if by_hits and inside < n:
-                # The chance that x of the hits fall among the `inside` places, by recurrence over x, in logarithms so that
-                # a large group does not underflow.
-                lowest, highest = max(0, inside - (n - hits)), min(inside, hits)
-                logs = np.zeros(highest - lowest + 1)
-                for x in range(lowest, highest):
-                    up = (hits - x) * (inside - x)
-                    logs[x + 1 - lowest] = logs[x - lowest] + np.log(up / ((x + 1) * (n - hits - inside + x + 1)))
-                chances = np.exp(logs - logs.max())
-                mean = 0.0
-                for x in range(max(lowest, 1 - (j - first)), highest + 1):
-                    value = (total + _group_mean(alone, gained, x, inside)) / (j - first + x)
-                    mean += chances[x - lowest] * value
-                out[q] = mean / chances.sum() if j - first + highest > 0 else np.nan
-                crossed = True
-                break
-            # Only `inside` of the group's places count, but a place's neighbours are all of the group's.
-            share = (hits - 1) / (n - 1) if n > 1 else 0.0
-            total += hits / n * (alone + share * gained)
-            j = stop
-        if crossed:
-            continue
-        if by_hits:
-            out[q] = total / (j - first) if j > first else np.nan
-        else:
-            out[q] = total / positives[q]
-
-
-@kernel
-def tie_band(
-    starts: Array,
-    ahead: Array,
-    tied: Array,
-    positives: Array,
-    depth: Array,
-    trapezoid: bool,
-    by_hits: bool,
-    begin: int,
-    end: int,
-    out: Array,
-) -> None:
-    """Write the lowest and the highest AP at `depth` over all orders of the tied items into ``out[q]``.
-
-    With a divisor that the order does not touch these are hits last and hits first. With `by_hits` the number of hits that
-    the last group brings before the cut is free within bounds, and every number is tried.
-    """
-    for q in range(begin, end):
-        if positives[q] <= 0:
-            out[q] = np.nan
-            continue
-        low, high = 0.0, 0.0
-        first = j = starts[q]
-        crossed = False
-        while j < starts[q + 1] and ahead[j] < depth[q]:
-            stop = _group_end(ahead, j, starts[q + 1])
-            n, hits, s, c = tied[j], stop - j, ahead[j], j - first
-            inside = min(n, depth[q] - s)
-            fewest, most = max(0, inside - (n - hits)), min(inside, hits)
-            if not by_hits or inside == n:
-                for x in range(1, most + 1):
-                    high += _precision(c + x, s + x, trapezoid)
-                for x in range(1, fewest + 1):
-                    low += _precision(c + x, s + inside - fewest + x, trapezoid)
-                j = stop
-                continue
-            lowest, highest = np.inf, -np.inf
-            top, bottom, raised, taken = high, low, 0.0, 0
-            for x in range(most + 1):
-                if x:
-                    top += _precision(c + x, s + x, trapezoid)
-                if x < fewest:
-                    continue
-                if x > taken:  # one more hit, ahead of the others, each of which it raises by 1 / rank
-                    while taken < x:
-                        taken += 1
-                        rank = s + inside - taken + 1
-                        bottom += raised + _precision(c + 1, rank, trapezoid)
-                        if trapezoid:
-                            raised += (1.0 / rank + (1.0 / (rank - 1) if rank > 1 else 0.0)) / 2
-                        else:
-                            raised += 1.0 / rank
-                if c + x:
-                    highest = max(highest, top / (c + x))
-                    lowest = min(lowest, bottom / (c + x))
-                else:
-                    highest = max(highest, 0.0)
-                    lowest = 0.0
-            out[q, 0], out[q, 1] = lowest, highest
-            if c + most == 0:
-                out[q] = np.nan
-            crossed = True
-            break
-        if crossed:
-            continue
-        divisor = j - first if by_hits else positives[q]
-        out[q, 0] = low / divisor if divisor else np.nan
-        out[q, 1] = high / divisor if divisor else np.nan
-
-
-@helper
-def _precision(hits: int, rank: int, trapezoid: bool) -> float:
-    value = hits / rank
-    if trapezoid:
-        value = (value + ((hits - 1) / (rank - 1) if rank > 1 else 1.0)) / 2
-    return value
-
-
-@kernel
-def expected_first(starts: Array, ahead: Array, tied: Array, depth: int, reciprocal: bool, out: Array) -> None:
-    """Write the mean over all tie orders of 1 / rank of the first hit, or of whether it stands within `depth`.
-
-    0 without hits. The first of r hits among n places is at place i with probability C(n - i, r - 1) / C(n, r).
-    """
-    for q in range(starts.size - 1):
-        out[q] = 0.0
-        if starts[q] == starts[q + 1]:
-            continue
-        j = starts[q]
-        n, r, s = tied[j], _group_end(ahead, j, starts[q + 1]) - j, ahead[j]
-        chance = r / n
-        for i in range(1, min(n - r + 1, depth - s) + 1):
-            out[q] += chance / (s + i) if reciprocal else chance
-            chance *= (n - i - r + 1) / (n - i) if n > i else 0.0
-
-
-@kernel
-def expected_inverse_last(starts: Array, ahead: Array, tied: Array, out: Array) -> None:
-    """Write the mean over all tie orders of 1 / rank of the last hit; 0 without hits."""
-    for q in range(starts.size - 1):
-        out[q] = 0.0
-        if starts[q] == starts[q + 1]:
-            continue
-        last = starts[q + 1] - 1
-        r = 1
-        while last - r >= starts[q] and ahead[last - r] == ahead[last]:
-            r += 1
-        n, s = tied[last], ahead[last]
-        chance = r / n
-        for i in range(n, r - 1, -1):
-            out[q] += chance / (s + i)
-            chance *= (i - r) / (i - 1) if i > 1 else 0.0
-
-
-@kernel
-def expected_within(starts: Array, ahead: Array, tied: Array, depth: Array, out: Array) -> None:
-    """Write the mean number of hits at ranks up to ``depth[q]`` over all orders of the tied items."""
-    for q in range(starts.size - 1):
-        out[q] = 0.0
-        for j in range(starts[q], starts[q + 1]):
-            if ahead[j] >= depth[q]:
-                break
-            out[q] += min(tied[j], depth[q] - ahead[j]) / tied[j]
 
 
 @kernel
@@ -576,20 +279,6 @@ def all_shots(starts: Array, ranks: Array, out: Array) -> None:
             place = ranks[starts[q] + j] - 1 - j
             if place < out.size:
                 out[place] += 1.0 / hits
-
-
-@kernel
-def expected_first_places(starts: Array, ahead: Array, tied: Array, out: Array) -> None:
-    """Add to ``out[i]`` the chance that the first hit stands at rank ``i + 1``, over all rankings; see `expected_first`."""
-    for q in range(starts.size - 1):
-        if starts[q] == starts[q + 1]:
-            continue
-        j = starts[q]
-        n, r, s = tied[j], _group_end(ahead, j, starts[q + 1]) - j, ahead[j]
-        chance = r / n
-        for i in range(1, n - r + 2):
-            out[s + i - 1] += chance
-            chance *= (n - i - r + 1) / (n - i) if n > i else 0.0
 
 
 @kernel

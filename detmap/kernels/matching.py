@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
-from detmap.kernels.overlap import Candidates, Cells
+from detmap.kernels.overlap import Candidates, Cells, longest_run
 
 Array = NDArray[Any]
 
@@ -22,6 +22,45 @@ class Objects(NamedTuple):
     areas: Array
     ignored: Array
     crowd: Array
+
+
+class Levels(NamedTuple):
+    """What is asked of a match: the least overlap at each of the ``thresholds``, (T,); the least and the largest area in
+    each of the ``ranges``, (A, 2); and whether a detection looks at the best object alone (``only_best``, VOC's rule).
+    """
+
+    thresholds: Array
+    ranges: Array
+    only_best: bool
+
+
+class Words(NamedTuple):
+    """The words of bits of detections, by position: where each is a ``hit``, and where it is ``ignored``."""
+
+    hit: Array
+    ignored: Array
+
+
+class Ranked(NamedTuple):
+    """Detections by class and descending score, with columns of `detmap.tally.Tally`; class *c* is
+    ``starts[c]:starts[c + 1]``.
+    """
+
+    starts: Array
+    ranks: Array
+    scores: Array
+    hit: Array
+    ignored: Array
+
+
+class Collected(NamedTuple):
+    """The hits of rankings, with the columns of `detmap.hits.Hits`."""
+
+    starts: Array
+    ranks: Array
+    scores: Array
+    items: Array
+    first_scores: Array
 
 
 @kernel
@@ -101,19 +140,41 @@ def _rise(candidates: Candidates, first: int, count: int, rising: Array) -> None
             root = child
 
 
+@helper
+def _free(objects: Objects, start: int, count: int, ranges: Array, inside: Array, words: Words) -> None:
+    """Make the `count` objects of a cell free; `words` are those at which each is taken (``hit``) and ignored."""
+    for g in range(count):
+        area = objects.areas[start + g]
+        for w in range(inside.shape[1]):
+            words.hit[g, w] = np.uint64(0)
+            words.ignored[g, w] = np.uint64(0)
+            for a in range(ranges.shape[0]):
+                if objects.ignored[start + g] or area < ranges[a, 0] or area > ranges[a, 1]:
+                    words.ignored[g, w] |= inside[a, w]
+
+
+@helper
+def _best(candidates: Candidates, first: int, last: int) -> int:
+    """Return which of a detection's candidates overlaps most; of equals the first ground truth."""
+    found = first
+    for i in range(first + 1, last):
+        best = candidates.iou[found]
+        earlier = candidates.ground_truth[i] < candidates.ground_truth[found]
+        if candidates.iou[i] > best or (candidates.iou[i] == best and earlier):
+            found = i
+    return found
+
+
 @kernel
 def match(
     cells: Cells,
     candidates: Candidates,
     objects: Objects,
-    thresholds: Array,
-    ranges: Array,
-    only_best: bool,
+    levels: Levels,
     begin: int,
     end: int,
     stop: Array,
-    hit: Array,
-    ignored: Array,
+    out: Words,
 ) -> None:
     """Match the detections of cells ``[begin, end)``, best score first, and set the bits of those that found something.
 
@@ -123,31 +184,21 @@ def match(
 
     All thresholds and area ranges are matched at once, a bit each: candidates are offered from the best down, and each
     takes the bits at which it is good enough and free and which no better one took. Once `stop` is set the rest is left
-    undone.
+    undone. `out` comes as `mark_misses` leaves it.
     """
-    words, most, widest = hit.shape[1], 0, 0
-    for c in range(begin, end):
-        widest = max(widest, cells.ground_truth_stops[c] - cells.ground_truth_starts[c])
+    thresholds, ranges, words = levels.thresholds, levels.ranges, out.hit.shape[1]
+    widest, most = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end), 0
     for r in range(candidates.first.shape[0]):
         most = max(most, candidates.last[r] - candidates.first[r])
     reaches = _threshold_bits(ranges.shape[0], thresholds.shape[0], words)
     inside = _range_bits(ranges.shape[0], thresholds.shape[0], words)
     outside = np.empty((widest, words), np.uint64)
     taken = np.empty((widest, words), np.uint64)
-    rising = np.empty(
-        most, np.int64
-    )  # the candidates of a detection by ascending overlap, the first among equals first
+    rising = np.empty(most, np.int64)  # a detection's candidates by ascending overlap, the first among equals first
     row = 0
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
-        for g in range(cells.ground_truth_stops[c] - start):
-            area = objects.areas[start + g]
-            for w in range(words):
-                taken[g, w] = np.uint64(0)
-                outside[g, w] = np.uint64(0)
-                for a in range(ranges.shape[0]):
-                    if objects.ignored[start + g] or area < ranges[a, 0] or area > ranges[a, 1]:
-                        outside[g, w] |= inside[a, w]
+        _free(objects, start, cells.ground_truth_stops[c] - start, ranges, inside, Words(taken, outside))
         for d in range(cells.detection_starts[c], cells.detection_stops[c]):
             if stop[0]:
                 return
@@ -156,14 +207,8 @@ def match(
             count = last - first
             if count == 0:
                 continue
-            if only_best:
-                rising[0] = first
-                for i in range(first + 1, last):
-                    best = candidates.iou[rising[0]]
-                    earlier = candidates.ground_truth[i] < candidates.ground_truth[rising[0]]
-                    if candidates.iou[i] > best or (candidates.iou[i] == best and earlier):
-                        rising[0] = i
-                count = 1
+            if levels.only_best:
+                rising[0], count = _best(candidates, first, last), 1
             else:
                 _rise(candidates, first, count, rising)
             for w in range(words):
@@ -173,7 +218,7 @@ def match(
                         i = rising[j]
                         g = candidates.ground_truth[i]
                         offered = ~outside[g, w] if real else outside[g, w]
-                        if not (objects.crowd[start + g] or (only_best and not real)):
+                        if not (objects.crowd[start + g] or (levels.only_best and not real)):
                             offered &= ~taken[g, w]
                         offered &= ~(done | passed)
                         if offered == 0:
@@ -190,8 +235,8 @@ def match(
                             done |= offered
                         else:
                             passed |= offered
-                hit[d, w] = done
-                ignored[d, w] = (ignored[d, w] & ~done) | passed
+                out.hit[d, w] = done
+                out.ignored[d, w] = (out.ignored[d, w] & ~done) | passed
 
 
 @kernel
@@ -207,31 +252,50 @@ def count_bits(starts: Array, words: Array, out: Array) -> None:
                     bit += 1
 
 
+@helper
+def _first_bits(areas: int, thresholds: int) -> Any:
+    """Return the word with the bit of the first threshold set in every area range."""
+    bits = np.uint64(0)
+    for area in range(areas):
+        bits |= np.uint64(1) << np.uint64(area * thresholds)
+    return bits
+
+
+@helper
+def _items(counted: Array, skipped: Array, ranking: int, thresholds: int) -> Any:
+    """Return how many detections a ranking of a class has, from what `collect_hits` has counted of that class."""
+    area, pair = ranking // skipped.shape[1], ranking % skipped.shape[1]
+    items = -skipped[area, pair]
+    for m in range(pair // thresholds + 1):
+        items += counted[area, counted.shape[1] - 1 - m]
+    return items
+
+
+@helper
+def _close_up(found: Array, out: Collected) -> None:
+    """Move the hits of rankings together, which were written at ``out.starts``, as many of each as `found` says."""
+    written = 0
+    for ranking in range(found.shape[0]):
+        start = out.starts[ranking]
+        out.starts[ranking] = written
+        for j in range(found[ranking]):
+            out.ranks[written], out.scores[written] = out.ranks[start + j], out.scores[start + j]
+            written += 1
+    out.starts[found.shape[0]] = written
+
+
 @kernel
 def collect_hits(
-    class_starts: Array,
-    ranks: Array,
-    scores: Array,
-    hit: Array,
-    ignored: Array,
-    caps: Array,
-    positives: Array,
-    thresholds: int,
-    begin: int,
-    end: int,
-    out_starts: Array,
-    out_ranks: Array,
-    out_scores: Array,
-    out_items: Array,
-    out_first_scores: Array,
+    rows: Ranked, caps: Array, positives: Array, thresholds: int, begin: int, end: int, out: Collected
 ) -> None:
     """Write the hits of rankings ``[begin, end)``; ranking ``((class * A + area) * M + cap) * T + threshold``.
 
     Detections come sorted by class and descending score. Those beyond the cap within their image, and those ignored at a
     threshold, are not ranked there. The rankings of one class are made in one pass: most detections are misses, or ignored,
-    at every threshold, and only counted. `caps` ascend. `out_starts` comes with room for as many hits as each ranking
+    at every threshold, and only counted. `caps` ascend. ``out.starts`` comes with room for as many hits as each ranking
     can have and leaves with where they are.
     """
+    class_starts, ranks, scores, hit, ignored = rows.starts, rows.ranks, rows.scores, rows.hit, rows.ignored
     areas, words, cuts = positives.shape[1], hit.shape[1], caps.shape[0]
     per_area = cuts * thresholds
     found = np.zeros(end - begin, np.int64)
@@ -239,18 +303,14 @@ def collect_hits(
     skipped = np.empty((areas, per_area), np.int64)
     masks = _range_bits(areas, thresholds, words)
     # Where one word holds all flags (as nearly always), the flag of the first threshold in every area range.
-    firsts = np.uint64(0)
-    for area in range(areas if words == 1 else 0):
-        firsts |= np.uint64(1) << np.uint64(area * thresholds)
+    firsts = _first_bits(areas if words == 1 else 0, thresholds)
     at = begin
     while at < end:
         c = at // (areas * per_area)
         base = c * areas * per_area
         stop = min(base + areas * per_area, end)
-        first_area = (at - base) // per_area
-        last_area = (stop - 1 - base) // per_area
-        counted[:] = 0
-        skipped[:] = 0
+        first_area, last_area = (at - base) // per_area, (stop - 1 - base) // per_area
+        counted[:], skipped[:] = 0, 0
         for i in range(class_starts[c + 1] - class_starts[c]):
             d = np.uint64(class_starts[c] + i)  # an unsigned index has no negative case that costs time
             within = np.uint64(0)
@@ -284,25 +344,14 @@ def collect_hits(
                         if (ignored[d, bit >> 6] >> shift) & np.uint64(1):
                             skipped[area, m * thresholds + t] += 1
                         elif (hit[d, bit >> 6] >> shift) & np.uint64(1):
-                            to = out_starts[first + t - begin] + found[first + t - begin]
-                            out_ranks[to] = above - skipped[area, m * thresholds + t]
-                            out_scores[to] = scores[d]
+                            to = out.starts[first + t - begin] + found[first + t - begin]
+                            out.ranks[to] = above - skipped[area, m * thresholds + t]
+                            out.scores[to] = scores[d]
                             found[first + t - begin] += 1
         for ranking in range(at, stop):
-            area, pair = (ranking - base) // per_area, (ranking - base) % per_area
-            items = -skipped[area, pair]
-            for m in range(pair // thresholds + 1):
-                items += counted[area, cuts - m]
-            out_items[ranking - begin] = items
+            out.items[ranking - begin] = _items(counted, skipped, ranking - base, thresholds)
             # The best of its image, within any cap.
             empty = class_starts[c + 1] == class_starts[c]
-            out_first_scores[ranking - begin] = 0.0 if empty else scores[class_starts[c]]
+            out.first_scores[ranking - begin] = 0.0 if empty else scores[class_starts[c]]
         at = stop
-    written = 0
-    for ranking in range(end - begin):
-        start = out_starts[ranking]
-        out_starts[ranking] = written
-        for j in range(found[ranking]):
-            out_ranks[written], out_scores[written] = out_ranks[start + j], out_scores[start + j]
-            written += 1
-    out_starts[end - begin] = written
+    _close_up(found, out)

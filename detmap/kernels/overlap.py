@@ -51,6 +51,29 @@ class Candidates(NamedTuple):
     iou: Array
 
 
+class Wanted(NamedTuple):
+    """Which pairs count: those that overlap by ``lowest`` or more. By record of ground truth: whether it is a ``crowd``."""
+
+    crowd: Array
+    lowest: float
+
+
+class Runs(NamedTuple):
+    """The columns of `Candidates` that say where the candidates of each detection are."""
+
+    first: Array
+    last: Array
+
+
+@helper
+def longest_run(starts: Array, stops: Array, begin: int, end: int) -> int:
+    """Return the length of the longest of the runs ``starts[i]:stops[i]``, for *i* in ``[begin, end)``."""
+    longest = 0
+    for i in range(begin, end):
+        longest = max(longest, stops[i] - starts[i])
+    return longest
+
+
 @helper
 def _corners(boxes: Boxes, position: int) -> tuple[float, float, float, float, float]:
     """Return x1, y1, x2, y2 and the area; the far corner of a box given by its size is x + w - pixel."""
@@ -119,34 +142,44 @@ def _place(boxes: Boxes, start: int, count: int, by_left: bool, out: Array, name
         out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4] = _corners(boxes, start + names[i])
 
 
+@helper
+def _swept(
+    right: Array, objects: int, active: Array, live: int, entered: int, x1: float, pixel: float
+) -> tuple[int, int]:
+    """Sweep on to `x1`, and return how many objects are live there, and which one is the next to enter.
+
+    The first `live` of `active` are joined by those from `entered` on that begin at `x1` or before, and left by those that
+    end before it.
+    """
+    while entered < objects and right[entered, 0] <= x1:
+        active[live] = entered
+        live += 1
+        entered += 1
+    kept = 0
+    for i in range(live):
+        if right[active[i], 2] - x1 + pixel > 0.0:  # else no later detection meets it either
+            active[kept] = active[i]
+            kept += 1
+    return kept, entered
+
+
 @kernel
 def box_candidates(
-    cells: Cells,
-    detections: Boxes,
-    ground_truth: Boxes,
-    crowd: Array,
-    lowest: float,
-    begin: int,
-    end: int,
-    stop: Array,
-    first: Array,
-    last: Array,
+    cells: Cells, detections: Boxes, ground_truth: Boxes, wanted: Wanted, begin: int, end: int, stop: Array, out: Runs
 ) -> Array:
-    """Find the candidates of cells ``[begin, end)``: every pair whose overlap is at least `lowest`.
+    """Find the candidates of cells ``[begin, end)``: every pair whose overlap is at least ``wanted.lowest``.
 
-    The overlap is intersection over union, or over the detection's own area where the ground truth is a `crowd` (by
-    record). In a crowded cell both sides are sorted by their left edge and swept: a detection is compared with the ground
-    truth that it meets along x, and with no other. Where `lowest` is 0 or less pairs that do not touch count too, and all
-    are compared. Once `stop` is set the rest is left undone.
+    The overlap is intersection over union, or over the detection's own area where the ground truth is a crowd. In a
+    crowded cell both sides are sorted by their left edge and swept: a detection is compared with the ground truth that it
+    meets along x, and with no other. Where the lowest overlap is 0 or less pairs that do not touch count too, and all are
+    compared. Once `stop` is set the rest is left undone.
 
-    Written are `first` and `last` of `Candidates`; returned are its other columns, one after the other, as bytes: see
-    `candidates`, which calls this.
+    Written are the first columns of `Candidates`; returned are the others, one after the other, as bytes: see `candidates`,
+    which calls this.
     """
-    most, widest = 0, 0
-    for c in range(begin, end):
-        most = max(most, cells.detection_stops[c] - cells.detection_starts[c])
-        widest = max(widest, cells.ground_truth_stops[c] - cells.ground_truth_starts[c])
-    room = first.shape[0] + 16
+    most = longest_run(cells.detection_starts, cells.detection_stops, begin, end)
+    widest = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end)
+    lowest, room = wanted.lowest, out.first.shape[0] + 16
     packed = np.empty(_PAIR * room, np.uint8)
     iou, found = packed[: 8 * room].view(np.float64), packed[8 * room :].view(np.int32)
     left, left_names = np.empty((most, 5)), np.empty(most, np.int64)  # the cell's detections: x1, y1, x2, y2, area
@@ -165,23 +198,14 @@ def box_candidates(
         _place(detections, cells.detection_starts[c], count, sweep, left, left_names)
         _place(ground_truth, start, objects, sweep, right, right_names)
         for g in range(objects):
-            right_weights[g] = 0.0 if crowd[ground_truth.order[start + right_names[g]]] else 1.0
+            right_weights[g] = 0.0 if wanted.crowd[ground_truth.order[start + right_names[g]]] else 1.0
         live, entered = 0, 0
         for at in range(count):
             if stop[0]:
                 return packed
             x1, y1, x2, y2, area = left[at, 0], left[at, 1], left[at, 2], left[at, 3], left[at, 4]
             if sweep:
-                while entered < objects and right[entered, 0] <= x1:
-                    active[live] = entered
-                    live += 1
-                    entered += 1
-                kept = 0
-                for i in range(live):
-                    if right[active[i], 2] - x1 + pixel > 0.0:  # else no later detection meets it either
-                        active[kept] = active[i]
-                        kept += 1
-                live = kept
+                live, entered = _swept(right, objects, active, live, entered, x1, pixel)
             else:
                 entered = 0
             beyond = entered
@@ -193,7 +217,7 @@ def box_candidates(
                 room = packed.shape[0] // _PAIR
                 iou, found = packed[: 8 * room].view(np.float64), packed[8 * room :].view(np.int32)
             d = row + left_names[at]
-            first[d] = used
+            out.first[d] = used
             for i in range(met):
                 g = active[i] if i < live else entered + i - live
                 height = max(min(y2, right[g, 3]) - max(y1, right[g, 1]) + pixel, 0.0)
@@ -209,7 +233,7 @@ def box_candidates(
                     continue
                 found[used], iou[used] = name, value
                 used += 1
-            last[d] = used
+            out.last[d] = used
         row += count
     return packed
 
@@ -227,6 +251,7 @@ def candidates(
     """Return what `box_candidates` finds in cells ``[begin, end)``."""
     rows = int((cells.detection_stops[begin:end] - cells.detection_starts[begin:end]).sum())
     first, last = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    packed = box_candidates(cells, detections, ground_truth, crowd, lowest, begin, end, stop, first, last)
+    wanted, runs = Wanted(crowd, lowest), Runs(first, last)
+    packed = box_candidates(cells, detections, ground_truth, wanted, begin, end, stop, runs)
     middle = packed.size // _PAIR * 8
     return Candidates(first, last, packed[middle:].view(np.int32), packed[:middle].view(np.float64))

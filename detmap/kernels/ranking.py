@@ -8,12 +8,13 @@ index order.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
+from detmap.kernels.sorting import longest_group
 
 Array = NDArray[Any]
 
@@ -69,230 +70,168 @@ def _count(row: Array, steps: Array, groups: int, below: Array, equal: Array) ->
             equal[g] += b
 
 
-@kernel
-def rank_relevant(
-    values: Array,
-    rows: Array,
-    first_row: int,
-    starts: Array,
-    relevant: Array,
-    junk_starts: Array,
-    junk: Array,
-    begin: int,
-    end: int,
-    out_ranks: Array,
-    out_ahead: Array,
-    out_tied: Array,
-    out_which: Array,
-    out_items: Array,
-) -> int:
-    """Rank the relevant items of queries ``[begin, end)``; return the first query with a NaN distance, or -1.
-
-    The distances of query *q* are ``values[rows[q - first_row]:rows[q - first_row + 1]]``; its relevant items are
-    ``relevant[starts[q]:starts[q + 1]]``, ascending, and ``junk[junk_starts[q]:junk_starts[q + 1]]`` are taken out of the
-    ranking. The outputs are in order of rank: ``out_which`` says which element of `relevant` each is. ``out_items[q]`` is
-    the number of items ranked.
+class Distances(NamedTuple):
+    """The distances of queries from number ``first`` on: those of query *q* are ``values[rows[i]:rows[i + 1]]`` with
+    ``i = q - first``.
     """
-    most = 0
-    for q in range(begin, end):
-        most = max(most, starts[q + 1] - starts[q])
-    found, steps = np.empty(most), np.empty(most)
-    order, scratch = np.empty(most, np.int64), np.empty(most, np.int64)
-    group, turn = np.empty(most + 1, np.int64), np.empty(most, np.int64)
-    nearer, equal = np.empty(most, np.int64), np.empty(most, np.int64)
-    before = np.empty(most, np.int64)
-    for q in range(begin, end):
-        row = values[rows[q - first_row] : rows[q - first_row + 1]]
-        n, first, m = row.size, starts[q], starts[q + 1] - starts[q]
-        out_items[q] = n - (junk_starts[q + 1] - junk_starts[q])
-        for j in range(m):
-            found[j] = row[relevant[first + j]]
-            order[j] = j
-        _sort_by_value(found, order[:m], scratch)
-        groups = 0
-        for j in range(m):
-            x = found[order[j]]
-            if groups == 0 or x != steps[groups - 1]:
-                steps[groups], group[groups], turn[groups] = x, j, j
-                nearer[groups] = equal[groups] = 0
-                groups += 1
-        group[groups] = m
-        last = steps[groups - 1] if groups else -np.inf
-        bad = 0
-        for i in range(n):
-            bad += row[i] != row[i]
-        if bad:
-            return q
-        if groups <= FEW:
-            _count(row, steps, groups, nearer, equal)
-            for g in range(groups - 1, 0, -1):
-                nearer[g] -= nearer[g - 1] + equal[g - 1]
-            for g in range(groups):
-                if equal[g] == 1:
-                    before[group[g]] = 0
-                    continue
-                x, j, met = steps[g], group[g], 0
-                for i in range(relevant[first + order[group[g + 1] - 1]] + 1):
-                    if row[i] == x:
-                        if relevant[first + order[j]] == i:
-                            before[j] = met
-                            j += 1
-                        met += 1
-        else:
-            for i in range(n):
-                x = row[i]
-                if x > last:
-                    continue
-                g = _place(steps, groups, x)
-                if steps[g] != x:
-                    nearer[g] += 1
-                    continue
-                j = turn[g]
-                if j < group[g + 1] and relevant[first + order[j]] == i:
-                    before[j] = equal[g]
-                    turn[g] = j + 1
-                equal[g] += 1
-        for t in range(junk_starts[q], junk_starts[q + 1]):
-            x = row[junk[t]]
-            if x > last:
-                continue
-            g = _place(steps, groups, x)
-            if steps[g] != x:
-                nearer[g] -= 1
-                continue
-            equal[g] -= 1
-            for j in range(group[g], group[g + 1]):
-                if relevant[first + order[j]] > junk[t]:
-                    before[j] -= 1
-        ahead = 0
-        for g in range(groups):
-            ahead += nearer[g]
-            for j in range(group[g], group[g + 1]):
-                out_ahead[first + j] = ahead
-                out_tied[first + j] = equal[g]
-                out_which[first + j] = first + order[j]
-                out_ranks[first + j] = ahead + before[j] + 1
-            ahead += equal[g]
-    return -1
+
+    values: Array
+    rows: Array
+    first: int
 
 
-# CMC variants that draw one item of each identity, take the mean over all draws, or merge the items of an identity.
-DRAW, EXPECT, MERGE = 0, 1, 2
+class Lists(NamedTuple):
+    """Items of each query: those of query *q* are ``items[starts[q]:starts[q + 1]]``, ascending."""
+
+    starts: Array
+    items: Array
+
+
+class Places(NamedTuple):
+    """Where relevant items fall, by query and rank: the ``ranks``, how many items are ``ahead`` of the tied group of each,
+    how many ``tied``, and ``which`` element of the list of relevant items each is. By query: how many ``items`` were ranked.
+    """
+
+    ranks: Array
+    ahead: Array
+    tied: Array
+    which: Array
+    items: Array
+
+
+class Groups(NamedTuple):
+    """The distinct distances of a query's relevant items, the ``steps``, ascending; step *g* has the relevant items
+    ``bounds[g]:bounds[g + 1]`` of those in order of distance. All items counted: ``nearer`` than the step but not than the
+    step before, and ``equal`` to it. By relevant item in order of distance: how many equal ones are ``before`` it. ``turn``
+    is the relevant item of the step that the gallery reaches next.
+    """
+
+    steps: Array
+    bounds: Array
+    turn: Array
+    nearer: Array
+    equal: Array
+    before: Array
 
 
 @helper
-def _scramble(x: Any) -> Any:
-    """Return the finaliser of splitmix64: a hash, so that a draw depends on its name and not on the order of work."""
-    z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+def _group(found: Array, order: Array, groups: Groups) -> int:
+    """Write the steps of the distances `found`, of which `order` is the order, and reset the counts; return how many."""
+    count = 0
+    for j in range(order.size):
+        x = found[order[j]]
+        if count == 0 or x != groups.steps[count - 1]:
+            groups.steps[count], groups.bounds[count], groups.turn[count] = x, j, j
+            groups.nearer[count] = groups.equal[count] = 0
+            count += 1
+    groups.bounds[count] = order.size
+    return count
+
+
+@helper
+def _count_for_each(row: Array, mine: Array, order: Array, count: int, groups: Groups) -> None:
+    """Count a row of distances step by step: `mine` are the relevant items, `order` theirs by distance."""
+    steps, bounds, nearer, equal, before = groups.steps, groups.bounds, groups.nearer, groups.equal, groups.before
+    _count(row, steps, count, nearer, equal)
+    for g in range(count - 1, 0, -1):
+        nearer[g] -= nearer[g - 1] + equal[g - 1]
+    for g in range(count):
+        if equal[g] == 1:
+            before[bounds[g]] = 0
+            continue
+        x, j, met = steps[g], bounds[g], 0
+        for i in range(mine[order[bounds[g + 1] - 1]] + 1):
+            if row[i] == x:
+                if mine[order[j]] == i:
+                    before[j] = met
+                    j += 1
+                met += 1
+
+
+@helper
+def _search_for_each(row: Array, mine: Array, order: Array, count: int, groups: Groups) -> None:
+    """Count a row of distances item by item, as `_count_for_each` does."""
+    steps, turn, equal = groups.steps, groups.turn, groups.equal
+    for i in range(row.size):
+        x = row[i]
+        if x > steps[count - 1]:
+            continue
+        g = _place(steps, count, x)
+        if steps[g] != x:
+            groups.nearer[g] += 1
+            continue
+        j = turn[g]
+        if j < groups.bounds[g + 1] and mine[order[j]] == i:
+            groups.before[j] = equal[g]
+            turn[g] = j + 1
+        equal[g] += 1
+
+
+@helper
+def _take_out(row: Array, junk: Array, mine: Array, order: Array, count: int, groups: Groups) -> None:
+    """Take junk out of what was counted."""
+    last = groups.steps[count - 1] if count else -np.inf
+    for t in range(junk.size):
+        x = row[junk[t]]
+        if x > last:
+            continue
+        g = _place(groups.steps, count, x)
+        if groups.steps[g] != x:
+            groups.nearer[g] -= 1
+            continue
+        groups.equal[g] -= 1
+        for j in range(groups.bounds[g], groups.bounds[g + 1]):
+            if mine[order[j]] > junk[t]:
+                groups.before[j] -= 1
 
 
 @kernel
-def shots(
-    distances: Array,
-    first_row: int,
-    starts: Array,
-    relevant: Array,
-    junk_starts: Array,
-    junk: Array,
-    people: Array,
-    own: Array,
-    persons: int,
-    rule: int,
-    draws: int,
-    seed: int,
-    first_query: int,
-    begin: int,
-    end: int,
-    out: Array,
-) -> None:
-    """Write CMC at ranks 1 .. k of queries ``[begin, end)`` where identities, not items, are ranked.
+def rank_relevant(distances: Distances, relevant: Lists, junk: Lists, begin: int, end: int, out: Places) -> int:
+    """Rank the relevant items of queries ``[begin, end)``; return the first query with a NaN distance, or -1.
 
-    ``people[i]`` is the identity of item *i*, a number below `persons`, and ``own[q]`` that of the query. DRAW takes one
-    random item of each identity, `draws` times; EXPECT is the mean over all draws: the number of other identities ahead of
-    a match is a sum of independent chances, each the share of that identity's items that are ahead; MERGE counts the
-    identities with an item ahead of the first match. Equal distances are in index order.
+    The `junk` of a query is taken out of its ranking.
     """
-    n, k = distances.shape[1], out.shape[1]
-    skipped = np.zeros(n, np.uint8)
-    size, ahead = np.zeros(persons, np.int64), np.zeros(persons, np.int64)
-    chosen = np.empty(persons, np.int64)
-    chances = np.empty(k)
+    most = longest_group(relevant.starts, begin, end)
+    found, orders, scratch = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
+    groups = Groups(
+        np.empty(most),
+        np.empty(most + 1, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+    )
     for q in range(begin, end):
-        row = distances[q - first_row]
-        out[q] = 0.0
-        first, stop = starts[q], starts[q + 1]
-        if first == stop:
-            continue
-        for t in range(junk_starts[q], junk_starts[q + 1]):
-            skipped[junk[t]] = 1
-        if rule == DRAW:
-            size[:] = 0
-            for i in range(n):
-                size[people[i]] += 1 - skipped[i]
-            for d in range(draws):
-                ahead[:] = 0
-                for p in range(persons):
-                    if size[p]:
-                        name = _scramble(np.uint64(seed) ^ _scramble(np.uint64(first_query + q)))
-                        name = _scramble(_scramble(name ^ np.uint64(d)) ^ np.uint64(p))
-                        chosen[p] = np.int64(name % np.uint64(size[p]))
-                match = 0
-                for i in range(n):  # the chosen one of an identity is the one that its count reaches
-                    if not skipped[i]:
-                        p = people[i]
-                        if ahead[p] == chosen[p]:
-                            chosen[p] = n + i
-                            if p == own[q]:
-                                match = i
-                        ahead[p] += 1
-                rank = 0
-                for p in range(persons):
-                    if size[p] and p != own[q]:
-                        i = chosen[p] - n
-                        if row[i] < row[match] or (row[i] == row[match] and i < match):
-                            rank += 1
-                for r in range(rank, k):
-                    out[q, r] += 1.0
-            out[q] /= draws
+        row = distances.values[distances.rows[q - distances.first] : distances.rows[q - distances.first + 1]]
+        first = relevant.starts[q]
+        mine, left = relevant.items[first : relevant.starts[q + 1]], junk.items[junk.starts[q] : junk.starts[q + 1]]
+        order = orders[: mine.size]
+        out.items[q] = row.size - left.size
+        for j in range(mine.size):
+            found[j] = row[mine[j]]
+            order[j] = j
+        _sort_by_value(found, order, scratch)
+        count = _group(found, order, groups)
+        bad = 0
+        for i in range(row.size):
+            bad += row[i] != row[i]
+        if bad:
+            return q
+        if count <= FEW:
+            _count_for_each(row, mine, order, count, groups)
         else:
-            for t in range(first, stop):
-                match = relevant[t]
-                if rule == MERGE:
-                    for u in range(first, stop):
-                        i = relevant[u]
-                        if row[i] < row[match] or (row[i] == row[match] and i < match):
-                            match = i
-                size[:] = 0
-                ahead[:] = 0
-                for i in range(n):
-                    if not skipped[i]:
-                        size[people[i]] += 1
-                        if row[i] < row[match] or (row[i] == row[match] and i < match):
-                            ahead[people[i]] += 1
-                chances[:] = 0.0
-                chances[0] = 1.0
-                certain = 0
-                for p in range(persons):
-                    if p == own[q] or ahead[p] == 0:
-                        continue
-                    if rule == MERGE or ahead[p] == size[p]:
-                        certain += 1
-                        continue
-                    share = ahead[p] / size[p]
-                    for r in range(k - 1, 0, -1):
-                        chances[r] = chances[r] * (1.0 - share) + chances[r - 1] * share
-                    chances[0] *= 1.0 - share
-                total = 0.0
-                for r in range(certain, k):
-                    total += chances[r - certain]
-                    out[q, r] += total if rule == MERGE else total / (stop - first)
-                if rule == MERGE:
-                    break
-        for t in range(junk_starts[q], junk_starts[q + 1]):
-            skipped[junk[t]] = 0
+            _search_for_each(row, mine, order, count, groups)
+        _take_out(row, left, mine, order, count, groups)
+        ahead = 0
+        for g in range(count):
+            ahead += groups.nearer[g]
+            for j in range(groups.bounds[g], groups.bounds[g + 1]):
+                out.ahead[first + j] = ahead
+                out.tied[first + j] = groups.equal[g]
+                out.which[first + j] = first + order[j]
+                out.ranks[first + j] = ahead + groups.before[j] + 1
+            ahead += groups.equal[g]
+    return -1
 
 
 @helper
@@ -495,29 +434,20 @@ def rank_samples(positive: Array, negative: Array, out_ahead: Array, out_tied: A
 
 @kernel
 def tally_intervals(
-    values: Array,
-    rows: Array,
-    first_row: int,
-    junk_starts: Array,
-    junk: Array,
-    steps: Array,
-    begin: int,
-    end: int,
-    between: Array,
-    equal: Array,
+    distances: Distances, junk: Lists, steps: Array, begin: int, end: int, between: Array, equal: Array
 ) -> None:
     """Count the distances of queries ``[begin, end)`` in the intervals of ascending `steps`, junk left out.
 
     Adds to ``between[g]`` those below ``steps[g]`` and above the step before (the last element: above all), and to
-    ``equal[g]`` those equal to it. Rows and junk as in `rank_relevant`.
+    ``equal[g]`` those equal to it.
     """
     for q in range(begin, end):
-        row = values[rows[q - first_row] : rows[q - first_row + 1]]
-        for i in range(row.size + junk_starts[q + 1] - junk_starts[q]):
+        row = distances.values[distances.rows[q - distances.first] : distances.rows[q - distances.first + 1]]
+        for i in range(row.size + junk.starts[q + 1] - junk.starts[q]):
             one = 1
             at = i
             if i >= row.size:
-                one, at = -1, junk[junk_starts[q] + i - row.size]
+                one, at = -1, junk.items[junk.starts[q] + i - row.size]
             g = _place(steps, steps.size, row[at])
             if g < steps.size and steps[g] == row[at]:
                 equal[g] += one

@@ -66,20 +66,17 @@ def _descending_key(bits: Any) -> Any:
     return ~(magnitude | sign)
 
 
+class Keyed(NamedTuple):
+    """Rows with what they are sorted by: row ``order[first + i]`` has key ``keys[i]``, for a `first` given besides."""
+
+    keys: Array
+    order: Array
+
+
 @helper
-def _by_byte(
-    keys: Array,
-    order: Array,
-    first: int,
-    size: int,
-    shift: Any,
-    out_keys: Array,
-    out_order: Array,
-    out_first: int,
-    counts: Array,
-) -> None:
+def _by_byte(rows: Keyed, first: int, size: int, shift: Any, out: Keyed, out_first: int, counts: Array) -> None:
     """Stably sort by one byte of the keys, from one pair of arrays into another; their orders begin at different places."""
-    byte = np.uint64(255)
+    keys, order, byte = rows.keys, rows.order, np.uint64(255)
     for value in range(256):
         counts[value] = 0
     for i in range(size):
@@ -93,22 +90,12 @@ def _by_byte(
         value = (keys[i] >> shift) & byte
         at = counts[value]
         counts[value] = at + 1
-        out_keys[at] = keys[i]
-        out_order[out_first + at] = order[first + i]
+        out.keys[at] = keys[i]
+        out.order[out_first + at] = order[first + i]
 
 
 @helper
-def _by_bytes(
-    keys: Array,
-    order: Array,
-    first: int,
-    size: int,
-    differing: Any,
-    lowest: int,
-    spare_keys: Array,
-    spare_order: Array,
-    counts: Array,
-) -> None:
+def _by_bytes(rows: Keyed, first: int, size: int, differing: Any, lowest: int, spare: Keyed, counts: Array) -> None:
     """Stably sort by the bytes of the keys from the `lowest` on; by those alone in which they differ."""
     moved = False
     for byte in range(lowest, 8):
@@ -116,13 +103,13 @@ def _by_bytes(
         if (differing >> shift) & np.uint64(255) == 0:  # three of scores that were single precision, most of small keys
             continue
         if moved:
-            _by_byte(spare_keys, spare_order, np.int64(0), size, shift, keys, order, first, counts)
+            _by_byte(spare, np.int64(0), size, shift, rows, first, counts)
         else:
-            _by_byte(keys, order, first, size, shift, spare_keys, spare_order, np.int64(0), counts)
+            _by_byte(rows, first, size, shift, spare, np.int64(0), counts)
         moved = not moved
     if moved:
         for i in range(size):
-            keys[i], order[first + i] = spare_keys[i], spare_order[i]
+            rows.keys[i], rows.order[first + i] = spare.keys[i], spare.order[i]
 
 
 @helper
@@ -151,15 +138,15 @@ def _sort(
     if size <= _SMALL:
         _by_insertion(keys, order, first, size, size * size)
         return
-    differing = np.uint64(0)
+    rows, spare, differing = Keyed(keys, order), Keyed(spare_keys, spare_order), np.uint64(0)
     for i in range(1, size):
         differing |= keys[i] ^ keys[0]
     if differing >> np.uint64(32):
         # Few scores share the upper half of their bits: what is left to do then is little, or is done from the start.
-        _by_bytes(keys, order, first, size, differing, np.int64(4), spare_keys, spare_order, counts)
+        _by_bytes(rows, first, size, differing, np.int64(4), spare, counts)
         if _by_insertion(keys, order, first, size, 4 * size):
             return
-    _by_bytes(keys, order, first, size, differing, np.int64(0), spare_keys, spare_order, counts)
+    _by_bytes(rows, first, size, differing, np.int64(0), spare, counts)
 
 
 @helper
@@ -171,29 +158,28 @@ def longest_group(starts: Array, begin: int, end: int) -> int:
     return longest
 
 
+class Placed(NamedTuple):
+    """The row at each position, in the order of cells, with its image, category, rank within the cell, and score."""
+
+    order: Array
+    image: Array
+    category: Array
+    rank: Array
+    scores: Array
+
+
 @kernel
 def arrange_cells(
-    starts: Array,
-    category: Array,
-    scores: Array,
-    merged: bool,
-    begin: int,
-    end: int,
-    order: Array,
-    out_image: Array,
-    out_category: Array,
-    out_rank: Array,
-    out_scores: Array,
-    out_starts: Array,
+    starts: Array, category: Array, scores: Array, merged: bool, begin: int, end: int, out: Placed, out_starts: Array
 ) -> int:
     """Cut the rows of images ``[begin, end)`` into cells of one category each, by descending score; return how many.
 
-    Image *g* has the rows ``order[starts[g]:starts[g + 1]]``, which are sorted here. Written for every position are its
-    image, its category, its rank within the cell and its score, and from ``out_starts[starts[begin]]`` on where the cells
-    start. Where categories are `merged` an image is one cell, of category 0, whose rows still stand by category where
-    scores are equal. Without `scores` (empty) the rows of a category keep their order.
+    Image *g* has the rows ``out.order[starts[g]:starts[g + 1]]``, which are sorted here. Written are the other columns of
+    `out`, and from ``out_starts[starts[begin]]`` on where the cells start. Where categories are `merged` an image is one
+    cell, of category 0, whose rows still stand by category where scores are equal. Without `scores` (empty) the rows of a
+    category keep their order.
     """
-    bits = scores.view(np.uint64)
+    order, bits = out.order, scores.view(np.uint64)
     longest = longest_group(starts, begin, end)
     keys, spare_keys = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
     spare_order = np.empty(longest, order.dtype)
@@ -233,10 +219,10 @@ def arrange_cells(
             last = key
             out_starts[starts[begin] + cells] = i  # the next position overwrites it unless a cell begins here
             cells += begins
-            out_image[i], out_category[i], out_rank[i] = g, key, rank
+            out.image[i], out.category[i], out.rank[i] = g, key, rank
         if scores.shape[0]:
             for i in range(start, stop):
-                out_scores[i] = scores[order[i]]
+                out.scores[i] = scores[order[i]]
     return cells
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -163,41 +163,46 @@ def factorise(data: Any, words: Any, seed: Any, codes: Any, firsts: Any) -> int:
     return count
 
 
+class Grouped(NamedTuple):
+    """Strings in groups.
+
+    Attributes
+    ----------
+    data : (n,) uint8
+        The buffer that they lie in, at least eight bytes.
+    words : (n,) uint64
+        Position and length of each.
+    starts : (groups + 1,) int64
+        Where in `words` each group starts, and the last one ends.
+    """
+
+    data: Any
+    words: Any
+    starts: Any
+
+
 @kernel
-def find_strings(
-    data: Any,
-    words: Any,
-    starts: Any,
-    wanted_data: Any,
-    wanted: Any,
-    wanted_starts: Any,
-    begin: int,
-    stop: int,
-    seed: Any,
-    found: Any,
-) -> int:
+def find_strings(searched: Grouped, sought: Grouped, begin: int, stop: int, seed: Any, found: Any) -> int:
     """Find, group by group, strings of one buffer among the strings of another, which repeats none within a group.
 
     Parameters
     ----------
-    data, wanted_data : (n,) uint8
-        The buffers, at least eight bytes each.
-    words, wanted : (n,) uint64
-        The strings that are searched, and those that are sought: position and length.
-    starts, wanted_starts : (groups + 1,) int64
-        Where in `words` and in `wanted` each group starts, and the last one ends.
+    searched, sought : Grouped
+        The strings that are searched, and those that are looked for among them, in as many groups.
     begin, stop : int
         The groups to work on.
     seed : uint64
         Seed of the hash; the outcome does not depend on it.
     found : (n,) int64
-        Out: for each element of `wanted` its place among the strings of its group, -1 where it is not there.
+        Out: for each string that is looked for its place among the strings of its group, -1 where it is not there.
 
     Returns
     -------
     int
-        -1, or the first row of `words` whose string its group had before; from that group on nothing is sought.
+        -1, or the first row of ``searched.words`` whose string its group had before; from that group on nothing is sought.
     """
+    data, words, starts = searched.data, searched.words, searched.starts
+    wanted_data, wanted, wanted_starts = sought.data, sought.words, sought.starts
     table = np.empty(1 << 6, np.int32)
     hashes = np.empty(1 << 6, np.uint64)
     for group in range(begin, stop):

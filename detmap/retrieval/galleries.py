@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from detmap import parallel
 from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import Hits
-from detmap.kernels import ranking, readonly
+from detmap.kernels import cmc, ranking, readonly
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.metrics import listed, parse_all, parse_rate
 from detmap.retrieval.ranked import Ranked, Request
@@ -252,35 +252,21 @@ def _rank(
             ],
             np.int64,
         )
-        sizes = int(gallery.people.max(initial=-1)) + 1
+        identities = cmc.Identities(people, own, int(gallery.people.max(initial=-1)) + 1)
+        drawing = cmc.Drawing(variant, DRAWS, seed, begin)
+    lists = ranking.Lists(starts, relevant), ranking.Lists(junk_starts, junk)
+    places = ranking.Places(ranks, ahead, tied, which, items)
 
     def task(a: int, b: int) -> None:
         for low, high in parallel.steps(a, b, gallery.items, 1 << 17):
             block = readonly(rows(begin + low, begin + high), np.float64)
             edges = readonly(np.arange(high - low + 1) * gallery.items, np.int64)
-            bad = ranking.rank_relevant(
-                block.ravel(),
-                edges,
-                low,
-                starts,
-                relevant,
-                junk_starts,
-                junk,
-                low,
-                high,
-                ranks,
-                ahead,
-                tied,
-                which,
-                items,
-            )
+            distances = ranking.Distances(block.ravel(), edges, low)
+            bad = ranking.rank_relevant(distances, *lists, low, high, places)
             if bad >= 0:
                 raise InputError("a distance is NaN", source="distances", record=f"query {begin + bad}")
             if shots is not None:
-                ranking.shots(
-                    block, low, starts, relevant, junk_starts, junk, people, own, sizes, variant, DRAWS, seed, begin,
-                    low, high, shots,
-                )  # fmt: skip
+                cmc.shots(distances, *lists, identities, drawing, low, high, shots)
 
     parallel.run(task, parallel.even(end - begin, None))
     hits = Hits(starts, ranks, np.diff(starts), items, ahead=ahead, tied=tied)
@@ -288,7 +274,7 @@ def _rank(
 
 
 #: The CMC variants that draw or merge identities, and the rule of the kernel.
-SHOTS = {"cuhk03": ranking.DRAW, "cuhk03_exact": ranking.EXPECT, "sysu": ranking.MERGE}
+SHOTS = {"cuhk03": cmc.DRAW, "cuhk03_exact": cmc.EXPECT, "sysu": cmc.MERGE}
 
 
 Blocks = Sequence[tuple[int, int]]
@@ -394,16 +380,17 @@ def _true_positive_rates(
         for begin, end in gallery.parts(low, high, 0)
     )
     for rows, begin, end in blocks:
-        _, _, junk_starts, junk = gallery.lists(begin, end)
+        lists = ranking.Lists(*gallery.lists(begin, end)[2:])
 
         def task(
-            a: int, b: int, rows: Rows = rows, begin: int = begin, starts: Any = junk_starts, junk: Any = junk
+            a: int, b: int, rows: Rows = rows, begin: int = begin, junk: ranking.Lists = lists
         ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
             counts = np.zeros(steps.size + 1, np.int64), np.zeros(steps.size, np.int64)
             for low, high in parallel.steps(a, b, gallery.items, 1 << 20):
                 block = readonly(rows(begin + low, begin + high), np.float64)
                 edges = readonly(np.arange(high - low + 1) * gallery.items, np.int64)
-                ranking.tally_intervals(block.ravel(), edges, low, starts, junk, read, low, high, *counts)
+                distances = ranking.Distances(block.ravel(), edges, low)
+                ranking.tally_intervals(distances, junk, read, low, high, *counts)
             return counts
 
         for part in parallel.run(task, parallel.even(end - begin, None)):

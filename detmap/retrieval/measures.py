@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from detmap import parallel
 from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import INTERPOLATIONS, Hits
-from detmap.kernels import curves, readonly
+from detmap.kernels import curves, readonly, ties
 from detmap.retrieval.conventions import Convention, Normalizer
 from detmap.retrieval.ranked import Ranked, Request, Values
 
@@ -68,16 +68,14 @@ def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.
         out = np.empty(len(hits))
         trapezoid = rule == "trapezoid"
         if convention.ties == "expected":
-            depth, positives = readonly(depth, np.int64), readonly(positives, np.int64)
+            groups = _ties(hits, positives, depth)
             parallel.run(
-                lambda b, e: curves.expected_average_precision(
-                    hits.starts, hits.ahead, hits.tied, positives, depth, trapezoid, divisor == "hits", b, e, out
-                ),
+                lambda b, e: ties.expected_average_precision(groups, trapezoid, divisor == "hits", b, e, out),
                 _blocks(ranked),
             )
             return out
         hits = hits.cut(depth, hits.within(depth) if divisor == "hits" else positives)
-        curves.collapsed_average_precision(
+        ties.collapsed_average_precision(
             hits.starts, hits.ahead, hits.tied, hits.positives, trapezoid, 0, len(hits), out
         )
         return out
@@ -88,6 +86,11 @@ def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.
     return hits.average_precision(rule)  # type: ignore[arg-type]  # `rule` is one of INTERPOLATIONS
 
 
+def _ties(hits: Hits, positives: NDArray[np.int64], depth: NDArray[np.int64]) -> ties.Ties:
+    """Return the tied groups of rankings down to a `depth` each, for kernels."""
+    return ties.Ties(hits.starts, hits.ahead, hits.tied, readonly(positives, np.int64), readonly(depth, np.int64))
+
+
 def band(hits: Hits, convention: Convention, depth: int | None) -> NDArray[np.float64]:
     """Return the lowest and the highest AP at `depth` over all orders of the tied items, shape (q, 2)."""
     end = np.full(len(hits), np.iinfo(np.int64).max if depth is None else depth, np.int64)
@@ -96,18 +99,7 @@ def band(hits: Hits, convention: Convention, depth: int | None) -> NDArray[np.fl
     found = np.minimum(hits.positives, end) if convention.normalizer == "smaller" else hits.positives
     out = np.empty((len(hits), 2))
     trapezoid, by_hits = convention.interpolation == "trapezoid", convention.normalizer == "hits"
-    curves.tie_band(
-        hits.starts,
-        hits.ahead,
-        hits.tied,
-        readonly(found, np.int64),
-        readonly(end, np.int64),
-        trapezoid,
-        by_hits,
-        0,
-        len(hits),
-        out,
-    )
+    ties.tie_band(_ties(hits, found, end), trapezoid, by_hits, 0, len(hits), out)
     return out
 
 
@@ -118,7 +110,7 @@ def within(ranked: Ranked, depth: Any) -> Values:
         return hits.within(depth).astype(np.float64)
     out = np.empty(len(hits))
     each = np.broadcast_to(np.asarray(depth, dtype=np.int64), (len(hits),))
-    curves.expected_within(hits.starts, hits.ahead, hits.tied, readonly(each, np.int64), out)
+    ties.expected_within(hits.starts, hits.ahead, hits.tied, readonly(each, np.int64), out)
     return out
 
 
@@ -175,7 +167,7 @@ def _first(ranked: Ranked, request: Request, reciprocal: bool) -> Values:
     if ranked.expected:
         out = np.empty(len(ranked.hits))
         hits = ranked.hits
-        curves.expected_first(hits.starts, hits.ahead, hits.tied, request.cut, reciprocal, out)
+        ties.expected_first(hits.starts, hits.ahead, hits.tied, request.cut, reciprocal, out)
         return out
     first = ranked.hits.first()
     found = (first > 0) & (first <= request.cut)
@@ -216,7 +208,7 @@ def inverse_negative_penalty(ranked: Ranked, request: Request) -> Values:
     complete = (hits.counts == hits.positives) & (hits.positives > 0)
     if ranked.expected:
         inverse = np.empty(len(hits))
-        curves.expected_inverse_last(hits.starts, hits.ahead, hits.tied, inverse)
+        ties.expected_inverse_last(hits.starts, hits.ahead, hits.tied, inverse)
         return np.where(complete, hits.positives * inverse, 0.0)
     return ratio(np.where(complete, hits.positives, 0), hits.last())
 

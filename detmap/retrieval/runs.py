@@ -18,7 +18,7 @@ from detmap.formats.rankings import DOCUMENT, QUERY, VALUE, from_frame, other_la
 from detmap.formats.trec import Texts, read_qrels, read_run
 from detmap.kernels import ranking, readonly
 from detmap.kernels.sorting import group_by
-from detmap.kernels.texts import find_strings, rank_rows
+from detmap.kernels.texts import Grouped, find_strings, rank_rows
 from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.ids import Keys, Located
@@ -386,21 +386,10 @@ def _find(
     def find(begin: int, end: int) -> int:
         first = int(starts[begin]) if isinstance(own, Keys) else 0
         searched = own.located(begin, end) if isinstance(own, Keys) else own
-        groups = readonly(starts[begin : end + 1] - first, np.int64)
-        theirs = readonly(wanted_starts[begin : end + 1], np.int64)
+        groups = Grouped(searched.data, searched.words, readonly(starts[begin : end + 1] - first, np.int64))
+        theirs = Grouped(others.data, others.words, readonly(wanted_starts[begin : end + 1], np.int64))
         with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
-            row = find_strings(
-                searched.data,
-                searched.words,
-                groups,
-                others.data,
-                others.words,
-                theirs,
-                0,
-                end - begin,
-                seed,
-                found,
-            )
+            row = find_strings(groups, theirs, 0, end - begin, seed, found)
         return int(row) + first if row >= 0 else -1
 
     repeated = parallel.run(find, own.blocks() if isinstance(own, Keys) else parallel.even(starts.size - 1, None))
@@ -514,7 +503,8 @@ def _places(
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(queries, np.int64)
     hit_starts, relevant = readonly(hit_starts, np.int64), readonly(relevant, np.int64)
-    none_starts, none = readonly(np.zeros(queries + 1), np.int64), readonly((), np.int64)
+    none = ranking.Lists(readonly(np.zeros(queries + 1), np.int64), readonly((), np.int64))
+    lists, places = ranking.Lists(hit_starts, relevant), ranking.Places(ranks, ahead, tied, which, items)
 
     def rank(begin: int, end: int) -> None:
         first = ranked.starts[begin]
@@ -526,9 +516,7 @@ def _places(
             with np.errstate(over="ignore"):  # what is too large for single precision becomes infinite, as in C
                 scores = scores.astype(np.float32)
         values = readonly(-scores, np.float64)
-        ranking.rank_relevant(
-            values, rows, begin, hit_starts, relevant, none_starts, none, begin, end, ranks, ahead, tied, which, items
-        )
+        ranking.rank_relevant(ranking.Distances(values, rows, begin), lists, none, begin, end, places)
         hits = slice(hit_starts[begin], hit_starts[end])
         if convention.ties != "docid" or not np.any(tied[hits] > 1):
             return

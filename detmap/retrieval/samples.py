@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from detmap import columns, parallel
 from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import INTERPOLATIONS, Hits, Interpolation
-from detmap.kernels import curves, ranking, readonly
+from detmap.kernels import curves, ranking, readonly, ties
 from detmap.retrieval import ids
 from detmap.retrieval.scoring import table
 
@@ -259,7 +259,7 @@ def _binary(positive: NDArray[Any], scores: NDArray[Any], interpolation: Interpo
     if interpolation in ("step", "trapezoid"):
         out = np.empty(1)
         trapezoid = interpolation == "trapezoid"
-        curves.collapsed_average_precision(hits.starts, hits.ahead, hits.tied, hits.positives, trapezoid, 0, 1, out)
+        ties.collapsed_average_precision(hits.starts, hits.ahead, hits.tied, hits.positives, trapezoid, 0, 1, out)
         return float(out[0])
     return float(hits.average_precision(interpolation)[0])
 

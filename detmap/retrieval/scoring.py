@@ -14,7 +14,7 @@ from detmap import columns, plots
 from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import Curve, Hits
 from detmap.ids import locate
-from detmap.kernels import curves
+from detmap.kernels import curves, ties
 from detmap.notices import describe
 from detmap.results import Result, fragment
 from detmap.retrieval.conventions import Convention
@@ -541,7 +541,7 @@ def _cmc_counts(ranked: Ranked) -> NDArray[np.float64]:
     if ranked.convention.cmc == "allshots":
         curves.all_shots(hits.starts, hits.ranks, out)
     elif ranked.expected:
-        curves.expected_first_places(hits.starts, hits.ahead, hits.tied, out)
+        ties.expected_first_places(hits.starts, hits.ahead, hits.tied, out)
     else:
         first = hits.first()
         out += np.bincount(first[first > 0] - 1, minlength=out.size)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection import DetectionResult, match
-from detmap.explanations.replay import parse, trimmed
+from detmap.explanations.replay import parse, trimmed, undefined
 from detmap.protocols import COCO, Protocol, resolve
-from detmap.results import fragment
+from detmap.results import fragment, signed
 from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally
 
@@ -131,18 +131,18 @@ class Contrast:
 
     def sentences(self) -> list[str]:
         """Return in words what makes the difference."""
-        ends = "" if math.isnan(self.low) else f" ({self.low:+.4f} to {self.high:+.4f})"
+        ends = "" if math.isnan(self.low) else f" ({signed(self.low)} to {signed(self.high)})"
         told = [
             f"{self.metric} is {self.first_value:.4f} for {self.first} and {self.second_value:.4f} for {self.second} under "
-            f"{self.protocol.name}: {self.difference:+.4f}{ends}."
+            f"{self.protocol.name}: {signed(self.difference) if self.difference else 'no difference'}{ends}."
         ]
         for split in self.splits.values():
             most = [one for one in split.effects[:_NAMED] if one.value]
-            named = ", ".join(f"{one.name} {one.value:+.4f}" for one in most) or "none makes a difference"
+            named = ", ".join(f"{one.name} {signed(one.value)}" for one in most) or "none makes a difference"
             more = len(split.effects) - len(most)
             rest = split.whole - sum(one.value for one in most) - split.remainder
-            others = f", {more} others {rest:+.4f}" if more else ""
-            left = f", interaction {split.remainder:+.4f}" if abs(split.remainder) >= 5e-5 else ""
+            others = f", {more} others {signed(round(rest, 12))}" if more else ""
+            left = f", interaction {signed(split.remainder)}" if abs(split.remainder) >= 5e-5 else ""
             told.append(f"{split.name.capitalize()}: {named}{others}{left}. {split.says}")
         if "errors" not in self.splits:
             told.append("Errors are told apart at IoU thresholds above 0.1 only.")
@@ -159,13 +159,13 @@ class Contrast:
         for one in self.splits[split].effects[:most]:
             row: dict[str, Any] = {split: one.name}
             if split == "images":
-                without = one.without if math.isnan(one.without) else f"{one.without:+.4f}"
-                row |= {"effect": f"{one.value:+.4f}", "without it": without}
+                without = one.without if math.isnan(one.without) else signed(one.without)
+                row |= {"effect": signed(one.value), "without it": without}
                 row |= {"low": one.without_low, "high": one.without_high}
             else:
                 taken = {split, "effect", "low", "high"}
                 first, second = (f"{name} (model)" if name in taken else name for name in (self.first, self.second))
-                row |= {first: one.first, second: one.second, "effect": f"{one.value:+.4f}"}
+                row |= {first: one.first, second: one.second, "effect": signed(one.value)}
                 row |= {"low": one.low, "high": one.high}
             rows.append(row)
         return rows
@@ -247,6 +247,8 @@ def contrast(
     ------
     OptionError
         For an unknown protocol or metric, or too few replicates.
+    InputError
+        Where there is nothing to find.
 
     Notes
     -----
@@ -254,7 +256,7 @@ def contrast(
     54 (1992), 83-127: draws without an image are draws from the data without it.
     """
     from detmap.diagnostics import diagnose
-    from detmap.diagnostics._pairs import BACKGROUND as LOWEST
+    from detmap.diagnostics._pairs import BACKGROUND
     from detmap.diagnostics._redrawn import redrawn
     from detmap.statistics.bootstrap import bootstrap, check_level
     from detmap.statistics.draws import check_replicates, check_seed
@@ -270,13 +272,16 @@ def contrast(
     one, other = (bootstrap(tally, replicates, seed, threads=threads) for tally in tallies)
     drawn = _gain(one, other)
     ends = drawn.interval(level)
+    for result in results:
+        if math.isnan(result["AP"]):
+            raise undefined(ground_truth, base, metric)
     exact, classes = _classes(results, ends[drawn.category_columns("AP")])
     splits = [classes]
     if len(wide.area_ranges) > 1:
         of_sizes = [f"AP_{name}" for name, _, _ in wide.area_ranges[1:]]
         splits.append(_sizes(results, of_sizes, ends[[drawn.columns[name] for name in of_sizes]]))
     iou = 0.5 if base.find_threshold(0.5) is not None else base.iou_thresholds[0]
-    if iou > LOWEST:
+    if iou > BACKGROUND:
         costs = [
             redrawn(diagnose(ground_truth, found, base, iou=iou, replicates=replicates, seed=seed, threads=threads))
             for found in (first, second)
@@ -385,7 +390,7 @@ def _errors(costs: Sequence[Bootstrap], iou: float, level: float) -> Split:
         if name != "AP"
     ]
     whole = -float(saved.estimate[0])
-    says = f"Of {whole:+.4f} at IoU {iou:g}; each is what the error costs the first, less what it costs the second."
+    says = f"Of {signed(whole)} at IoU {iou:g}; each is what the error costs the first, less what it costs the second."
     return _split("errors", says, whole, effects)
 
 

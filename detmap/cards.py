@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,6 +86,23 @@ def table_digest(table: Any) -> str:
     return whole.hexdigest()
 
 
+def beside_digest(source: Any, opened: Iterable[str]) -> str:
+    """Return the hash (SHA-256) of the files that were opened besides a file, or those of a folder; empty where none was.
+
+    Of each counts how it is reached from where the source lies, and its content.
+    """
+    if isinstance(source, bytes):
+        return ""
+    root = os.path.realpath(source)
+    folder = root if os.path.isdir(root) else os.path.dirname(root)
+    found = {}
+    for path in {os.path.realpath(one) for one in opened}:
+        inside = os.path.isdir(root) and os.path.commonpath([path, root]) == root
+        if path != root and not inside and os.path.isfile(path):
+            found[Path(os.path.relpath(path, folder)).as_posix()] = file_digest(path)
+    return hashlib.sha256(json.dumps(sorted(found.items())).encode()).hexdigest() if found else ""
+
+
 def file_digest(source: Any) -> str:
     """Return the hash (SHA-256) of a file's bytes; of a folder that of the names and contents of all files in it.
 
@@ -126,7 +144,8 @@ def make(
     result : Result or Numbers
         What it found.
     inputs : sequence of mapping
-        Of each input ``role``, ``name`` and ``sha256``, and of tables ``content``, the hash of what was read.
+        Of each input ``role``, ``name`` and ``sha256``; of tables ``content``, the hash of what was read; and where files
+        beside it were read, as YOLO's labels beside their ``data.yaml``, ``beside``, the hash of these.
     options : mapping
         What was asked for besides, as the command line has it.
     counts : mapping of str to int
@@ -212,7 +231,7 @@ def compare(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Differenc
 
     Names of inputs may differ, and versions: these alone change no conclusion.
     """
-    found = _inputs(card["inputs"], again["inputs"])
+    found = other_inputs(card["inputs"], again["inputs"])
     known = {**_defaults(again), **card["decisions"]}
     if card["command"] != again["command"]:
         found.append(Difference("command", "", card["command"], again["command"]))
@@ -289,18 +308,25 @@ def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
     return {one.name: _plain(default_of(one)) for one in fields(of) if declared[one.name].since != FIRST}
 
 
-def _inputs(mine: Sequence[Mapping[str, str]], theirs: Sequence[Mapping[str, str]]) -> list[Difference]:
-    """Return the inputs that are not what the card was made from."""
+#: What is compared of an input, and how it is called besides its role.
+_COMPARED = {"sha256": "", "beside": " (files beside it)", "content": " (what was read of it)"}
+
+
+def other_inputs(
+    mine: Sequence[Mapping[str, str]], theirs: Sequence[Mapping[str, str]], keys: Iterable[str] = tuple(_COMPARED)
+) -> list[Difference]:
+    """Return the inputs that are not what a card was made from, by what `keys` say of them."""
     found = []
     roles = dict.fromkeys(str(one.get("role")) for one in (*mine, *theirs))
     for role in roles:
         left, right = ([one for one in side if str(one.get("role")) == role] for side in (mine, theirs))
         for at in range(max(len(left), len(right))):
             one, other = (side[at] if at < len(side) else {} for side in (left, right))
-            for key in ("sha256", "content"):
+            for key in keys:
                 if one.get(key) != other.get(key):
-                    what = role.replace("_", " ") + (" (what was read of it)" if key == "content" else "")
-                    found.append(Difference("inputs", what, str(one.get(key))[:20], str(other.get(key))[:20]))
+                    what = role.replace("_", " ") + _COMPARED[key]
+                    shown = (str(side.get(key, "none"))[:20] for side in (one, other))
+                    found.append(Difference("inputs", what, *shown))
     return found
 
 

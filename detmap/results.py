@@ -117,6 +117,11 @@ def p_value(p: float) -> float | str:
     return "<0.0001" if p < 0.0001 else p
 
 
+def signed(value: float) -> str:
+    """Return a difference with its sign and four decimals; one that these would make 0 and is not, with one digit."""
+    return f"{value:+.0e}" if 0 < abs(value) < 5e-5 else f"{value + 0.0:+.4f}"
+
+
 def printable(text: str) -> str:
     """Return `text` on one line, with control characters escaped: it may come from a hostile file."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

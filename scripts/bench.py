@@ -234,7 +234,15 @@ def explanations(options: Options) -> list[Line]:
     """Why numbers differ; see bench_explain.py, which can be run by itself. No other program does this."""
     import bench_explain
 
-    return [Line(title, {OURS: seconds}, "seconds") for title, seconds in bench_explain.rows(options.quick).items()]
+    return [
+        line
+        for title, row in bench_explain.rows(options.quick).items()
+        for line in (
+            Line(title, {OURS: row.seconds}, "seconds"),
+            Line("… its processor time", {OURS: row.processor}, "seconds"),
+            Line("… memory added", {OURS: row.added}, "bytes"),
+        )
+    ]
 
 
 def diagnoses(options: Options) -> list[Line]:

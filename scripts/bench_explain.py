@@ -1,21 +1,24 @@
-"""Explanations: seconds of each, tables in memory, kernels compiled. Part of bench.py; by itself it prints its rows.
+"""Explanations: time and memory of each, tables in memory, kernels compiled. Part of bench.py; by itself it prints its rows.
 
 scripts/bench_explain.py [--quick]
 """
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import statistics
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "scripts")]
 
 
 def tables(images: int) -> tuple[Any, Any, Any]:
@@ -40,32 +43,65 @@ def tables(images: int) -> tuple[Any, Any, Any]:
     return truth, found[0], found[1]
 
 
-def rows(quick: bool) -> dict[str, float]:
-    """Return the median seconds of each row, by its title."""
+@dataclass(frozen=True)
+class Measured:
+    """Medians of a row: seconds of the clock and of all processors, and bytes that it adds at its peak."""
+
+    seconds: float
+    processor: float
+    added: float
+
+
+def farthest() -> tuple[str, str]:
+    """The two protocols of detmap's own that differ in the most rules."""
+    from itertools import combinations
+
+    from detmap.explanations.replay import pair, players
+    from detmap.protocols import PRESETS
+
+    names = [name for name in PRESETS if PRESETS.is_shipped(name)]
+    return max(combinations(names, 2), key=lambda both: len(players(*pair(*both, "AP", None))))
+
+
+def measured(task: Callable[[], Any], turns: int) -> Measured:
+    """Run a task so often, after once that compiles and warms."""
+    from bench import memory
+
+    task()
+    found = []
+    for _ in range(turns):
+        gc.collect()
+        if hasattr(ctypes.CDLL(None), "malloc_trim"):
+            ctypes.CDLL(None).malloc_trim(0)  # else it would reuse what came before, unseen
+        Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark
+        before, start, processor = memory("VmRSS"), time.perf_counter(), time.process_time()
+        task()
+        found.append((time.perf_counter() - start, time.process_time() - processor, memory("VmHWM") - before))
+    return Measured(*(statistics.median(column) for column in zip(*found, strict=True)))
+
+
+def rows(quick: bool) -> dict[str, Measured]:
+    """Return what each row takes, by its title."""
     import detmap
     from detmap.explanations import contrast, survives
 
     small, large = tables(10 if quick else 500), tables(20 if quick else 5000)
-    value = f"{detmap.evaluate(small[0], small[1], 'ultralytics')['AP']:.4f}"
+    values = [f"{detmap.evaluate(*one[:2], 'ultralytics')['AP']:.4f}" for one in (small, large)]
+    of_small, of_large = (f"{len(one[1]):,} detections" for one in (small, large))
+    apart = farthest()
     tasks: dict[str, Callable[[], Any]] = {
-        "explain, ultralytics to coco, 500,000 detections": lambda: detmap.explain(*large[:2], "ultralytics", "coco"),
-        "explain --value, 50,000 detections": lambda: detmap.find_value(*small[:2], value),
-        "compare --under all, two models of 50,000 detections": lambda: survives(
+        f"explain, ultralytics to coco, {of_large}": lambda: detmap.explain(*large[:2], "ultralytics", "coco"),
+        f"explain, {apart[0]} to {apart[1]}, {of_large}": lambda: detmap.explain(*large[:2], *apart),
+        f"explain --value, {of_small}": lambda: detmap.find_value(*small[:2], values[0]),
+        f"explain --value, {of_large}": lambda: detmap.find_value(*large[:2], values[1]),
+        f"compare --under all, two models of {of_small}": lambda: survives(
             small[0], {"one": small[1], "other": small[2]}
         ),
-        "compare --why, two models of 50,000 detections": lambda: contrast(*small),
+        f"compare --why, two models of {of_small}": lambda: contrast(*small),
     }
-    found = {}
-    for title, task in tasks.items():
-        times = []
-        for _ in range(2 if quick else 4):  # the first compiles
-            start = perf_counter()
-            task()
-            times.append(perf_counter() - start)
-        found[title] = statistics.median(times[1:])
-    return found
+    return {title: measured(task, 1 if quick else 3) for title, task in tasks.items()}
 
 
 if __name__ == "__main__":
-    for name, seconds in rows("--quick" in sys.argv[1:]).items():
-        print(f"{seconds:9.2f} s  {name}")
+    for name, row in rows("--quick" in sys.argv[1:]).items():
+        print(f"{row.seconds:9.2f} s {row.processor:9.2f} s of processors {row.added / 1e6:7.0f} MB added  {name}")

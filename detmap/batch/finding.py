@@ -68,7 +68,7 @@ def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[
         yield given.name, given.path, given.tags
         return
     path = os.fspath(given)
-    if path.endswith(".csv") and not _is_table(path):
+    if is_manifest(path):
         yield from _manifest(path)
         return
     if os.path.isdir(path) and not files.is_one_of_detections(path):
@@ -86,6 +86,11 @@ def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[
         paths = [path]
     for one in paths:
         yield None, one, {}
+
+
+def is_manifest(path: str) -> bool:
+    """Return whether a path is that of a manifest."""
+    return path.endswith(".csv") and not _is_table(path)
 
 
 def _is_table(path: str) -> bool:

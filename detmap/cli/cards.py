@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from detmap.cli.options import Command, add_format, add_plugins
@@ -64,6 +65,7 @@ _FILES = {
     "image_sizes": "--image-sizes",
     "decision_sigmas": "--sigmas",
     "splits": "--splits",
+    "gallery": "--gallery",
 }
 
 #: What such a file is called on a card, where that is not the name of its option.
@@ -76,6 +78,13 @@ class Scored(NamedTuple):
     result: Result | Numbers
     inputs: list[dict[str, str]]
     counts: dict[str, int]
+
+
+class Truth(NamedTuple):
+    """Ground truth, and the paths of the files that were opened to read it, but for those that options name."""
+
+    table: Any
+    opened: set[str]
 
 
 class Scorer(NamedTuple):
@@ -98,13 +107,32 @@ def add_card(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def input_of(role: str, path: str, source: Any, table: Any = None) -> dict[str, str]:
-    """Return an input as a card names it; `source` is its path, or the bytes of what could be read only once."""
+def input_of(role: str, path: str, source: Any, table: Any = None, opened: Iterable[str] = ()) -> dict[str, str]:
+    """Return an input as a card names it.
+
+    `source` is its path, or the bytes of what could be read only once; `opened` are the files that were read for it.
+    """
     from detmap import cards
 
     made = {"role": role, "name": "standard input" if path == "-" else str(path).rpartition("/")[2] or str(path)}
     made["sha256"] = cards.file_digest(source)
+    if beside := cards.beside_digest(source, opened):
+        made["beside"] = beside
     return made if table is None else {**made, "content": cards.table_digest(table)}
+
+
+def inputs_of(role: str, paths: Sequence[str], format: str | None) -> list[dict[str, str]]:
+    """Return files of detections as a card names them, with what lies beside them and decides how they are read."""
+    from detmap.formats.files import beside
+
+    return [input_of(role, path, path, opened=beside(path, format)) for path in paths]
+
+
+def manifests_of(predictions: Sequence[str]) -> list[dict[str, str]]:
+    """Return the lists of files among what was given, as inputs of their own."""
+    from detmap.batch.finding import is_manifest
+
+    return [input_of("manifest", path, path) for path in predictions if is_manifest(path)]
 
 
 def files_of(options: argparse.Namespace) -> list[dict[str, str]]:
@@ -115,6 +143,11 @@ def files_of(options: argparse.Namespace) -> list[dict[str, str]]:
     return [
         input_of(_ROLES.get(name, name), path, path) for name, path in given.items() if path and os.path.exists(path)
     ]
+
+
+def paths_of(options: argparse.Namespace) -> list[str]:
+    """Return the paths that options of reading name."""
+    return [path for path in (getattr(options, name, None) for name in _FILES) if isinstance(path, str)]
 
 
 def apart_of(command: str) -> frozenset[str]:
@@ -227,17 +260,9 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
     try:
         again = made_of(command, scorers[command].score(given), given)
     except DetmapError as error:
-        # Of several files of one role, and of shards, none can be told to be the one that is wrong.
-        single = [] if many else [at for at, role in enumerate(roles) if _number_of(card, role) == 1]
-        there = [
-            input_of(roles[at], options.inputs[at], options.inputs[at]) for at in single if options.inputs[at] != "-"
-        ]
-        now = {one["role"]: one["sha256"] for one in (*there, *files_of(given))}
-        wrong = [
-            cards.Difference("inputs", role.replace("_", " "), str(one.get("sha256"))[:20], now[role][:20])
-            for one in card["inputs"]
-            if (role := str(one.get("role"))) in now and one.get("sha256") != now[role]
-        ]
+        now = _now(scorers[command], given, options.inputs)
+        known = {one["role"] for one in now}
+        wrong = cards.other_inputs([one for one in card["inputs"] if one.get("role") in known], now, ("sha256",))
         if not wrong:
             raise
         return [*wrong, cards.Difference("evaluation", "", "was scored", str(error))]
@@ -245,6 +270,23 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
         if name in card["options"]:
             again["options"][name] = card["options"][name]
     return again
+
+
+def _now(scorer: Scorer, given: argparse.Namespace, paths: Sequence[str]) -> list[dict[str, str]]:
+    """Return the inputs that there are now, as far as they can be read, where what is in them cannot be scored."""
+    from detmap.batch import find
+
+    found: list[dict[str, str]] = []
+    for at, role in enumerate(scorer.roles):
+        own = list(paths[at:] if at + 1 == len(scorer.roles) else paths[at : at + 1])
+        with contextlib.suppress(DetmapError):
+            if role == "predictions" or (role == "detections" and given.sharded):
+                found += manifests_of(own)
+                role, own = "detections", [entry.path for entry in find(own)]
+            found += [input_of(role, path, path) for path in own if path != "-"]
+    with contextlib.suppress(DetmapError):
+        found += files_of(given)
+    return found
 
 
 def _number_of(card: Mapping[str, Any], role: str) -> int:

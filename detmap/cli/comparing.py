@@ -148,18 +148,7 @@ def show_contrast(options: argparse.Namespace, protocol: Any, ground_truth: Any,
         level=options.confidence,
         threads=options.threads,
     )
-    tables: list[list[dict[str, Any]]] = []
-    for split in made.splits.values():
-        shown = split.effects[: {"classes": _CLASSES, "images": _SHOWN}.get(split.name)]
-        tables.append([])
-        for effect in shown:
-            row: dict[str, Any] = {split.name: effect.name}
-            if split.name != "images":
-                row |= {first: effect.first, second: effect.second}
-            row |= {"effect": f"{effect.value:+.4f}"}
-            if split.name in ("classes", "sizes"):
-                row |= {"low": effect.low, "high": effect.high}
-            tables[-1].append(row)
+    tables = [made.table(name, {"classes": _CLASSES, "images": _SHOWN}.get(name)) for name in made.splits]
     document = made.to_dict()
     rows = [{"split": split["name"], **effect} for split in document["splits"] for effect in split["effects"]]
     title = (

@@ -10,7 +10,18 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from detmap.cli.cards import Scored, Scorer, add_card, files_of, input_of, write_card
+from detmap.cli.cards import (
+    Scored,
+    Scorer,
+    Truth,
+    add_card,
+    files_of,
+    input_of,
+    inputs_of,
+    manifests_of,
+    paths_of,
+    write_card,
+)
 from detmap.cli.challenges import add_challenge_options, challenge_of
 from detmap.cli.comparing import add_explanations, check_tests, compare_rankings, show_contrast, show_survival
 from detmap.cli.inputs import check_options, read_by
@@ -116,16 +127,16 @@ def _eval(options: argparse.Namespace) -> None:
 def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
     """Read and score; the inputs are named where a card is asked for."""
     stage("reading the ground truth")
-    from detmap.formats.files import held, read_detections, read_ground_truth
+    from detmap.formats.files import beside, held, read_detections
 
-    given = truth(options, protocol, [options.detections])
     sources: list[Any] = [options.ground_truth, options.detections]
     inputs = []
     if options.card:
         sources = [held(path) for path in sources[: 1 if options.sharded else 2]]
-    ground_truth = read_ground_truth(sources[0], options.image_set, **given)
+    of_truth = _truth(options, protocol, [options.detections], sources[0])
+    ground_truth = of_truth.table
     if options.card:
-        inputs += [input_of("ground_truth", options.ground_truth, sources[0], ground_truth)]
+        inputs += [input_of("ground_truth", options.ground_truth, sources[0], *of_truth)]
     if options.sharded:
         from detmap.batch import evaluate_shards
 
@@ -144,13 +155,15 @@ def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[st
         if options.card:
             from detmap.batch import find
 
-            inputs += [input_of("detections", entry.path, entry.path) for entry in find([options.detections])]
+            paths = [entry.path for entry in find([options.detections])]
+            inputs += [*manifests_of([options.detections]), *inputs_of("detections", paths, options.dt_format)]
             inputs += files_of(options)
     else:
         stage("reading the detections")
         read = [read_detections(sources[1], ground_truth, **single(options, protocol))]
         if options.card:
-            inputs += [input_of("detections", options.detections, sources[1], read[0]), *files_of(options)]
+            also = beside(sources[1], options.dt_format)
+            inputs += [input_of("detections", options.detections, sources[1], read[0], also), *files_of(options)]
         from detmap import evaluate
 
         warn_of_compiling(options)
@@ -228,7 +241,8 @@ def _batch(options: argparse.Namespace) -> int:
         check_outputs(written, [*options.predictions, *inputs])
     if options.scheduler and "-" in paths:
         raise OptionError("the workers of --scheduler cannot read standard input (-): write it to a file")
-    ground_truth = read_truth(options, protocol, paths)
+    of_truth = read_truth(options, protocol, paths)
+    ground_truth = of_truth.table
     challenge = challenge_of(options, ground_truth)
     splits = challenge["splits"]
     names = () if splits is None else splits.names
@@ -302,7 +316,7 @@ def _batch(options: argparse.Namespace) -> int:
     if not options.discreet:
         note(options, {one.entry.name: one.notices for one in board.results if not one.error})
     if options.card:
-        write_card("batch", batch_card(options, protocol, ground_truth, entries, done), options)
+        write_card("batch", batch_card(options, protocol, of_truth, entries, done), options)
     failed = sum(outcome.error is not None for outcome in done)
     title = f"{protocol.name}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
     print_tables(
@@ -357,7 +371,8 @@ def _compare(options: argparse.Namespace) -> None:
     inputs = [*read_by(options, apart="predictions"), *(entry.path for entry in entries)]
     once(inputs)
     check_outputs([options.out], inputs)
-    ground_truth = read_truth(options, protocol, [entry.path for entry in entries])
+    of_truth = read_truth(options, protocol, [entry.path for entry in entries])
+    ground_truth = of_truth.table
     if options.under or options.why:
         how = single(options, protocol)
         found = {entry.name: read_detections(entry.path, ground_truth, **how) for entry in entries}
@@ -365,7 +380,7 @@ def _compare(options: argparse.Namespace) -> None:
         return
     made = compare_entries(options, protocol, ground_truth, entries)
     if options.card:
-        write_card("compare", compare_card(options, protocol, ground_truth, entries, made), options)
+        write_card("compare", compare_card(options, protocol, of_truth, entries, made), options)
     from detmap.results import p_value, sentences, without_nan
 
     note(options, made.notices)
@@ -422,14 +437,21 @@ def compare_entries(options: argparse.Namespace, protocol: Protocol, ground_trut
         )
 
 
-def read_truth(options: argparse.Namespace, protocol: Protocol, paths: Sequence[str]) -> Any:
+def read_truth(options: argparse.Namespace, protocol: Protocol, paths: Sequence[str]) -> Truth:
     """Read the ground truth of these files of detections."""
-    from detmap.formats.files import read_ground_truth
+    found = _truth(options, protocol, paths, options.ground_truth)
+    warn_of_compiling(options)
+    return found
+
+
+def _truth(options: argparse.Namespace, protocol: Protocol, paths: Sequence[str], source: Any) -> Truth:
+    """Read the ground truth from its path, or from what could be read only once."""
+    from detmap.formats.files import noted, read_ground_truth
 
     given = truth(options, protocol, paths)
-    ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
-    warn_of_compiling(options)
-    return ground_truth
+    with noted() as opened:
+        table = read_ground_truth(source, options.image_set, **given)
+    return Truth(table, opened - set(paths_of(options)))
 
 
 def read_pair(options: argparse.Namespace, iou_type: str) -> tuple[Any, Any]:

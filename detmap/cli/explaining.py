@@ -174,6 +174,8 @@ def _explain_rankings(kind: str, options: argparse.Namespace) -> None:
 
 
 def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "classes") -> None:
+    from detmap.results import signed
+
     note(options, {"": made.notices})
     document = made.to_dict()
     _write(options, document)
@@ -184,7 +186,7 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
             "rule": one.decision,
             columns[0]: _short(one.before),
             columns[1]: _short(one.after),
-            "share": f"{one.value:+.4f}",
+            "share": signed(one.value),
             **({"error": one.error} if made.error else {}),
             {"classes": "detections"}.get(moved_are, moved_are): steps[one.decision].changed,
         }
@@ -193,13 +195,13 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
     ]
     chain = [{"step": made.source.name, "value": made.source_value, "change": "", f"{moved_are} moved most": ""}]
     for step in made.chain:
-        moved = ", ".join(f"{name} {change:+.3f}" for name, change in step.classes[:3])
+        moved = ", ".join(f"{name} {change:+.3f}" for name, change in step.classes[:3] if abs(change) >= 5e-4)
         if step.change or moved:
             chain.append(
                 {
                     "step": step.decision,
                     "value": step.value,
-                    "change": f"{step.change:+.4f}",
+                    "change": signed(step.change),
                     f"{moved_are} moved most": moved,
                 }
             )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from detmap.cli.cards import Scored, Scorer, add_card, input_of, write_card
+from detmap.cli.cards import Scored, Scorer, add_card, files_of, input_of, write_card
 from detmap.cli.options import Command, add_decisions, add_list_format, add_output_options, decided
 from detmap.cli.output import during, note, print_list, print_notes, show
 from detmap.errors import OptionError, shorten
@@ -333,7 +333,7 @@ def _scored_arrays(options: argparse.Namespace, evaluate: Callable[[argparse.Nam
     from detmap.formats.files import held
 
     source = held(options.file) if options.card else options.file
-    inputs = [input_of("file", options.file, source)] if options.card else []
+    inputs = [input_of("file", options.file, source), *files_of(options)] if options.card else []
     result = during(options, f"evaluating {options.file}", evaluate, options, source)
     return Scored(result, inputs, dict(result.queries))
 

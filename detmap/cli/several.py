@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from detmap.cli.cards import Scored, Scorer, files_of, input_of
+from detmap.cli.cards import Scored, Scorer, Truth, files_of, input_of, inputs_of, manifests_of
 from detmap.errors import OptionError
 
 
@@ -23,7 +23,7 @@ def check_card(options: argparse.Namespace) -> None:
 
 
 def batch_card(
-    options: argparse.Namespace, protocol: Any, ground_truth: Any, entries: Sequence[Any], outcomes: Sequence[Any]
+    options: argparse.Namespace, protocol: Any, truth: Truth, entries: Sequence[Any], outcomes: Sequence[Any]
 ) -> Scored:
     """Return what a card of many files holds: all metrics of each, and a hash of those of its categories."""
     place = {entry.path: at for at, entry in enumerate(entries)}  # outcomes come as they are done
@@ -35,10 +35,10 @@ def batch_card(
     if protocol.iou_type != "keypoints":
         arrays = {f"{one.entry.name}: categories": _digest(one.rows()) for one in scored}
     counts = {"files": len(done), "files with errors": len(done) - len(scored)}
-    return _scored(options, protocol, ground_truth, [one.entry.path for one in done], counts, numbers, notices, arrays)
+    return _scored(options, protocol, truth, [one.entry.path for one in done], counts, numbers, notices, arrays)
 
 
-def compare_card(options: argparse.Namespace, protocol: Any, ground_truth: Any, entries: Any, made: Any) -> Scored:
+def compare_card(options: argparse.Namespace, protocol: Any, truth: Truth, entries: Any, made: Any) -> Scored:
     """Return what a card of a comparison holds: all models, and differences with intervals and p-values."""
     document = made.to_dict()
     numbers = {
@@ -52,13 +52,13 @@ def compare_card(options: argparse.Namespace, protocol: Any, ground_truth: Any, 
             numbers[f"{row['first']} to {row['second']}{of}: {name}"] = float(row[name])
     notices = {f"{name}: {code}": count for name, found in made.notices.items() for code, count in found.items()}
     paths = [entry.path for entry in entries]
-    return _scored(options, protocol, ground_truth, paths, {"files": len(paths)}, numbers, notices, {})
+    return _scored(options, protocol, truth, paths, {"files": len(paths)}, numbers, notices, {})
 
 
 def _scored(
     options: argparse.Namespace,
     protocol: Any,
-    ground_truth: Any,
+    truth: Truth,
     paths: Sequence[str],
     counts: Mapping[str, int],
     numbers: Mapping[str, float],
@@ -67,8 +67,13 @@ def _scored(
 ) -> Scored:
     from detmap.cards import Numbers
 
-    inputs = [input_of("ground_truth", options.ground_truth, options.ground_truth, ground_truth)]
-    inputs += [input_of("detections", path, path) for path in paths] + files_of(options)
+    ground_truth = truth.table
+    inputs = [input_of("ground_truth", options.ground_truth, options.ground_truth, *truth)]
+    inputs += [
+        *manifests_of(options.predictions),
+        *inputs_of("detections", paths, options.dt_format),
+        *files_of(options),
+    ]
     things = {
         **counts,
         "objects": len(ground_truth),
@@ -91,16 +96,16 @@ def _score_batch(options: argparse.Namespace) -> Scored:
 
     protocol = protocol_of(options)
     entries = batch.find(options.predictions)
-    ground_truth = read_truth(options, protocol, [entry.path for entry in entries])
+    truth = read_truth(options, protocol, [entry.path for entry in entries])
     done = batch.score(
-        ground_truth,
+        truth.table,
         entries,
         protocol,
         **reading_of(options),
-        splits=challenge_of(options, ground_truth)["splits"],
+        splits=challenge_of(options, truth.table)["splits"],
         threads=options.threads,
     )
-    return batch_card(options, protocol, ground_truth, entries, list(done))
+    return batch_card(options, protocol, truth, entries, list(done))
 
 
 def _score_compare(options: argparse.Namespace) -> Scored:
@@ -110,9 +115,9 @@ def _score_compare(options: argparse.Namespace) -> Scored:
 
     protocol = protocol_of(options)
     entries = find(options.predictions)
-    ground_truth = read_truth(options, protocol, [entry.path for entry in entries])
-    made = compare_entries(options, protocol, ground_truth, entries)
-    return compare_card(options, protocol, ground_truth, entries, made)
+    truth = read_truth(options, protocol, [entry.path for entry in entries])
+    made = compare_entries(options, protocol, truth.table, entries)
+    return compare_card(options, protocol, truth, entries, made)
 
 
 #: What `detmap verify` does again.

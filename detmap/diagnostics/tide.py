@@ -81,7 +81,7 @@ def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap")
         return _finding(found.error, found.missed, found.counts, found.values, (), rules)
     matches, ranking = diagnosis.matches, diagnosis.ranking
     error = errors(diagnosis)
-    mend = _Mending(diagnosis, error)
+    mend = Mending(diagnosis, error)
     counts = [*np.bincount(error, minlength=7)[1:7].tolist()]
     missed = mend.missed
     counts[MISSED - 1] = missed.size
@@ -155,8 +155,18 @@ def _of_none(
     return np.where(gone, 1.0 if wrong is None else np.where(wrong, 0.0, 1.0), ap)
 
 
-class _Mending:
-    """The ranking with room for the detections that a mended class moves to another category."""
+class Mending:
+    """The ranking with room for the detections that a mended class moves to another category.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n,)
+        The row of ``diagnosis.matches`` at each place.
+    starts : ndarray of int64, shape (K + 1,)
+        Where each category starts.
+    missed : ndarray of int32
+        Rows in the table of ground truth that are misses.
+    """
 
     def __init__(self, diagnosis: Diagnosis, error: NDArray[np.uint8]) -> None:
         matches, ranking = diagnosis.matches, diagnosis.ranking
@@ -179,10 +189,11 @@ class _Mending:
         # The points: all detections in ranking order, and among them a copy of each best Cls in its object's category.
         moved = best[error[best] == CLS]
         to = truth[places[target[moved]]].astype(np.int64)
-        at = _insertions(ranking.starts, ranking.scores, ranking.order, to, matches.score[moved], moved)
-        order = np.lexsort((moved, -matches.score[moved], to))
+        tie = matches.detection if matches.protocol.ties == "file" else np.arange(len(matches))
+        at = _insertions(ranking.starts, ranking.scores, tie[ranking.order], to, matches.score[moved], tie[moved])
+        order = np.lexsort((tie[moved], -matches.score[moved], to))
         at, moved, to = at[order], moved[order], to[order]
-        rows = np.insert(ranking.order, at, moved)
+        self.rows = rows = np.insert(ranking.order, at, moved)
         self.moved = np.insert(np.zeros(ranking.order.size, np.bool_), at, True)
         self.starts = ranking.starts + np.concatenate(([0], np.cumsum(np.bincount(to, minlength=self.positives.size))))
         self.error = error[rows]
@@ -191,8 +202,8 @@ class _Mending:
         is_best[best] = True
         self.best = is_best[rows]
 
-    def ap(self, mended: set[int]) -> float:
-        """Return the mean AP with errors of some kinds mended."""
+    def outcomes(self, mended: set[int]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which places are hits, and which count, with errors of some kinds mended."""
         counts, hit = (self.outcome != IGNORED) & ~self.moved, (self.outcome == HIT) & ~self.moved
         if LOC in mended:
             mine = (self.error == LOC) & ~self.moved
@@ -204,6 +215,11 @@ class _Mending:
             hit |= self.moved
         for code in mended & {BOTH, DUPE, BKG}:
             counts &= self.error != code
+        return hit, counts
+
+    def ap(self, mended: set[int]) -> float:
+        """Return the mean AP with errors of some kinds mended."""
+        hit, counts = self.outcomes(mended)
         positives = self.positives - self.fewer if MISSED in mended else self.positives
         ap = average_precision(self.starts, hit, counts, positives, self.protocol)
         total = np.concatenate(([0], np.cumsum(counts)))
@@ -214,20 +230,20 @@ class _Mending:
 def _insertions(
     starts: NDArray[np.int64],
     scores: NDArray[np.float64],
-    order: NDArray[np.int64],
+    ties: NDArray[np.integer],
     to: NDArray[np.int64],
     score: NDArray[np.float64],
-    rows: NDArray[np.int64],
+    own_ties: NDArray[np.integer],
 ) -> NDArray[np.int64]:
-    """Return where in a ranking detections belong that go to other categories: by score, and among equals by row."""
+    """Return where in a ranking detections belong that go to other categories: by score, and among equals by `ties`."""
     at = np.empty(to.size, np.int64)
     for k in np.unique(to).tolist():
         some = to == k
         own = -scores[starts[k] : starts[k + 1]]
         low, high = (np.searchsorted(own, -score[some], side) for side in ("left", "right"))
         tied = np.flatnonzero(low < high)
-        for i, row in zip(tied.tolist(), rows[some][tied].tolist(), strict=True):
-            low[i] += np.searchsorted(order[starts[k] + low[i] : starts[k] + high[i]], row)
+        for i, tie in zip(tied.tolist(), own_ties[some][tied].tolist(), strict=True):
+            low[i] += np.searchsorted(ties[starts[k] + low[i] : starts[k] + high[i]], tie)
         at[some] = starts[k] + low
     return at
 

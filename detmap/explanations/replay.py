@@ -170,8 +170,7 @@ class Replay:
             values = self._scored(plain).values(plain)
             value = _mean(values)
             if np.isnan(value):
-                problem = f"has nothing to find under {protocol.name}, so that {self.metric} is undefined"
-                raise InputError(problem, source=self.ground_truth.source)
+                raise undefined(self.ground_truth, protocol, self.metric)
             # Side by side in the order in which the mean takes them: as `detmap.evaluate` adds them up.
             by_class = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[-1], -1)
             self._known[plain] = Value(value, np.asarray(by_class.mean(axis=1)))
@@ -310,6 +309,13 @@ class Replay:
         truth = self.ground_truth.images
         held = truth.ids[np.unique(truth.codes)]
         return bool(np.isin(held, self.detections.images.ids).all())
+
+
+def undefined(ground_truth: GroundTruth, protocol: Protocol, metric: str) -> InputError:
+    """Return the error that says that a metric is undefined, as there is nothing to find."""
+    where = " on images with detections" if protocol.scored_images == "detected" else ""
+    problem = f"has nothing to find{where} under {protocol.name}, so that {metric} is undefined"
+    return InputError(problem, source=ground_truth.source)
 
 
 def _mean(values: NDArray[np.float64]) -> float:

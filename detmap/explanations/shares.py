@@ -15,7 +15,7 @@ from detmap.errors import OptionError
 from detmap.explanations.replay import Replay, Value, is_late, pair, players, said
 from detmap.kernels.pairs import HIT, IGNORED, MISS
 from detmap.protocols import Protocol
-from detmap.results import fragment
+from detmap.results import fragment, signed
 from detmap.tables import Detections, GroundTruth
 
 #: Up to so many decisions all orders in which they can be changed are weighed; of more some are drawn.
@@ -105,7 +105,7 @@ class Share:
         """What the share says."""
         if not self.exact:
             return f"{self.decision} makes no difference here."
-        return f"{self.decision}: {self.value:+.4f} for {self.after} in place of {self.before}."
+        return f"{self.decision}: {signed(self.value)} for {self.after} in place of {self.before}."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,11 +141,13 @@ def told(one: Any) -> list[str]:
     gap = one.target_value - one.source_value
     first = (
         f"{one.metric} is {one.source_value:.4f} under {one.source.name} and {one.target_value:.4f} under "
-        f"{one.target.name}: {gap:+.4f}."
+        f"{one.target.name}: {signed(gap) if gap else 'no difference'}."
     )
     idle = [share.decision for share in one.shares if not share.exact]
     more = [f"No difference here: {', '.join(idle)}."] if idle else []
-    for name, band in ((one.source.name, one.source_band), (one.target.name, one.target_band)):
+    if not one.shares:
+        more.append("The two have the same rules.")
+    for name, band in dict.fromkeys(((one.source.name, one.source_band), (one.target.name, one.target_band))):
         low, high = (f"{end:.4f}" for end in band)
         if low != high:
             more.append(f"Other orders of equal scores give {low} to {high} under {name}.")
@@ -158,7 +160,7 @@ def markup(one: Any) -> str:
     """Return an explanation as markup for a notebook."""
     ends = (one.source.name, one.target.name) if one.source.name != one.target.name else ("from", "to")
     rows = [
-        {"rule": share.decision, ends[0]: share.before, ends[1]: share.after, "share": f"{share.value:+.4f}"}
+        {"rule": share.decision, ends[0]: share.before, ends[1]: share.after, "share": signed(share.value)}
         for share in one.shares
         if share.exact
     ]

@@ -6,17 +6,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection import DetectionResult, match
-from detmap.explanations.replay import parse, trimmed
+from detmap.explanations.replay import parse, trimmed, undefined
 from detmap.protocols import COCO, Protocol, resolve
-from detmap.results import fragment
+from detmap.results import fragment, signed
 from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally
+
+if TYPE_CHECKING:
+    from detmap.statistics import Bootstrap
 
 #: Of more images than this only those are measured where the numbers of hits differ most.
 IMAGES = 1000
@@ -38,7 +41,11 @@ class Effect:
     value : float
         Its effect: positive where it speaks for the second model.
     low, high : float
-        Confidence interval of the effect; NaN where there is none.
+        Confidence interval of the effect; NaN where there is none, as for images.
+    without : float
+        The difference on all images but this one; NaN for what is no image.
+    without_low, without_high : float
+        Confidence interval of that difference; NaN where there is none.
     """
 
     name: str
@@ -47,6 +54,9 @@ class Effect:
     value: float
     low: float = math.nan
     high: float = math.nan
+    without: float = math.nan
+    without_low: float = math.nan
+    without_high: float = math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +104,11 @@ class Contrast:
         Each class's share of the difference. They sum exactly to the difference of the two means over classes, which are the
         two values up to rounding.
     replicates : int
-        How many sets of images the intervals come from; 0 where there are none.
         How many sets of images the intervals come from.
+    level : float
         The level of the intervals.
+    low, high : float
+        Confidence interval of the difference; NaN where there is none.
     """
 
     metric: str
@@ -109,6 +121,8 @@ class Contrast:
     exact: dict[str, Fraction]
     replicates: int
     level: float
+    low: float = math.nan
+    high: float = math.nan
 
     @property
     def difference(self) -> float:
@@ -117,30 +131,44 @@ class Contrast:
 
     def sentences(self) -> list[str]:
         """Return in words what makes the difference."""
+        ends = "" if math.isnan(self.low) else f" ({signed(self.low)} to {signed(self.high)})"
         told = [
             f"{self.metric} is {self.first_value:.4f} for {self.first} and {self.second_value:.4f} for {self.second} under "
-            f"{self.protocol.name}: {self.difference:+.4f}."
+            f"{self.protocol.name}: {signed(self.difference) if self.difference else 'no difference'}{ends}."
         ]
         for split in self.splits.values():
             most = [one for one in split.effects[:_NAMED] if one.value]
-            named = ", ".join(f"{one.name} {one.value:+.4f}" for one in most) or "none makes a difference"
+            named = ", ".join(f"{one.name} {signed(one.value)}" for one in most) or "none makes a difference"
             more = len(split.effects) - len(most)
             rest = split.whole - sum(one.value for one in most) - split.remainder
-            others = f", {more} others {rest:+.4f}" if more else ""
-            left = f", interaction {split.remainder:+.4f}" if abs(split.remainder) >= 5e-5 else ""
+            others = f", {more} others {signed(round(rest, 12))}" if more else ""
+            left = f", interaction {signed(split.remainder)}" if abs(split.remainder) >= 5e-5 else ""
             told.append(f"{split.name.capitalize()}: {named}{others}{left}. {split.says}")
-        told.append(f"low, high: {self.level:.0%} intervals from {self.replicates:,} draws of images.")
+        if "errors" not in self.splits:
+            told.append("Errors are told apart at IoU thresholds above 0.1 only.")
+        told.append(f"Intervals (low, high): {self.level * 100:g}%, from {self.replicates:,} draws of images.")
         return told
 
     def _repr_html_(self) -> str:
-        tables = {
-            split.name: [
-                {"name": one.name, self.first: one.first, self.second: one.second, "effect": f"{one.value:+.4f}"}
-                for one in split.effects
-            ]
-            for split in self.splits.values()
-        }
+        tables = {name: self.table(name) for name in self.splits}
         return fragment(f"Why {self.first} and {self.second} differ in {self.metric}", tables, self.sentences())
+
+    def table(self, split: str, most: int | None = None) -> list[dict[str, Any]]:
+        """Return a row for each effect of a split, the largest first, as tables show it; `most` rows at most."""
+        rows = []
+        for one in self.splits[split].effects[:most]:
+            row: dict[str, Any] = {split: one.name}
+            if split == "images":
+                without = one.without if math.isnan(one.without) else signed(one.without)
+                row |= {"effect": signed(one.value), "without it": without}
+                row |= {"low": one.without_low, "high": one.without_high}
+            else:
+                taken = {split, "effect", "low", "high"}
+                first, second = (f"{name} (model)" if name in taken else name for name in (self.first, self.second))
+                row |= {first: one.first, second: one.second, "effect": signed(one.value)}
+                row |= {"low": one.low, "high": one.high}
+            rows.append(row)
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values; exact shares as fractions."""
@@ -152,6 +180,8 @@ class Contrast:
             "first_value": self.first_value,
             "second_value": self.second_value,
             "difference": self.difference,
+            "low": self.low,
+            "high": self.high,
             "splits": [
                 {**vars(split), "effects": [dict(vars(one)) for one in split.effects]} for split in self.splits.values()
             ],
@@ -182,6 +212,9 @@ def contrast(
     * Sizes: the difference in each area range, times the share of the objects that it holds.
     * Errors, at one threshold: what each of TIDE's errors costs the first model, minus what it costs the second.
     * Images: an image's share of the jackknife, the difference of n images minus (n - 1) / n times that without the image.
+
+    Intervals of classes, sizes and errors come from draws of the images. An image is what is drawn, so that its own effect
+    has none: of each the difference without it is told, with an interval from the draws that do not hold it.
 
     Parameters
     ----------
@@ -214,7 +247,17 @@ def contrast(
     ------
     OptionError
         For an unknown protocol or metric, or too few replicates.
+    InputError
+        Where there is nothing to find.
+
+    Notes
+    -----
+    Efron, B., Jackknife-after-bootstrap standard errors and influence functions, Journal of the Royal Statistical Society B
+    54 (1992), 83-127: draws without an image are draws from the data without it.
     """
+    from detmap.diagnostics import diagnose
+    from detmap.diagnostics._pairs import BACKGROUND
+    from detmap.diagnostics._redrawn import redrawn
     from detmap.statistics.bootstrap import bootstrap, check_level
     from detmap.statistics.draws import check_replicates, check_seed
 
@@ -227,16 +270,26 @@ def contrast(
     tallies = [match(ground_truth, found, wide, threads=threads) for found in (first, second)]
     results = [DetectionResult(tally, threads=threads) for tally in tallies]
     one, other = (bootstrap(tally, replicates, seed, threads=threads) for tally in tallies)
-    drawn = other - one
+    drawn = _gain(one, other)
     ends = drawn.interval(level)
+    for result in results:
+        if math.isnan(result["AP"]):
+            raise undefined(ground_truth, base, metric)
     exact, classes = _classes(results, ends[drawn.category_columns("AP")])
     splits = [classes]
     if len(wide.area_ranges) > 1:
         of_sizes = [f"AP_{name}" for name, _, _ in wide.area_ranges[1:]]
         splits.append(_sizes(results, of_sizes, ends[[drawn.columns[name] for name in of_sizes]]))
-    splits.append(_errors(ground_truth, (first, second), base, threads))
+    iou = 0.5 if base.find_threshold(0.5) is not None else base.iou_thresholds[0]
+    if iou > BACKGROUND:
+        costs = [
+            redrawn(diagnose(ground_truth, found, base, iou=iou, replicates=replicates, seed=seed, threads=threads))
+            for found in (first, second)
+        ]
+        splits.append(_errors(costs, iou, level))
     if tallies[0].image_ids.size > 1:
-        splits.append(_images(tallies, ground_truth, threads))
+        splits.append(_images(tallies, ground_truth, drawn, level, threads))
+    low, high = ends[drawn.columns["AP"]].tolist()
     return Contrast(
         metric=metric,
         protocol=base,
@@ -248,6 +301,8 @@ def contrast(
         exact=exact,
         replicates=replicates,
         level=level,
+        low=low,
+        high=high,
     )
 
 
@@ -279,7 +334,8 @@ def _classes(results: Sequence[DetectionResult], ends: NDArray[np.float64]) -> t
         sides = [Fraction(0 if math.isnan(side[k]) else float(side[k])) for side in (first, second)]
         if not (math.isnan(first[k]) and math.isnan(second[k])):
             exact[name] = sides[1] / counts[1] - sides[0] / counts[0]
-            low, high = (ends[k] / counts[1]).tolist()
+            # Where one model has fewer classes with something to find, no draw says what a class adds.
+            low, high = (ends[k] / counts[1]).tolist() if counts[0] == counts[1] else (math.nan, math.nan)
             effects.append(
                 Effect(
                     name=name,
@@ -310,24 +366,38 @@ def _sizes(results: Sequence[DetectionResult], names: Sequence[str], ends: NDArr
     return _split("sizes", says, results[1]["AP"] - results[0]["AP"], effects)
 
 
-def _errors(ground_truth: GroundTruth, found: Sequence[Detections], base: Protocol, threads: int | None) -> Split:
-    """Return the split by TIDE's errors, of the difference at one threshold."""
-    from detmap.diagnostics import diagnose
+def _gain(first: Bootstrap, second: Bootstrap) -> Bootstrap:
+    """Return the bootstrap of the second's values minus the first's, of images with something to find for both."""
+    support = np.minimum(first.support, second.support)
+    return replace(second, support=support) - replace(first, support=support)
 
-    iou = 0.5 if base.find_threshold(0.5) is not None else base.iou_thresholds[0]
-    first, second = (diagnose(ground_truth, side, base, iou=iou, threads=threads).tide() for side in found)
+
+def _errors(costs: Sequence[Bootstrap], iou: float, level: float) -> Split:
+    """Return the split by TIDE's errors, of the difference at one threshold."""
+    first, second = costs
+    saved = _gain(second, first)  # what costs the first more speaks for the second
+    ends = saved.interval(level).tolist()
     effects = [
-        Effect(name=name[4:], first=first[name], second=second[name], value=first[name] - second[name])
-        for name in first
-        if name.startswith("dAP_") and name not in ("dAP_FalsePos", "dAP_FalseNeg")
+        Effect(
+            name=name[4:],
+            first=float(first.estimate[at]),
+            second=float(second.estimate[at]),
+            value=float(saved.estimate[at]),
+            low=ends[at][0],
+            high=ends[at][1],
+        )
+        for name, at in saved.columns.items()
+        if name != "AP"
     ]
-    whole = second["AP"] - first["AP"]
-    says = f"Of {whole:+.4f} at IoU {iou:g}; each is what the error costs the first, less what it costs the second."
+    whole = -float(saved.estimate[0])
+    says = f"Of {signed(whole)} at IoU {iou:g}; each is what the error costs the first, less what it costs the second."
     return _split("errors", says, whole, effects)
 
 
-def _images(tallies: Sequence[Tally], ground_truth: GroundTruth, threads: int | None) -> Split:
-    """Return the split by images."""
+def _images(
+    tallies: Sequence[Tally], ground_truth: GroundTruth, drawn: Bootstrap, level: float, threads: int | None
+) -> Split:
+    """Return the split by images; `drawn` is the bootstrap of the difference."""
     from detmap.statistics.reweighting import Reweighted
 
     size = tallies[0].image_ids.size
@@ -347,7 +417,9 @@ def _images(tallies: Sequence[Tally], ground_truth: GroundTruth, threads: int | 
         for tally in tallies
     ]
     gap = values[1] - values[0]
-    shares = np.nan_to_num(gap[0] - (size - 1) / size * gap[1:])
+    # Without the one image that holds all objects there is no difference left.
+    shares = gap[0] - (size - 1) / size * np.nan_to_num(gap[1:])
+    ends = _without(tallies, drawn, chosen, gap[1:], level)
     names = ground_truth.images.names or ()
     effects = [
         Effect(
@@ -355,13 +427,50 @@ def _images(tallies: Sequence[Tally], ground_truth: GroundTruth, threads: int | 
             first=math.nan,
             second=math.nan,
             value=share,
+            without=without,
+            without_low=low,
+            without_high=high,
         )
-        for image, share in zip(chosen.tolist(), shares.tolist(), strict=True)
+        for image, share, without, (low, high) in zip(
+            chosen.tolist(), shares.tolist(), gap[1:].tolist(), ends, strict=True
+        )
     ]
-    says = "Each is an image's share by the jackknife."
+    says = "Each is an image's share by the jackknife; low, high are of the difference without it."
     if size > IMAGES:
         says += f" Measured: the {IMAGES:,} images of {size:,} where most differs; the others are in the remainder."
     return _split("images", says, float(gap[0]), effects)
+
+
+def _without(
+    tallies: Sequence[Tally],
+    drawn: Bootstrap,
+    images: NDArray[np.int64],
+    values: NDArray[np.float64],
+    level: float,
+) -> list[tuple[float, float]]:
+    """Return an interval of the difference without each of some images; NaN where there is none.
+
+    The draws that do not hold an image are draws from the others, and what the jackknife says of the others is known too.
+    """
+    from detmap.statistics import draws, intervals
+
+    column, size = drawn.columns["AP"], tallies[0].image_ids.size
+    absent = np.stack([draws.drawn(size, drawn.seed, r)[images] == 0 for r in range(len(drawn.replicates))])
+    holds = np.zeros(size, np.bool_)
+    for tally in tallies:
+        holds[tally.positive_image[tally.positive_counts[:, 0] > 0]] = True
+    support = int(np.count_nonzero(holds))
+    groups = len(drawn.jackknife)
+    ends = []
+    for at, image in enumerate(images.tolist()):
+        made = drawn.replicates[absent[:, at], column]
+        away = np.delete(drawn.jackknife[:, column], image % groups)
+        others = support - int(holds[image])
+        if intervals.reason(float(values[at]), made, away, others, bounded=False):
+            ends.append((math.nan, math.nan))
+        else:
+            ends.append(intervals.interval("t", float(values[at]), made, away, others, level, bounded=False))
+    return ends
 
 
 def _hits(tally: Tally) -> NDArray[np.int64]:

@@ -412,9 +412,12 @@ class _Trial:
     def try_labels(self, most: int) -> None:
         """Score without the labels that are most suspicious, by the detections of any model."""
         from detmap.diagnostics import diagnose
+        from detmap.diagnostics._pairs import BACKGROUND
 
         base = self.base
         iou = 0.5 if base.find_threshold(0.5) is not None else base.iou_thresholds[0]
+        if iou <= BACKGROUND:  # labels are looked for above it
+            return
         truth = next(iter(self.replays.values())).ground_truth
         found, rows = np.zeros(len(truth), np.bool_), {}
         for name, one in self.replays.items():

@@ -5,6 +5,7 @@ No file is mapped: whoever truncates a mapped file ends the process that reads i
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
@@ -12,6 +13,7 @@ import stat
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
@@ -25,6 +27,9 @@ _MOST_OF_DEVICES = 1 << 20
 
 #: What stands for standard input where a path is expected.
 STANDARD_INPUT = "-"
+
+#: Sets that the paths of all files are added to that are opened meanwhile, see `noted`.
+_noting: list[set[str]] = []
 
 _PIECE = 1 << 22  # bytes that a thread reads at a time
 _TICK = 20_000_000  # nanoseconds; two changes that are closer than this may leave a file with the same time
@@ -191,6 +196,17 @@ class File:
             self._raw.close()
 
 
+@contextlib.contextmanager
+def noted() -> Iterator[set[str]]:
+    """Give a set to which the paths of all files are added that are opened in this context."""
+    found: set[str] = set()
+    _noting.append(found)
+    try:
+        yield found
+    finally:
+        _noting[:] = [one for one in _noting if one is not found]
+
+
 def open_path(path: str | os.PathLike[str]) -> File | Held:
     """Open a regular file; what is none is read right away: it can be opened once only.
 
@@ -205,6 +221,8 @@ def open_path(path: str | os.PathLike[str]) -> File | Held:
         Where it cannot be opened, or is a stream without an end.
     """
     name = os.fspath(path)
+    for found in _noting:
+        found.add(name)
     try:
         if name == STANDARD_INPUT:
             name, raw = "standard input", _standard_input()

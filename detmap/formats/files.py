@@ -18,6 +18,7 @@ from detmap.formats._class_maps import ClassMap, class_map_of, mapped_detections
 from detmap.formats._image_sizes import Sizes
 from detmap.formats._names import stem
 from detmap.formats._open import STANDARD_INPUT, Held, changed
+from detmap.formats._open import noted as noted  # for callers
 from detmap.formats.registry import Path, Reading
 from detmap.kernels import readonly
 from detmap.shapes.boxes import InvalidBoxes
@@ -124,15 +125,16 @@ def fingerprint(source: Path | Held, format: str | None = None) -> str:
         Where there is no such file, or it cannot be read.
     """
     own = _source.fingerprint(*_members(source, format))
-    more = [_source.fingerprint(one, "") for one in _beside(source, format)]
+    more = [_source.fingerprint(one, "") for one in beside(source, format)]
     return hashlib.sha256("\n".join([own, *more]).encode()).hexdigest() if more else own
 
 
-def _beside(source: Path | Held, format: str | None) -> Sequence[str]:
+def beside(source: Path | Held, format: str | None = None) -> Sequence[str]:
+    """Return the paths of files beside detections that decide how these are read, as YOLO's ``data.yaml``."""
     if isinstance(source, Held):
         return ()
-    beside = registry.find(source, "detections", format).beside
-    return () if beside is None else beside(source)
+    found = registry.find(source, "detections", format).beside
+    return () if found is None else found(source)
 
 
 def content_of(options: Mapping[str, Any]) -> list[str]:
@@ -170,7 +172,7 @@ class Unchanged:
         source, ending = _members(self._source, self._format)
         if isinstance(source, Held):
             return None
-        return [_source.stamp(source, ending), *(_source.stamp(one, "") for one in _beside(self._source, self._format))]
+        return [_source.stamp(source, ending), *(_source.stamp(one, "") for one in beside(self._source, self._format))]
 
     def __enter__(self) -> None:
         return None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,9 @@ from detmap.statistics.draws import check_replicates, check_seed, drawn
 from detmap.statistics.intervals import Method
 from detmap.statistics.reweighting import Reweighted, category_metrics, column_names, metric_names, support
 from detmap.tally import Tally
+
+#: Two times the copies of each image, shape (images,), by the number of a sample.
+Copies: TypeAlias = Callable[[int], NDArray[np.int32]]
 
 #: A jackknife leaves out one image at a time, or where there are more than this, one of so many groups of them.
 GROUPS = 200
@@ -268,19 +272,8 @@ def replicated(
     check_choice("interval", method, intervals.METHODS)
     tally = (scored if isinstance(scored, Tally) else scored.tally).in_ranking_order(threads)
     metrics, by_category = metric_names(tally.protocol), category_metrics(tally.protocol)
-    data = Reweighted(tally, metrics, by_category)
-    size = tally.image_ids.size
-    groups = min(size, GROUPS)
-
-    def codes(replicate: int) -> NDArray[np.int32]:
-        """Return two times the copies of each image: of the data, of a draw, or of the data without a group."""
-        if replicate == 0:
-            return np.full(size, 2, np.int32)
-        if replicate <= replicates:
-            return 2 * drawn(size, seed, replicate - 1)
-        return np.where(np.arange(size) % groups == replicate - 1 - replicates, 0, 2).astype(np.int32)
-
-    values = data.score(1 + replicates + groups, codes, threads)[:, 0]
+    count, copies = samples(tally.image_ids.size, replicates, seed)
+    values = Reweighted(tally, metrics, by_category).score(count, copies, threads)[:, 0]
     return Bootstrap(
         metrics=metrics,
         by_category=by_category,
@@ -293,3 +286,20 @@ def replicated(
         seed=seed,
         method=method,
     )
+
+
+def samples(size: int, replicates: int, seed: int) -> tuple[int, Copies]:
+    """Return how many samples of `size` images are scored, and what gives two times the copies of each image in one.
+
+    The first sample is the data, then come the draws, and then the data without a group of images, group by group.
+    """
+    groups = min(size, GROUPS)
+
+    def copies(sample: int) -> NDArray[np.int32]:
+        if sample == 0:
+            return np.full(size, 2, np.int32)
+        if sample <= replicates:
+            return 2 * drawn(size, seed, sample - 1)
+        return np.where(np.arange(size) % groups == sample - 1 - replicates, 0, 2).astype(np.int32)
+
+    return 1 + replicates + groups, copies

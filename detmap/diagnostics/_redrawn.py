@@ -1,0 +1,95 @@
+"""What TIDE's errors cost on draws of the images: nothing is matched again, and no error is looked for again.
+
+What becomes of a detection, which error it is, and which detection mends it are decided within its image. A draw changes
+only how often each image counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.diagnostics._errors import ERRORS, MISSED, errors
+from detmap.diagnostics._ranking import mean
+from detmap.diagnostics._resampling import tally_of
+from detmap.diagnostics.tide import Mending
+from detmap.kernels import readonly
+from detmap.statistics import Bootstrap
+from detmap.statistics.bootstrap import Copies, samples
+from detmap.statistics.reweighting import Reweighted
+from detmap.tally import Tally
+
+if TYPE_CHECKING:
+    from detmap.diagnostics._diagnosis import Diagnosis
+
+
+def redrawn(diagnosis: Diagnosis) -> Bootstrap:
+    """Return the bootstrap of AP, and of what AP gains where errors of each kind alone are mended.
+
+    Every replicate is, bit for bit, what `detmap.diagnostics.tide` finds in a data set with those copies of images, as
+    `detmap.statistics.bootstrap` has them.
+
+    Returns
+    -------
+    Bootstrap
+        Its columns are ``AP``, ``dAP_Cls`` and so on; its estimate is what `detmap.diagnostics.tide` finds.
+    """
+    mend = Mending(diagnosis, errors(diagnosis))
+    count, copies = samples(diagnosis.arranged.image_ids.size, diagnosis.replicates, diagnosis.seed)
+
+    def by_class(tally: Tally) -> NDArray[np.float64]:
+        return Reweighted(tally, (), ("AP",)).score(count, copies, diagnosis.threads)[:, 0]
+
+    tally = _tally(diagnosis, mend, set())
+    given = by_class(tally)
+    columns = [np.array(list(map(mean, given)))]
+    for code in range(1, len(ERRORS) + 1):
+        changed = _tally(diagnosis, mend, {code})
+        values = by_class(changed)
+        if code == MISSED:
+            gone = np.isnan(values) & ~np.isnan(given)  # there were objects, and all of them went away
+            values[gone] = ~_any_counted(changed, gone, copies)[gone]  # 0 where something is wrong, else 1
+        columns.append(np.array(list(map(mean, values))) - columns[0])
+    table = np.stack(columns, axis=1)
+    names = ("AP", *(f"dAP_{name}" for name in ERRORS))
+    held = np.unique(tally.positive_image[tally.positive_counts[:, 0] > 0]).size
+    return Bootstrap(
+        metrics=names,
+        columns={name: at for at, name in enumerate(names)},
+        estimate=table[0],
+        replicates=table[1 : 1 + diagnosis.replicates],
+        jackknife=table[1 + diagnosis.replicates :],
+        support=readonly(np.full(len(names), held), np.int64),
+        seed=diagnosis.seed,
+    )
+
+
+def _tally(diagnosis: Diagnosis, mend: Mending, mended: set[int]) -> Tally:
+    """Return the tally of one threshold in which errors of some kinds are mended, in ranking order."""
+    hit, counts = mend.outcomes(mended)
+    counted = diagnosis.counted
+    if MISSED in mended:
+        counted = counted.copy()
+        counted[diagnosis.places[mend.missed]] = False
+    tally = tally_of(diagnosis, diagnosis.matches.outcome, counted)  # a row of the matches is a row of it
+    return replace(
+        tally.take(mend.rows, slice(None)),
+        category=readonly(np.repeat(np.arange(len(tally.categories)), np.diff(mend.starts)), np.int32),
+        hit=readonly((hit & counts)[:, None], np.uint64),
+        ignored=readonly(~counts[:, None], np.uint64),
+        ranked=True,
+    )
+
+
+def _any_counted(tally: Tally, wanted: NDArray[np.bool_], copies: Copies) -> NDArray[np.bool_]:
+    """Return for every sample and class whether any detection counts, shape (samples, K), where that is `wanted`."""
+    some: NDArray[np.bool_] = np.asarray(wanted.any(axis=0))
+    counts = ~tally.bit(tally.ignored, 0, 0) & some[tally.category]
+    category, image = np.unique(np.stack([tally.category[counts], tally.image[counts]]), axis=1)
+    found = np.zeros_like(wanted)
+    for sample in np.flatnonzero(wanted.any(axis=1)).tolist():
+        found[sample, category[copies(sample)[image] > 0]] = True
+    return found

@@ -69,7 +69,13 @@ def array(values: Any) -> NDArray[Any]:
     if isinstance(values, np.ndarray):
         return values
     try:
-        return np.asarray(values) if isinstance(values, list | tuple) else _handed(values)
+        if isinstance(values, list | tuple):
+            return np.asarray(values)
+        given = _handed(values)
+        listed = given.dtype.kind == "O" and given.ndim == 1 and given.size
+        if listed and all(isinstance(one, list | np.ndarray) for one in given):  # a list in each cell of a column
+            return np.array(given.tolist())
+        return given
     except MemoryError:
         raise
     except Exception as error:  # it comes from any library, and may be of any kind
@@ -279,6 +285,13 @@ def _numpy(values: Any, place: _Place, problem: str) -> NDArray[Any]:
         ):
             values = np.ma.stack([np.ma.asarray(value) for value in values])  # numpy would not look at the masks
         given = array(values)
+        if (
+            given.dtype.kind == "O"
+            and given.ndim == 1
+            and given.size
+            and isinstance(given[0], list | tuple | np.ndarray)
+        ):
+            given = np.array(given.tolist())  # lists in the cells of a column
     except (TypeError, ValueError):
         raise place.error(problem) from None
     if isinstance(given, np.ma.MaskedArray):

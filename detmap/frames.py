@@ -42,6 +42,7 @@ def arrow_of(data: Any, source: str) -> Any:
         Where it is no table.
     """
     pa = pyarrow()
+    check_computed(data, source)
     try:
         if isinstance(data, pa.Table):
             return data
@@ -54,11 +55,27 @@ def arrow_of(data: Any, source: str) -> Any:
         if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
             return pa.table(data)
         return pa.Table.from_pandas(data, preserve_index=False)
-    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
-        reason = shorten(str(error), 100)[1:-1]
+    except MemoryError:
+        raise
+    except Exception as error:  # it comes from any library, and may be of any kind
+        reason = shorten(" ".join(str(error).split()), 100)[1:-1]
         raise InputError(
             f"cannot be read as a table: {reason}", source=source, remedy="give a data frame, or what Arrow can read"
         ) from None
+
+
+def check_computed(data: Any, source: str) -> None:
+    """Refuse a frame that is a plan of what to compute, as those of polars' lazy interface and of dask are.
+
+    Raises
+    ------
+    InputError
+        Says which method computes it.
+    """
+    method = next((name for name in ("collect", "compute") if callable(getattr(type(data), name, None))), None)
+    if method is not None and not hasattr(data, "__arrow_c_stream__"):
+        problem = f"this {type(data).__name__} is a plan, and holds no rows yet"
+        raise InputError(problem, source=source, remedy=f"give what its method {method}() returns")
 
 
 def columns_of(
@@ -139,16 +156,50 @@ def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
 
 
 def _plain(column: Any) -> Any:
-    """Return a column of strings, or of lists, in the types that every function of pyarrow takes."""
+    """Return a column, or a part of one, in the types that every function of pyarrow takes.
+
+    Dictionaries become what they stand for, views of strings and lists become strings and lists, types of other libraries
+    become what they are stored as, and decimals become integers, or the nearest floats.
+    """
     pa = pyarrow()
     kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        if isinstance(column, pa.ChunkedArray):
+            return _plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+        return _plain(column.storage)
     if pa.types.is_dictionary(kind):
-        if getattr(pa.types, "is_string_view", lambda _: False)(kind.value_type):
+        if _is(kind.value_type, "string_view"):
             column = column.cast(pa.dictionary(kind.index_type, pa.large_string()))
-        return column.cast(column.type.value_type)
-    if getattr(pa.types, "is_string_view", lambda _: False)(kind):
+        return _plain(column.cast(column.type.value_type))
+    if _is(kind, "string_view"):
         return column.cast(pa.large_string())
+    if _is(kind, "list_view") or _is(kind, "large_list_view"):
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        made = pa.chunked_array([_of_views(chunk) for chunk in chunks], pa.large_list(kind.value_type))
+        return made if isinstance(column, pa.ChunkedArray) else made.combine_chunks()
+    if pa.types.is_decimal(kind):
+        values = column.to_pylist()
+        whole = all(value is None or (value == int(value) and abs(value) < 1 << 63) for value in values)
+        made = pa.array(
+            [None if value is None else int(value) if whole else float(value) for value in values],
+            pa.int64() if whole else pa.float64(),
+        )
+        return pa.chunked_array([made]) if isinstance(column, pa.ChunkedArray) else made
     return column
+
+
+def _of_views(views: Any) -> Any:
+    """Return lists of views of lists. (The cast of pyarrow reads other values where the views are a part of an array.)"""
+    pa = pyarrow()
+    lengths = np.asarray(views.value_lengths().fill_null(0), np.int64)
+    ends = pa.array(np.concatenate([[0], np.cumsum(lengths)]))
+    return pa.LargeListArray.from_arrays(ends, views.flatten(), mask=views.is_null())
+
+
+def _is(kind: Any, name: str) -> bool:
+    """Return whether a type is one that only later versions of pyarrow know."""
+    known = getattr(pyarrow().types, f"is_{name}", None)
+    return known is not None and bool(known(kind))
 
 
 def _by_role(table: Any, columns: Mapping[str, str] | None, source: str, titles: Sequence[str]) -> dict[str, Any]:
@@ -171,7 +222,7 @@ def _by_role(table: Any, columns: Mapping[str, str] | None, source: str, titles:
             raise InputError(
                 f"has two columns for {meant}", source=source, value=title, remedy="name one: columns={...}"
             )
-        found[meant] = table.column(place)
+        found[meant] = _plain(table.column(place))
     return found
 
 
@@ -220,7 +271,7 @@ def listed(column: Any, field: str, source: str) -> NDArray[Any]:
         row = int(np.argmax(lengths != lengths[0]))
         problem = f"has {lengths[row]} values where others have {lengths[0]}"
         raise InputError(problem, source=source, record=row, field=field, remedy="fill up places with -1")
-    values = whole.flatten()
+    values = _plain(whole.flatten())
     if values.null_count:
         raise InputError("a value is missing", source=source, field=field)
     table: NDArray[Any] = values.to_numpy(zero_copy_only=False)
@@ -243,7 +294,6 @@ def ids_of(column: Any, field: str, source: str) -> Any:
         Where one is missing, or a string is too long.
     """
     pa = pyarrow()
-    column = _plain(column)
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
         raise InputError("is missing", source=source, record=row, field=field, remedy="leave out the record")
@@ -281,7 +331,7 @@ def _boxes(found: Mapping[str, Any], given: str | None, titles: Sequence[str], s
         form, names = fits[0]
         parts = [np.asarray(_numpy(found[name])) for name in names]
         for name, part in zip(names, parts, strict=True):
-            if part.dtype.kind not in "iuf":
+            if part.size and part.dtype.kind not in "iuf":
                 raise InputError("must be numbers", source=source, field=name)
         return np.stack([part.astype(np.float64, copy=False) for part in parts], axis=1), given or form
     if not lists:
@@ -307,7 +357,7 @@ def _listed(column: Any, name: str, source: str) -> NDArray[Any]:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(f"has {lengths[row]} numbers where 4 are expected", source=source, record=row, field=name)
-    values = whole.flatten()
+    values = _plain(whole.flatten())
     if values.null_count or not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
         raise InputError("must be lists of four numbers", source=source, field=name)
     table: NDArray[Any] = values.to_numpy(zero_copy_only=False).reshape(-1, 4)

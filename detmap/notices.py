@@ -28,6 +28,7 @@ NOTICES = {
     "unread_shapes": "{n} records have other shapes than boxes: the boxes alone are read",
     "stray_labels": "{n} files of labels without an image in the folder of images: not read",
     "outside_paths": "{n} folders that data.yaml names lie outside of its own, and are read from there: {names}",
+    "other_split": "data.yaml has no split val: its split {names} is read (another one: --image-set)",
     "dropped_classes": "{n} records of classes that the class map leaves out: dropped",
     "unused_class_map": "no class of the class map ({n} in all) is among those of the detections: nothing is mapped",
     "classes_by_order": "{n} classes have numbers alone: taken for places among the ground truth's categories, from 0 "

@@ -76,6 +76,10 @@ def foreseen() -> list[str]:
         "could not import 'hotcoco'",
         "could not import 'ultrafast_pycocotools'",
     ]  # only benchmarks depend on them
+    reasons += [
+        "could not import 'polars'",
+        "could not import 'duckdb'",
+    ]  # large, and their types are made by pyarrow too
     if LEG == "interpreted":
         reasons += ["kernels are interpreted", "kernels are not compiled", "a large file takes too long", "takes long"]
     else:

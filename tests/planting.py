@@ -766,3 +766,153 @@ def half_of_the_images_are_empty(rng, data):
 def images_without_a_size(rng, data):
     for one in _some(rng, data.truth["images"], 0.02, 1.0, least=1):
         del one["width"]
+
+
+# ---------------------------------------------------------------------------------- what models and their tools do to boxes
+
+
+@plants("corners_as_sizes")
+def detections_by_corners_rows_first(rng, data):
+    """top, left, bottom, right: as some libraries return boxes."""
+    for one in _some(rng, data.found, 0.2, 1.0):
+        x, y, w, h = one["bbox"]
+        one["bbox"] = [y, x, y + h, x + w]
+
+
+def _seen(box, size, way):
+    """A box of an image of this width and height as it is on the image that was mirrored or turned."""
+    (x, y, w, h), (width, height) = box, size
+    if way in ("mirror", "half turn"):
+        x = width - x - w
+    if way in ("upside down", "half turn"):
+        y = height - y - h
+    if way == "right":
+        return [height - y - h, x, h, w]
+    if way == "left":
+        return [y, width - x - w, h, w]
+    return [x, y, w, h]
+
+
+@plants("turned_boxes")
+def detections_of_mirrored_images(rng, data):
+    sizes, way = _sizes(data), str(rng.choice(["mirror", "upside down", "half turn"]))
+    for one in data.found:
+        one["bbox"] = _seen(one["bbox"], sizes[one["image_id"]], way)
+
+
+@plants("turned_boxes")
+def images_turned_as_exif_says(rng, data):
+    """Some photographs were turned when the model saw them, and not when they were annotated."""
+    sizes, way = _sizes(data), str(rng.choice(["left", "right", "half turn"]))
+    turned = {one["id"] for one in _some(rng, data.truth["images"], 0.1, 0.6)}
+    for one in data.found:
+        if one["image_id"] in turned:
+            one["bbox"] = _seen(one["bbox"], sizes[one["image_id"]], way)
+
+
+@plants("scaled_boxes")
+def detections_in_a_padded_square(rng, data):
+    """As the model saw them: the image scaled to a square, in its middle; or scaled back, and the padding left."""
+    sizes, side, back = _sizes(data), int(rng.choice([416, 640, 1024])), rng.random() < 0.4
+    for one in data.found:
+        w, h = sizes[one["image_id"]]
+        by = 1.0 if back else side / max(w, h)
+        left, top = (max(w, h) - w) / 2 * by, (max(w, h) - h) / 2 * by
+        x, y, bw, bh = (v * by for v in one["bbox"])
+        one["bbox"] = [x + left, y + top, bw, bh]
+
+
+@plants("scaled_boxes")
+def detections_at_the_shorter_side(rng, data):
+    sizes, (short, long) = _sizes(data), ((800, 1333), (600, 1000))[rng.integers(2)]
+    for one in data.found:
+        by = min(short / min(sizes[one["image_id"]]), long / max(sizes[one["image_id"]]))
+        one["bbox"] = [v * by for v in one["bbox"]]
+
+
+@plants("shifted_boxes", "outside_boxes")
+def detections_shifted(rng, data):
+    """A border that was cut off."""
+    dx, dy = rng.uniform(8, 15, 2) * rng.choice([-1, 1], 2)
+    for one in data.found:
+        one["bbox"][0] += float(dx)
+        one["bbox"][1] += float(dy)
+
+
+@plants("shifted_boxes", "outside_boxes")
+def detections_counted_from_one(rng, data):
+    """A detector that is good to a fraction of a pixel, and counts them from 1."""
+    held = {one["id"]: one["bbox"] for one in _objects(data)}
+    by = float(rng.choice([-1, 1]))
+    data.found = []
+    for one in _objects(data):
+        box = [v + d for v, d in zip(held[one["id"]], (*rng.normal(by, 0.8, 2), *rng.normal(0, 0.8, 2)), strict=True)]
+        score = float(rng.beta(5, 2))
+        data.found.append({**_only(one, "image_id", "category_id"), "bbox": box, "score": score})
+    sizes = _sizes(data)
+    for image, (w, h) in sizes.items():
+        for _ in range(3):
+            number = data.truth["categories"][int(rng.integers(len(data.truth["categories"])))]["id"]
+            one = {"image_id": image, "category_id": number, "bbox": _box(rng, w, h, 0.3)}
+            data.found.append({**one, "score": float(rng.beta(0.5, 6))})
+
+
+def _only(record, *fields):
+    return {field: record[field] for field in fields}
+
+
+@plants("inverted_scores")
+def scores_that_are_distances(rng, data):
+    least = float(rng.uniform(0.0, 0.2))
+    for one in data.found:
+        one["score"] = 1.0 - (1 - least) * one["score"]
+
+
+@plants("areas_of_boxes", kind="masks")
+def areas_of_boxes_beside_masks(rng, data):
+    for one in _some(rng, data.truth["annotations"], 0.3, 1.0):
+        one["area"] = one["bbox"][2] * one["bbox"][3]
+
+
+@plants("duplicate_detections", "quantised_scores", "beyond_cap", "cap_reached")
+def a_part_joined_twice(rng, data):
+    ids = [one["id"] for one in data.truth["images"]]
+    part = set(ids[int(rng.integers(4)) :: 4])
+    data.found += [dict(one) for one in data.found if one["image_id"] in part]
+
+
+@plants("unknown_categories")
+def one_class_for_all_that_nobody_has(rng, data):
+    number = int(rng.integers(0, 2))
+    for one in data.found:
+        one["category_id"] = number
+
+
+@plants("classes_disagree", *_ONE_CLASS)
+def one_class_for_all(rng, data):
+    counts = {one["id"]: 0 for one in data.truth["categories"]}
+    for one in data.truth["annotations"]:
+        counts[one["category_id"]] += 1
+    rare = sorted(counts, key=counts.get)[0]
+    for one in data.found:
+        one["category_id"] = rare if rng is not None else 0
+
+
+@plants("unknown_images")
+def detections_of_the_training_set(rng, data):
+    others = dict(zip(_sizes(data), rng.choice(10_000_000, len(_sizes(data)), replace=False).tolist(), strict=True))
+    for one in data.found:
+        one["image_id"] = 1_000_000 + others[one["image_id"]]
+
+
+@plants("image_ids_names")
+def files_with_and_without_ending(rng, data):
+    """Both sides go by names of files, one of them without .jpg."""
+    names = {one["id"]: one["file_name"] for one in data.truth["images"]}
+    short = rng.random() < 0.5
+    for one in data.truth["images"]:
+        one["id"] = names[one["id"]] if short else names[one["id"]][:-4]
+    for one in data.truth["annotations"]:
+        one["image_id"] = names[one["image_id"]] if short else names[one["image_id"]][:-4]
+    for one in data.found:
+        one["image_id"] = names[one["image_id"]][:-4] if short else names[one["image_id"]]

@@ -126,7 +126,10 @@ def test_ids_are_matched_with_those_of_the_ground_truth(tmp_path):
     [
         ("", "is empty"),
         ("\n\n", "is empty"),
-        ("a,b\n1,2\n", "there is no column for scores; it has: . Name|there is no column for scores"),
+        (
+            "a,b\n1,2\n",
+            "the first line names no column that is known; its first line is: a, b|there is no column for scores",
+        ),
         (FOUND.replace("score", "sure"), r"there is no column for scores; it has: image_id.*--columns score="),
         (FOUND.replace("image_id", "pic"), "there is no column for images"),
         (FOUND.replace("category_id", "what"), "there is no column for categories"),
@@ -301,6 +304,20 @@ def test_lines_that_are_none(line, problem, tmp_path):
     write(tmp_path / "found/a.txt", f"cat 0.5 1 2 3 4\n{line}\n")
     with pytest.raises(InputError, match=problem):
         detmap.read(tmp_path / "found", "detections", format="text")
+
+
+def test_a_few_inverted_corners_are_no_sizes(tmp_path):
+    """Of many corners some may be wrong; which of the two forms it is has to be said then."""
+    (tmp_path / "gt").mkdir()
+    lines = [f"cat {i} {i} {i + 20} {i + 30}" for i in range(60)]
+    (tmp_path / "gt/a.txt").write_text("\n".join([*lines, "cat 50 50 40 60"]))
+    with pytest.raises(
+        InputError, match=r"line 61: is one of 1 boxes of 61 that are inverted as left, top, right, bottom"
+    ):
+        detmap.read(tmp_path / "gt", "ground_truth")
+    assert len(detmap.read(tmp_path / "gt", "ground_truth", box_format="xywh")) == 61
+    table = detmap.read(tmp_path / "gt", "ground_truth", box_format="xyxy", invalid_boxes="drop")
+    assert len(table) == 60
 
 
 def test_shares_of_the_image_are_refused_rather_than_guessed(tmp_path):

@@ -245,7 +245,9 @@ def test_a_line_that_is_none_is_named(line, problem, tmp_path):
 def test_lines_of_another_kind_than_is_scored_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"line 1: is not a polygon.*--iou-type bbox"):
         simple_truth(tmp_path, "0 0.5 0.5 0.5 0.5\n", iou_type="segm")
-    with pytest.raises(InputError, match=r"neither a box nor a polygon.*kpt_shape"):
+    with pytest.raises(
+        InputError, match=r"neither a box nor a polygon.*is the sixth a score\? Then these are detections"
+    ):
         simple_truth(tmp_path, "0 0.5 0.5 0.5 0.5 0.5\n")
     labels(tmp_path / "set/data.yaml", "kpt_shape: [2, 3]\nnames: [person]\n")
     with pytest.raises(InputError, match="line 1: is not a box and keypoints"):
@@ -349,6 +351,149 @@ def test_folders_outside_of_that_of_the_settings_are_said(dataset, tmp_path):
     assert any(code.startswith("outside") for code in detmap.read(tmp_path / "elsewhere", "ground_truth").notices)
 
 
+def settings_of(dataset, text):
+    """Write data.yaml, and return its path."""
+    (dataset / "data.yaml").write_text(text)
+    return dataset / "data.yaml"
+
+
+def test_a_split_that_is_not_val_is_said(dataset):
+    for text, split in (
+        ("train: images/train\nval:\n", "train"),
+        ("train: images/train\ntest: images/val\nval: []\n", "test"),
+    ):
+        table = detmap.read(settings_of(dataset, text + NAMES), "ground_truth")
+        assert f"data.yaml has no split val: its split {split} is read" in " ".join(describe(table.notices))
+    table = detmap.read(settings_of(dataset, f"train: images/train\n{NAMES}"), "ground_truth", image_set="train")
+    assert not describe(table.notices)
+
+
+def test_the_number_of_classes_agrees_with_their_names(dataset):
+    """nc alone counts classes that have no objects too; beside names it must be their number, as training has it."""
+    val = "val: images/val\n"
+    assert len(detmap.read(settings_of(dataset, f"nc: 2\n{val}{NAMES}"), "ground_truth").category_names) == 2
+    assert detmap.read(settings_of(dataset, f"nc: 5\n{val}"), "ground_truth").categories.values.tolist() == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
+    with pytest.raises(InputError, match=r"field 'nc': is not the number of names, of which there are 2 \(got 80\)"):
+        detmap.read(settings_of(dataset, f"nc: 80\n{val}{NAMES}"), "ground_truth")
+    with pytest.raises(InputError, match=r"a\.txt: line 2: the class 1 is not below nc of data\.yaml, 1"):
+        detmap.read(settings_of(dataset, f"nc: 1\n{val}"), "ground_truth")
+
+
+def test_keys_and_settings_that_are_there_twice_are_refused(dataset):
+    """YAML itself would take the last of them without a word."""
+    val = "val: images/val\n"
+    with pytest.raises(InputError, match=r"line 5, field 'names': is there twice"):
+        detmap.read(settings_of(dataset, f"{val}{NAMES}names: [x, y]\n"), "ground_truth")
+    with pytest.raises(InputError, match=r"line 3, field '0': is there twice"):
+        detmap.read(settings_of(dataset, "names:\n  0: cat\n  0: dog\n" + val), "ground_truth")
+    settings_of(dataset, val + NAMES)
+    labels(dataset / "dataset.yaml", f"{val}names: [x, y]\n")
+    with pytest.raises(InputError, match=r"holds data\.yaml and dataset\.yaml"):
+        detmap.read(dataset, "ground_truth")
+    assert detmap.read(dataset / "dataset.yaml", "ground_truth").category_names == ("x", "y")
+
+
+def test_folders_within_a_folder_of_images_are_not_lost(dataset):
+    """Training would read them; hidden ones, as of notebooks, are no images of anybody's."""
+    picture(dataset / "images/val/.ipynb_checkpoints/a.png", 5, 5)
+    assert len(detmap.read(dataset, "ground_truth").image_sizes) == 3
+    picture(dataset / "images/val/more/deep/d.png", 5, 5)
+    with pytest.raises(InputError, match=r"images/val: holds files, and folders of files too: 'more/deep'"):
+        detmap.read(dataset, "ground_truth")
+    labels(dataset / "labels/test/a.txt", "0 0.5 0.5 0.5 0.5\n")
+    labels(dataset / "labels/test/more/b.txt", "0 0.5 0.5 0.5 0.5\n")
+    with pytest.raises(InputError, match="holds files, and folders of files too: 'more'"):
+        detmap.read(dataset / "labels/test", "ground_truth", image_sizes="10x10")
+
+
+def test_lists_of_images_are_read_from_their_folder_or_that_of_the_settings(dataset):
+    """A list may be given itself; one of which nothing is there, as of another machine, is no list of empty images."""
+    expected = boxes_of(detmap.read(dataset, "ground_truth"))
+    labels(dataset / "splits/val.txt", "images/val/a.png\nimages/val/b.png\nimages/val/empty.png\n")
+    assert boxes_of(detmap.read(settings_of(dataset, f"val: splits/val.txt\n{NAMES}"), "ground_truth")) == expected
+    labels(dataset / "val.txt", "./images/val/a.png\n./images/val/b.png\n./images/val/empty.png\n")
+    assert boxes_of(detmap.read(dataset / "val.txt", "ground_truth")) == expected
+    labels(dataset / "splits/val.txt", "/content/set/images/val/a.png\n/content/set/images/val/b.png\n")
+    with pytest.raises(
+        InputError, match=r"val\.txt: none of the 2 images that it lists is there, and none of their labels"
+    ):
+        detmap.read(dataset, "ground_truth", image_sizes="64x48")
+
+
+def poses(rng, count, width, lines, scored=False):
+    """Lines of a box and keypoints within it."""
+    out = []
+    for _ in range(lines):
+        x, y, w, h = rng.uniform(0.3, 0.7), rng.uniform(0.3, 0.7), rng.uniform(0.1, 0.5), rng.uniform(0.1, 0.5)
+        points = np.c_[
+            rng.uniform(x - w / 2, x + w / 2, count), rng.uniform(y - h / 2, y + h / 2, count), np.full(count, 2)
+        ]
+        words = ["0", *map(repr, map(float, (x, y, w, h, *points[:, :width].ravel())))]
+        out.append(" ".join([*words, "0.5"] if scored else words) + "\n")
+    return "".join(out)
+
+
+@pytest.mark.parametrize(("count", "width"), [(4, 3), (6, 3), (17, 2), (5, 2)])
+def test_poses_are_not_taken_for_polygons(count, width, tmp_path):
+    """Without kpt_shape their number of numbers may be a polygon's: which it is has to be said."""
+    rng = np.random.default_rng(count)
+    problem = (
+        rf"line 1: can be a polygon of {(4 + count * width) // 2} points, or a box and {count} keypoints of {width}"
+    )
+    labels(tmp_path / "labels/a.txt", poses(rng, count, width, 12))
+    labels(tmp_path / "runs/labels/a.txt", poses(rng, count, width, 12, scored=True))
+    with pytest.raises(InputError, match=problem):
+        detmap.read(tmp_path / "labels", "ground_truth", image_sizes="100x100")
+    with pytest.raises(InputError, match=problem):
+        detmap.read(tmp_path / "runs", "detections", image_sizes="100x100")
+    for shape, numbers in ((f"kpt_shape: [{count}, {width}]\n", 1), ("", 0)):
+        labels(tmp_path / "said.yaml", shape + NAMES)
+        table = detmap.read(tmp_path / "runs", "detections", image_sizes="100x100", classes=tmp_path / "said.yaml")
+        assert len(table) == 12
+        given = [line.split()[3:5] for line in (tmp_path / "runs/labels/a.txt").read_text().splitlines()]
+        fits = np.abs(table.boxes[:, 2:] - 100 * np.array(given, float))
+        assert (fits.max() < 1e-9) == bool(numbers)
+
+
+@pytest.mark.parametrize("corners", [4, 7])
+def test_polygons_are_not_taken_for_poses(corners, tmp_path):
+    """Outlines of objects anywhere, all of one number of points, are read with no question."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        lines = []
+        for _ in range(int(rng.integers(3, 12))):
+            angle = np.sort(rng.uniform(0, 2 * np.pi, corners))
+            middle, radius = rng.uniform(0.3, 0.7, 2), rng.uniform(0.02, 0.28, 2)
+            points = middle + radius * np.c_[np.cos(angle), np.sin(angle)]
+            lines.append("0 " + " ".join(map(repr, points.ravel().tolist())) + "\n")
+        labels(tmp_path / "labels/a.txt", "".join(lines))
+        assert len(detmap.read(tmp_path / "labels", "ground_truth", image_sizes="100x100")) == len(lines)
+
+
+def test_scores_ahead_of_boxes_are_seen_in_small_boxes_too(tmp_path):
+    """class score x y w h is no line of YOLO's: read as such, some boxes leave their images, which they would not."""
+    rng = np.random.default_rng(0)
+    rows = [[rng.uniform(0.2, 0.95), *rng.uniform(0.1, 0.9, 2), *rng.uniform(0.02, 0.1, 2)] for _ in range(60)]
+    rows = np.array(rows).tolist()
+    labels(tmp_path / "ahead/labels/a.txt", "".join(f"0 {' '.join(map(repr, row))}\n" for row in rows))
+    with pytest.raises(InputError, match=r"the score seems to come before the box: as class, box, score \d+ of 60"):
+        detmap.read(tmp_path / "ahead", "detections", image_sizes="64x48")
+    labels(tmp_path / "behind/labels/a.txt", "".join(f"0 {' '.join(map(repr, (*row[1:], row[0])))}\n" for row in rows))
+    assert len(detmap.read(tmp_path / "behind", "detections", image_sizes="64x48")) == 60
+
+
+def test_a_folder_of_splits_without_settings_names_them(dataset):
+    (dataset / "data.yaml").unlink()
+    with pytest.raises(InputError, match=r"holds folders: 'train', 'val'; give the one that is meant"):
+        detmap.read(dataset, "ground_truth")
+
+
 LETTERS = "abcdefghijklmnopqr"
 BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in pairwise(LETTERS))
 
@@ -368,6 +513,8 @@ BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in pairwi
         ("names: [a]\nkpt_shape: [99999999, 3]", "field 'kpt_shape'"),
         ("names: [a]\nval: {a: b}", "field 'val'"),
         ("names: [a]\npath: [b]", "field 'path'"),
+        ("names: [a]\nnc: two", "field 'nc': must be the number of classes"),
+        ("names: [a]\nnc: " + "9" * 5000, "field 'nc': must be the number of classes"),
         ("names: [a]\n", "has no split val, only: none"),
         (BOMB + "names: *r\n", "field 'names'"),
         (BOMB + "<<: [*r, *r, *r]\nnames: [a]\n", "has no split"),

@@ -32,6 +32,9 @@ CLAIMS = {
     "axes_swapped",
     "normalised_boxes",
     "scaled_boxes",
+    "turned_boxes",
+    "shifted_boxes",
+    "inverted_scores",
     "image_sizes_swapped",
 }
 

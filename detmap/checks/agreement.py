@@ -8,14 +8,15 @@ the same way, on other images than theirs: a hypothesis holds where it gains far
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from detmap.checks.changes import CHANGES, TURNS, Array, Change, as_sizes, scaled
 from detmap.checks.sides import Side
 from detmap.ids import locate
 from detmap.shapes import Boxes
@@ -25,6 +26,9 @@ _SAMPLE, _PAIRS = 20_000, 1_000_000
 
 #: So many are looked at first where there are more.
 _SCREENED = 2_500
+
+#: The shorter side to which models scale images, and the longest that the longer one may become then.
+_INPUTS = ((800, 1333), (600, 1000))
 
 #: A gain is a detection that overlaps an object by more than the one, and overlapped none by the other.
 _WELL, _HARDLY = 0.6, 0.3
@@ -41,57 +45,14 @@ _FEW_IMAGES = 20
 #: The fewest objects that bear a hypothesis out.
 _FEWEST = 3
 
+#: By so many pixels boxes lie to one side of their objects, and so many must lie on some to say so.
+_SHIFT, _FEWEST_SHIFTED = 0.75, 50
+
 #: The least share of some records that must lie on the other side's as they would be read, and so many are looked at.
 _BORNE, _LOOKED_AT = 0.1, 5_000
 
-Array = NDArray[Any]
-Change = Callable[[Array, Array], Array]
-
-
-def as_corners(boxes: Array, sizes: Array) -> Array:
-    """Return boxes x, y, width, height of what are two corners."""
-    return np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
-
-
-def as_sizes(boxes: Array, sizes: Array) -> Array:
-    """Return boxes x, y, width, height of what was taken for two corners, and is not."""
-    return np.concatenate([boxes[:, :2], boxes[:, 2:] + boxes[:, :2]], axis=1)
-
-
-def as_centres(boxes: Array, sizes: Array) -> Array:
-    """Return boxes of which x and y are the centre."""
-    return np.concatenate([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, 2:]], axis=1)
-
-
-def swapped_sides(boxes: Array, sizes: Array) -> Array:
-    """Return boxes whose width and height are swapped."""
-    return boxes[:, [0, 1, 3, 2]]
-
-
-def swapped_axes(boxes: Array, sizes: Array) -> Array:
-    """Return boxes whose x and y are swapped, and width and height too."""
-    return boxes[:, [1, 0, 3, 2]]
-
-
-def swapped_corner(boxes: Array, sizes: Array) -> Array:
-    """Return boxes whose x and y are swapped, and not width and height."""
-    return boxes[:, [1, 0, 2, 3]]
-
-
-def in_pixels(boxes: Array, sizes: Array) -> Array:
-    """Return boxes that are fractions of the image."""
-    known = np.where(np.isfinite(sizes), sizes, 0.0)
-    return np.asarray(boxes * np.concatenate([known, known], axis=1))
-
-
-#: What undoes each way in which boxes are written wrongly.
-CHANGES: dict[str, tuple[Change, ...]] = {
-    "corners_as_sizes": (as_corners,),
-    "centres_as_corners": (as_centres,),
-    "sides_swapped": (swapped_sides,),
-    "axes_swapped": (swapped_axes, swapped_corner),
-    "normalised_boxes": (in_pixels,),
-}
+#: Scores that rank so badly are upside down; so many on objects, and on none, are needed to say so.
+_UPSIDE_DOWN, _FEWEST_RANKED = 0.35, 30
 
 
 class Nearest(NamedTuple):
@@ -154,6 +115,11 @@ def overlaps(one: Array, other: Array) -> Array:
     return np.asarray(np.divide(both, union, out=np.zeros(len(both)), where=union > 0))
 
 
+def says_shift(shift: Array) -> str:
+    """Return by how much boxes lie to one side, in words."""
+    return f"by {shift[0]:+.1f} and {shift[1]:+.1f} pixels (x, y), in the median"
+
+
 def _best(made: Iterable[Gain | None]) -> Gain | None:
     """Return the one that gains most."""
     return max((one for one in made if one is not None), key=lambda one: one.gained.size, default=None)
@@ -173,9 +139,35 @@ class Agreement:
     found: Side
 
     @cached_property
+    def ranked(self) -> tuple[float, float]:
+        """The chance that a detection on an object has a higher score than one on none, and by how much chance changes it.
+
+        Ties count by half. Both are NaN where there are too few of either to say so.
+        """
+        scores = self.found.table.scores  # type: ignore[union-attr]
+        many = len(scores) > _LOOKED_AT
+        rows = np.random.default_rng(0).permutation(len(scores))[:_LOOKED_AT] if many else np.arange(len(scores))
+        near = self.nearest(self.found.image[rows], self.found.boxes[rows])
+        on, own = near.overlap >= 0.5, scores[rows]
+        hits, others = int(np.count_nonzero(on)), int(np.count_nonzero(~on))
+        if min(hits, others) < _FEWEST_RANKED:
+            return math.nan, math.nan
+        ascending = np.sort(own)
+        places = (np.searchsorted(ascending, own[on]) + np.searchsorted(ascending, own[on], "right")) / 2
+        share = float((places.sum() - hits * hits / 2) / hits / others)
+        return share, math.sqrt((hits + others + 1) / 12 / hits / others)
+
+    @property
+    def upside_down(self) -> bool:
+        """Whether high scores stand for detections that lie on nothing."""
+        share, spread = self.ranked
+        return share < min(_UPSIDE_DOWN, 0.5 - 5 * spread)
+
+    @cached_property
     def rows(self) -> NDArray[np.int64]:
         """The sample: the detections of the highest scores, as many as there are objects, thinned evenly."""
         scores = self.found.table.scores  # type: ignore[union-attr]
+        scores = -scores if self.upside_down else scores
         objects = int(np.count_nonzero(~self.truth.crowd))
         most = min(len(scores), max(objects, 200))
         if most < len(scores):
@@ -267,25 +259,40 @@ class Agreement:
             width = np.where(np.isfinite(sizes[:, 0]), sizes[:, 0], (found[:, 0] + found[:, 2]).max(initial=0))
             yield image, np.concatenate([(width - found[:, 0] - found[:, 2])[:, None], found[:, 1:]], axis=1)
 
-    def gain(self, code: str, role: str, image: Array, found: Array, truth: Array | None = None) -> Gain | None:
-        """Return what those that are astray gain by other images or boxes, where chance does not explain it."""
+    def gain(
+        self, code: str, role: str, image: Array, found: Array, truth: Array | None = None, whole: bool = False
+    ) -> Gain | None:
+        """Return what those that are astray gain by other images or boxes, where chance does not explain it.
+
+        `whole`: a change concerns whole images, so that what it gains counts where more lie on objects with it than without.
+        """
         step = len(found) // _SCREENED
         if step > 1:  # of a few first: that so few of them gain where a hundredth does is one chance in a million
             some = self.nearest(image[::step], found[::step], truth).overlap >= _WELL
             if np.count_nonzero(some) < 0.25 * _SHARE * self.rows.size / step:
                 return None
-        made = self.nearest(image, found, truth)
+        made = self._of_whole_images(self.nearest(image, found, truth), whole)
         better = made.overlap >= _WELL
         if np.count_nonzero(better) < max(_FEWEST, _SHARE * self.rows.size):
             return None
         gained = np.unique(made.object[better]).size  # many detections on one object say no more than one
         sizes = self.found.sizes[self.rows[self.astray]]
         for on, boxes in self._controls(self.image[self.astray], found, sizes):
-            control = self.nearest(on, boxes, truth)
+            control = self._of_whole_images(self.nearest(on, boxes, truth), whole)
             chance = np.unique(control.object[control.overlap >= _WELL]).size
             if tail(gained, 2.0 * chance + 0.5) > _CHANCE:
                 return None
         return Gain(code, role, self.rows[self.astray[better]], made)
+
+    def _of_whole_images(self, made: Nearest, whole: bool) -> Nearest:
+        """Return what the detections that are astray overlap on images on which no more lie on objects as they are."""
+        if not whole:
+            return made
+        own, count = self.image[self.astray], self.truth.on.images.ids.size
+        on = self.image[(self.plain.overlap >= 0.5) & (self.image >= 0)]
+        better = np.bincount(own[(made.overlap >= _WELL) & (own >= 0)], minlength=count)
+        good = better > np.bincount(on, minlength=count)
+        return made._replace(overlap=np.where((own >= 0) & good[own], made.overlap, 0.0))
 
     def borne_out(self, side: Side, rows: NDArray[np.int64], change: Change) -> bool:
         """Return whether records of a side lie on the other's if they are read in another way, and not as they are.
@@ -339,10 +346,21 @@ class Agreement:
                 says = f"each {sign} {abs(shift):,} is the one that is meant"
                 ways.append(("image_ids_shifted", locate(own + shift, known), says))
         consecutive = int(known[-1]) - int(known[0]) == known.size - 1
-        for first in () if consecutive else (0, 1):
+        listed = self._in_the_list(known)
+        for first in () if consecutive and listed is None else (0, 1):
             place = np.where((own >= first) & (own < known.size + first), own - first, -1)
             ways.append(("image_ids_positions", place, f"counted from {first}, in the order of the ids"))
+            if listed is not None:
+                ways.append(("image_ids_positions", listed[place], f"counted from {first}, in the order of the list"))
         return _best(self._named(self.gain(code, "detections", place, boxes), says) for code, place, says in ways)
+
+    def _in_the_list(self, known: Array) -> Array | None:
+        """Return the image at each place in the file's list, and -1 behind them; None where that is the order of the ids."""
+        inspected = self.truth.inspected
+        listed = [] if inspected is None else list(dict.fromkeys(inspected.images))
+        if len(listed) != known.size or listed == known.tolist() or not all(isinstance(one, int) for one in listed):
+            return None
+        return np.append(locate(np.array(listed, np.int64), known), -1)
 
     @staticmethod
     def _named(made: Gain | None, more: str) -> Gain | None:
@@ -371,13 +389,39 @@ class Agreement:
                         yield self.gain(code, side.role, image, made)
                     else:
                         yield self.gain(code, side.role, image, own, change(side.boxes, side.sizes))
-        for scale, more in self._scales(own, image):
-            scaled = own * np.concatenate([scale, scale], axis=1)
-            yield self._named(self.gain("scaled_boxes", "detections", image, scaled), more)
+        sizes = self.found.sizes[self.rows[self.astray]]
+        if np.isfinite(sizes).all() and self._full.size >= _FEWEST:
+            for turn, more in TURNS.items():
+                made = turn(own, sizes)
+                yield self._named(self.gain("turned_boxes", "detections", image, made, whole=True), more)
+        if self.shift is not None:
+            moved = scaled(own, 1.0, self.shift)
+            yield self._named(self.gain("shifted_boxes", "detections", image, moved), says_shift(self.shift))
+        for made, more in self._scales(own, image, sizes):
+            yield self._named(self.gain("scaled_boxes", "detections", image, made), more)
 
-    def _scales(self, own: Array, image: Array) -> Iterator[tuple[Array, str]]:
-        """Factors of width and height: for detections on images of one size (a model's input), or all by one factor."""
-        far, sizes = own[:, :2] + own[:, 2:], self.found.sizes[self.rows[self.astray]]
+    @cached_property
+    def shift(self) -> Array | None:
+        """By how many pixels of x and y the sample lies to one side of the objects that it is on; None where it does not.
+
+        Left and right edges, or upper and lower ones, lie as far from those of the objects then. That is said of the
+        medians, where these are far from 0 by their own spread.
+        """
+        on = self.plain.overlap >= 0.5
+        if np.count_nonzero(on) < _FEWEST_SHIFTED:
+            return None
+        own, objects = self.boxes[on], self.truth.boxes[self.plain.object[on]]
+        edges = as_sizes(own, own) - as_sizes(objects, objects)  # left, top, right, bottom
+        middle = np.median(edges, axis=0)
+        spread = 1.2533 * 1.4826 * np.median(np.abs(edges - middle), axis=0) / np.sqrt(len(edges))
+        sure = (np.abs(middle) >= _SHIFT) & (np.abs(middle) > 6 * spread)
+        near, far = middle[:2], middle[2:]
+        shifted = sure[:2] & sure[2:] & (near * far > 0) & (np.abs(near - far) <= 0.25 * np.abs(near + far))
+        return np.where(shifted, (near + far) / 2, 0.0) if shifted.any() else None
+
+    def _scales(self, own: Array, image: Array, sizes: Array) -> Iterator[tuple[Array, str]]:
+        """Boxes by other factors of width and height: on images of one size (a model's input), or all by one factor."""
+        far = own[:, :2] + own[:, 2:]
         good = (own[:, 2:] > 0).all(axis=1) & (image >= 0)
         if np.count_nonzero(good) < max(10, _SHARE * self.rows.size) or not self.order.size:
             return
@@ -388,13 +432,22 @@ class Agreement:
             ends = {(float(reach[0]), float(reach[1])), (longest, longest)}
             ends |= {(side, side) for side in (32.0 * math.ceil(longest / 32 - 0.2), 1000.0, 1024.0)}
             for end in sorted(ends):
-                yield sizes / np.array(end), f"as if each image were {end[0]:.0f} x {end[1]:.0f}"
+                yield scaled(own, sizes / np.array(end)), f"as if each image were {end[0]:.0f} x {end[1]:.0f}"
                 whole = sizes.max(axis=1, keepdims=True) / max(end)
-                yield np.concatenate([whole, whole], axis=1), f"as if the longest side were {max(end):.0f}"
+                yield scaled(own, whole), f"as if the longest side were {max(end):.0f}"
+                if end[0] == end[1]:
+                    padded = scaled(own, whole, (end[0] - sizes / whole) / 2)
+                    yield padded, f"as if each image lay in the middle of a square of {end[0]:.0f} x {end[1]:.0f}"
+            padding = (sizes.max(axis=1, keepdims=True) - sizes) / 2
+            yield scaled(own, 1.0, padding), "as if each image lay in the middle of a square of its longer side"
+            for short, long in _INPUTS:
+                if longest <= 1.02 * long:
+                    factor = np.maximum(sizes.min(axis=1) / short, sizes.max(axis=1) / long)[:, None]
+                    yield scaled(own, factor), f"as if the shorter side were {short}, and the longer {long} at most"
         factors = np.quantile(objects[:, :2] + objects[:, 2:], 0.999, axis=0) / reach
         for factor in sorted({*factors.tolist(), float(np.sqrt(factors.prod())), 2.0, 0.5}):
             if abs(factor - 1) > 0.05:
-                yield np.full((len(own), 2), factor), f"times {factor:.3g} they lie on objects"
+                yield scaled(own, factor), f"times {factor:.3g} they lie on objects"
 
     @property
     def hits(self) -> int:
@@ -434,13 +487,17 @@ class Agreement:
         at = gain.nearest.object[gain.nearest.overlap >= _WELL]
         return np.unique(at[at >= 0])
 
+    def share_on_objects(self, rows: NDArray[np.int64]) -> float:
+        """Return which share of some detections lies on an object."""
+        near = self.nearest(self.found.image[rows], self.found.boxes[rows])
+        return float(np.mean(near.overlap >= 0.5)) if rows.size else 0.0
+
     def rate(self, rows: NDArray[np.int64]) -> tuple[float, float]:
         """Return which share of some detections lies on an object, and which share of the objects no detection lies on.
 
         The latter is 0 where there are so many detections that nobody has cut them off.
         """
-        near = self.nearest(self.found.image[rows], self.found.boxes[rows])
-        rate = float(np.mean(near.overlap >= 0.5)) if rows.size else 0.0
+        rate = self.share_on_objects(rows)
         if len(self.found) > 10 * self.order.size:
             return rate, 0.0
         near = self.nearest(self.found.image, self.found.boxes)

@@ -7,13 +7,13 @@ that lie on nothing would lie on objects), and by the edges of images. What a ca
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap.checks import ids
-from detmap.checks.agreement import CHANGES, Change, as_corners, overlaps, swapped_axes, swapped_sides
+from detmap.checks.agreement import overlaps, says_shift
+from detmap.checks.changes import CHANGES, Array, Change, as_corners, swapped_axes, swapped_sides
 from detmap.checks.facts import Facts
 from detmap.checks.findings import Finding, found
 from detmap.checks.sides import Side, as_sizes, reach_of
@@ -27,12 +27,10 @@ _ROUNDING = 1.5
 _UNCLIPPED = 0.25
 
 #: Causes that explain boxes beyond images, of no size, or inverted.
-_CAUSES = (*CHANGES, "sizes_as_corners", "scaled_boxes", "image_sizes_swapped")
+_CAUSES = (*CHANGES, "sizes_as_corners", "scaled_boxes", "turned_boxes", "shifted_boxes", "image_sizes_swapped")
 
 #: The fewest boxes, or images, that make a rule of what could be an accident.
 _FEWEST = 3
-
-Array = NDArray[Any]
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -43,6 +41,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         more = f"of {facts.agreement.rows.size:,} that were looked at, {facts.agreement.hits:,} overlap one by half"
         facts.causes.add(("detections", "no_agreement"))
         yield found("no_agreement", len(facts.found), "detection", more=more)
+    shift = None if facts.agreement is None or facts.causes else facts.agreement.shift
+    if shift is not None and facts.found is not None:
+        yield found("shifted_boxes", len(facts.found), "detection", more=says_shift(shift))
     for side in facts.sides:
         yield from _forms(facts, side)
         yield from _duplicates(side)
@@ -350,6 +351,9 @@ def _areas(side: Side) -> Iterator[Finding]:
         drawn = masks.areas()
         is_mask = np.abs(area - drawn) <= np.maximum(0.15 * drawn, 2 * around + 2)
         wrong = ~is_box & ~is_mask
+        boxed = is_box & ~is_mask & ~table.crowd & side.sized & (drawn > 0.05 * box)  # else the mask is wrong
+        if np.count_nonzero(boxed) >= _FEWEST:
+            yield found("areas_of_boxes", int(boxed.sum()), "object", **side.records(boxed))
     else:
         wrong = (area > 1.02 * box + 1.5 * around + 1) | (area < 0.002 * box - 1)
         exact = np.abs(area - box) <= 0.005 * box + 0.5

@@ -217,6 +217,12 @@ CODES: dict[str, Code] = {
                 "Scale boxes back from the size of the model's input to that of the image.",
             ),
             (
+                "turned_boxes",
+                "The boxes of {many} are for images that were mirrored or turned",
+                _NOWHERE,
+                "Undo the flip or turn of the model's input, and turn images alike, as EXIF says, wherever they are read.",
+            ),
+            (
                 "broken_runs",
                 "{many} with a mask whose run lengths are damaged",
                 "detmap refuses the file; pycocotools reads such a mask as another one, or crashes.",
@@ -257,6 +263,12 @@ CODES: dict[str, Code] = {
                 "All of {many} have one score",
                 "There is no ranking: AP depends on the order in the file.",
                 "Write the confidence of each detection.",
+            ),
+            (
+                "inverted_scores",
+                "The scores of {many} are higher where boxes lie on nothing",
+                "The ranking is upside down: false detections come first, and AP is near 0.",
+                "Write the confidence, which is high where the model is sure: not a distance, a loss or a rank.",
             ),
             (
                 "mixed_scores",
@@ -362,6 +374,12 @@ CODES: dict[str, Code] = {
                 "{many} with a box that reaches beyond its image",
                 "An overlap counts what cannot be seen, so that it comes out too small.",
                 "Clip boxes to the image, unless the benchmark wants them whole: is the image's size right?",
+            ),
+            (
+                "shifted_boxes",
+                "The boxes of {many} lie to one side of the objects that they are on",
+                "Overlaps are smaller than they could be, most of all of small objects and at high thresholds.",
+                "Do both sides count pixels from 0, and is nothing left of a crop, a border or a padding?",
             ),
             (
                 "zero_sized_boxes",
@@ -492,6 +510,12 @@ CODES: dict[str, Code] = {
         ),
         *_rows(
             "note",
+            (
+                "areas_of_boxes",
+                "{many} with the area of its box, where that of its mask is another",
+                "By their areas such objects count in another range (small, medium, large) than by their masks.",
+                "Nothing, if that is meant: COCO's own areas are those of masks.",
+            ),
             (
                 "categories_without_objects",
                 "{many} without an object",

@@ -213,9 +213,11 @@ def _way(facts: Facts, truth: GroundTruth, moved: dict[int, int], own: NDArray[n
         for shift in (1, -1):
             if sum(weight for a, b, weight, _ in pairs if b - a == shift) >= 0.8 * total:
                 return "category_ids_shifted", f"each {'+' if shift > 0 else '-'} 1 is the one that is meant"
-    if all(isinstance(a, int) for a, _, _, _ in pairs) and 2 * total > matrix.total:
-        for first in (0, 1):
-            if sum(weight for a, _, weight, place in pairs if place + first == a) >= 0.8 * total:
+    if all(isinstance(a, int) for a, _, _, _ in pairs) and len(pairs) > 1:
+        for first in (0, 1):  # the first classes of a list may have its places as they are
+            places = np.where((table.ids >= first) & (table.ids < matrix.shape[1] + first), table.ids - first, -1)
+            whole = 2 * int(matrix.at(np.arange(own.size), places).sum()) > matrix.total
+            if whole and sum(weight for a, _, weight, place in pairs if place + first == a) >= 0.8 * total:
                 return "category_ids_positions", f"counted from {first}, in the order of the ids"
     shown = [f"{_called(a, called)} is {_called(b, called)}" for a, b, _, _ in sorted(pairs, key=lambda one: -one[2])]
     unknown = sum(own[row] < 0 for row in moved)
@@ -231,10 +233,10 @@ def _disagreeing(facts: Facts, own: NDArray[np.int64]) -> Iterator[Finding]:
     """Detections that lie on objects, most of them of another category."""
     assert facts.agreement is not None
     matrix = facts.agreement.confusion
-    if matrix.total < 30 or matrix.shape[1] < 2 or facts.agreement.by_chance:
+    total = int(matrix.of_rows[own >= 0].sum())  # of a category that is not there nothing else can be said
+    if total < 30 or matrix.shape[1] < 2 or facts.agreement.by_chance:
         return
     right = int(matrix.at(np.arange(own.size), own).sum())
-    total = matrix.total
     if 2 * right < total:
         more = f"of {total:,} that were looked at, {right:,} have the category of the object that they lie on"
         yield found("classes_disagree", total - right, "detection", more=more)

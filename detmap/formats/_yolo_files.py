@@ -48,6 +48,10 @@ class Settings(NamedTuple):
         The folder that they start from.
     own : str
         The folder of the file.
+    classes : int, or None
+        How many classes there are, where that is said.
+    settled : bool
+        Whether there is such a file: without `points` there are no keypoints then.
     """
 
     names: dict[int, str]
@@ -55,6 +59,8 @@ class Settings(NamedTuple):
     splits: Mapping[str, list[str]]
     root: str
     own: str
+    classes: int | None = None
+    settled: bool = False
 
 
 def is_settings(path: str) -> bool:
@@ -83,6 +89,15 @@ def read_settings(path: str) -> Settings:
     names = _class_names(document.get("names", []))
     if names is None:
         raise refuse("names", "must be a list of names, or names by number")
+    count = document.get("nc")
+    if count in (None, "", "null", "~"):
+        count = None
+    elif not _is_number(count):
+        raise refuse("nc", "must be the number of classes")
+    elif names and int(count) != len(names):
+        remedy = "give every class its name, or leave out nc: training refuses such a file as well"
+        problem = f"is not the number of names, of which there are {len(names)}"
+        raise InputError(problem, source=path, field="nc", value=int(count), remedy=remedy)
     points = document.get("kpt_shape")
     if points is not None:
         good = isinstance(points, list) and len(points) == 2 and all(_is_number(one) for one in points)
@@ -92,7 +107,7 @@ def read_settings(path: str) -> Settings:
     splits = {}
     for split in SPLITS:
         given = document.get(split)
-        if given in (None, "", "null", "~"):
+        if given in (None, "", "null", "~", []):
             continue
         listed = given if isinstance(given, list) else [given]
         if not all(isinstance(one, str) and "\0" not in one for one in listed):
@@ -103,7 +118,8 @@ def read_settings(path: str) -> Settings:
     if not isinstance(root, str) or "\0" in root:
         raise refuse("path", "must be a path")
     root = os.path.normpath(os.path.join(own, root)) if root else own
-    return Settings(names, points, splits, root if os.path.isdir(root) else own, own)
+    root = root if os.path.isdir(root) else own
+    return Settings(names, points, splits, root, own, None if count is None else int(count), settled=True)
 
 
 def _yaml(path: str) -> dict[str, Any]:
@@ -116,13 +132,39 @@ def _yaml(path: str) -> dict[str, Any]:
     if len(data) > MOST:
         raise InputError("is larger than 1 MiB, which no such file is", source=name)
     try:
-        document = yaml.load(bytes(data).decode("utf-8-sig"), yaml.BaseLoader)  # strings, lists and mappings alone
+        loader = yaml.BaseLoader(bytes(data).decode("utf-8-sig"))  # it makes strings, lists and mappings alone
+        try:
+            root = loader.get_single_node()
+            repeated = _repeated_key(root)
+            document = None if root is None else loader.construct_document(root)
+        finally:
+            loader.dispose()
     except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
         text = " ".join(str(error).split())
         raise InputError(f"is not valid YAML: {shorten(text, 120)[1:-1]}", source=name) from None
     if not isinstance(document, dict):
         raise InputError("is not a data set's settings: a mapping was expected", source=name)
+    if repeated is not None:
+        field, line = repeated
+        raise InputError("is there twice", source=name, record=f"line {line}", field=field, remedy="keep one of them")
     return document
+
+
+def _repeated_key(root: Any) -> tuple[str, int] | None:
+    """Return a key that the top mapping of a document, or that of its names, has twice, and its line, from 1."""
+    import yaml
+
+    mappings = [root] if isinstance(root, yaml.MappingNode) else []
+    for mapping in mappings:  # grows by the mapping of names, and by no other
+        seen: set[str] = set()
+        for key, value in mapping.value:
+            text = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
+            if text and text in seen:
+                return text, key.start_mark.line + 1
+            seen.add(text)
+            if mapping is root and text == "names" and isinstance(value, yaml.MappingNode):
+                mappings.append(value)
+    return None
 
 
 def _class_names(given: Any) -> dict[int, str] | None:
@@ -203,9 +245,18 @@ def beside_results(path: Path) -> list[str]:
 
 
 def settings_in(folder: str) -> str | None:
-    """Return the path of the settings that lie in a folder."""
-    paths = (os.path.join(folder, name) for name in _YAML)
-    return next((path for path in paths if os.path.isfile(path)), None)
+    """Return the path of the settings that lie in a folder.
+
+    Raises
+    ------
+    InputError
+        Where there are two.
+    """
+    found = [name for name in _YAML if os.path.isfile(os.path.join(folder, name))]
+    if len(found) > 1:
+        problem = f"holds {' and '.join(found)}, each of which says what the data set is"
+        raise InputError(problem, source=folder, remedy="give the path of the one that is meant")
+    return os.path.join(folder, found[0]) if found else None
 
 
 def labels_of(path: str, last: str = "labels") -> str:
@@ -237,12 +288,25 @@ def resolved(settings: Settings, split: str, source: str) -> tuple[list[str], li
         if not _there(path) and written.startswith("../"):  # as some exporters write it: meant from the folder itself
             path = os.path.normpath(os.path.join(settings.root, written[3:]))
         if not _there(path):
-            raise InputError("is not there", source=source, field=split, value=written, remedy="check the paths in it")
+            remedy = f"put it at {shorten(path, 200)[1:-1]}, or correct path and {split} in the file"
+            raise InputError("is not there", source=source, field=split, value=written, remedy=remedy)
         real, own = os.path.realpath(path), os.path.realpath(settings.own)
         if os.path.commonpath([real, own]) != own:
             outside.append(path)
         found.append(path)
     return found, outside
+
+
+def holds_folders(folder: str) -> bool:
+    """Return whether there are folders in a folder."""
+    return any(os.path.isdir(os.path.join(folder, one)) for one in os.listdir(folder))
+
+
+def is_of_images(folder: str) -> bool:
+    """Return whether a folder holds images whose labels lie in a folder beside it, as training has them."""
+    labels = labels_of(os.path.abspath(folder))
+    there = labels != os.path.abspath(folder) and os.path.isdir(labels)
+    return there and any(name.lower().endswith(ENDINGS) for name in os.listdir(folder))
 
 
 def _there(path: str) -> bool:
@@ -266,6 +330,7 @@ def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
             images = beside
     pictures = _images_in(images) if os.path.isdir(images) else {}
     found = read_labels(labels) if os.path.isdir(labels) else {}
+    _refuse_inner(images if pictures else labels, ENDINGS if pictures else (".txt",))
     if pictures:
         entries = [Entry(name, file, found.pop(name, None)) for name, file in pictures.items()]
         return entries, len(found)
@@ -273,22 +338,66 @@ def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
     return [Entry(name, None, found.get(name)) for name in names], 0
 
 
-def in_list(path: str) -> list[Entry]:
-    """Return the images that a text file lists, a path a line."""
+def _refuse_inner(folder: str, endings: tuple[str, ...]) -> None:
+    """Refuse a folder with files in folders within it, which training would read, and nobody reads here.
+
+    Raises
+    ------
+    InputError
+        Names such a folder.
+    """
+    if not os.path.isdir(folder) or not any(one.lower().endswith(endings) for one in os.listdir(folder)):
+        return
+    for place, inner, names in os.walk(folder):
+        inner[:] = sorted(one for one in inner if not one.startswith("."))
+        if place == folder:
+            inner[:] = [one for one in inner if one not in ("images", "labels")]
+        elif any(name.lower().endswith(endings) and not name.startswith("._") for name in names):
+            problem = f"holds files, and folders of files too: {shorten(os.path.relpath(place, folder))}"
+            raise InputError(problem, source=folder, remedy="move them into one folder, or list both as splits")
+
+
+def lists_images(head: bytes) -> bool:
+    """Return whether the first lines of a file are paths of images, as in a list of images."""
+    lines = [line.strip().lower() for line in head.removeprefix(b"\xef\xbb\xbf").splitlines()[:20]]
+    lines = [line for line in (lines[:-1] if len(lines) > 1 else lines) if line]
+    return bool(lines) and all(line.endswith(tuple(one.encode() for one in ENDINGS)) for line in lines)
+
+
+def in_list(path: str, root: str) -> list[Entry]:
+    """Return the images that a text file lists, a path a line, from its own folder or from `root`.
+
+    Raises
+    ------
+    InputError
+        For a line that is no path of an image, and where nothing that is listed is there.
+    """
     data, name = read_bytes(path, "list of images")
     try:
         lines = [line.strip() for line in bytes(data).decode("utf-8-sig").splitlines()]
     except UnicodeDecodeError:
         raise InputError("is not a text file", source=name) from None
     entries = []
+    there = False
     for number, line in enumerate(lines, 1):
         if not line:
             continue
         if "\0" in line or not line.lower().endswith(ENDINGS):
             raise InputError("is not the path of an image", source=name, record=f"line {number}", value=line)
-        image = os.path.normpath(os.path.join(os.path.dirname(path), line))
-        labels = os.path.splitext(labels_of(image))[0] + ".txt"
+        for folder in dict.fromkeys([os.path.dirname(path), root]):
+            image = os.path.normpath(os.path.join(folder, line))
+            labels = os.path.splitext(labels_of(image))[0] + ".txt"
+            if os.path.exists(image) or os.path.exists(labels):
+                there = True
+                break
         entries.append(Entry(stem(line), image, _content(labels)))
+    if entries and not there:
+        raise InputError(
+            f"none of the {len(entries)} images that it lists is there, and none of their labels",
+            source=name,
+            value=next(line for line in lines if line),
+            remedy="write paths from the folder of the list, or from path in data.yaml",
+        )
     return entries
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -26,7 +27,7 @@ from detmap.formats._coco_facts import inspect, kinds_in, with_facts
 from detmap.formats._open import Held
 from detmap.formats._scan import RESULT_LISTS, scan_ground_truth, scan_results
 from detmap.formats._shapes import read_values, reader_of, result_shapes, truth_shapes
-from detmap.formats._source import Buffer, Opened, Source, read_bytes
+from detmap.formats._source import Buffer, Opened, Source, head, read_bytes
 from detmap.formats._tables import Strings
 from detmap.formats._walking import crowded, walked
 from detmap.formats.registry import Format, Given, Reading, Role, packed, unpacked_name
@@ -156,7 +157,7 @@ def read_coco_results(
     source : path, bytes, file object, list of mappings, or mapping
         A list of records with ``image_id``, ``category_id``, ``bbox`` (x, y, width, height) and ``score``; or an object
         that has this list as ``annotations`` or as ``predictions``; gzip too. A file whose name ends in ``.jsonl`` or
-        ``.ndjson`` holds a record a line.
+        ``.ndjson``, or whose first line is a record, holds a record a line.
     ground_truth : GroundTruth, optional
         Whose images the detections are on. Polygons are drawn on images of the sizes that it says.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}
@@ -188,7 +189,7 @@ def read_coco_results(
     else:
         with Opened(source, "detections") as opened:
             name = opened.name
-            lines = unpacked_name(name).endswith((".jsonl", ".ndjson")) or _streams_lines(source)
+            lines = unpacked_name(name).endswith((".jsonl", ".ndjson")) or _holds_lines(source)
             scanned = _scanned_results(opened, lines, iou_type, ground_truth)
             if scanned is not None:
                 columns = scanned
@@ -203,15 +204,21 @@ def read_coco_results(
     return detections if ground_truth is None else detections.on_images_of(ground_truth, unknown_images)
 
 
-def _streams_lines(source: Any) -> bool:
-    """Return whether a stream, whose name says nothing, holds a record a line: whether its first line is a record."""
-    if not isinstance(source, Held) or not _OBJECT.match(source):
+def _holds_lines(source: Any) -> bool:
+    """Return whether a source whose name does not say so holds a record a line: whether its first line is a record.
+
+    Of a file there must be more behind it: one record alone is no list of them.
+    """
+    streamed = isinstance(source, Held)
+    data = source if streamed else head(source) if isinstance(source, str | os.PathLike) else b""
+    if not _OBJECT.match(data):
         return False
+    line, _, rest = data.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
     try:
-        first = msgspec.json.decode(source.lstrip().partition(b"\n")[0])
+        first = msgspec.json.decode(line)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return False
-    return isinstance(first, dict) and "image_id" in first
+    return isinstance(first, dict) and "image_id" in first and (streamed or bool(rest.strip()))
 
 
 def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTruth | None) -> dict[str, Any] | None:

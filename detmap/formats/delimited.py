@@ -39,11 +39,12 @@ _LONGEST = 256
 
 
 class _Table(NamedTuple):
-    """The cells of a file by column, the number of each row's line, and what messages call the file."""
+    """The cells of a file by column, the number of each row's line, what messages call the file, and all titles."""
 
     columns: dict[str, list[str]]
     lines: list[int]
     source: str
+    titles: Sequence[str] = ()
 
     def error(self, row: int, field: str, problem: str, remedy: str | None = None) -> InputError:
         """Return the error about a cell."""
@@ -110,7 +111,13 @@ class _Table(NamedTuple):
 
     def missing(self, name: str, what: str) -> InputError:
         """Return the error that says that there is no column for something."""
-        have = ", ".join(shorten(one)[1:-1] for one in list(self.columns)[:20])
+        have = ", ".join(shorten(one)[1:-1] for one in self.titles[:20])
+        if not self.columns:
+            order = "image,category,score,x1,y1,x2,y2"
+            remedy = (
+                f"its first line is: {have}. Say what the columns are, in their order, as {order} (columns, --columns)"
+            )
+            return InputError("the first line names no column that is known", source=self.source, remedy=remedy)
         return InputError(
             f"there is no column for {what}",
             source=self.source,
@@ -121,7 +128,7 @@ class _Table(NamedTuple):
     def take(self, rows: list[int]) -> _Table:
         """Return some of the rows."""
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
-        return _Table(columns, [self.lines[row] for row in rows], self.source)
+        return _Table(columns, [self.lines[row] for row in rows], self.source, self.titles)
 
 
 def integers(cells: list[str]) -> list[Any]:
@@ -170,7 +177,8 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
                 f"has {len(row)} fields where {len(header)} are expected", source=name, record=f"line {line}"
             )
     places = _places(header, renamed, name)
-    return _Table({role: [row[place].strip() for row in rows] for role, place in places.items()}, lines, name)
+    cells = {role: [row[place].strip() for row in rows] for role, place in places.items()}
+    return _Table(cells, lines, name, header)
 
 
 def _delimiter_of(line: str) -> str:

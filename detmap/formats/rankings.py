@@ -24,7 +24,7 @@ VALUE = {
     "run": ("score", "sim", "scores", "values"),
 }
 
-_SPLITS = ("test", "dev", "train")
+_TEST = "test.tsv"
 
 
 class Columns(NamedTuple):
@@ -87,7 +87,7 @@ def _split(line: str) -> list[str]:
 
 
 def _of_beir(folder: str, kind: str) -> str:
-    """Return the path of a data set's judgements: of its test split, where there are several.
+    """Return the path of a data set's judgements: of its test split, which BEIR scores, where there are several.
 
     Raises
     ------
@@ -105,10 +105,11 @@ def _of_beir(folder: str, kind: str) -> str:
             if kind == "run"
             else "BEIR's data sets have qrels/test.tsv; else give a file",
         )
-    wanted = [f"{split}.tsv" for split in _SPLITS if f"{split}.tsv" in found]
-    if not wanted and len(found) > 1:
-        raise InputError(f"holds {len(found)} files of judgements", source=place, remedy="give the one that is meant")
-    return os.path.join(place, (wanted or found)[0])
+    if _TEST not in found and len(found) > 1:
+        names = ", ".join(shorten(one)[1:-1] for one in found[:8])
+        remedy = "give the path of the one that is meant"
+        raise InputError(f"holds {len(found)} files of judgements: {names}", source=place, remedy=remedy)
+    return os.path.join(place, _TEST if _TEST in found else found[0])
 
 
 def _place(titles: Sequence[str], wanted: Sequence[str], kind: str, name: str) -> int:

@@ -66,6 +66,11 @@ class Given:
         """The name of the file or folder, without those of the folders around it; of a stream nothing."""
         return "" if isinstance(self._source, Held) else os.path.basename(os.path.abspath(self._source))
 
+    @property
+    def path(self) -> str:
+        """The path; of a stream nothing."""
+        return "" if isinstance(self._source, Held) else os.fspath(self._source)
+
     @cached_property
     def is_folder(self) -> bool:
         """Whether it is a folder."""
@@ -386,11 +391,10 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
     own = [one for one in able(role) if FORMATS.is_shipped(one.name) and one.sniff(given)]
     if len(own) > 1:
         names = " or ".join(sorted(one.name for one in own))
-        flag = {"ground_truth": "--gt-format", "detections": "--dt-format"}[role]
         raise InputError(
             f"can be read as {names}",
             source=getattr(source, "name", None) if isinstance(source, Held) else os.fspath(source),
-            remedy=f"say which: format=... ({flag})",
+            remedy=f"say which: {_FLAG[role]}",
         )
     if own:
         return own[0]
@@ -406,11 +410,48 @@ def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
     ------
     OptionError
         Where there is no format of that name, or it is not read for this role.
+    InputError
+        Where two formats fit; where it is recognised as the other side; and where it is text of no known form.
     """
     if name is not None:
         return _named(name, f"read_{role}", able(role))
     found = recognise(source, role)
-    return FORMATS[_OTHERWISE[Given(source, role).is_folder]] if found is None else found
+    if found is not None:
+        return found
+    given = Given(source, role)
+    _refuse_other(given, source)
+    return FORMATS[_OTHERWISE[given.is_folder]]
+
+
+_FLAG = {"ground_truth": "format=... (--gt-format)", "detections": "format=... (--dt-format)"}
+
+
+def _refuse_other(given: Given, source: Path | Held) -> None:
+    """Refuse what no format recognises, where more can be said of it than the reader of another format would say."""
+    name = getattr(source, "name", None) if isinstance(source, Held) else os.fspath(source)
+    other: Role = "detections" if given.role == "ground_truth" else "ground_truth"
+    swapped = None
+    with suppress(InputError):
+        swapped = recognise(source, other)
+    if swapped is not None:
+        remedy = "are the arguments swapped? The ground truth comes first, and detections alone have scores"
+        expected, seen = given.role.replace("_", " "), other.replace("_", " ")
+        raise InputError(
+            f"looks like {seen} (format {swapped.name}) where {expected} was expected", source=name, remedy=remedy
+        )
+    texts = [one for one in given.names if one.lower().endswith(".txt")]
+    if given.is_folder and texts and given.role == "detections":
+        raise InputError(
+            "holds text files whose lines are not known to be those of any format",
+            source=name,
+            remedy=f"say which it is: {_FLAG[given.role]}, whose reader says what is wrong with a line",
+        )
+    if given.name.lower().endswith(".txt") and given.head.lstrip()[:1] not in (b"{", b"[", b""):
+        raise InputError(
+            "is text of no format that is known by its lines",
+            source=name,
+            remedy=f"files of text, one for an image, are given as their folder; else say which it is: {_FLAG[given.role]}",
+        )
 
 
 def to_write(path: Path, role: Role, name: str | None = None) -> Format:

@@ -38,6 +38,9 @@ from detmap.tables import Detections, GroundTruth
 
 _DIFFICULT = b"difficult"
 
+#: Where a smaller share of boxes would be inverted as corners, these may be wrong, and are no proof of sizes.
+_FEW = 0.05
+
 
 def _files(source: Any, what: str) -> dict[str, tuple[bytes, str]]:
     return labels_among(members(source, ".txt", what))
@@ -76,14 +79,28 @@ def _parse(lines: Lines, scored: bool) -> tuple[list[str], NDArray[np.float64], 
     return names, table, difficult
 
 
-def _form(boxes: NDArray[np.float64], given: str | None) -> tuple[str, dict[str, int]]:
-    """Return whether boxes are two corners or corner and size, and the notice that says so where nobody did."""
+def _form(lines: Lines, boxes: NDArray[np.float64], given: str | None) -> tuple[str, dict[str, int]]:
+    """Return whether boxes are two corners or corner and size, and the notice that says so where nobody did.
+
+    Raises
+    ------
+    InputError
+        Where few boxes contradict corners, so that either may be meant.
+    """
     if given is not None:
         if given not in ("xyxy", "xywh"):
             raise OptionError(f"box_format of lines of text must be 'xyxy' or 'xywh', not {given!r}")
         return given, {}
-    sizes = bool(((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1])).any())
-    form = "xywh" if sizes else "xyxy"
+    inverted = (boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1])
+    count = int(np.count_nonzero(inverted))
+    if 0 < count < _FEW * len(boxes):  # of sizes far more are smaller than where their box begins
+        raise lines.error(
+            int(np.argmax(inverted)),
+            f"is one of {count:,} boxes of {len(boxes):,} that are inverted as left, top, right, bottom: these can be "
+            "corners, some of them wrong, or left, top, width, height",
+            remedy="say which: box_format='xyxy' or 'xywh' (--box-format; of ground truth --gt-box-format)",
+        )
+    form = "xywh" if count else "xyxy"
     return form, {f"boxes_read_as_{form}": len(boxes)} if len(boxes) else {}
 
 
@@ -93,7 +110,7 @@ def read_text_ground_truth(source: Any, reading: Reading) -> GroundTruth:
     stems = sorted(files)
     lines = read_lines(files[one] for one in stems)
     names, table, difficult = _parse(lines, scored=False)
-    form, notices = _form(table, reading.box_format)
+    form, notices = _form(lines, table, reading.box_format)
     return GroundTruth.from_arrays(
         image_ids=coded([stems[i] for i in lines.files]),
         category_ids=coded(names),
@@ -119,7 +136,7 @@ def read_text_detections(source: Any, ground_truth: GroundTruth | None, reading:
     dropped = len(read_lines(files[stems[i]] for i, one in enumerate(ids) if one is None).fields)
     lines = read_lines(files[stems[i]] for i in kept)
     names, table, _ = _parse(lines, scored=True)
-    form, notices = _form(table[:, 1:], reading.box_format)
+    form, notices = _form(lines, table[:, 1:], reading.box_format)
     categories: list[Any] = names
     if ground_truth is not None:
         distinct = list(dict.fromkeys(names))

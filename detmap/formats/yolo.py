@@ -34,6 +34,9 @@ from detmap.tables import Detections, GroundTruth
 _FARTHEST = 2.0
 
 
+_AS_SCORED = "is the sixth a score? Then these are detections"
+
+
 class _Parsed(NamedTuple):
     """Records in pixels: class numbers, scores, what tables are made of, how many have more than boxes, all numbers."""
 
@@ -45,9 +48,14 @@ class _Parsed(NamedTuple):
 
 
 def _parse(
-    lines: Lines, sizes: NDArray[np.int64], points: tuple[int, int] | None, iou_type: str, scored: bool
+    lines: Lines,
+    sizes: NDArray[np.int64],
+    points: tuple[int, int] | None,
+    iou_type: str,
+    scored: bool,
+    settled: bool = False,
 ) -> _Parsed:
-    """Read lines, whose images have these `sizes`, shape (n, 2).
+    """Read lines, whose images have these `sizes`, shape (n, 2); `settled`: they hold keypoints only if `points` say so.
 
     Raises
     ------
@@ -78,8 +86,17 @@ def _parse(
             row,
             f"has {counts[row]} numbers, which are neither a box nor a polygon"
             + ("" if not posed else f" nor a box and {points[0] if points else 0} keypoints"),
-            remedy=None if posed else "keypoints need kpt_shape in data.yaml",
+            remedy=None if posed else _AS_SCORED if counts[row] == 6 else "keypoints need kpt_shape in data.yaml",
         )
+    if not settled and iou_type == "bbox" and is_outline.any() and is_outline.all():
+        meant = _as_poses(values, starts, flat)
+        if meant is not None:
+            raise lines.error(
+                0,
+                f"can be a polygon of {flat[0] // 2} points, or a box and {meant[0]} keypoints of {meant[1]} numbers",
+                remedy="say kpt_shape in data.yaml, and give it as classes (--classes data.yaml): without kpt_shape they "
+                "are polygons",
+            )
     places = np.arange(values.size) - np.repeat(starts, counts)  # of each number in its line
     owner = np.repeat(np.arange(len(counts)), counts)
     inside = (places > 0) & (places < body[owner]) & ~(is_pose[owner] & (places > 4))
@@ -128,6 +145,36 @@ def _parse(
     return _Parsed(classes.astype(np.int64), scores, shapes, unread, values)
 
 
+def _as_poses(
+    values: NDArray[np.float64], starts: NDArray[np.int64], flat: NDArray[np.int64]
+) -> tuple[int, int] | None:
+    """Return how many keypoints there are, and how many numbers each has, if lines taken for polygons can be poses.
+
+    All have equally many numbers then, and most of them points within their box that fill some of it. Behind a polygon's
+    first two points, taken for centre and size of a box, others hardly ever do. What was taken for a score may be a part of
+    the pose, or the other way round.
+    """
+    counts = np.diff([*starts, values.size])
+    if not len(flat) or (counts != counts[0]).any():
+        return None
+    whole = values.reshape(len(flat), -1)[:, 1:]
+    for rest in {int(flat[0]) - 4, *range(int(flat[0]) - 5, whole.shape[1] - 3)}:
+        for width in (3, 2):
+            if rest <= 0 or rest % width:
+                continue
+            box, points = whole[:, None, :4], whole[:, 4 : 4 + rest].reshape(len(whole), -1, width)
+            seen = points[:, :, 2] > 0 if width == 3 else (points != 0).any(axis=2)
+            flagged = width == 3 and bool(np.isin(points[:, :, 2], (0, 1, 2)).all())
+            within = (np.abs(points[:, :, :2] - box[:, :, :2]) <= 0.55 * box[:, :, 2:]).all(axis=2) | ~seen
+            shown = np.where(seen[:, :, None], points[:, :, :2], np.nan)
+            shown[~seen.any(axis=1)] = 0.0
+            fills = (np.nanmax(shown, axis=1) - np.nanmin(shown, axis=1) >= 0.3 * box[:, 0, 2:]).all(axis=1)
+            alike = within.all(axis=1) & (fills | flagged)
+            if len(flat) >= (1 if flagged else 3) and np.count_nonzero(alike) >= 0.7 * len(alike):
+                return rest // width, width
+    return None
+
+
 def _points(
     lines: Lines, counts: NDArray[np.int64], points: tuple[int, int] | None, scored: bool
 ) -> tuple[int, int] | None:
@@ -167,7 +214,7 @@ def _without_scores(
             row,
             f"has {counts[row]} numbers, of which none is a score",
             remedy="save predictions with their confidence: save_conf=True in Ultralytics (and without numbers of tracks, "
-            "where they are polygons)",
+            "where they are polygons); of keypoints kpt_shape in data.yaml says how many there are",
         )
     return body, values[edges[:-1] + body] if len(body) else np.empty(0)
 
@@ -183,21 +230,23 @@ def read_yolo(source: Any, reading: Reading) -> GroundTruth:
     inside = _yolo_files.settings_in(path) if os.path.isdir(path) else path
     if inside is not None and not os.path.isfile(inside):
         raise InputError("no such file", source=path, remedy="check the path")
-    if inside is not None:
+    if inside is not None and _yolo_files.is_settings(inside):
         settings = _yolo_files.read_settings(inside)
         split = str(reading.image_set) if reading.image_set is not None else next(iter(settings.splits), "val")
         paths, outside = _yolo_files.resolved(settings, split, inside)
         notices.update({f"outside_paths:{one}": 1 for one in outside})
+        if reading.image_set is None and split != "val":
+            notices[f"other_split:{split}"] = 1
         sizes = sizes or _yolo_files.sizes_beside(settings.own) or sizes
     else:
         if reading.image_set is not None:
             raise OptionError("--image-set goes with a data.yaml, of which it is a split, and with VOC's XML")
-        settings, paths = _yolo_files.near(path), [path]
+        settings, paths = _yolo_files.near(os.path.dirname(path) if os.path.isfile(path) else path), [path]
         sizes = sizes or _yolo_files.sizes_beside(settings.own) or sizes
     entries: list[Entry] = []
     for one in paths:
         if os.path.isfile(one):
-            entries += _yolo_files.in_list(one)
+            entries += _yolo_files.in_list(one, settings.root)
         else:
             found, stray = _yolo_files.in_folder(one, sizes)
             entries += found
@@ -221,7 +270,8 @@ def _ground_truth(
     lines = read_lines(content for _, content in labelled)
     image = np.array([i for i, _ in labelled], np.int64)[np.array(lines.files, np.int64)]
     table = np.array([_size(one, sizes, name) for one in entries], np.int64).reshape(-1, 2)
-    parsed = _parse(lines, table[image], settings.points, find(reading.iou_type).column_name, scored=False)
+    kind = find(reading.iou_type).column_name
+    parsed = _parse(lines, table[image], settings.points, kind, scored=False, settled=settings.settled)
     known = settings.names
     highest = int(parsed.classes.max()) if parsed.classes.size else -1
     unnamed = np.array([number not in known for number in parsed.classes.tolist()], np.bool_) if known else np.zeros(0)
@@ -229,7 +279,10 @@ def _ground_truth(
         row = int(np.argmax(unnamed))
         listed = f"{min(known)} to {max(known)}" if len(known) == max(known) - min(known) + 1 else str(len(known))
         raise lines.error(row, f"the class {parsed.classes[row]} has no name; there are names of {listed}")
-    categories = sorted(known) if known else list(range(highest + 1))
+    if not known and settings.classes is not None and highest >= settings.classes:
+        row = int(np.argmax(parsed.classes >= settings.classes))
+        raise lines.error(row, f"the class {parsed.classes[row]} is not below nc of data.yaml, {settings.classes}")
+    categories = sorted(known) if known else list(range(max(highest + 1, settings.classes or 0)))
     images = np.array([one.name for one in entries], str)
     made = GroundTruth.from_arrays(
         image_ids=images[image] if image.size else np.empty(0, str),
@@ -273,10 +326,9 @@ def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Re
     if isinstance(source, str | os.PathLike) and os.path.isdir(source):
         folder = _yolo_files.results_in(os.fspath(source))
         settings = _yolo_files.near(folder)
-    points = settings.points
     if reading.classes is not None:
         if isinstance(reading.classes, str | os.PathLike) and _yolo_files.is_settings(os.fspath(reading.classes)):
-            points = _yolo_files.read_settings(os.fspath(reading.classes)).points
+            settings = _yolo_files.read_settings(os.fspath(reading.classes))
         settings = settings._replace(names=_yolo_files.names_given(reading.classes))
     files = _yolo_files.read_labels(folder)
     stems = sorted(files)
@@ -290,7 +342,8 @@ def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Re
     of_truth = _sizes_of(ground_truth)
     table = np.array([_result_size(stems[i], ids[i], of_truth, sizes, name) for i in kept], np.int64).reshape(-1, 2)
     place = np.array(lines.files, np.int64)
-    parsed = _parse(lines, table[place], points, find(reading.iou_type).column_name, scored=True)
+    kind = find(reading.iou_type).column_name
+    parsed = _parse(lines, table[place], settings.points, kind, scored=True, settled=settings.settled)
     _check_order(lines, parsed.numbers)
     categories, notices = _categories(parsed.classes, settings.names, ground_truth, lines)
     chosen = [ids[kept[i]] for i in place.tolist()]
@@ -315,7 +368,7 @@ def _check_order(lines: Lines, numbers: NDArray[np.float64] | None) -> None:
     Raises
     ------
     InputError
-        Where most boxes leave the image as they are read, and none would with the score in front.
+        Where many boxes leave the image as they are read, and far fewer would with the score in front.
     """
     if numbers is None or not lines.fields or any(len(words) != 6 for words in lines.fields):
         return
@@ -325,10 +378,12 @@ def _check_order(lines: Lines, numbers: NDArray[np.float64] | None) -> None:
         half = boxes[:, 2:] / 2
         return np.asarray(((boxes[:, :2] - half < -0.02) | (boxes[:, :2] + half > 1.02)).any(axis=1))
 
-    if 2 * np.count_nonzero(outside(table[:, 1:5])) > len(table) and not outside(table[:, 2:6]).any():
+    behind, ahead = (int(np.count_nonzero(outside(table[:, at : at + 4]))) for at in (1, 2))
+    if 10 * behind > len(table) and behind > 4 * ahead:
         raise lines.error(
             0,
-            "the score seems to come before the box: as class, box, score most boxes leave their images",
+            f"the score seems to come before the box: as class, box, score {behind:,} of {len(table):,} boxes leave their "
+            f"images, as class, score, box {ahead:,}",
             remedy="write the score behind the box, as YOLO's tools do",
         )
 
@@ -406,12 +461,17 @@ _WHOLE = re.compile(rb"\d+(\.0*)?")
 
 
 def _sniff(given: Given) -> bool:
-    """A data.yaml; a folder with one, or with folders of labels; text files of shares whose first word is a number."""
+    """A data.yaml or list of images; a folder with one, or with folders of labels; text files of shares behind a number."""
+    truth = given.role == "ground_truth"
     if not given.is_folder:
-        return given.role == "ground_truth" and _yolo_files.is_settings(given.name)
+        listed = given.name.lower().endswith(".txt") and _yolo_files.lists_images(given.head)
+        return truth and (_yolo_files.is_settings(given.name) or listed)
     names = set(given.names)
-    if given.role == "ground_truth" and {"data.yaml", "dataset.yaml", "data.yml"} & names:
+    if truth and ({"data.yaml", "dataset.yaml", "data.yml"} & names or {"images", "labels"} <= names):
         return True
+    if truth and not any(name.lower().endswith((".txt", ".xml")) for name in names):
+        inside = given.name in ("images", "labels") and _yolo_files.holds_folders(given.path)
+        return inside or _yolo_files.is_of_images(given.path)
     lines = given.lines("labels" if "labels" in names else "", _yolo_files.NO_LABELS)
     if not lines and given.role == "ground_truth":  # files of labels may be empty
         return given.name == "labels" and any(name.endswith(".txt") for name in names)

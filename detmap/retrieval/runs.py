@@ -16,6 +16,7 @@ from detmap import columns, parallel
 from detmap.errors import InputError, OptionError, check_choice, shorten
 from detmap.formats.rankings import DOCUMENT, QUERY, VALUE, from_frame, other_layout
 from detmap.formats.trec import Texts, read_qrels, read_run
+from detmap.frames import check_computed
 from detmap.kernels import ranking, readonly
 from detmap.kernels.sorting import group_by
 from detmap.kernels.texts import Grouped, find_strings, rank_rows
@@ -94,6 +95,7 @@ def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
     """Return the three columns of anything but a dict of dicts or a file."""
     if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):  # pandas needs no pyarrow
         return from_frame(data, kind, kind)
+    check_computed(data, kind)
     if isinstance(data, Mapping) or hasattr(data, "columns"):
         names = list(data.columns) if hasattr(data, "columns") else list(data)
         found = []

@@ -1,0 +1,106 @@
+"""Ways in which boxes are written wrongly, each with what undoes it: functions of boxes and of their images' sizes.
+
+Boxes are x, y, width, height, shape (n, 4); sizes are width and height of each box's image, shape (n, 2), infinite where
+they are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Change = Callable[[Array, Array], Array]
+
+
+def as_corners(boxes: Array, sizes: Array) -> Array:
+    """Return boxes x, y, width, height of what are two corners."""
+    return np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
+
+
+def as_corners_of_rows(boxes: Array, sizes: Array) -> Array:
+    """Return boxes of what are two corners, each with its row ahead of its column: top, left, bottom, right."""
+    return as_corners(boxes[:, [1, 0, 3, 2]], sizes)
+
+
+def as_sizes(boxes: Array, sizes: Array) -> Array:
+    """Return boxes x, y, width, height of what was taken for two corners, and is not."""
+    return np.concatenate([boxes[:, :2], boxes[:, 2:] + boxes[:, :2]], axis=1)
+
+
+def as_centres(boxes: Array, sizes: Array) -> Array:
+    """Return boxes of which x and y are the centre."""
+    return np.concatenate([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, 2:]], axis=1)
+
+
+def swapped_sides(boxes: Array, sizes: Array) -> Array:
+    """Return boxes whose width and height are swapped."""
+    return boxes[:, [0, 1, 3, 2]]
+
+
+def swapped_axes(boxes: Array, sizes: Array) -> Array:
+    """Return boxes whose x and y are swapped, and width and height too."""
+    return boxes[:, [1, 0, 3, 2]]
+
+
+def swapped_corner(boxes: Array, sizes: Array) -> Array:
+    """Return boxes whose x and y are swapped, and not width and height."""
+    return boxes[:, [1, 0, 2, 3]]
+
+
+def in_pixels(boxes: Array, sizes: Array) -> Array:
+    """Return boxes that are fractions of the image."""
+    known = np.where(np.isfinite(sizes), sizes, 0.0)
+    return np.asarray(boxes * np.concatenate([known, known], axis=1))
+
+
+def mirrored(boxes: Array, sizes: Array) -> Array:
+    """Return boxes of images that were mirrored left to right."""
+    return np.concatenate([sizes[:, :1] - boxes[:, :1] - boxes[:, 2:3], boxes[:, 1:]], axis=1)
+
+
+def upside_down(boxes: Array, sizes: Array) -> Array:
+    """Return boxes of images that were mirrored top to bottom, as where y is counted from below."""
+    return np.concatenate([boxes[:, :1], sizes[:, 1:] - boxes[:, 1:2] - boxes[:, 3:], boxes[:, 2:]], axis=1)
+
+
+def half_turned(boxes: Array, sizes: Array) -> Array:
+    """Return boxes of images that were turned by 180 degrees."""
+    return upside_down(mirrored(boxes, sizes), sizes)
+
+
+def turned_right(boxes: Array, sizes: Array) -> Array:
+    """Return boxes of images that were turned clockwise by 90 degrees; sizes are those before."""
+    return upside_down(swapped_axes(boxes, sizes), sizes)
+
+
+def turned_left(boxes: Array, sizes: Array) -> Array:
+    """Return boxes of images that were turned counter-clockwise by 90 degrees; sizes are those before."""
+    return mirrored(swapped_axes(boxes, sizes), sizes)
+
+
+def scaled(boxes: Array, factor: Array | float, padding: Array | float = 0.0) -> Array:
+    """Return boxes times a factor of x and y, shape (2,) or (n, 2), that began so many pixels beyond the edge."""
+    return np.concatenate([(boxes[:, :2] - padding) * factor, boxes[:, 2:] * factor], axis=1)
+
+
+#: What undoes each way in which boxes are written wrongly, on either side.
+CHANGES: dict[str, tuple[Change, ...]] = {
+    "corners_as_sizes": (as_corners, as_corners_of_rows),
+    "centres_as_corners": (as_centres,),
+    "sides_swapped": (swapped_sides,),
+    "axes_swapped": (swapped_axes, swapped_corner),
+    "normalised_boxes": (in_pixels,),
+}
+
+#: What undoes each way in which an image is seen otherwise, and the words for that way.
+TURNS: dict[Change, str] = {
+    mirrored: "mirrored left to right",
+    upside_down: "mirrored top to bottom",
+    half_turned: "turned by 180 degrees",
+    turned_right: "turned clockwise by 90 degrees",
+    turned_left: "turned counter-clockwise by 90 degrees",
+}

@@ -152,10 +152,10 @@ class Bootstrap:
         return np.where(count > 0, total / np.maximum(count, 1), np.nan) - self.estimate
 
     def standard_error(self) -> NDArray[np.float64]:
-        """Return the standard error of each metric, shape (m,), as bootstrap and jackknife estimate it in the mean.
+        """Return the standard error of each metric, shape (m,), from bootstrap and jackknife.
 
-        This is the root of the mean of both variances; NaN with fewer than two images. An interval on a logit scale takes
-        the same of the values on that scale.
+        Its square is the mean of the bootstrap's variance and the larger one of bootstrap and jackknife; NaN with fewer than
+        two images. An interval on a logit scale takes the same of the values on that scale.
         """
         columns = zip(self.replicates.T, self.jackknife.T, self.support.tolist(), strict=True)
         return np.array([intervals.standard_error(*column) for column in columns])

@@ -41,11 +41,12 @@ _AT = np.array([_NORMAL.inv_cdf(share) for share in _SHARES.tolist()])
 
 
 def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float64], images: int) -> float:
-    """Return the root of the mean of the variances that bootstrap and jackknife estimate; NaN with fewer than two images.
+    """Return a standard error from the variances that bootstrap and jackknife estimate; NaN with fewer than two images.
 
-    The jackknife errs upwards (and much where a metric moves in steps), and the bootstrap downwards where few images bear
-    all of the chance. The bootstrap's variance is multiplied by ``n / (n - 1)`` for n images with something to find, which
-    makes it unbiased for a mean.
+    The bootstrap's variance is a little too small where few images bear all of the chance; it is multiplied by ``n / (n -
+    1)`` for n images with something to find, which makes it unbiased for a mean. The jackknife's is too large on average,
+    and where a metric moves in steps it can be far too large, or miss the steps. The variance is therefore the mean of the
+    bootstrap's and the larger of both.
 
     Notes
     -----
@@ -58,7 +59,8 @@ def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float6
     away = jackknife[~np.isnan(jackknife)]
     away = away - away.mean() if away.size else away
     left_out = float((away**2).sum()) * (groups - 1) / groups
-    return math.sqrt((left_out + float(np.var(values, ddof=1)) * images / (images - 1)) / 2)
+    drawn = float(np.var(values, ddof=1)) * images / (images - 1)
+    return math.sqrt((drawn + max(drawn, left_out)) / 2)
 
 
 def trials(estimate: float, error: float) -> float:

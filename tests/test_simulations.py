@@ -67,6 +67,28 @@ def test_power_is_that_of_a_plain_test():
     assert 0 < both[:, 0].sum() < 12
 
 
+def test_power_is_compared_on_the_same_data_sets():
+    ours, plain = np.array([1.0, 1, 1, 0, 0, 1, 0, 0]), np.array([1.0, 0, 1, 0, 0, 0, 0, 1])
+    error = 196 * math.sqrt((ours - plain).var() / 8)
+    assert simulate_coverage.more(ours, plain) == f"+12.5 ± {error:.1f}"
+    assert simulate_coverage.more(ours, ours) == f"+0.0 ± {196 * math.sqrt(0.5 / 64):.1f}"
+    (line,) = simulate_coverage.report_power("ties", list(np.column_stack((ours, plain))))
+    assert line.count("|") == 5
+
+
+def test_the_plain_test_has_the_same_statistic():
+    """Power is compared of two tests of the mean AP over classes."""
+    world = simulate_coverage.WORLDS["ties"]
+    rng = np.random.default_rng(2)
+    scene = simulate_coverage.scene(world, rng)
+    first, second = simulate_coverage.detect(scene, rng), simulate_coverage.detect(scene, rng)
+    objects = np.bincount(first.positive_category, first.positive_counts[:, 0])
+    plain = [simulate_coverage.plain_ap(simulate_coverage.plain_lists(one), objects) for one in (first, second)]
+    made = statistics.permute(first, second, 1, metric="AP", threads=1)
+    assert plain[1] - plain[0] == pytest.approx(made.estimate[0], abs=1e-12)
+    assert simulate_coverage.plain_test(first, first, 9, rng) == 1
+
+
 def test_data_sets_are_kept_and_gone_on_with(tmp_path):
     kept, asked = tmp_path / "x.npy", []
 

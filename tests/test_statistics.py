@@ -295,27 +295,107 @@ def test_bca_interval_agrees_with_scipy(skewed):
     assert np.quantile(done.bootstrap_distribution, tails) == pytest.approx(list(again.confidence_interval), rel=1e-12)
 
 
+def mean_of_errors(replicates, jackknife, images):
+    """The standard error, written out: the jackknife's variance counts half where it is the larger one."""
+    drawn = replicates.var(ddof=1) * images / (images - 1)
+    left_out = ((jackknife - jackknife.mean()) ** 2).sum() * (jackknife.size - 1) / jackknife.size
+    return math.sqrt(drawn if left_out < drawn else (drawn + left_out) / 2)
+
+
 def test_interval_of_a_mean_is_students(skewed):
     values, _ = skewed
     made = statistics.bootstrap_queries({"mean": values}, 200, 5)
     error = values.std(ddof=1) / math.sqrt(values.size)
-    assert made.standard_error()[0] == pytest.approx(error, rel=0.15)
-    assert made.standard_error()[0] >= error * (1 - 1e-12)
+    assert made.standard_error()[0] == pytest.approx(error, rel=0.1)
+    assert made.standard_error()[0] == pytest.approx(
+        mean_of_errors(made.replicates[:, 0], made.jackknife[:, 0], 37), rel=1e-12
+    )
     margin = scipy_stats.t.ppf(0.95, 36) * made.standard_error()[0]
     assert made.interval(0.9)[0] == pytest.approx([values.mean() - margin, values.mean() + margin], rel=1e-12)
+
+
+def on_logit_scale(value, replicates, jackknife, images, level=0.95):
+    """The interval before its ends are opened, written out."""
+    trials = value * (1 - value) / mean_of_errors(replicates, jackknife, images) ** 2
+    logits = [
+        np.log(v / (1 - v)) for v in (np.clip(some, 0.5 / trials, 1 - 0.5 / trials) for some in (replicates, jackknife))
+    ]
+    margin = scipy_stats.t.ppf((1 + level) / 2, min(images, jackknife.size) - 1) * mean_of_errors(*logits, images)
+    return [1 / (1 + math.exp(-(math.log(value / (1 - value)) + sign * margin))) for sign in (-1, 1)], trials
 
 
 @pytest.mark.compiled
 def test_interval_of_a_metric_is_on_a_logit_scale(models):
     made = statistics.bootstrap(models["one"], 200)
-    error, value = made.standard_error()[0], models["one"]["AP"]
-    bootstrapped = made.replicates[:, 0].std(ddof=1) * math.sqrt(made.support[0] / (made.support[0] - 1))
-    away = made.jackknife[:, 0] - made.jackknife[:, 0].mean()
-    assert error == pytest.approx(max(bootstrapped, math.sqrt((away**2).sum() * 119 / 120)), rel=1e-12)
-    margin = scipy_stats.t.ppf(0.975, made.support[0] - 1) * error / (value * (1 - value))
-    expected = [1 / (1 + math.exp(-(math.log(value / (1 - value)) + sign * margin))) for sign in (-1, 1)]
+    value, images = models["one"]["AP"], int(made.support[0])
+    expected, _ = on_logit_scale(value, made.replicates[:, 0], made.jackknife[:, 0], images)
     assert made.interval()[0] == pytest.approx(expected, rel=1e-12)
+    assert made.standard_error()[0] == pytest.approx(
+        mean_of_errors(made.replicates[:, 0], made.jackknife[:, 0], images), rel=1e-12
+    )
     assert made.bias()[0] == pytest.approx(made.replicates[:, 0].mean() - value, abs=1e-15)
+
+
+def hits(successes, trials=200, replicates=400, **more):
+    """The bootstrap of a share: so many of the images are hits."""
+    rng = np.random.default_rng(3)
+    values = np.repeat([1.0, 0.0], [successes, trials - successes])
+    return statistics.Bootstrap(
+        metrics=("AR_1",),
+        columns={"AR_1": 0},
+        estimate=np.array([values.mean()]),
+        replicates=rng.binomial(trials, values.mean(), (replicates, 1)) / trials,
+        jackknife=((values.sum() - values) / (trials - 1))[:, None],
+        support=np.array([trials]),
+        seed=0,
+        **more,
+    )
+
+
+@pytest.mark.parametrize("successes", [4, 5, 10, 30, 100, 170, 190, 195, 196])
+def test_an_end_at_which_there_would_be_no_interval_is_opened(successes):
+    """So the intervals that are shown hold also where most data sets show none."""
+    made = hits(successes)
+    assert made.reasons() == [""]
+    expected, trials = on_logit_scale(made.estimate[0], made.replicates[:, 0], made.jackknife[:, 0], 200)
+    assert trials == pytest.approx(200, rel=0.15)
+    expected = [
+        0.0 if expected[0] * trials < 2 else expected[0],
+        1.0 if (1 - expected[1]) * trials < 2 else expected[1],
+    ]
+    assert made.interval()[0] == pytest.approx(expected, rel=1e-12)
+    assert (made.interval()[0, 0] == 0) == (successes <= 5)
+    assert (made.interval()[0, 1] == 1) == (successes >= 195)
+
+
+@pytest.mark.parametrize("successes", [1, 199])
+def test_a_share_needs_two_successes_and_two_failures(successes):
+    made = hits(successes)
+    what = "successes" if successes == 1 else "failures"
+    made = replace(made, jackknife=made.jackknife + np.tile([-0.001, 0.001], 100)[:, None])  # or one image would decide
+    (why,) = made.reasons()
+    assert why.startswith("too uncertain: its error is that of a share with ")
+    assert why.endswith(f" {what}; an interval takes 2")
+    assert np.isnan(made.interval()).all()
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.5])
+def test_no_interval_of_what_jumps(share):
+    made = hits(100)
+    high = np.arange(400) < 400 * share
+    noise = made.replicates / 1000
+    made = replace(made, replicates=np.where(high, 0.55, 0.45)[:, None] + noise)
+    assert made.reasons() == ["it moves in jumps, from draw to draw of the images"]
+    assert replace(made, bounded=False).reasons() == [""]
+    assert intervals.jump(noise[:, 0]) < 0.1
+    assert intervals.jump(np.where(high, 0.55, 0.45)) > 0.2
+    assert intervals.jump(np.append(np.full(200, 0.5), math.nan)) > 0.9
+
+
+def test_an_undefined_error_makes_no_interval():
+    made = hits(100)
+    made = replace(made, replicates=np.full_like(made.replicates, math.nan))
+    assert made.reasons() == ["undefined in the draws of the images"]
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 9, 40, 5000])
@@ -326,21 +406,20 @@ def test_quantiles_of_t(freedom, probability):
     )
 
 
-def some_bootstrap(jackknife, support=50, estimate=0.5, replicates=200, **more):
+def some_bootstrap(jackknife, support=50, estimate=0.5, replicates=200, copies=0, **more):
+    """The bootstrap of one column, and as many again that are like it as `copies` says."""
     rng = np.random.default_rng(0)
+    columns = 1 + copies
     return statistics.Bootstrap(
         metrics=("x",),
         columns={"x": 0},
-        estimate=np.array([estimate]),
-        replicates=rng.normal(estimate, 0.1, (replicates, 1)),
-        jackknife=np.array(jackknife, float)[:, None],
+        estimate=np.full(columns, estimate),
+        replicates=np.repeat(rng.normal(estimate, 0.1, (replicates, 1)), columns, axis=1),
+        jackknife=np.repeat(np.array(jackknife, float)[:, None], columns, axis=1),
         support=np.array([support]),
         seed=0,
         **more,
     )
-
-
-TOO_UNCERTAIN = "too uncertain: the standard error is value * (1 - value) or more"
 
 
 @pytest.mark.parametrize(
@@ -350,9 +429,12 @@ TOO_UNCERTAIN = "too uncertain: the standard error is value * (1 - value) or mor
         ([0.4, 0.6] * 10, 20, math.nan, "undefined"),
         ([0.5] * 20, 20, 0.5, "the same whichever of the images are left out"),
         ([0.5] * 19 + [0.4], 20, 0.5, "one of the images decides it"),
-        ([0.4, 0.6] * 10, 20, 0.5, TOO_UNCERTAIN),
-        ([0.01, 0.03] * 10, 20, 0.02, TOO_UNCERTAIN),
-        ([0.97, 0.99] * 10, 20, 0.98, TOO_UNCERTAIN),
+        (
+            [0.3, 0.7] * 10,
+            20,
+            0.5,
+            "too uncertain: its error is that of a share with 0.3 failures; an interval takes 2",
+        ),
     ],
 )
 def test_no_interval_where_too_few_images_could_tell(jackknife, support, estimate, reason):
@@ -362,18 +444,66 @@ def test_no_interval_where_too_few_images_could_tell(jackknife, support, estimat
     assert made.to_dict()["no_interval"] == {"x": reason}
 
 
+def few_classes(name, value, classes=(), by_category=("AP", "AP50", "AP75")):
+    """The bootstrap of an AP that varies little; `classes` are the images that hold each class."""
+    made = some_bootstrap([value - 1e-4, value + 1e-4] * 10, estimate=value, copies=len(by_category) * len(classes))
+    made = replace(made, replicates=made.estimate + (made.replicates - made.estimate) / 1000)
+    return replace(
+        made,
+        metrics=(name,),
+        by_category=by_category if classes else (),
+        categories=tuple((k, f"c{k}") for k in range(len(classes))),
+        support=np.array([50, *(list(classes) * len(by_category) if classes else ())]),
+    )
+
+
 def test_no_interval_of_an_ap_that_a_single_hit_would_change():
-    made = some_bootstrap([0.018, 0.02] * 10, estimate=0.019)
-    made = replace(made, replicates=made.estimate + (made.replicates - 0.019) / 100)
-    assert made.reasons() == [""]
+    by_chance = "below 0.02: it hangs on whether a hit comes first by chance"
     for name in ("AP", "AP50", "mAP"):
-        assert replace(made, metrics=(name,)).reasons() == [
-            "below 0.02: it hangs on whether a hit comes first by chance"
-        ]
-        assert replace(made, metrics=(name,), bounded=False).reasons() == [""]
-        assert replace(made, metrics=(name,), estimate=np.array([0.02])).reasons() == [""]
-    assert replace(made, metrics=("AR_1",)).reasons() == [""]
-    assert replace(made, metrics=("AP",), bounded=False, estimate=np.array([-0.5])).reasons() == [""]  # of a difference
+        assert few_classes(name, 0.019).reasons() == [by_chance]
+        assert few_classes(name, 0.021).reasons() == [""]
+        assert replace(few_classes(name, 0.019), bounded=False).reasons() == [""]
+        assert replace(few_classes(name, -0.5), bounded=False).reasons() == [""]  # of a difference
+    assert few_classes("AR_1", 0.019).reasons() == [""]
+
+
+def test_no_interval_of_an_ap_at_one_threshold_that_the_last_object_decides():
+    last = "within 0.015 of 1: it hangs on whether the last object is found"
+    for name in ("AP50", "AP75", "mAP50"):
+        assert few_classes(name, 0.986).reasons() == [last]
+        assert few_classes(name, 0.984).reasons() == [""]
+        assert replace(few_classes(name, 0.986), bounded=False).reasons() == [""]
+    for name in ("AP", "AP_small", "mAP", "AR_1"):
+        assert few_classes(name, 0.986).reasons() == [""]
+
+
+def test_the_last_hits_of_many_classes_are_averaged():
+    """Of four classes with objects a single hit adds up to a quarter of a recall, but to a class of its own it adds all."""
+    made = few_classes("AP50", 0.019, classes=(30, 30, 0, 30, 30))
+    reasons = made.reasons()
+    assert reasons[0] == ""
+    assert reasons[1] == "below 0.02: it hangs on whether a hit comes first by chance"
+    assert reasons[3] == "0 images with something to find: an interval takes 10"
+    assert few_classes("AP50", 0.004, classes=(30,) * 4).reasons()[0].startswith("below 0.005: ")
+    reasons = few_classes("AP50", 0.99, classes=(30,) * 4).reasons()
+    assert reasons[0] == ""
+    assert reasons[1:5] == [""] * 4  # AP
+    assert {why[:12] for why in reasons[5:]} == {"within 0.015"}  # AP50 and AP75
+    assert few_classes("AP50", 0.997, classes=(30,) * 4).reasons()[0].startswith("within 0.0037 of 1: ")
+
+
+def test_an_end_near_which_an_ap_has_no_interval_is_opened():
+    made = few_classes("AP50", 0.022)
+    made = replace(made, replicates=made.estimate + (made.replicates - made.estimate) * 20)
+    low, high = made.interval()[0]
+    assert low == 0
+    assert 0.022 < high < 0.03
+    low, high = replace(made, metrics=("AR_1",)).interval()[0]
+    assert 0.01 < low < 0.02
+    made = few_classes("AP50", 0.983)
+    made = replace(made, replicates=made.estimate + (made.replicates - made.estimate) * 20)
+    assert made.interval()[0, 1] == 1
+    assert 0.984 < replace(made, metrics=("AP",)).interval()[0, 1] < 1
 
 
 def test_intervals_of_other_methods_where_they_are_undefined():
@@ -397,7 +527,7 @@ def test_intervals_of_other_methods_where_they_are_undefined():
 
 
 @pytest.mark.compiled
-def test_jackknife_of_many_images_leaves_out_groups():
+def test_copies_many_images_leaves_out_groups():
     tally = detmap.match(*tables_of_arrays(workloads.detector_like(450, 4, 2, 1)))
     made = replicated(tally, 2, 0)
     assert made.jackknife.shape[0] == 200

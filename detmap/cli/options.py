@@ -248,7 +248,7 @@ def add_bootstrap_options(
         "--interval",
         choices=("t", "bca", "percentile"),
         default="t",
-        help="Student's t with the larger of the jackknife's and the bootstrap's standard error (default), "
+        help="Student's t with the standard error of bootstrap and jackknife (default), "
         "or quantiles of the resampled values, with (bca) or without (percentile) correction"
         + ("; differences of models have the interval of their test by default" if tests else ""),
     )

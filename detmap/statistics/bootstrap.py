@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
@@ -88,8 +87,9 @@ class Bootstrap:
         an unbiased estimate of that. Replicates are not: they are off by the bias of a data set of this size against an
         infinitely large one.
 
-        * ``"t"``: the value plus and minus Student's t times `standard_error`, on a logit scale, so that an interval stays
-          between 0 and 1 and reaches further towards the middle. Differences of metrics are not transformed.
+        * ``"t"``: the value plus and minus Student's t times the standard error, on a logit scale, so that an interval stays
+          between 0 and 1 and reaches further towards the middle. Differences of metrics are not transformed. An end at
+          which there would be no interval, were it the value, is opened to 0 or 1.
         * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, of replicates shifted to the value.
         * ``"percentile"``: quantiles of the replicates. These intervals are off by twice the bias.
 
@@ -109,11 +109,27 @@ class Bootstrap:
                     int(self.support[column]),
                     level,
                     bounded=self.bounded,
+                    near=self._near(column),
                 )
         return out
 
+    def _near(self, column: int) -> tuple[float, float]:
+        """Return how far from 0 and from 1 a value must be to have an interval."""
+        own, classes = column - len(self.metrics), 1
+        if own >= 0:
+            name = self.by_category[own // len(self.categories)]
+        else:
+            name = self.metrics[column]
+            if self.by_category:
+                held = self.support[self.category_columns(self.by_category[0])] > 0
+                classes = max(int(held.sum()), 1)
+        if not name.startswith(("AP", "mAP")):
+            return 0.0, 0.0
+        return intervals.LEAST_AP / classes, (
+            intervals.LAST_AP if name.removeprefix("m")[2:4].isdigit() else 0.0
+        ) / classes
+
     def _reason(self, column: int) -> str:
-        precise = column >= len(self.metrics) or self.metrics[column].startswith(("AP", "mAP"))
         return intervals.reason(
             float(self.estimate[column]),
             self.replicates[:, column],
@@ -121,7 +137,7 @@ class Bootstrap:
             int(self.support[column]),
             self.unit,
             bounded=self.bounded,
-            least=intervals.LEAST_AP if self.bounded and precise else -math.inf,
+            near=self._near(column),
         )
 
     def reasons(self) -> list[str]:
@@ -140,9 +156,10 @@ class Bootstrap:
         return np.where(count > 0, total / np.maximum(count, 1), np.nan) - self.estimate
 
     def standard_error(self) -> NDArray[np.float64]:
-        """Return the standard error of each metric, shape (m,): the larger of that of the bootstrap and of the jackknife.
+        """Return the standard error of each metric, shape (m,), from bootstrap and jackknife.
 
-        NaN with fewer than two images.
+        Its square is the mean of the bootstrap's variance and the larger one of bootstrap and jackknife; NaN with fewer than
+        two images. An interval on a logit scale takes the same of the values on that scale.
         """
         columns = zip(self.replicates.T, self.jackknife.T, self.support.tolist(), strict=True)
         return np.array([intervals.standard_error(*column) for column in columns])

@@ -15,7 +15,7 @@ Method = Literal["t", "bca", "percentile"]
 
 #: The kinds of intervals by name, in words.
 METHODS = {
-    "t": "Student's t on a logit scale with a standard error, the larger one of bootstrap and jackknife",
+    "t": "Student's t on a logit scale with the standard error of bootstrap and jackknife",
     "bca": "BCa bootstrap",
     "percentile": "percentile bootstrap",
 }
@@ -24,21 +24,33 @@ METHODS = {
 FEWEST_IMAGES = 10
 #: ... of which one alone must not decide: as much information as so many that sway the metric alike.
 FEWEST_EFFECTIVE = 1.2
-#: On the logit scale the standard error must be less than this: there an interval reaches from a seventh of a small value to
-#: seven times, and by how much the value itself would vary on that scale can no longer be told.
-LARGEST_ERROR = 1.0
-#: An AP must not be less: a hit at the very top adds up to 0.01 to it (one of 101 recalls), and where that seldom happens
-#: the data in which it did not know nothing of it.
-LEAST_AP = 0.02
+#: With its error a metric is worth as much as a share of n trials. So many of these must have succeeded, and so many failed.
+FEWEST_EVENTS = 2.0
+#: The AP of a class is a mean over 101 recalls. Below two of these it hangs on whether a hit comes first by chance. At one
+#: IoU threshold and less than one and a half of them from 1 it hangs on whether the last object is found; a mean over
+#: thresholds does not move in such steps. For a mean over K classes both are divided by K.
+LEAST_AP, LAST_AP = 0.02, 0.015
+#: The distribution of the replicates must not be further than this from a normal one: where it is, the metric jumps.
+LARGEST_JUMP = 0.2
 
 _NORMAL = NormalDist()
 
+#: Where the distribution of the replicates is compared with the normal one.
+_SHARES = np.arange(1, 40) / 40
+_AT = np.array([_NORMAL.inv_cdf(share) for share in _SHARES.tolist()])
+
 
 def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float64], images: int) -> float:
-    """Return the larger of the standard errors of bootstrap and jackknife; NaN with fewer than two images.
+    """Return a standard error from the variances that bootstrap and jackknife estimate; NaN with fewer than two images.
 
-    Either can be much too small near 0 and 1, where few images bear all of the chance, but not both. The bootstrap's is
-    multiplied by ``sqrt(n / (n - 1))`` for n images with something to find, which makes it unbiased for a mean.
+    The bootstrap's variance is a little too small where few images bear all of the chance; it is multiplied by ``n / (n -
+    1)`` for n images with something to find, which makes it unbiased for a mean. The jackknife's is too large on average,
+    and where a metric moves in steps it can be far too large, or miss the steps. The variance is therefore the mean of the
+    bootstrap's and the larger of both.
+
+    Notes
+    -----
+    Efron, B., and C. Stein, The jackknife estimate of variance (1981).
     """
     groups = jackknife.size
     values = replicates[~np.isnan(replicates)]
@@ -46,8 +58,44 @@ def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float6
         return math.nan
     away = jackknife[~np.isnan(jackknife)]
     away = away - away.mean() if away.size else away
-    left_out = math.sqrt(float((away**2).sum()) * (groups - 1) / groups)
-    return max(left_out, float(np.std(values, ddof=1)) * math.sqrt(images / (images - 1)))
+    left_out = float((away**2).sum()) * (groups - 1) / groups
+    drawn = float(np.var(values, ddof=1)) * images / (images - 1)
+    return math.sqrt((drawn + max(drawn, left_out)) / 2)
+
+
+def trials(estimate: float, error: float) -> float:
+    """Return of how many independent trials a proportion would have this standard error.
+
+    Notes
+    -----
+    The effective sample size of E. Korn and B. Graubard, Confidence intervals for proportions with small expected number of
+    positive counts estimated from survey data (1998).
+    """
+    return estimate * (1 - estimate) / error**2
+
+
+def _logits(values: NDArray[np.float64], count: float) -> NDArray[np.float64]:
+    """Return values on the logit scale, as proportions of so many trials: at least half a success, and half a failure.
+
+    Notes
+    -----
+    Haldane, J., The estimation and significance of the logarithm of a ratio of frequencies (1956).
+    """
+    half = min(0.5 / count, 0.5)
+    values = np.clip(values, half, 1 - half)
+    return np.log(values / (1 - values))
+
+
+def jump(values: NDArray[np.float64]) -> float:
+    """Return how far the distribution of some values is from the normal one of the same mean and deviation.
+
+    The largest difference of the shares of values below some point, as of Kolmogorov and Smirnov: about 0.05 for 200 values
+    that are normal, and at least half of the share of those that are all the same.
+    """
+    values = np.sort(values[~np.isnan(values)])
+    at = values.mean() + _AT * values.std()
+    below, up_to = (np.searchsorted(values, at, side) / values.size for side in ("left", "right"))
+    return float(np.maximum(_SHARES - below, up_to - _SHARES).max())
 
 
 def effective(jackknife: NDArray[np.float64]) -> float:
@@ -70,25 +118,35 @@ def reason(
     unit: str = "images",
     *,
     bounded: bool = True,
-    least: float = -math.inf,
+    near: tuple[float, float] = (0.0, 0.0),
 ) -> str:
     """Return why there is no interval, in a few words; empty where there is one.
 
-    There is none of an estimate below `least`. See `interval` for the other parameters.
+    See `interval` for the parameters.
     """
     if math.isnan(estimate):
         return "undefined"
     if images < FEWEST_IMAGES:
         return f"{images} {unit} with something to find: an interval takes {FEWEST_IMAGES}"
-    if estimate < least:
-        return f"below {least:g}: it hangs on whether a hit comes first by chance"
+    if bounded and estimate < near[0]:
+        return f"below {near[0]:.2g}: it hangs on whether a hit comes first by chance"
+    if bounded and 1 - estimate < near[1]:
+        return f"within {near[1]:.2g} of 1: it hangs on whether the last object is found"
     found = effective(jackknife)
     if not found:
         return f"the same whichever of the {unit} are left out"
     if found < FEWEST_EFFECTIVE:
         return f"one of the {unit} decides it"
-    if bounded and standard_error(replicates, jackknife, images) >= LARGEST_ERROR * estimate * (1 - estimate) > 0:
-        return "too uncertain: the standard error is value * (1 - value) or more"
+    error = standard_error(replicates, jackknife, images)
+    if math.isnan(error):
+        return f"undefined in the draws of the {unit}"
+    if bounded and 0 < estimate < 1:
+        count = trials(estimate, error)
+        few, what = min((estimate * count, "successes"), ((1 - estimate) * count, "failures"))
+        if few < FEWEST_EVENTS:
+            return f"too uncertain: its error is that of a share with {few:.1f} {what}; an interval takes {FEWEST_EVENTS:g}"
+        if jump(_logits(replicates, count)) > LARGEST_JUMP:
+            return f"it moves in jumps, from draw to draw of the {unit}"
     return ""
 
 
@@ -101,6 +159,7 @@ def interval(
     level: float,
     *,
     bounded: bool,
+    near: tuple[float, float] = (0.0, 0.0),
 ) -> tuple[float, float]:
     """Return the ends of the interval of one metric.
 
@@ -116,17 +175,30 @@ def interval(
         How often such an interval should hold the true value.
     bounded : bool
         Whether the metric lies between 0 and 1.
+    near : tuple of float
+        How far from 0 and from 1 an estimate must be to have an interval.
+
+    Notes
+    -----
+    Whether there is an interval depends on the data, and the data of a metric that seldom has one are then unusual ones. An
+    end of the interval at which there would be none, were it the estimate, is therefore opened, to 0 or 1: so that those few
+    intervals hold as often as others do.
     """
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "t":
-        freedom = min(images, jackknife.size) - 1
-        margin = t_quantile(tails[1], freedom) * standard_error(replicates, jackknife, images)
+        quantile = t_quantile(tails[1], min(images, jackknife.size) - 1)
+        error = standard_error(replicates, jackknife, images)
         if not bounded:
-            return estimate - margin, estimate + margin
+            return estimate - quantile * error, estimate + quantile * error
         if not 0 < estimate < 1:
             return math.nan, math.nan
-        middle, margin = math.log(estimate / (1 - estimate)), margin / (estimate * (1 - estimate))
-        return _logistic(middle - margin), _logistic(middle + margin)
+        count = trials(estimate, error)
+        margin = quantile * standard_error(_logits(replicates, count), _logits(jackknife, count), images)
+        middle = math.log(estimate / (1 - estimate))
+        low, high = _logistic(middle - margin), _logistic(middle + margin)
+        # An end of which an interval could not be given is opened.
+        few = FEWEST_EVENTS / count
+        return 0.0 if low < max(near[0], few) else low, 1.0 if 1 - high < max(near[1], few) else high
     values = replicates[~np.isnan(replicates)]
     if not values.size:
         return math.nan, math.nan

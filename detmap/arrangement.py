@@ -138,6 +138,8 @@ class Arrangement:
     _compared: tuple[Any, Any]
     _own_areas: NDArray[np.float64] | None
     _bounds: tuple[overlap.Boxes, overlap.Boxes]
+    _reach: tuple[overlap.Boxes, overlap.Boxes] | None
+    _least: float
     _crowd: NDArray[np.bool_]
 
     @classmethod
@@ -207,6 +209,8 @@ class Arrangement:
         if protocol.object_areas == "shape":
             areas = shapes[1].areas()
         names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
+        least = float(least_overlaps(protocol, protocol.iou_thresholds).min())
+        reach = None if kind.reach is None else kind.reach(*compared, least)
         return cls(
             protocol=protocol,
             image_ids=images,
@@ -224,6 +228,9 @@ class Arrangement:
             _columns=shapes,
             _compared=compared,
             _own_areas=detections.areas if protocol.result_areas == "own" else None,
+            # Of corners that are less than a pixel apart boxes of inclusive pixels touch: so do those without width.
+            _reach=None if reach is None else (reach[0].placed(found.order, 1.0), reach[1].placed(truth.order, 1.0)),
+            _least=least,
             _bounds=(shapes[0].bounds().placed(found.order, pixel), shapes[1].bounds().placed(truth.order, pixel)),
             _crowd=readonly(crowd, np.bool_),
         )
@@ -249,9 +256,11 @@ class Arrangement:
 
         The `cells` may be the arrangement's, or any other runs of positions. Once `stop` is set the rest is left undone.
         """
-        kind = self.kind
+        kind, bounds = self.kind, self._bounds
         least = {"threshold": lowest, "touch": min(lowest, _TOUCHING), "all": -np.inf}[kind.propose]
-        found = crowding.candidates(cells, self._bounds, self._crowd, least, begin, end, stop)
+        if self._reach is not None and lowest >= self._least:
+            bounds, least = self._reach, _TOUCHING
+        found = crowding.candidates(cells, bounds, self._crowd, least, begin, end, stop)
         if kind.refine is not None and not stop[0]:
             self._refine(kind.refine, cells, found, lowest, begin, end)
         return found

@@ -446,17 +446,17 @@ class Masks(Frozen):
         )  # halves to even, as Python's round
         distances = freeze(np.clip(reach, 1, np.maximum(heights, widths)).astype(np.int64))
         spans = runs.spans.copy()
-        spans[:, 0] = 0
 
-        def task(begin: int, end: int) -> None:
-            boundaries.boundary_runs(runs.ends, runs.spans, distances, begin, end, ends, spans)
+        def task(begin: int, end: int) -> tuple[int, int, NDArray[np.uint32]]:
+            found = boundaries.boundary_runs(runs.ends, runs.spans, distances, begin, end, spans)
+            return begin, end, found[: int(spans[end - 1, 1])] if end else found[:0]
 
-        ends = np.empty(0, np.uint32)
-        over(task, count, runs.ends.nbytes, threads)  # how much room it takes
-        room = spans[:, 1].copy()
-        spans[:, 0] = np.cumsum(room) - room
-        ends = np.empty(int(room.sum()), np.uint32)
-        over(task, count, runs.ends.nbytes, threads)
+        parts = over(task, count, runs.ends.nbytes, threads)
+        used = 0
+        for begin, end, found in parts:
+            spans[begin:end, :2] += used
+            used += found.size
+        ends = parts[0][2] if len(parts) == 1 else np.concatenate([found for *_, found in parts])
         return Masks(Runs(freeze(ends), freeze(spans)))
 
 

@@ -570,8 +570,9 @@ class Rankings:
         capacity = self._capacity(0, len(self))
         looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
         costs = capacity + looked_at / self._per_area() + 4
-        total = float(costs.sum())
-        return parallel.split(costs, max(min(total / _BLOCKS, max(len(self.tally), len(self))), 1.0))
+        # Every block looks at all rows of its classes: one that makes little of that costs more than it shares out.
+        least = max(float(costs.sum()) / _BLOCKS, 2.0 * np.diff(self.tally.class_starts).max(initial=0))
+        return parallel.split(costs, max(min(least, max(len(self.tally), len(self))), 1.0))
 
     def hits(self, begin: int, end: int) -> Hits:
         """Return the hits of rankings ``[begin, end)``."""

@@ -646,10 +646,28 @@ MUTANTS = [
         "masks_naive::merged_strings_are_sets_of_pixels",
     ),
     (
-        "boundaries._column_boundary",
-        "if inner[p - offset] > 2 * distance:",
-        "if inner[p - offset] >= 2 * distance:",
+        "boundaries.boundary_runs",
+        "height, reach = span[2], 2 * distance + 1",
+        "height, reach = span[2], 2 * distance",
         "masks::masks_and_naive_twins",
+    ),
+    (
+        "boundaries._in_all",
+        "rows[k] &= rows[k + (reach - common) * size]",
+        "rows[k] &= rows[k]",
+        "masks::masks_and_naive_twins poses_and_boundaries::boundaries_of_tall_masks",
+    ),
+    (
+        "boundaries._set_bits",
+        "for w in range(first + 1, last):",
+        "for w in range(first + 2, last):",
+        "poses_and_boundaries::boundaries_of_tall_masks",
+    ),
+    (
+        "boundaries._add_rest",
+        "row = (row | 63) + 1",
+        "row = row + 64",
+        "poses_and_boundaries::boundaries_of_tall_masks",
     ),
     (
         "coded.boxes_of_strings",
@@ -827,9 +845,33 @@ MUTANTS = [
     ),
     (
         "keypoints.extents",
-        "labelled += poses.values[k + 2] > 0",
-        "labelled += poses.values[k + 2] != 0",
+        "labelled += v > 0",
+        "labelled += v != 0",
         "masks_naive::extents_of_poses",
+    ),
+    (
+        "keypoints.reaches",
+        "low, high = min(near - size, near + size * 2), max(near - size, near + size * 2)",
+        "low, high = near - size, near + size * 2",
+        "poses_and_boundaries::poses_as_like_as_that_lie_within_reach",
+    ),
+    (
+        "keypoints.reaches",
+        "widest = max(widest, objects.variances[objects.first[i] + k])",
+        "widest = objects.variances[objects.first[i] + k]",
+        "poses_and_boundaries::poses_as_like_as_that_lie_within_reach",
+    ),
+    (
+        "numbers._plain_numbers",
+        "if whole == 0 or (whole > 1 and word & BYTE == NOTHING):",
+        "if whole == 0:",
+        "poses_and_boundaries::what_is_no_number_is_found_among_plain_ones",
+    ),
+    (
+        "numbers._plain_numbers",
+        "if bit == 64 or digits == whole:",
+        "if bit == 64:",
+        "poses_and_boundaries::what_is_no_number_is_found_among_plain_ones",
     ),
     # ------------------------------------------------------------------------- numbers, values, records, lines, texts
     (

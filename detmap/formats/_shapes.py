@@ -46,7 +46,7 @@ def result_shapes(
     """
     boxes: NDArray[np.float64] | None = columns["boxes"]
     sizes = None
-    if truth is not None and truth.images.sizes is not None:
+    if kind.sized and truth is not None and truth.images.sizes is not None:
         table = index_ids(columns["image_ids"], source=name, field="image_id")
         known = np.concatenate([truth.images.sizes, np.zeros((1, 2), np.int64)])
         sizes = known[locate(table.ids, truth.images.ids)][table.codes]
@@ -82,17 +82,9 @@ def truth_shapes(
     given = columns["image_sizes"]
     good = (given >= 1) & (given < 2**32) & (given == np.floor(given))
     sizes = np.where(good.all(axis=1)[:, None], given, 0).astype(np.int64)
-    own, images = (
-        one if isinstance(one, Ids) else index_ids(one, source=name, field="image_id")
-        for one in (columns["image_ids"], columns["images"])
-    )
-    known: NDArray[np.int64] = np.zeros((images.ids.size + 1, 2), np.int64)
-    known[images.codes] = sizes
-    order = np.argsort(images.ids, kind="stable")
-    place = locate(own.ids, images.ids[order])
-    rows = np.append(order, images.ids.size)[place][own.codes]
+    of_images = _sizes_of(columns["image_ids"], columns["images"], sizes, name) if kind.sized else None
     boxes: NDArray[np.float64] | None = columns["boxes"]
-    column, notices = reader.column(parts, Place(name, "annotation ", known[rows], boxes, fields))
+    column, notices = reader.column(parts, Place(name, "annotation ", of_images, boxes, fields))
     filled = _filled(boxes, column)
     areas = columns["areas"]
     areas = np.full(len(column), np.nan) if areas is None else areas
@@ -115,6 +107,18 @@ def truth_shapes(
         "image_sizes": sizes,
         "notices": {code: count for code, count in notices.items() if count},
     }
+
+
+def _sizes_of(image_ids: Any, images: Any, sizes: NDArray[np.int64], name: str) -> NDArray[np.int64]:
+    """Return the size of each record's image, of the `sizes` of all images in their order."""
+    own, listed = (
+        one if isinstance(one, Ids) else index_ids(one, source=name, field="image_id") for one in (image_ids, images)
+    )
+    known: NDArray[np.int64] = np.zeros((listed.ids.size + 1, 2), np.int64)
+    known[listed.codes] = sizes
+    order = np.argsort(listed.ids, kind="stable")
+    place = locate(own.ids, listed.ids[order])
+    return np.asarray(known[np.append(order, listed.ids.size)[place][own.codes]])
 
 
 def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.float64]:

@@ -1,6 +1,8 @@
 """The boundary of masks: the pixels of a mask that lie within some distance of its contour.
 
-Masks are runs, as in `detmap.kernels.masks`.
+Masks are runs, as in `detmap.kernels.masks`. What is not boundary lies deeper: in a column of the image these are rows, bits
+of words of 64 rows each. A pixel is deep inside along y where its own run goes on far enough on both sides, and deep inside
+where that holds in as many columns on its left and on its right.
 """
 
 from __future__ import annotations
@@ -11,96 +13,188 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
+from detmap.kernels.masks import _first_behind
+from detmap.kernels.words import ALL, NOTHING, _lowest_bit
 
 Array = NDArray[Any]
 
+#: About so many words are worked on at a time, so that large masks take little memory.
+_WORDS = 1 << 16
+
 
 @helper
-def _add_run(start: int, end: int, m: int, first: int, out: Array) -> int:
-    """Write a foreground run behind the `m` ends from `first`, or only count it where `out` is empty; return how many."""
-    if out.shape[0] == 0:
-        return m + 2
-    if m and out[first + m - 1] == start:
-        out[first + m - 1] = end
+def _add_run(start: int, end: int, first: int, m: int, out: Array) -> int:
+    """Write a foreground run to ``out[m:]``, unless it is empty; the mask begins at ``out[first]``. Return where it ends."""
+    if start >= end:
         return m
-    out[first + m], out[first + m + 1] = start, end
+    if m > first and np.int64(out[m - 1]) == start:
+        out[m - 1] = end
+        return m
+    out[m], out[m + 1] = start, end
     return m + 2
 
 
 @helper
-def _column_boundary(start: int, end: int, inner: Array, distance: int, m: int, first: int, out: Array) -> int:
-    """Add what is boundary of a foreground run within a column: where fewer than 2d + 1 columns are `inner`."""
-    offset = start - start % inner.shape[0]
-    begin = -1
-    for p in range(start, end):
-        if inner[p - offset] > 2 * distance:
-            if begin >= 0:
-                m = _add_run(begin, p, m, first, out)
-            begin = -1
-        elif begin < 0:
-            begin = p
-    if begin >= 0:
-        m = _add_run(begin, end, m, first, out)
+def _add_pixels(ends: Array, span: Array, begin: int, end: int, first: int, m: int, out: Array) -> int:
+    """Add the foreground of a mask from the pixel `begin` up to `end`."""
+    for k in range(_first_behind(ends, span[0], span[1], begin), span[1], 2):
+        start = np.int64(ends[k - 1])
+        if start >= end:
+            break
+        m = _add_run(max(start, begin), min(np.int64(ends[k]), end), first, m, out)
     return m
 
 
 @helper
-def _shrink(ends: Array, span: Array, m: int, column: int, distance: int, inner: Array) -> int:
-    """Count, for each row, the columns up to this one in which the row is deeper inside than `distance`.
+def _extent(ends: Array, span: Array) -> Any:
+    """Return the first column with foreground and the one behind the last, then the same of rows; zeros without any."""
+    height, low = span[2], np.int64(0)
+    left, right, top, bottom = np.int64(-1), np.int64(0), height, np.int64(0)
+    for k in range(span[0] + 1, span[1], 2):
+        start, end = np.int64(ends[k - 1]), np.int64(ends[k])
+        if start >= end:
+            continue
+        if start - low >= height:  # most runs begin in the column of the run before, or in the next
+            low += height if start - low < 2 * height else (start - low) // height * height
+        if left < 0:
+            left = low // height
+        inside = end - low <= height
+        top, bottom = min(top, start - low if inside else 0), max(bottom, end - low if inside else height)
+        right = end
+    if left < 0:
+        return np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    return left, (right - 1) // height + 1, top, bottom
 
-    `m` is the first foreground run that does not end in front of the column; returned for the next one.
+
+@helper
+def _set_bits(words: Array, at: int, begin: int, end: int) -> None:
+    """Set the bits from `begin` up to `end`, if there are any, of the words from ``words[at]`` on."""
+    if begin < end:
+        first, last = at + (begin >> 6), at + ((end - 1) >> 6)
+        low, high = ALL << np.uint64(begin & 63), ALL >> np.uint64(63 - ((end - 1) & 63))
+        if first == last:
+            words[first] |= low & high
+        else:
+            words[first] |= low
+            for w in range(first + 1, last):
+                words[w] = ALL
+            words[last] |= high
+
+
+@helper
+def _deep_rows(
+    ends: Array, span: Array, column: int, columns: int, top: int, size: int, distance: int, out: Array
+) -> None:
+    """Write which rows lie deeper than `distance` along y, in some columns from `column` on.
+
+    A column has `size` words, of which bit *r* is the row ``top + r``.
     """
-    low, height, at = column * span[2], span[2], 0
-    while m < span[1] and ends[m] <= low:
-        m += 2
-    for k in range(m, span[1], 2):
-        start, end = max(np.int64(ends[k - 1]) - low, 0), min(np.int64(ends[k]) - low, height)
-        if start >= height:
+    for k in range(columns * size):
+        out[k] = NOTHING
+    height = span[2]
+    low, at = column * height, 0
+    begin, stop = low, low + columns * height
+    for k in range(_first_behind(ends, span[0], span[1], begin), span[1], 2):
+        start, end = max(np.int64(ends[k - 1]), begin), min(np.int64(ends[k]), stop)
+        while start < end:
+            while start - low >= height:
+                low += height
+                at += size
+            behind = min(end, low + height)
+            _set_bits(out, at, start - low - top + distance, behind - low - top - distance)
+            start = behind
+
+
+@helper
+def _in_all(rows: Array, columns: int, size: int, reach: int) -> None:
+    """Keep of each column the rows that `reach` columns from it on have in common, where so many follow."""
+    common = 1
+    while 2 * common <= reach:
+        for k in range((columns - 2 * common + 1) * size):
+            rows[k] &= rows[k + common * size]
+        common *= 2
+    for k in range((columns - reach + 1) * size):
+        rows[k] &= rows[k + (reach - common) * size]
+
+
+@helper
+def _add_rest(start: int, end: int, base: int, rows: Array, at: int, first: int, m: int, out: Array) -> int:
+    """Add a foreground run within a column, without what the words from ``rows[at]`` on have, whose first bit is `base`."""
+    begin, row, stop, deep = start, start - base, end - base, False
+    while row < stop:
+        word = rows[at + (row >> 6)]
+        word = (~word if deep else word) >> np.uint64(row & 63)
+        if word == NOTHING:
+            row = (row | 63) + 1
+            continue
+        row += _lowest_bit(word)
+        if row >= stop:  # it is of another run
             break
-        for row in range(at, min(start + distance, height)):
-            inner[row] = 0
-        for row in range(start + distance, end - distance):
-            inner[row] += 1
-        at = max(start + distance, end - distance)
-    for row in range(at, height):
-        inner[row] = 0
-    return m
+        if deep:
+            begin = base + row
+        else:
+            m = _add_run(begin, base + row, first, m, out)
+        deep = not deep
+    return _add_run(begin, end, first, m, out)
 
 
 @kernel
-def boundary_runs(
-    ends: Array, spans: Array, distances: Array, begin: int, end: int, out_ends: Array, out_spans: Array
-) -> None:
-    """Write the boundaries of the masks ``[begin, end)``: pixels within a distance of background or of the image's edge.
+def _longer(ends: Array, used: int, needed: int) -> Array:
+    """Return room for more ends, which begins with the `used` ones of this."""
+    grown = np.empty(max(needed, 2 * ends.shape[0]), np.uint32)
+    for k in range(used):
+        grown[k] = ends[k]
+    return grown
 
-    Distances are the larger of those along x and y. Mask *i* is written from ``out_spans[i, 0]`` up to ``out_spans[i, 1]``;
-    where `out_ends` is empty, only the room that it needs is written to ``out_spans[i, 1]``.
+
+@kernel
+def boundary_runs(ends: Array, spans: Array, distances: Array, begin: int, end: int, out_spans: Array) -> Array:
+    """Return the boundaries of the masks ``[begin, end)``: pixels within a distance of background or of the image's edge.
+
+    Distances are the larger of those along x and y. Mask *i* has the ends from ``out_spans[i, 0]`` up to ``out_spans[i, 1]``
+    of what is returned, which may be longer than that.
     """
+    out, rows, used = np.empty(256, np.uint32), np.empty(256, np.uint64), np.int64(0)
     for i in range(begin, end):
-        span, distance = spans[i], distances[i]
-        height, total, first = span[2], span[2] * span[3], out_spans[i, 0]
-        inner = np.zeros(height, np.int64)
-        count, ahead, behind = 0, span[0] + 1, span[0] + 1
-        left = np.int64(ends[span[0]]) // height  # the first column with foreground, and the one behind the last
-        right = (
-            (np.int64(ends[span[0] + (span[1] - span[0]) // 2 * 2 - 1]) - 1) // height + 1 if ahead < span[1] else left
-        )
-        for column in range(left - distance, right):
-            if column + distance < right:
-                ahead = _shrink(ends, span, ahead, column + distance, distance, inner)
-            else:
-                inner[:] = 0
-            low = column * height
-            if column < left:
-                continue
-            while behind < span[1] and ends[behind] <= low:
-                behind += 2
-            for m in range(behind, span[1], 2):
-                start, stop = max(np.int64(ends[m - 1]), low), min(np.int64(ends[m]), low + height)
-                if start >= low + height:
-                    break
-                count = _column_boundary(start, stop, inner, distance, count, first, out_ends)
-        if out_ends.shape[0] and (count == 0 or np.int64(out_ends[first + count - 1]) < total):
-            out_ends[first + count] = total
-            count += 1
-        out_spans[i, 1] = first + count + (out_ends.shape[0] == 0)
+        span, distance, first = spans[i], distances[i], used
+        height, reach = span[2], 2 * distance + 1
+        left, right, top, bottom = _extent(ends, span)
+        size, tallest = (bottom - top + 63) >> 6, bottom - top + 4
+        # In smaller masks nothing lies deep inside.
+        if right - left < reach or bottom - top < reach:
+            inner, outer = right, right
+        else:
+            inner, outer = left + distance, right - distance
+        # A column, or what is left of all of them, needs no more room than this.
+        most = span[1] - span[0] + tallest
+        if used + most > out.shape[0]:
+            out = _longer(out, used, used + most)
+        used = _add_pixels(ends, span, left * height, inner * height, first, used, out)
+        step = max(reach, _WORDS // max(size, 1))
+        behind = span[0] + 1
+        for column in range(inner, outer, step):
+            columns = min(step, outer - column) + 2 * distance
+            if columns * size > rows.shape[0]:
+                rows = np.empty(columns * size, np.uint64)
+            _deep_rows(ends, span, column - distance, columns, top, size, distance, rows)
+            _in_all(rows, columns, size, reach)
+            for c in range(columns - 2 * distance):
+                low = (column + c) * height
+                while behind < span[1] and np.int64(ends[behind]) <= low:
+                    behind += 2
+                if used + most > out.shape[0]:
+                    out = _longer(out, used, used + most)
+                for k in range(behind, span[1], 2):
+                    start = max(np.int64(ends[k - 1]), low)
+                    if start >= low + height:
+                        break
+                    stop = min(np.int64(ends[k]), low + height)
+                    used = _add_rest(start, stop, low + top, rows, c * size, first, used, out)
+        if used + most > out.shape[0]:
+            out = _longer(out, used, used + most)
+        used = _add_pixels(ends, span, outer * height, right * height, first, used, out)
+        if used == first or np.int64(out[used - 1]) < height * span[3]:
+            out[used] = height * span[3]
+            used += 1
+        out_spans[i, 0], out_spans[i, 1] = first, used
+    return out

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
@@ -129,17 +130,71 @@ def means(values: Array, stops: Array, out: Array) -> None:
 
 
 @kernel
-def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: Array) -> None:
-    """Write the boxes x, y, width, height around all points of poses ``[begin, end)``, and how many have v above 0."""
+def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: Array) -> float:
+    """Write the boxes x, y, width, height around all points of poses ``[begin, end)``, and how many have v above 0.
+
+    Returned is the largest of all numbers, without their signs.
+    """
+    farthest = 0.0
     for i in range(begin, end):
         first, stop = poses.starts[i], poses.stops[i]
         labelled = 0
         left, right, top, bottom = 0.0, 0.0, 0.0, 0.0
         for k in range(first, stop, 3):
-            x, y = poses.values[k], poses.values[k + 1]
-            labelled += poses.values[k + 2] > 0
+            x, y, v = poses.values[k], poses.values[k + 1], poses.values[k + 2]
+            labelled += v > 0
+            farthest = max(farthest, abs(v))
             if k == first:
                 left, right, top, bottom = x, x, y, y
             left, right, top, bottom = min(left, x), max(right, x), min(top, y), max(bottom, y)
         out_boxes[i, 0], out_boxes[i, 1], out_boxes[i, 2], out_boxes[i, 3] = left, top, right - left, bottom - top
         out_labelled[i] = labelled
+        farthest = max(max(farthest, max(abs(left), abs(right))), max(abs(top), abs(bottom)))
+    return farthest
+
+
+#: Nothing that is read is farther away than half of this, so that no area overflows.
+_EDGE = 4e150
+
+
+@helper
+def _slack(one: float, other: float) -> Any:
+    """Return more than what rounding can take from the sum of two numbers."""
+    return 1e-9 * (abs(one) + abs(other))
+
+
+@helper
+def _within(value: float) -> Any:
+    return min(max(value, -_EDGE), _EDGE)
+
+
+@kernel
+def corners(boxes: Array, begin: int, end: int, out: Array) -> None:
+    """Write the corners of boxes x, y, width, height, a little outside of them, so that rounding leaves out no point."""
+    for i in range(begin, end):
+        for axis in range(2):
+            near, size = boxes[i, axis], boxes[i, axis + 2]
+            slack = _slack(near, size)
+            out[i, axis], out[i, axis + 2] = _within(near - slack), _within(near + size + slack)
+
+
+@kernel
+def reaches(truth: Poses, objects: Objects, limit: float, begin: int, end: int, out: Array) -> None:
+    """Write the corners of boxes: where a pose lies outside of it all of its points have exponents above `limit`."""
+    for i in range(begin, end):
+        first, count = truth.starts[i], (truth.stops[i] - truth.starts[i]) // 3
+        visible, widest = 0, 0.0
+        for k in range(count):
+            visible += truth.values[first + 3 * k + 2] > 0
+            widest = max(widest, objects.variances[objects.first[i] + k])
+        for axis in range(2):
+            near, size = objects.boxes[i, axis], objects.boxes[i, axis + 2]
+            low, high = min(near - size, near + size * 2), max(near - size, near + size * 2)
+            if visible:
+                low, high = np.inf, -np.inf
+            for k in range(count if visible else 0):
+                if truth.values[first + 3 * k + 2] > 0:
+                    value = truth.values[first + 3 * k + axis]
+                    low, high = min(low, value), max(high, value)
+            reach = np.sqrt(2.0 * widest * (objects.areas[i] + _EPSILON) * limit) + _slack(low, high)
+            out[i, axis], out[i, axis + 2] = _within(low - reach), _within(high + reach)

@@ -19,7 +19,6 @@ from detmap.kernels.words import (
     HIGHS,
     LOW32,
     NOTHING,
-    ONES,
     U1,
     U3,
     U8,
@@ -32,6 +31,7 @@ from detmap.kernels.words import (
     _blank,
     _byte,
     _load,
+    _lowest_bit,
     _word,
 )
 
@@ -42,7 +42,6 @@ POWERS_OF_FIVE = 20
 # So many bytes are there where a number is read without a look at the end of the document.
 NUMBER_ROOM = 48
 
-DASHES, POINTS, ZERO = np.uint64(0x2D2D2D2D2D2D2D2D), np.uint64(0x2E2E2E2E2E2E2E2E), np.uint64(0x30)
 DIGIT_ZEROS = np.uint64(0x3030303030303030)
 TO_HIGH = np.uint64(0x7676767676767676)
 TEN, HUNDREDS, PAIRS = np.uint64(10), np.uint64(100 + (1000000 << 32)), np.uint64(0x000000FF000000FF)
@@ -53,7 +52,9 @@ TEN_TO_EIGHT = np.uint64(10**8)
 EXACT = np.uint64(10**15)
 # The highest power of ten that is both a 64-bit integer and a double.
 HIGHEST_DIVISOR = 18
-POINT = np.uint64(ord(".") ^ ord("0"))
+POINT, COMMA = (np.uint64(ord(c) ^ ord("0")) for c in ".,")
+# What most lists have between two numbers, and what lists without spaces have: of that only one byte counts.
+SPACED, TIGHT, TWO_BYTES = (np.uint64(int.from_bytes(c, "little")) for c in (b", ", b",", b"\xff\xff"))
 UNROUNDED = np.uint64(0x1FF)
 FRACTION_MASK = np.uint64((1 << 52) - 1)
 HIDDEN_2 = np.uint64(2 << 52)
@@ -163,33 +164,45 @@ def _plain_numbers(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
     """Read numbers of a list for as long as they are plain: where the first one begins that is not, and its place in `out`.
 
     A plain one has up to seven bytes, digits and perhaps a point between them, and a comma behind it. Whoever waits for the
-    next number waits for nothing but the first byte below "-" of this one.
+    next number waits for nothing but the second byte of this one that is no digit.
     """
-    inside, spaced = len(data) - NUMBER_ROOM, False
+    inside = len(data) - NUMBER_ROOM
+    gap, looked_at, expected = 2, TWO_BYTES, SPACED
     while i < inside:
-        word = _word(data, i)
-        n = _before((word - DASHES) & ~word & HIGHS)
-        point = word ^ POINTS
-        p = _before((point - ONES) & ~point & HIGHS)
-        digits, count, after = word ^ DIGIT_ZEROS, n, np.int64(0)
-        if p < n:
-            digits ^= (digits ^ digits >> U8) & ALL << np.uint64(8 * p)
-            count, after = n - 1, n - 1 - p
-        plain = (n < 8) & (count > 0) & (p > 0) & ((p >= n) | (after > 0)) & (_leading_digits(digits) == count)
-        plain &= (min(p, n) == 1) | (word & BYTE != ZERO)
-        i += n
-        if not plain or data[np.uint64(i)] != 44:
-            return i - n, at
-        out[np.uint64(at)] = _quotient(_last_digits(digits, count), after, powers)
+        word = _word(data, i) ^ DIGIT_ZEROS
+        others = ((word + TO_HIGH) | word) & HIGHS
+        bit = _lowest_bit(others)
+        mark = word >> (np.uint64(bit - 7) & U63) & BYTE
+        whole = bit >> 3
+        if whole == 0 or (whole > 1 and word & BYTE == NOTHING):
+            break
+        if mark == POINT:
+            bit = _lowest_bit(others & (others - U1))
+            digits = (bit >> 3) - 1
+            if bit == 64 or digits == whole:
+                break
+            below = (U1 << np.uint64(8 * whole)) - U1
+            word = word & below | word >> U8 & ~below
+            i += digits + 1
+        elif mark == COMMA:
+            digits = whole
+            i += digits
+        else:
+            break
+        separator = np.uint64(data[np.uint64(i)]) | np.uint64(data[np.uint64(i + 1)]) << U8
+        if separator & BYTE != TIGHT:
+            i -= bit >> 3
+            break
+        out[np.uint64(at)] = _quotient(_eight_digits(word << np.uint64(64 - 8 * digits)), digits - whole, powers)
         at += 1
-        i += 1
-        if spaced and data[np.uint64(i)] == 32 and data[np.uint64(i + 1)] > 32:  # most lists have a space, or none
-            i += 1
-        elif spaced or data[np.uint64(i)] <= 32:
-            begin = i
-            i = _blank(data, i, False)
-            spaced = i == begin + 1
-    return i, at
+        if separator & looked_at == expected:
+            i += gap
+        else:
+            begin = i + 1
+            i = _blank(data, begin, False)
+            if i == begin:
+                gap, looked_at, expected = 1, BYTE, TIGHT
+    return _blank(data, i, False), at
 
 
 @helper

@@ -19,6 +19,7 @@ MAX_DEPTH = 64
 QUOTES = np.uint64(0x2222222222222222)
 BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
 FROM_BRACKETS = np.uint64(0x2525252525252525)  # added to a byte: the highest bit says that it is "[" or more
+BRACKET, QUOTE = np.uint8(ord("[")), np.uint8(ord('"'))
 SPACES = np.uint64(0x2020202020202020)
 TRUE, FALSE, NULL = (np.uint64(int.from_bytes(name, "little")) for name in (b"true", b"false", b"null"))
 
@@ -151,6 +152,20 @@ def _brace_after(data: Any, i: int) -> Any:
 
 
 @helper
+def _past_numbers(data: Any, i: int) -> int:
+    """Pass 64 bytes at a time for as long as none of them is a quote, a bracket or more."""
+    while i + 64 <= len(data):
+        special = np.uint8(0)
+        for k in range(64):
+            c = data[np.uint64(i) + np.uint64(k)]
+            special = np.uint8(special | (c >= BRACKET) | (c == QUOTE))
+        if special:
+            break
+        i += 64
+    return i
+
+
+@helper
 def _lists_end(data: Any, i: int, lines: bool, powers: Any) -> int:
     """Where the value that begins at `i` ends, as `_value_end`, which it is left to unless it is lists of numbers or flat.
 
@@ -169,7 +184,7 @@ def _lists_end(data: Any, i: int, lines: bool, powers: Any) -> int:
         quote = word ^ QUOTES
         special = ((word + FROM_BRACKETS) | word | ((quote - ONES) & ~quote)) & HIGHS
         if special == NOTHING:
-            i += 8
+            i = _past_numbers(data, i + 8)
             continue
         i += _before(special)
         c = _byte(data, i)

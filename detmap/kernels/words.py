@@ -19,6 +19,9 @@ ABOVE_SPACES = np.uint64(0x2121212121212121)
 FROM_BRACES = np.uint64(0x0505050505050505)  # added to a byte: the highest bit says that it is "{" or more
 BYTE = np.uint64(0xFF)
 FIVE_BYTES = np.uint64(0xFFFFFFFFFF)
+COLON, SPACE, COMMA = (np.uint8(ord(c)) for c in ": ,")
+# So many marks, at most, are counted in a byte.
+MOST_OF_A_BYTE = 128
 
 
 @innermost
@@ -68,6 +71,17 @@ def _before(flags: Any) -> Any:
     return count
 
 
+@helper
+def _lowest_bit(word: Any) -> Any:
+    """Which bit of a word is the lowest that is set; 64 where none is."""
+    below = (word - U1) & ~word
+    count = 0
+    while below != NOTHING:  # LLVM knows this loop as one instruction
+        below &= below - U1
+        count += 1
+    return count
+
+
 @kernel
 def survey(data: Any, begin: int, end: int, mark: int, inner: bool) -> int:
     """How many bytes of ``data[begin:end]`` are `mark`; -1 minus that number where one of the bytes is not ASCII.
@@ -75,22 +89,23 @@ def survey(data: Any, begin: int, end: int, mark: int, inner: bool) -> int:
     Where marks are braces and `inner` too those are left out that are behind a colon, or a colon and a space: a value
     begins there.
     """
-    count, joined = 0, np.uint8(0)
-    for k in range(end - begin):
-        c = data[np.uint64(begin + k)]
-        count += c == mark
-        joined |= c
-    k = begin
-    while inner and k + 8 <= end:
-        word = _word(data, k)
-        flags = ((word + FROM_BRACES) | word) & HIGHS
-        while flags != NOTHING:
-            i = k + _before(flags)
-            flags &= flags - U1
-            if i >= begin + 2 and data[np.uint64(i)] == mark:
-                before = data[np.uint64(i - 1)]
-                count -= before == 58 or (before == 32 and data[np.uint64(i - 2)] == 58)
-        k += 8
+    count, joined, wanted = 0, np.uint8(0), np.uint8(mark)
+    # Numbers of a byte each, so that as many as there are in a vector are added at once.
+    for start in range(begin, end, MOST_OF_A_BYTE):
+        marks = np.uint8(0)
+        for k in range(min(end - start, MOST_OF_A_BYTE)):
+            c = data[np.uint64(start + k)]
+            marks = np.uint8(marks + (c == wanted))
+            joined = np.uint8(joined | c)
+        count += np.int64(marks)
+    for start in range(begin + 2, end if inner else begin, MOST_OF_A_BYTE):
+        marks = np.uint8(0)
+        for k in range(min(end - start, MOST_OF_A_BYTE)):
+            i = np.uint64(start + k)
+            before = data[i - U1]
+            behind_colon = (before == COLON) | ((before == SPACE) & (data[i - U2] == COLON))
+            marks = np.uint8(marks + ((data[i] == wanted) & behind_colon))
+        count -= np.int64(marks)
     return ~count if joined >= np.uint8(128) else count
 
 

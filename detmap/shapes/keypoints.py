@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,11 +12,11 @@ from numpy.typing import NDArray
 
 from detmap import columns, parallel
 from detmap.errors import InputError
-from detmap.kernels import Frozen, readonly, segmentations
+from detmap.kernels import Frozen, number_lists, readonly, segmentations
 from detmap.kernels import keypoints as kernels
-from detmap.shapes.boxes import FARTHEST, Boxes, extremes, over_rows
+from detmap.shapes.boxes import FARTHEST, Boxes, over_rows
 from detmap.shapes.kinds import Drawing, Kind, Pairs, Place
-from detmap.shapes.reading import Scratch, Store, resolved
+from detmap.shapes.reading import Store, resolved
 
 if TYPE_CHECKING:
     from detmap.protocols import Protocol
@@ -145,12 +146,18 @@ def given(values: Any, source: str) -> Keypoints:
 
 
 class _Part(NamedTuple):
-    """Where in a chunk the numbers of some records begin and stop (-1: they are wrong), and which records have a list."""
+    """Where in a chunk the numbers of some records begin and stop (-1: they are wrong), and which records have a list.
+
+    Then what `extents` finds of them: the boxes, the numbers of visible points, and the number that is farthest from 0.
+    """
 
     starts: NDArray[np.int64]
     stops: NDArray[np.int64]
     there: NDArray[np.bool_]
+    boxes: NDArray[np.float64]
+    visible: NDArray[np.int64]
     chunk: int
+    farthest: float
 
 
 class KeypointReader:
@@ -158,29 +165,32 @@ class KeypointReader:
 
     def __init__(self, size: int) -> None:
         self._values = Store(np.uint64, size)
-        self._scratch = Scratch()
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part:
         """Read values of JSON."""
-        size = int((spans[:, 1] - spans[:, 0]).sum())
-        values = self._scratch.take(size // 2 + 1, np.uint64)
-        starts, stops = np.empty(len(spans), np.int64), np.empty(len(spans), np.int64)
+        count = len(spans)
+        most = int(number_lists.most_numbers(data, spans))
+        values, begin, chunk = self._values.take(most, int((spans[:, 1] - spans[:, 0]).sum()))
+        starts, stops = np.empty(count, np.int64), np.empty(count, np.int64)
+        boxes, visible = np.empty((count, 4)), np.empty(count, np.int64)
         state = np.zeros(segmentations.STATE_SIZE, np.int64)
-        resolved(segmentations.read_numbers, data, spans, state, (starts, stops, values), values)
-        chunk, at = self._values.put(values[: state[segmentations.POINTS]], size)
-        starts += at
-        stops[stops >= 0] += at
-        return _Part(starts, stops, spans[:, 0] >= 0, chunk)
+        state[segmentations.POINTS] = begin
+        resolved(number_lists.read_numbers, data, spans, state, (starts, stops, values), values)
+        # Now, as they are still in the processor's cache.
+        farthest = kernels.extents(poses_of(values.view(np.float64), starts, stops), 0, count, boxes, visible)
+        return _Part(starts, stops, spans[:, 0] >= 0, boxes, visible, chunk, float(farthest))
 
     def column(self, parts: Sequence[_Part], place: Place) -> tuple[Keypoints, dict[str, int]]:
         """Put the parts together."""
         words, bases = self._values.whole()
         for part in parts:
-            part.starts[:] += bases[part.chunk]
-            part.stops[part.stops >= 0] += bases[part.chunk]
-        starts, stops, there = (
-            np.concatenate([*(part[field] for part in parts), np.empty(0, kind)])
-            for field, kind in enumerate((np.int64, np.int64, np.bool_))
+            if bases[part.chunk]:
+                part.starts[:] += bases[part.chunk]
+                part.stops[part.stops >= 0] += bases[part.chunk]
+        kinds: tuple[tuple[tuple[int, ...], type[Any]], ...]
+        kinds = ((0,), np.int64), ((0,), np.int64), ((0,), np.bool_), ((0, 4), np.float64), ((0,), np.int64)
+        starts, stops, there, boxes, visible = (
+            np.concatenate([*(part[field] for part in parts), np.empty(*kind)]) for field, kind in enumerate(kinds)
         )
         values, wrong = words.view(np.float64), stops < 0
         sizes = stops - starts
@@ -198,8 +208,7 @@ class KeypointReader:
                 problem += f", three for each point; there are {sizes[row]}"
             remedy = "keypoints are scored: each record needs its own"
             raise InputError(problem, record=place.record(row), remedy=remedy, **where)
-        lowest, highest = extremes(values) if values.size else (0.0, 0.0)
-        if not (lowest >= -FARTHEST and highest <= FARTHEST):
+        if not max((part.farthest for part in parts), default=0.0) <= FARTHEST:
             ends = zip(starts.tolist(), stops.tolist(), strict=True)
             row = next(row for row, (a, b) in enumerate(ends) if not (np.abs(values[a:b]) <= FARTHEST).all())
             raise InputError("a coordinate is too far away", record=place.record(row), **where)
@@ -207,7 +216,9 @@ class KeypointReader:
         labelled = place.fields.get("num_keypoints")
         if labelled is None and place.kind:
             notices["missing_num_keypoints"] = len(sizes)
-        return Keypoints.of(poses_of(values, starts, stops), labelled), notices
+        counted = visible if labelled is None else labelled
+        poses = poses_of(values, starts, stops)
+        return Keypoints(poses, readonly(counted, np.int64), readonly(boxes, np.float64)), notices
 
 
 # --------------------------------------------------------------------------------------------------------------- overlap
@@ -262,7 +273,7 @@ def _sigmas(ground_truth: GroundTruth, protocol: Protocol) -> tuple[list[NDArray
 
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
-) -> tuple[kernels.Poses, _Truth, dict[str, int]]:
+) -> tuple[Keypoints, _Truth, dict[str, int]]:
     """Check that points and sigmas fit, and give each object its variances.
 
     Raises
@@ -309,10 +320,25 @@ def _prepare(
         readonly(variances, np.float64),
         readonly(first, np.int64),
     )
-    return found.poses, _Truth(truth.poses, objects), {}
+    return found, _Truth(truth.poses, objects), {}
 
 
-def _refine(detections: kernels.Poses, ground_truth: _Truth, pairs: Pairs, out: NDArray[np.float64]) -> None:
+def _reach(detections: Keypoints, ground_truth: _Truth, lowest: float) -> tuple[Boxes, Boxes] | None:
+    """Return boxes around poses, and around objects as far as a point of a pose can be from them.
+
+    A mean of `lowest` needs a point whose exponential is as large.
+    """
+    if lowest <= 0:
+        return None
+    poses, objects = ground_truth
+    limit = max(-math.log(lowest), 0.0) + 1e-6
+    found, truth = np.empty((len(detections), 4)), np.empty((len(poses.starts), 4))
+    over_rows(lambda begin, end: kernels.corners(detections.boxes, begin, end, found), len(found))
+    over_rows(lambda begin, end: kernels.reaches(poses, objects, limit, begin, end, truth), len(truth))
+    return Boxes(readonly(found, np.float64), sizes=False), Boxes(readonly(truth, np.float64), sizes=False)
+
+
+def _refine(detections: Keypoints, ground_truth: _Truth, pairs: Pairs, out: NDArray[np.float64]) -> None:
     """Write similarities."""
     poses, objects = ground_truth
     count = len(out)
@@ -325,7 +351,16 @@ def _refine(detections: kernels.Poses, ground_truth: _Truth, pairs: Pairs, out: 
         if parallel.stop_flag()[0]:
             return
         kernels.exponents(
-            detections, poses, objects, pairs.detections, pairs.ground_truth, pairs.lowest, begin, end, stops, terms
+            detections.poses,
+            poses,
+            objects,
+            pairs.detections,
+            pairs.ground_truth,
+            pairs.lowest,
+            begin,
+            end,
+            stops,
+            terms,
         )
         ours = stops[: end - begin]
         used = terms[: ours[-1]]
@@ -357,9 +392,11 @@ KIND = Kind(
     propose="all",
     prepare=_prepare,
     refine=_refine,
+    reach=_reach,
     ignored=_ignored,
     areas=_range_areas,
     reader=KeypointReader,
+    sized=False,
     argument="keypoints",
     given=given,
     join=join,

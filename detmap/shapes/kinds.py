@@ -154,6 +154,10 @@ class Kind:
     prepare : callable, or None
         ``prepare(detections, ground_truth, protocol)``, of two tables, is called once ahead of all others and returns what
         `refine` is called with in place of the two columns, and notices. None: the columns, and none.
+    reach : callable, or None
+        ``reach(detections, ground_truth, lowest)``, of what `refine` is called with, returns `Boxes` of both sides: pairs
+        whose boxes do not touch overlap by less than `lowest`, so that only those that touch are proposed. Or None, where it
+        knows none. None: it never knows any.
     ignored : callable, or None
         Of a column of ground truth, which rows neither have to be found nor are wrong to find whatever their flags, as poses
         without a visible keypoint; an array of bool, shape (n,). None: none.
@@ -167,6 +171,8 @@ class Kind:
         The name under which tables keep the column, where two kinds compare the same shapes; its own name by default.
     reader : type, or None
         The `Reader` of the field of COCO's records. None: they are the boxes, or cannot be read.
+    sized : bool
+        Whether `reader` asks for the sizes of records' images.
     argument, given : str, callable or None
         How tables and the evaluator call what users give them, "masks", and ``given(value, source)``, which makes a column
         of it.
@@ -188,11 +194,13 @@ class Kind:
     propose: Literal["threshold", "touch", "all"] = "touch"
     refine: Callable[[Any, Any, Pairs, NDArray[np.float64]], None] | None = None
     prepare: Callable[[Any, Any, Any], tuple[Any, Any, dict[str, int]]] | None = None
+    reach: Callable[[Any, Any, float], tuple[Boxes, Boxes] | None] | None = None
     ignored: Callable[[Any], NDArray[np.bool_]] | None = None
     measure: Callable[[Any, NDArray[np.int32], float, int, int], NDArray[np.float64]] | None = None
     areas: Callable[[Any, Any], NDArray[np.float64] | None] | None = None
     stored: str = ""
     reader: type[Any] | None = None
+    sized: bool = True
     argument: str = ""
     given: Callable[[Any, str], Any] | None = None
     join: Callable[[Sequence[Any]], Any] | None = None

@@ -18,6 +18,9 @@ from detmap.kernels.numbers import HIGHEST_POWER, LOWEST_POWER, POWERS_OF_FIVE
 #: So many doubtful numbers are handed to float() at a time.
 _DOUBTS = 1 << 10
 
+#: So many elements are there behind those that are taken: who reads points by three may look at two too many.
+_BEHIND = 64
+
 #: So many elements of memory a thread is given at a time.
 _REGION = 1 << 22
 
@@ -61,8 +64,8 @@ class Store:
     kind : type
         Of the elements.
     size : int
-        How many bytes the document has. From what was put down of its first bytes follows how much memory is taken; where
-        that turns out to be too little, more is taken and all is copied in the end.
+        How many bytes the document has. From what came of its first bytes follows how much memory is taken; where that turns
+        out to be too little, more is taken and all is copied in the end.
     """
 
     def __init__(self, kind: type[Any], size: int) -> None:
@@ -72,23 +75,21 @@ class Store:
         self._read = 0
         self._lock = threading.Lock()
 
-    def put(self, values: NDArray[Any], read: int) -> tuple[int, int]:
-        """Copy what came of `read` bytes; return in which chunk it is now, and where."""
+    def take(self, count: int, read: int) -> tuple[NDArray[Any], int, int]:
+        """Return memory for `count` elements, that come of `read` bytes: a chunk, where they begin, and its number."""
         with self._lock:
             self._read += read
-            if not self._chunks or self._used[-1] + values.size > self._chunks[-1].size:
+            if not self._chunks or self._used[-1] + count > self._chunks[-1].size - _BEHIND:
                 # As much as it will be if the rest is like the first. What is never written to takes no memory.
-                expected = 1.1 * values.size / max(read, 1) * max(self._size - self._read, 0)
-                self._chunks.append(np.empty(values.size + int(expected) + 64, self._kind))
+                expected = 1.1 * count / max(read, 1) * max(self._size - self._read, 0)
+                self._chunks.append(np.empty(count + int(expected) + _BEHIND, self._kind))
                 self._used.append(0)
-            chunk, begin = len(self._chunks) - 1, self._used[-1]
-            self._used[-1] += values.size
-            held = self._chunks[-1]
-        held[begin : begin + values.size] = values
-        return chunk, begin
+            begin = self._used[-1]
+            self._used[-1] += count
+            return self._chunks[-1], begin, len(self._chunks) - 1
 
     def whole(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return all that was put down, and where in it each chunk begins."""
+        """Return all that was taken, and where in it each chunk begins."""
         parts = [chunk[:used] for chunk, used in zip(self._chunks, self._used, strict=True)]
         bases = np.cumsum([0, *self._used])
         return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, self._kind)]), bases

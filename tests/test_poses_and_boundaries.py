@@ -1,0 +1,195 @@
+"""What is quick about poses and boundaries is right too: plain lists of numbers, bounds of likeness, deep pixels as bits."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import naive_masks as naive
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from support import examples
+
+from detmap.kernels import keypoints, number_lists, readonly
+from detmap.kernels.words import survey
+from detmap.masks import Masks
+from detmap.shapes.keypoints import KeypointReader, Keypoints, _reach, _Truth, rows_of
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+# ----------------------------------------------------------------------------------------------------- lists of numbers
+
+numbers = st.one_of(
+    st.integers(-99, 10**9).map(str),
+    st.integers(0, 99_999_999).map(lambda n: f"{n // 1000}.{n % 1000:03}"),
+    st.integers(0, 999).map(lambda n: f"{n // 10}.{n % 10}"),
+    st.floats(-1e6, 1e6).map(repr),
+    st.sampled_from(["0", "0.0", "-0.0", "1.0", "0.5", "9999999", "12345678", "1e3", "1.5E-3", "123.4567", "0.12345"]),
+)
+blanks = st.sampled_from(["", "", " ", " ", "  ", "\n", "\t "])
+
+
+def listed(texts, behind=b" " * 64):
+    """Read lists of numbers as the reader of keypoints does: the numbers of each, None where it holds anything else."""
+    reader, data = KeypointReader(0), b"\x00".join(text.encode() for text in texts) + b"\x00" + behind
+    stops = np.cumsum([len(text.encode()) + 1 for text in texts])
+    spans = np.stack([np.concatenate([[0], stops[:-1]]), stops - 1], axis=1)
+    part = reader.read(readonly(np.frombuffer(data, np.uint8), np.uint8), 0, readonly(spans, np.int64))
+    values = reader._values.whole()[0].view(np.float64)
+    ends = zip(part.starts.tolist(), part.stops.tolist(), strict=True)
+    return [None if stop < 0 else values[start:stop].tolist() for start, stop in ends]
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    st.lists(st.lists(st.tuples(numbers, blanks, blanks), min_size=1, max_size=9), min_size=1, max_size=4),
+    st.sampled_from([b" " * 8, b" " * 64]),
+)
+@example([[("1.5", "", " "), ("2.25", "", ""), ("3", "", " "), ("4", "", "")] * 4], b" " * 64)
+@example([[("1.5", "", " "), ("2.25", "", "  "), ("3", "", " "), ("4.125", "", "\n ")] * 4], b" " * 64)
+def test_lists_of_numbers_however_they_are_written(records, behind):
+    """To the bit as Python reads them, with any white space, near the end of the document and far from it."""
+    texts = ["[" + ",".join(f"{after}{text}{before}" for text, before, after in row) + "]" for row in records]
+    expected = [[float(value) for value in json.loads(text)] for text in texts]
+    assert list(map(str, listed(texts, behind))) == list(map(str, expected))
+
+
+WRONG = [
+    "01.5",
+    "1.",
+    ".5",
+    "1..5",
+    "1.5.2",
+    "1 2",
+    "+1",
+    "--1",
+    "1e",
+    "0x1",
+    "1.5,",
+    ",1",
+    "00",
+    "1.5 .2",
+    "[1]",
+    '"1"',
+    "nan",
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("comma", [",", ", "])
+def test_what_is_no_number_is_found_among_plain_ones(wrong, comma):
+    for place in range(4):
+        row = ["12.5", "3", "1.0"]
+        row.insert(place, wrong)
+        text = "[" + comma.join(row) + "]"
+        good = "[" + comma.join(["7.25", "8", "2"]) + "]"
+        assert listed([good, text, good]) == [[7.25, 8.0, 2.0], None, [7.25, 8.0, 2.0]]
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.binary(max_size=700), st.integers(0, 9))
+def test_room_for_numbers_is_one_more_than_commas(data, begin):
+    data = b"[" * 10 + data.replace(b"x", b",") * 3 + b" " * 8
+    places = readonly([[begin, len(data) - 8], [-1, -1], [10, 10]], np.int64)
+    expected = 1 + data[begin:-8].count(b",") + (data[10] == 91)
+    assert number_lists.most_numbers(readonly(np.frombuffer(data, np.uint8), np.uint8), places) == expected
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.text(alphabet="{: a1é", max_size=400), st.integers(0, 8), st.booleans())
+def test_a_survey_counts_marks_that_are_not_behind_a_colon(text, begin, inner):
+    data = text.encode() * 2 + b"{" * 20
+    end = len(data) - begin
+    part = data[begin:end]
+    count = part.count(b"{")
+    if inner:
+        count -= sum(part[k] == 123 and (part[k - 1] == 58 or part[k - 2 : k] == b": ") for k in range(2, len(part)))
+    found = survey(readonly(np.frombuffer(data, np.uint8), np.uint8), begin, end, 123, inner)
+    assert found == (count if part.isascii() else -1 - count)
+
+
+# ----------------------------------------------------------------------------------------------------------- likeness
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(
+    seeds,
+    st.sampled_from([1, 3, 17]),
+    st.sampled_from([0.02, 0.3, 0.5, 0.95, 1.0]),
+    st.sampled_from([1, 1e-9, 1e9, 1e17]),
+)
+def test_poses_as_like_as_that_lie_within_reach(seed, points, lowest, scale):
+    """No pair that is like enough is left out: poses in one place, far away, objects without visible points."""
+    rng = np.random.default_rng(seed)
+    truth = rng.uniform(-30, 30, (4, 3 * points)).round(int(rng.integers(0, 3)))
+    found = truth + rng.normal(0, rng.choice([0.0, 0.5, 5.0]), (4, 3 * points))
+    truth[:, 2::3] = rng.integers(0, 3, (4, points)) * (rng.random((4, 1)) < 0.7)
+    if rng.random() < 0.3:  # all points in one place
+        found[:] = found[:, :1]
+    boxes, areas = rng.uniform(-5, 20, (4, 4)), rng.choice([0.0, 9.5, 400.0], 4)
+    found, truth, boxes, areas = found * scale, truth * np.tile([scale, scale, 1], points), boxes * scale, areas * scale
+    sigmas = rng.uniform(0.03, 0.2, points)
+    objects = keypoints.Objects(
+        *(readonly(one, np.float64) for one in (boxes, areas, (sigmas * 2) ** 2)), readonly([0] * 4, np.int64)
+    )
+    reached = _reach(Keypoints.of(rows_of(found)), _Truth(rows_of(truth), objects), lowest)
+    near, far = (side.table for side in reached)
+    for d in range(4):
+        for g in range(4):
+            like = naive.likeness(found[d].tolist(), truth[g].tolist(), boxes[g].tolist(), areas[g], sigmas)
+            if like >= lowest:
+                gap = np.maximum(near[d, :2], far[g, :2]) - np.minimum(near[d, 2:], far[g, 2:])
+                assert (gap <= 0).all()
+
+
+def test_nothing_is_out_of_reach_where_any_likeness_counts():
+    assert _reach(None, None, 0.0) is None
+    assert _reach(None, None, -math.inf) is None
+
+
+# ---------------------------------------------------------------------------------------------------------- boundaries
+
+
+def near_the_contour(mask, distance):
+    """The pixels of a bitmap within a distance of background or the edge: sums over squares, from a table of sums."""
+    height, width = mask.shape
+    side = 2 * distance + 1
+    sums = np.zeros((height + side, width + side), np.int64)
+    sums[distance + 1 : distance + 1 + height, distance + 1 : distance + 1 + width] = mask
+    sums = sums.cumsum(0).cumsum(1)
+    inside = sums[side:, side:] - sums[:-side, side:] - sums[side:, :-side] + sums[:-side, :-side]
+    return mask & (inside < side * side)
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(seeds, st.integers(1, 300), st.integers(1, 60), st.sampled_from([0.001, 0.01, 0.02, 0.1, 0.7]))
+def test_boundaries_of_tall_masks(seed, height, width, dilation):
+    """Columns of several words, with holes, several runs, and rows that the mask does not begin at."""
+    rng = np.random.default_rng(seed)
+    mask = np.zeros((height, width), bool)
+    for _ in range(int(rng.integers(1, 4))):
+        top, left = rng.integers(0, height), rng.integers(0, width)
+        mask[top : top + rng.integers(1, height + 1), left : left + rng.integers(1, width + 1)] ^= True
+    for _ in range(int(rng.choice([0, 1, 9]))):
+        mask[rng.integers(0, height), rng.integers(0, width)] ^= True
+    distance = max(round(dilation * math.sqrt(height * height + width * width)), 1)
+    found = Masks.from_bitmaps(np.stack([mask, np.zeros_like(mask), ~mask])).boundary(dilation)
+    expected = [near_the_contour(one, distance) for one in (mask, np.zeros_like(mask), ~mask)]
+    assert np.array_equal(found.to_bitmaps(), np.stack(expected))
+    assert Masks.from_rle(found.to_rle()).to_rle() == Masks.from_bitmaps(np.stack(expected)).to_rle() == found.to_rle()
+
+
+@pytest.mark.compiled
+def test_boundaries_of_wide_masks_are_found_part_by_part():
+    """A mask whose columns do not fit into what is worked on at a time."""
+    rng = np.random.default_rng(3)
+    mask = np.zeros((200, 900), bool)
+    mask[5:190, 3:890] = True
+    mask[rng.integers(0, 200, 20), rng.integers(0, 900, 20)] = False
+    mask = np.concatenate([mask, mask], axis=1)
+    mask = np.concatenate([mask] * 10, axis=1)  # 4 words of 18,000 columns
+    found = Masks.from_bitmaps(mask[None]).boundary(1e-4).to_bitmaps()[0]
+    assert np.array_equal(found, near_the_contour(mask, round(1e-4 * math.hypot(*mask.shape))))

@@ -33,6 +33,8 @@ INTERPOLATIONS = (*RULES, *GRIDS)
 #: integrated by trapezoids. The value says whether the curve falls from its last point to (1, 0) in a slanted line, which
 #: adds area, or drops at that point.
 LINEAR = {"101-linear": False, "101-linear-tail": True}
+#: More hits than this are worth several threads, however few rankings they are of.
+_MANY_HITS = 1 << 16
 _NONE = readonly((), np.float64)
 _NO_COUNTS = readonly((), np.int64)
 
@@ -270,7 +272,7 @@ class Hits(Frozen):
                 lambda begin, end: curves.average_precision(
                     self.starts, self.ranks, self.positives, RULES[interpolation], epsilon, begin, end, out
                 ),
-                parallel.even(len(self), threads if len(self) > 64 else 1),
+                blocks(self, threads),
                 threads,
             )
             return out
@@ -294,7 +296,7 @@ class Hits(Frozen):
         def lines(begin: int, end: int) -> None:
             curves.read_lines(rankings, self.items, grid, epsilon, tail, begin, end, read)
 
-        parallel.run(lines, parallel.even(len(self), threads if len(self) > 64 else 1), threads)
+        parallel.run(lines, blocks(self, threads), threads)
         made = (np.diff(grid) * (read[:, 1:] + read[:, :-1]) / 2.0).sum(axis=1)
         return np.where((self.counts > 0) | (self.positives <= 0), made, 0.0)
 
@@ -337,13 +339,18 @@ class Hits(Frozen):
         rankings = self._rankings()
         parallel.run(
             lambda begin, end: curves.interpolate(rankings, grid, epsilon, begin, end, precision, scores),
-            parallel.even(len(self), threads if len(self) > 64 else 1),
+            blocks(self, threads),
             threads,
         )
 
     def _rankings(self) -> curves.Rankings:
         """Return the columns that kernels read."""
         return curves.Rankings(self.starts, self.ranks, self.positives, self.scores, self.first_scores)
+
+
+def blocks(hits: Hits, threads: int | None) -> list[tuple[int, int]]:
+    """Cut rankings into runs for so many threads; all of them are one run where they take less time than threads."""
+    return parallel.even(len(hits), threads if len(hits) > 64 or hits.ranks.size > _MANY_HITS else 1)
 
 
 def _integers(values: Any, name: str) -> NDArray[np.int64]:

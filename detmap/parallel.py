@@ -246,3 +246,10 @@ def even(count: int, threads: int | None) -> list[tuple[int, int]]:
     workers = thread_count(threads)
     pieces = min(count, 1 if workers == 1 else 4 * workers)
     return [(count * i // pieces, count * (i + 1) // pieces) for i in range(pieces)]
+
+
+def together(count: int, size: int) -> list[tuple[int, int]]:
+    """Cut ``[0, count)`` into equal runs of at most `size`, as many for every thread where there are enough."""
+    workers = thread_count(None)
+    pieces = min(count, workers * -(-count // (workers * size)))
+    return [(count * i // pieces, count * (i + 1) // pieces) for i in range(pieces)]

@@ -32,7 +32,7 @@ def test_the_tests_of_a_mutant_are_there():
     ("where", "old", "says"),
     [
         ("curves._envelope", "best = 1.0", "has 0 lines 'best = 1.0'; it must have one"),
-        ("ranking.rank_codes", "if ahead[d] < depth:", "has 2 lines"),
+        ("ranking._write_hits", "if ahead[d] < depth:", "has 2 lines"),
         ("curves.nothing", "best = 0.0", "has 0 functions 'nothing'"),
     ],
 )

@@ -171,8 +171,8 @@ def test_bad_labels_and_options():
 @pytest.mark.compiled  # wrap-around multiplication
 @pytest.mark.parametrize("count", [1, 3, 255, 256, 300])
 @pytest.mark.parametrize("gap", [1, 1000])
-def test_labels_of_a_byte_and_of_a_word_are_the_same(monkeypatch, count, gap):
-    """Few labels are numbered by bytes, which changes nothing; with negative ones, own items and queries' own labels."""
+def test_items_listed_by_label_and_labels_compared_are_the_same(monkeypatch, count, gap):
+    """Labels in a small range list their items, which changes nothing; with negative, own and unknown ones."""
     rng = np.random.default_rng(count)
     data = rng.integers(0, 2, (20, 9)), rng.integers(0, 2, (500, 9))
     theirs = (np.resize(np.arange(count), 500) - 2) * gap
@@ -190,9 +190,45 @@ def test_labels_of_a_byte_and_of_a_word_are_the_same(monkeypatch, count, gap):
             assert dict(again) == dict(one)
             for name in one.per_query:
                 assert np.array_equal(again.per_query[name], one.per_query[name], equal_nan=True)
-        monkeypatch.setattr(of_codes, "_FEW_LABELS", 0)
+        monkeypatch.setattr(of_codes, "_SPREAD", 0)
         assert np.array_equal(evaluate_codes(*data, *names, **options, ties=ties).hits.ranks, one.hits.ranks)
         monkeypatch.undo()
+
+
+def counted(distances, relevant, own):
+    """The twin: rank, items ahead and items tied of each relevant item, by sorting; without the query's own item."""
+    rows = []
+    for q, row in enumerate(distances):
+        kept = np.delete(np.arange(row.size), own[q] if own[q] >= 0 else [])
+        order = kept[np.argsort(row[kept], kind="stable")]
+        for rank, item in enumerate(order.tolist(), 1):
+            if relevant[q, item]:
+                rows.append((rank, int((row[kept] < row[item]).sum()), int((row[kept] == row[item]).sum())))
+    return np.array(rows, np.int64).reshape(-1, 3)
+
+
+@pytest.mark.compiled  # thousands of items
+@pytest.mark.parametrize("bits", [8, 64, 192, 193])
+@pytest.mark.parametrize("items", [2, 64, 65, 4097, 8300])
+def test_every_hit_is_counted_as_by_sorting(monkeypatch, bits, items):
+    """At the edges of strips and tiles, with distances of a byte and of more, own items, and codes that are all alike."""
+    rng = np.random.default_rng(bits * items)
+    query, gallery = rng.integers(0, 2, (9, bits)), rng.integers(0, 2, (items, bits))
+    if bits == 8:
+        gallery[:] = 1  # all at one distance
+    edges = np.array([0, 63, 64, 65, 127, 4095, 4096, items - 1, -1])
+    own = np.where(edges < items, edges, -1)
+    theirs = rng.integers(5, 7, items)
+    asked = np.append(theirs[own[:-1]], 6)
+    distances = (query[:, None] != gallery[None]).sum(axis=2)
+    wanted = counted(distances, asked[:, None] == theirs, own)
+    if not wanted.size:
+        pytest.skip("no query has another item")
+    rows = asked[:, None] == [5, 6], theirs[:, None] == [5, 6]
+    for spread, labels in ((4, (asked, theirs)), (0, (asked, theirs)), (4, rows)):
+        monkeypatch.setattr(of_codes, "_SPREAD", spread)
+        hits = evaluate_codes(query, gallery, *labels, metrics=["AP"], self_match=own).hits
+        assert np.array_equal(np.stack((hits.ranks, hits.ahead, hits.tied), axis=1), wanted), spread
 
 
 def test_codes_are_told_and_packed_alike_in_one_part_and_in_many(monkeypatch):

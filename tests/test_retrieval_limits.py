@@ -203,7 +203,7 @@ def test_wide_features_are_multiplied_in_double_precision():
 
 
 def test_codes_have_at_most_so_many_bits():
-    with pytest.raises(InputError, match="at most 65535 bits"):
+    with pytest.raises(InputError, match="at most 65534 bits"):
         evaluate_codes(np.zeros((1, 65536), bool), np.zeros((1, 65536), bool), [1], [1])
 
 

@@ -272,8 +272,43 @@ def count_shared(labels: Array, wanted: Array, several: bool, begin: int, end: i
         out[q] = total
 
 
-#: Items that are measured at a time, and queries that share them while they are in the cache.
-TILE, GROUP = 4096, 8
+#: Items that are measured at a time; queries that share them while they are in the cache; and items among which those of
+#: one distance are counted by comparing all of them.
+TILE, GROUP, STRIP = 4096, 8, 64
+_PLACES = np.arange(STRIP, dtype=np.uint8)  # compared as bytes: numba would count a loop in words
+
+#: Relevant items are many where they are more than one in so many.
+MANY = 14
+
+#: The distances of codes of up to so many words are bytes; if there are fewer items than this what is noted of one, a count
+#: and a distance, has four bytes.
+NARROW, FEWER = 3, 1 << 24
+
+
+class Relevant(NamedTuple):
+    """Which items are relevant to a query.
+
+    Where each item has one label, the items of a label follow each other in `items`, ascending: those of query *q* are
+    ``items[spans[q, 0]:spans[q, 1]]``. Where `items` is empty labels are compared: `labels` is flat, as many words per item
+    as a row of `wanted` has, and an item is relevant where its word equals the query's, or with `several` where they share
+    a bit.
+    """
+
+    items: Array
+    spans: Array
+    labels: Array
+    wanted: Array
+    several: bool
+
+
+@helper
+def _list_relevant(relevant: Relevant, q: int, low: int, high: int, out: Array) -> int:
+    """Write which of the items ``[low, high)`` are relevant to a query, counted from `low` on; return how many are."""
+    count, wanted = 0, relevant.wanted[q]
+    for i in range(low, high):
+        out[np.uint64(count)] = i - low
+        count += _shares(relevant.labels, i, wanted, relevant.several)
+    return count
 
 
 @helper
@@ -289,49 +324,139 @@ def _measure(codes: Array, query: Array, out: Array) -> None:
 
 
 @helper
-def _relate(labels: Array, wanted: Array, several: bool, out: Array) -> None:
-    """Write whether each item is relevant; labels as in `rank_codes`."""
-    if wanted.size == 1 and not several:
-        name = wanted[0]
-        for i in range(labels.size):
-            out[i] = labels[i] == name
-    else:
-        for i in range(labels.size // wanted.size):
-            out[i] = _shares(labels, i, wanted, several)
+def _alike(strip: Array, d: Any, stop: int) -> Any:
+    """Return how many of the distances before `stop` of a strip are `d`: a loop that the compiler turns into vectors."""
+    count, end = np.uint8(0), np.uint8(stop)
+    for i in range(STRIP):
+        count = np.uint8(count + np.uint8((strip[i] == d) & (_PLACES[i] < end)))
+    return np.int64(count)
 
 
 @helper
-def _same(labels: Array, name: Any, out: Array) -> None:
-    """Write whether each item has the label, a byte: many times as fast as words, of which few fit into a vector."""
-    for i in range(labels.size):
-        out[i] = labels[i] == name
-
-
-@helper
-def _stream(near: Array, good: Array, count: Array, seen: Array) -> Any:
+def _stream_few(near: Array, size: int, relevant: Array, first: int, shift: int, count: Array, seen: Array) -> int:
     """Count measured items by distance, and note of each relevant one how many came before it at its distance.
 
-    ``seen[j]`` of the *j*-th relevant item is that number, shifted left by 16 bits, plus its distance; an item that is not
-    relevant is noted too, and overwritten by the next. Return how many relevant items there are.
+    The items are numbered from `first` on, and `relevant` are those that are relevant, ascending, from here on; return how
+    many of them there were. ``count[d]`` is the number of items at distance *d*, shifted left, plus *d*; ``seen[j]`` is what
+    it was at the *j*-th relevant item. `near` has room for a strip more than `size`.
     """
     found = 0
-    for i in range(near.size):
-        d = near[i]
-        before = count[d]
-        seen[found] = (before << 16) | np.int64(d)
-        count[d] = before + 1
-        found += np.int64(good[i])
+    for low in range(0, size, STRIP):
+        high = min(low + STRIP, size)
+        strip = near[low : low + STRIP]
+        while found < relevant.size and relevant[np.uint64(found)] < first + high:
+            at = relevant[np.uint64(found)] - first
+            d = near[np.uint64(at)]
+            seen[np.uint64(found)] = count[d] + (_alike(strip, d, at - low) << shift)
+            found += 1
+        for i in range(low, high):
+            count[near[np.uint64(i)]] += 1 << shift
     return found
+
+
+@helper
+def _stream_many(
+    near: Array, size: int, relevant: Array, first: int, shift: int, flags: Array, count: Array, seen: Array
+) -> Any:
+    """Do as `_stream_few`, in less time where many items are relevant: every item is noted, and where it is not relevant
+    the next is noted in its place. `flags` is room for one of each item."""
+    for i in range(size):
+        flags[i] = 0
+    for j in range(relevant.size):
+        if relevant[np.uint64(j)] >= first + size:
+            break
+        flags[np.uint64(relevant[np.uint64(j)] - first)] = 1
+    found = np.uint64(0)
+    for i in range(size):
+        d = near[np.uint64(i)]
+        seen[found] = count[d]
+        count[d] += 1 << shift
+        found += np.uint64(flags[np.uint64(i)])
+    return np.int64(found)
+
+
+@helper
+def _rank_tile(
+    codes: Array, query: Array, own: int, near: Array, relevant: Array, first: int, flags: Array, count: Array,
+    met: Array, seen: Array,
+) -> int:  # fmt: skip
+    """Measure and count the items of a tile, see `_stream_few`, and in `met` the relevant ones by distance.
+
+    The item that is left out is farther than any distance.
+    """
+    _measure(codes, query, near)
+    size, shift, some = codes.size // query.size, 8 * near.itemsize, codes.size // query.size // MANY
+    if 0 <= own < size:
+        near[np.uint64(own)] = count.size - 1
+    if some < relevant.size and relevant[some] < first + size:
+        found = _stream_many(near, size, relevant, first, shift, flags, count, seen)
+    else:
+        found = _stream_few(near, size, relevant, first, shift, count, seen)
+    for j in range(found):
+        met[np.uint64(seen[np.uint64(j)] & ((1 << shift) - 1))] += 1
+    return found
+
+
+@helper
+def _rank_group(
+    codes: Array, queries: Array, relevant: Relevant, own: Array, begin: int, end: int, near: Array, listed: Array,
+    flags: Array, counts: Array, met: Array, seen: Array, found: Array,
+) -> None:  # fmt: skip
+    """Count the items, and note the relevant ones, of queries ``[begin, end)``, a row of the last four for each."""
+    width, items, spans = queries.shape[1], relevant.items, relevant.spans
+    for row in range(end - begin):
+        found[row] = 0
+        for d in range(counts.shape[1]):
+            counts[row, d], met[row, d] = d, 0
+    for low in range(0, codes.size // width, TILE):  # a tile of the gallery stays in the cache for all of the queries
+        high = min(low + TILE, codes.size // width)
+        tile = codes[low * width : high * width]
+        for q in range(begin, end):
+            row = q - begin
+            if items.size:
+                these, first = items[spans[q, 0] + found[row] : spans[q, 1]], low
+            else:
+                these, first = listed[: _list_relevant(relevant, q, low, high, listed)], 0
+            found[row] += _rank_tile(
+                tile, queries[q], own[q] - low, near, these, first, flags, counts[row], met[row], seen[row, found[row] :]
+            )  # fmt: skip
+
+
+@helper
+def _write_hits(
+    hits: Array, shift: int, count: Array, met: Array, first: int, depth: int, ahead: Array, out_ranks: Array,
+    out_ahead: Array, out_tied: Array, out_radius: Array,
+) -> int:  # fmt: skip
+    """Write what was noted of a query's relevant items in order of rank, from `first` on; return how many are written."""
+    total, kept, relevant, mask = 0, 0, 0, (1 << shift) - 1
+    for d in range(out_radius.shape[0]):
+        ahead[d] = total
+        total += np.int64(count[d]) >> shift
+        relevant += met[d]
+        out_radius[d, 0] = total
+        out_radius[d, 1] = relevant
+        size, met[d] = met[d], first + kept  # from here on the place of the next
+        if ahead[d] < depth:
+            kept += size
+    ahead[out_radius.shape[0]] = depth
+    for j in range(hits.size):
+        hit = np.int64(hits[np.uint64(j)])
+        d = np.uint64(hit & mask)
+        if ahead[d] < depth:
+            at = np.uint64(met[d])
+            out_ranks[at] = ahead[d] + (hit >> shift) + 1
+            if out_ahead.size:
+                out_ahead[at] = ahead[d]
+                out_tied[at] = np.int64(count[d]) >> shift
+            met[d] += 1
+    return kept
 
 
 @kernel
 def rank_codes(
     codes: Array,
     queries: Array,
-    labels: Array,
-    wanted: Array,
-    several: bool,
-    small: bool,
+    relevant: Relevant,
     own: Array,
     starts: Array,
     depth: int,
@@ -345,68 +470,47 @@ def rank_codes(
 ) -> None:
     """Rank the items that are relevant to queries ``[begin, end)`` by Hamming distance, with counting buckets.
 
-    `codes` and `labels` are flat, as many words per item as a row of `queries` and `wanted` has. An item is relevant where
-    its label word equals the query's, or with `several` where they share a bit; with `small` the gallery's labels are bytes,
-    eight to a word. Item ``own[q]`` is left out (the number
-    of items: none). Ties are in index order: an item's place among the equally distant is how many of them have streamed by.
+    `codes` is flat, as many words per item as a row of `queries` has. Item ``own[q]`` is left out (the number of items:
+    none). Ties are in index order: an item's place among the equally distant is how many of them have streamed by.
     Hits are written from ``starts[q]`` on, as many as ``out_counts[q]`` says: those whose tied group begins within `depth`.
     Where `out_ahead` and `out_tied` are empty the ranks alone are written. ``out_radius[q, r]`` is how many items, and how
     many relevant ones, are within distance *r*.
     """
-    width, words, buckets, most = queries.shape[1], wanted.shape[1], out_radius.shape[1], 0
-    n, narrow = codes.size // width, labels.view(np.uint8)
+    # The last bucket is of the item that is left out, which may be relevant, and behind the last that is another is noted.
+    buckets, most = out_radius.shape[1] + 1, 2
     for q in range(begin, end):
-        most = max(most, starts[q + 1] - starts[q])
-    together = max(1, min(end - begin, GROUP, (1 << 20) // (most + 1)))
-    found, seen = np.empty(together, np.int64), np.empty((together, most + 1), np.int64)
-    counts, ahead, place = (
-        np.empty((together, buckets), np.int64),
-        np.empty(buckets, np.int64),
-        np.empty(buckets, np.int64),
-    )
-    near, good = np.empty(TILE, np.uint16), np.empty(TILE, np.uint8)
+        most = max(most, starts[q + 1] - starts[q] + 2)
+    groups = -(-(end - begin) // max(1, min(GROUP, (1 << 20) // most)))
+    together = -(-(end - begin) // max(1, groups))  # groups of about one size
+    small = queries.shape[1] <= NARROW and codes.size // queries.shape[1] < FEWER
+    few, many = (together, 0) if small else (0, together)
+    narrow, wide = np.zeros(TILE + STRIP, np.uint8), np.zeros(TILE + STRIP, np.uint16)
+    narrow_counts, wide_counts = np.empty((few, buckets), np.uint32), np.empty((many, buckets), np.int64)
+    narrow_seen, wide_seen = np.empty((few, most), np.uint32), np.empty((many, most), np.int64)
+    listed, flags, found = np.empty(TILE + 1, np.int32), np.empty(TILE, np.uint8), np.empty(together, np.int64)
+    met, ahead = np.empty((together, buckets), np.int64), np.empty(buckets, np.int64)
     for group in range(begin, end, together):
         last = min(group + together, end)
-        found[:], counts[:] = 0, 0
-        for low in range(0, n, TILE):  # a tile of the gallery stays in the cache for all queries of the group
-            high = min(low + TILE, n)
-            tile, size = codes[low * width : high * width], high - low
-            for q in range(group, last):
-                _measure(tile, queries[q], near)
-                if small:
-                    _same(narrow[low:high], np.uint8(wanted[q, 0]), good)
-                else:
-                    _relate(labels[low * words : high * words], wanted[q], several, good)
-                row, mine = q - group, max(0, min(own[q] - low, size))  # the own item is left out
-                found[row] += _stream(near[:mine], good[:mine], counts[row], seen[row, found[row] :])
-                mine += own[q] >= low
-                found[row] += _stream(near[mine:size], good[mine:size], counts[row], seen[row, found[row] :])
-        for q in range(group, last):
-            count, hits = counts[q - group], seen[q - group, : found[q - group]]
-            total = 0
-            for d in range(buckets):
-                ahead[d] = total
-                total += count[d]
-                place[d] = 0
-            for j in range(hits.size):
-                place[hits[j] & 0xFFFF] += 1
-            kept, relevant = 0, 0
-            for d in range(buckets):
-                relevant += place[d]
-                out_radius[q, d, 0] = ahead[d] + count[d]
-                out_radius[q, d, 1] = relevant
-                size, place[d] = place[d], starts[q] + kept
-                if ahead[d] < depth:
-                    kept += size
-            out_counts[q] = kept
-            for j in range(hits.size):
-                d = hits[j] & 0xFFFF
-                if ahead[d] < depth:
-                    out_ranks[place[d]] = ahead[d] + (hits[j] >> 16) + 1
-                    if out_ahead.size:
-                        out_ahead[place[d]] = ahead[d]
-                        out_tied[place[d]] = count[d]
-                    place[d] += 1
+        if small:
+            _rank_group(
+                codes, queries, relevant, own, group, last, narrow, listed, flags, narrow_counts, met, narrow_seen, found
+            )  # fmt: skip
+        else:
+            _rank_group(
+                codes, queries, relevant, own, group, last, wide, listed, flags, wide_counts, met, wide_seen, found
+            )  # fmt: skip
+        for row in range(last - group):
+            q = group + row
+            if small:
+                out_counts[q] = _write_hits(
+                    narrow_seen[row, : found[row]], 8, narrow_counts[row], met[row], starts[q], depth, ahead, out_ranks,
+                    out_ahead, out_tied, out_radius[q],
+                )  # fmt: skip
+            else:
+                out_counts[q] = _write_hits(
+                    wide_seen[row, : found[row]], 16, wide_counts[row], met[row], starts[q], depth, ahead, out_ranks,
+                    out_ahead, out_tied, out_radius[q],
+                )  # fmt: skip
 
 
 @kernel

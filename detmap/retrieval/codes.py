@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from detmap import parallel
 from detmap.errors import InputError, OptionError
 from detmap.hits import TIE_RULES, Hits
-from detmap.kernels import ranking, readonly
+from detmap.kernels import ranking, readonly, sorting
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.galleries import self_matches
 from detmap.retrieval.metrics import parse_all
@@ -28,14 +28,14 @@ _STEP = 1 << 24
 #: Elements of a matrix that are looked at and packed at a time.
 _PART = 1 << 18
 
-#: Up to so many labels, and one more, are bytes.
-_FEW_LABELS = 255
+#: Items are listed by label where labels are integers in a range of so many times as many.
+_SPREAD = 4
 
 #: Metrics that at a depth read nothing of the hits beyond it.
 _SHALLOW = ("AP", "P", "R", "R_cap", "F1", "RR", "success", "hits", "CMC", "nDCG", "DCG", "ERR", "RBP")
 
-#: Longer codes are refused: a distance is a 16-bit number, and there is a counter for each.
-_MOST_BITS = 65535
+#: Longer codes are refused: a distance is a 16-bit number, there is a counter for each, and one is of what is left out.
+_MOST_BITS = 65534
 
 
 def _given(values: ArrayLike, source: str) -> NDArray[Any]:
@@ -219,26 +219,11 @@ def evaluate_codes(
     depth = max((r.cut for r in read), default=1)
     ours, theirs, bits = _both(query_codes, gallery_codes, packed)
     wanted, labels, several = _labels(query_labels, gallery_labels, len(ours), len(theirs))
-    codes, names = readonly(theirs.ravel(), np.uint64), readonly(labels.ravel(), np.uint64)
-    positives, known, at = np.empty(len(ours), np.int64), np.empty(0, np.uint64), np.empty(0, np.int64)
-    if several:
-
-        def count(begin: int, end: int) -> None:
-            for b, e in parallel.steps(begin, end, len(theirs), _STEP):
-                ranking.count_shared(names, wanted, several, b, e, positives)
-
-        parallel.run(count, parallel.even(len(ours), None))
-    else:
-        known, sizes = np.unique(names, return_counts=True)
-        at = np.minimum(np.searchsorted(known, wanted[:, 0]), known.size - 1)
-        positives[:] = np.where(known[at] == wanted[:, 0], sizes[at], 0)
+    codes = readonly(theirs.ravel(), np.uint64)
+    relevant, positives = _relevant(labels, wanted, several)
     own = _own(self_match, len(ours), len(theirs))
     if (own < len(theirs)).any():
         positives -= _shared(labels, wanted, own, several)
-    small = not several and known.size <= _FEW_LABELS
-    if small:  # a number of a byte for each label; one that no item has for labels of queries alone
-        wanted = np.where(known[at] == wanted[:, 0], at, known.size).astype(np.uint64)[:, None]
-        names = _numbered(names, known)
     # Hits beyond the metrics' depth are written where they can be kept with the result, or are needed.
     shallow = decided.cmc in (None, "market") and all(r.metric.name in _SHALLOW for r in read)
     complete = keep_curve or not shallow or int(positives.sum()) <= KEPT_HITS
@@ -253,10 +238,7 @@ def evaluate_codes(
         _rank(
             codes,
             ours[b:e],
-            names,
-            wanted[b:e],
-            several,
-            small,
+            relevant._replace(spans=relevant.spans[b:e], wanted=relevant.wanted[b:e]),
             own[b:e],
             positives[b:e],
             depth,
@@ -283,19 +265,34 @@ def evaluate_codes(
     return result
 
 
-def _numbered(labels: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return for each label its place among the `known` ones, a byte each and eight to a word."""
-    out = np.zeros(-(-len(labels) // 8) * 8, np.uint8)
+def _relevant(
+    labels: NDArray[np.uint64], wanted: NDArray[np.uint64], several: bool
+) -> tuple[ranking.Relevant, NDArray[np.int64]]:
+    """Return which items are relevant to which query, and how many are to each."""
+    flat, queries = readonly(labels.ravel(), np.uint64), len(wanted)
+    positives, spans = np.zeros(queries, np.int64), np.zeros((queries, 2), np.int64)
+    items = np.empty(0, np.int32)
+    if several:
 
-    def number(begin: int, end: int) -> None:
-        part = labels[begin:end]
-        if int(known[-1]) - int(known[0]) == known.size - 1:  # numbers without a gap
-            out[begin:end] = part - known[0]
+        def count(begin: int, end: int) -> None:
+            for b, e in parallel.steps(begin, end, len(labels), _STEP):
+                ranking.count_shared(flat, wanted, several, b, e, positives)
+
+        parallel.run(count, parallel.even(queries, None))
+    else:
+        theirs, asked = flat.view(np.int64), wanted[:, 0].view(np.int64)
+        low, high = int(theirs.min()), int(theirs.max())
+        if high - low < _SPREAD * theirs.size and theirs.size < 2**31:
+            items, edges = np.empty(theirs.size, np.int32), np.empty(high - low + 2, np.int64)
+            sorting.group_by(readonly(theirs - low, np.int32), readonly((), np.int32), items, edges)
+            at = np.clip(asked, low, high) - low
+            spans = np.where((asked == at + low)[:, None], np.stack((edges[at], edges[at + 1]), axis=1), 0)
+            positives = spans[:, 1] - spans[:, 0]
         else:
-            out[begin:end] = np.searchsorted(known, part)
-
-    parallel.run(number, parallel.even(len(labels), None if len(labels) > _PART else 1))
-    return readonly(out.view(np.uint64), np.uint64)
+            known, sizes = np.unique(theirs, return_counts=True)
+            at = np.minimum(np.searchsorted(known, asked), known.size - 1)
+            positives = np.where(known[at] == asked, sizes[at], 0)
+    return ranking.Relevant(readonly(items, np.int32), readonly(spans, np.int64), flat, wanted, several), positives
 
 
 def _own(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArray[np.int64]:
@@ -316,10 +313,7 @@ def _shared(
 def _rank(
     codes: NDArray[Any],
     queries: NDArray[Any],
-    labels: NDArray[Any],
-    wanted: NDArray[Any],
-    several: bool,
-    small: bool,
+    relevant: ranking.Relevant,
     own: NDArray[np.int64],
     positives: NDArray[np.int64],
     depth: int,
@@ -330,7 +324,9 @@ def _rank(
 ) -> Ranked:
     """Rank a block of queries; into the rows of `room`, one for the ranks alone, where there is one."""
     count = len(queries)
-    queries, wanted, own = readonly(queries, np.uint64), readonly(wanted, np.uint64), readonly(own, np.int64)
+    queries, own = readonly(queries, np.uint64), readonly(own, np.int64)
+    spans, wanted = readonly(relevant.spans, np.int64), readonly(relevant.wanted, np.uint64)
+    relevant = relevant._replace(spans=spans, wanted=wanted)
     starts = readonly(np.concatenate(([0], np.cumsum(positives))), np.int64)
     size = int(starts[-1])
     rows = np.empty((3, size), np.int64) if room is None else room[:, :size]
@@ -342,10 +338,7 @@ def _rank(
             ranking.rank_codes(
                 codes,
                 queries,
-                labels,
-                wanted,
-                several,
-                small,
+                relevant,
                 own,
                 starts,
                 depth,
@@ -358,7 +351,7 @@ def _rank(
                 radius,
             )
 
-    parallel.run(rank, parallel.even(count, None))
+    parallel.run(rank, parallel.together(count, ranking.GROUP))
     if counts.sum() < ranks.size:  # only what the metrics read was written
         kept = np.arange(int(counts.sum())) + np.repeat(starts[:-1] - (np.cumsum(counts) - counts), counts)
         ranks = ranks[kept]

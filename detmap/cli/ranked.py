@@ -7,11 +7,13 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from detmap.errors import OptionError
+from detmap.errors import InputError, OptionError
 
 if TYPE_CHECKING:
     from detmap.explanations import Variant
     from detmap.explanations.rankings import Evaluate
+    from detmap.retrieval.conventions import Convention
+    from detmap.retrieval.scoring import RankingResult
 
 #: The convention that each kind of file is scored by where none is named, as by the command of that name.
 DEFAULTS = {"trec": "trec", "reid": "reid", "hashing": "hits_topk"}
@@ -168,8 +170,17 @@ def _runs(
     metric, qrels = metric_of(options), held(judged)
 
     def evaluator(path: str) -> Evaluate:
-        tables = read_tables(qrels, held(path))
-        return lambda convention: evaluate_run(*tables, [metric], convention, level=level, depth=depth)
+        run = held(path)
+        tables = read_tables(qrels, run)
+
+        def evaluate(convention: Convention) -> RankingResult:
+            try:
+                return evaluate_run(*tables, [metric], convention, level=level, depth=depth)
+            except InputError:
+                evaluate_run(qrels, run, [metric], convention, level=level, depth=depth)  # whose error names the file
+                raise
+
+        return evaluate
 
     return {name: evaluator(path) for name, path in named(paths).items()}
 

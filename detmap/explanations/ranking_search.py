@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from detmap.explanations.search import Search, Tries, check_most, interval
 from detmap.explanations.survival import Situation, Survival, claims_of
 from detmap.hits import INTERPOLATIONS
 from detmap.retrieval.conventions import CONVENTIONS, Convention, convention_of
+from detmap.retrieval.scoring import RankingResult
 
 #: What is tried besides named conventions: decision and value.
 GRID: dict[str, tuple[dict[str, Any], ...]] = {
@@ -219,7 +221,19 @@ def rankings_survive(
         level=level,
         suspects=0,
         units="queries",
+        notes=tuple(_apart({name: one.result(base) for name, one in results.items()})),
     )
+
+
+def _apart(results: Mapping[str, RankingResult]) -> Iterator[str]:
+    """Yield a sentence for every two systems that were not scored on the same queries."""
+    for first, second in itertools.combinations(results, 2):
+        one, other = (set(results[name].query_ids.tolist()) for name in (first, second))
+        if one != other:
+            yield (
+                f"{first} is scored on {len(one):,} queries and {second} on {len(other):,}, of which {len(one & other):,} "
+                "are the same: their values are means over different queries (missing zero counts a missing query as 0)."
+            )
 
 
 def _words(base: Convention, rule: Convention, names: Iterable[str]) -> str:

@@ -133,6 +133,8 @@ class Survival:
         How many labels were left out at most for each model.
     units : str
         What was drawn: "images", or of rankings "queries".
+    notes : tuple of str
+        What a reader should know besides, in sentences: which rankings are not of the same queries.
     """
 
     metric: str
@@ -144,6 +146,7 @@ class Survival:
     level: float
     suspects: int
     units: str = "images"
+    notes: tuple[str, ...] = ()
 
     def table(self, claim: Claim) -> list[dict[str, Any]]:
         """Return who is above where: a row for each kind of situation, and one for the draws of images."""
@@ -171,7 +174,7 @@ class Survival:
             told.append(
                 f"Labels: up to {self.suspects} that each model makes suspicious count neither for nor against any model."
             )
-        return told
+        return [*told, *self.notes]
 
     def _sentence(self, claim: Claim) -> str:
         first, second = claim.first, claim.second

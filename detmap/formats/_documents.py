@@ -121,8 +121,7 @@ class Document:
 
     def find(self, pattern: re.Pattern[bytes], begin: int, end: int) -> int:
         """Return where a pattern, of a few bytes, is found first that lies between two positions; -1 where it is not."""
-        end, step = min(end, self.size), _NEAR
-        place = begin
+        end, place, step = min(end, self.size), begin, _NEAR
         while place < end:
             stop = end if self.file is None else min(place + 2 * step, end)
             base, data = self.window(place, stop)

@@ -168,14 +168,14 @@ MUTANTS = [
     # --------------------------------------------------------------------------------------------------------- curves
     (
         "curves._envelope",
-        "best = max(best, (j + 1) / (ranks[first + j] + epsilon))",
-        "best = max(best, j / (ranks[first + j] + epsilon))",
+        "d = (j + 4) / (row[np.uint64(j + 3)] + epsilon)",
+        "d = (j + 3) / (row[np.uint64(j + 3)] + epsilon)",
         "kernels::average_precision",
     ),
     (
         "curves._envelope",
-        "for j in range(hits - 1, -1, -1):",
-        "for j in range(hits - 1, 0, -1):",
+        "for j in range(hits % 4 - 1, -1, -1):",
+        "for j in range(hits % 4 - 1, 0, -1):",
         "kernels::average_precision",
     ),
     (
@@ -483,6 +483,12 @@ MUTANTS = [
         "retrieval_duplicates::the_hash_of_a_row_knows_only_its_values",
     ),
     (
+        "packing.pack_bytes",
+        "same |= np.uint64(value != 1 and value != 255)",
+        "same |= np.uint64(value != 1 and value < 254)",
+        "retrieval_codes::codes_are_told_and_packed_alike_in_one_part_and_in_many",
+    ),
+    (
         "resampling.count_positives",
         "out[r, code & 1, category[pair], a] += copies * counts[pair, a]",
         "out[r, code & 1, category[pair], a] += counts[pair, a]",
@@ -496,8 +502,8 @@ MUTANTS = [
     ),
     (
         "resampling._ranks_of_bit",
-        "for copy in range(2, many):",
-        "for copy in range(3, many):",
+        "for copy in range(4, many):",
+        "for copy in range(5, many):",
         "statistics::replicates_equal_a_data_set_that_is_really_duplicated statistics::any_multiplicities",
     ),
     (
@@ -514,8 +520,8 @@ MUTANTS = [
     ),
     (
         "resampling._deal_ranks_of_bit",
+        "others_skipped += skips[i] - gone",
         "others_skipped += skips[i]",
-        "skipped += skips[i]",
         "statistics::permutations_equal_an_exchange_of_detections_for_real",
     ),
     (

@@ -249,10 +249,12 @@ def test_codes_are_told_and_packed_alike_in_one_part_and_in_many(monkeypatch):
         assert not got[:, count:].any()
         if dtype is not np.bool_ and (codes.size > 1 or not signs):
             row, column = rng.integers(len(codes)), rng.integers(count)
-            codes[row, column] = 2
+            codes[row, column] = rng.choice([2, -2] if signs else [2])
             with pytest.raises(InputError, match="all of -1 and 1"):
                 of_codes._pack(codes, "codes", packed=False)
             codes[row, column] = 0 if signs else 1
             if signs and (np.delete(codes.ravel(), row * count + column) == -1).any():
                 with pytest.raises(InputError, match="all of -1 and 1"):
                     of_codes._pack(codes, "codes", packed=False)
+    with pytest.raises(InputError, match="all of -1 and 1"):
+        of_codes._pack(np.full((3, 9), 255, np.uint8), "codes", packed=False)  # -1 only where bytes have a sign

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from detmap import average_precision
-from detmap.kernels import cmc, curves, gains, hashing, ranking, sorting
+from detmap.kernels import cmc, curves, gains, hashing, packing, ranking, sorting
 from detmap.kernels import ties as tied_kernels
 from detmap.retrieval import (
     average_precision_score,
@@ -36,7 +36,7 @@ def test_one_signature_each():
     further = ["G", "binG", "Rndcg", "ndcg_rel", "mAP@R", "Rprec_mult@0.5"]
     evaluate_features(rng.random((6, 4)), rng.random((30, 4)).astype(np.float16), *ids)
     for labels in (ids[:2], (np.eye(3)[ids[0]], np.eye(3)[ids[1]])):
-        evaluate_codes(rng.integers(0, 2, (6, 70)), rng.integers(0, 2, (30, 70)), *labels, k=3)
+        evaluate_codes(rng.integers(0, 2, (6, 70)), rng.integers(0, 2, (30, 70), np.int8), *labels, k=3)
     evaluate_rankings([[1, 0, 2], [0, 1]], metrics=["bpref", "infAP", "judged@2", "ERR", "11pt", *further, "rbp_resid"])
     evaluate_distances(distances, *ids, metrics=further)
     evaluate_rankings([[0.5, 0, 2], [0, 1]], metrics=[*further, "nDCG(exp)", "RBP(rel=1)"])
@@ -48,7 +48,7 @@ def test_one_signature_each():
     average_precision([1, 0, 1], [3, 2, 1], interpolation="101-linear")
     kernels = {
         f"{module.__name__}.{name}": value
-        for module in (ranking, cmc, curves, tied_kernels, gains, sorting, hashing)
+        for module in (ranking, cmc, curves, tied_kernels, gains, sorting, hashing, packing)
         for name, value in vars(module).items()
         if hasattr(value, "signatures") and value.__module__ == module.__name__
     }

@@ -144,7 +144,7 @@ def _galleries() -> None:
             evaluate_codes(bits[:2], bits, ours, theirs, 3, convention=name)
     evaluate_distances(distances, ours, theirs, metrics=["TPR@FPR=0.1"])
     evaluate_features(bits[:2], bits, ours, theirs)
-    evaluate_codes(bits[:2], bits, bits[:2, :3], bits[:, :3], 3)
+    evaluate_codes(bits[:2], bits.astype(np.int8), bits[:2, :3], bits[:, :3], 3)
 
 
 def _runs() -> None:

@@ -34,9 +34,17 @@ class Rankings(NamedTuple):
 @helper
 def _envelope(ranks: Array, first: int, hits: int, epsilon: float, out: Array) -> None:
     """Write the largest precision at each hit or any later one."""
-    best = 0.0
-    for j in range(hits - 1, -1, -1):
-        best = max(best, (j + 1) / (ranks[first + j] + epsilon))
+    row, best = ranks[first : first + hits], 0.0
+    for j in range(hits - 4, -1, -4):  # a maximum waits for the one before it: here one in four does
+        d = (j + 4) / (row[np.uint64(j + 3)] + epsilon)
+        c = max(d, (j + 3) / (row[np.uint64(j + 2)] + epsilon))
+        b = max(c, (j + 2) / (row[np.uint64(j + 1)] + epsilon))
+        a = max(b, (j + 1) / (row[np.uint64(j)] + epsilon))
+        out[j + 3], out[j + 2], out[j + 1] = max(best, d), max(best, c), max(best, b)
+        best = max(best, a)
+        out[j] = best
+    for j in range(hits % 4 - 1, -1, -1):
+        best = max(best, (j + 1) / (row[np.uint64(j)] + epsilon))
         out[j] = best
 
 

@@ -22,6 +22,13 @@ Array = NDArray[Any]
 LANES = 8
 
 
+#: Kinds of items that take no branch, see `Events`; the lowest bit says that there is a hit.
+ALONE, NO_HIT = 1, 2
+
+#: Room behind the ranks, for those that are written before it is known that there are none.
+SPARE = 256
+
+
 class Events(NamedTuple):
     """The detections that count, in ranking order; bit ``a * T + t`` stands for area range *a* and threshold *t*.
 
@@ -35,7 +42,8 @@ class Events(NamedTuple):
     What runs mean for a bit are its items, in ranking order: those of class *c* and bit *b* are
     ``item_starts[c * A * T + b]:item_starts[c * A * T + b + 1]``. Item *i* is of run ``item_runs[i]``: ``item_steps[i]`` of
     its detections count, of which the hits are at the places ``places[place_starts[i]:place_starts[i + 1]]``, from 1 on,
-    and ``item_skips[i]`` are ignored; ``item_alone[i]`` says that there is one that counts, a hit, and none is ignored.
+    and ``item_skips[i]`` are ignored. ``item_kinds[i]`` is `ALONE` where there is one that counts, a hit, and none is
+    ignored, `NO_HIT` where none is a hit, and else 0.
     The first hit of the item is beyond ``beyond[place_starts[i]]`` caps, and so on.
     """
 
@@ -51,7 +59,7 @@ class Events(NamedTuple):
     item_runs: Array
     item_steps: Array
     item_skips: Array
-    item_alone: Array
+    item_kinds: Array
     place_starts: Array
     places: Array
     beyond: Array
@@ -146,26 +154,26 @@ def _ranks_of_bit(
 
     ``ahead[run - begin]`` are those of `_look_ahead` for one replicate and area range.
     """
-    runs, alone, steps, skips = events.item_runs, events.item_alone, events.item_steps, events.item_skips
+    runs, kinds, steps, skips = events.item_runs, events.item_kinds, events.item_steps, events.item_skips
     place_starts, places, base = events.place_starts, events.places, np.uint64(begin)
     skipped = 0
     for i in range(np.uint64(items), np.uint64(stop)):
         both = ahead[np.uint64(runs[i]) - base]
         many, before = both & 255, (both >> 8) - skipped
-        if alone[i]:
-            # Two ranks are written whatever the copies, as a branch that is guessed wrong takes longer.
-            place = np.uint64(written)
-            out_ranks[place] = before + 1
-            out_ranks[place + np.uint64(1)] = before + 2
-            for copy in range(2, many):
-                out_ranks[written + copy] = before + 1 + copy
-            written += many
+        skipped += many * skips[i]
+        if kinds[i]:
+            # Four ranks are written whatever the copies, and where there is no hit, as a branch that is guessed wrong takes
+            # longer; the next are written over them.
+            for copy in range(4):
+                out_ranks[np.uint64(written + copy)] = before + 1 + copy
+            for copy in range(4, many):
+                out_ranks[np.uint64(written + copy)] = before + 1 + copy
+            written += many * (kinds[i] & 1)
             continue
         for copy in range(many):
             for j in range(place_starts[i], place_starts[i + np.uint64(1)]):
                 out_ranks[written] = before + copy * steps[i] + places[j]
                 written += 1
-        skipped += many * skips[i]
     return written
 
 
@@ -179,7 +187,7 @@ def _deal_ranks_of_bit(
 
     ``ahead[run - begin]`` and ``everywhere[run - begin]`` are those of `_look_ahead` for one replicate and area range.
     """
-    runs, alone, skips = events.item_runs, events.item_alone, events.item_skips
+    runs, kinds, skips = events.item_runs, events.item_kinds, events.item_skips
     place_starts, places, base, one = events.place_starts, events.places, np.uint64(begin), np.uint64(1)
     skipped, others_skipped = 0, 0
     for i in range(np.uint64(items), np.uint64(stop)):
@@ -188,22 +196,24 @@ def _deal_ranks_of_bit(
         here, before = both & 1, both >> 8
         others_before = everywhere[run] - before - others_skipped
         before -= skipped
-        if alone[i]:
-            # Written on both sides, and on one of them written over, as a branch that is guessed wrong takes longer.
+        gone = here * skips[i]
+        skipped += gone
+        others_skipped += skips[i] - gone
+        if kinds[i]:
+            # Written on both sides, and on one of them or both written over, as a branch that is guessed wrong takes longer.
             out_ranks[np.uint64(written)] = before + 1
             out_others[np.uint64(kept)] = others_before + 1
-            written += here
-            kept += 1 - here
+            hit = kinds[i] & 1
+            written += here * hit
+            kept += hit - here * hit
         elif here:
             for j in range(place_starts[i], place_starts[i + one]):
                 out_ranks[written] = before + places[j]
                 written += 1
-            skipped += skips[i]
         else:
             for j in range(place_starts[i], place_starts[i + one]):
                 out_others[kept] = others_before + places[j]
                 kept += 1
-            others_skipped += skips[i]
     return written
 
 
@@ -290,7 +300,7 @@ def collect_hits(
         Out: where each ranking's hits are. The ranking of class *c*, row ``replicate * sides + side`` and bit *b* is
         ``((c - begin) * rows + row) * A * T + b``.
     out_ranks : int64
-        Out: the ranks of the hits, one ranking after the other; there is room for two more.
+        Out: the ranks of the hits, one ranking after the other; there is room for `SPARE` more.
     out_near : (K, rows, caps, T) int64
         Out: the hits of the first area range within each cap but the largest, of classes ``[begin, end)``.
     """

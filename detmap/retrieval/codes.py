@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from detmap import parallel
 from detmap.errors import InputError, OptionError
 from detmap.hits import TIE_RULES, Hits
-from detmap.kernels import ranking, readonly, sorting
+from detmap.kernels import packing, ranking, readonly, sorting
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.galleries import self_matches
 from detmap.retrieval.metrics import parse_all
@@ -72,16 +72,19 @@ def _pack(array: NDArray[Any], source: str, packed: bool) -> tuple[NDArray[np.ui
     count, bits = array.shape
     whole = np.zeros((count, -(-bits // 64) * 8), np.uint8)
     rows = max(1, _PART // bits)  # a part stays in the cache while it is looked at, compared and packed
+    plain = readonly(array.view(np.uint8), np.uint8).ravel() if array.dtype.itemsize == 1 else None
 
     def pack(begin: int, end: int) -> tuple[bool, bool]:
+        if plain is not None:
+            found = packing.pack_bytes(plain, bits, begin, end, whole)
+            return bool(found & packing.ZEROS_AND_ONES), bool(found & packing.SIGNS) and array.dtype == np.int8
         zeros = ones = True  # whether all are 0 and 1, and whether all are -1 and 1
         for low in range(begin, end, rows):
             part = array[low : min(low + rows, end)]
-            positive = part if part.dtype == np.bool_ else part > 0
+            positive = part > 0
             whole[low : low + len(part), : -(-bits // 8)] = np.packbits(positive, axis=1)
-            one = positive.view(part.dtype if part.dtype.itemsize == 1 else np.int8)  # compared without a conversion
             if zeros:
-                zeros = part is positive or bool((part == one).all())
+                zeros = bool((part == positive.view(np.int8)).all())
             if ones:
                 ones = bool(
                     positive.all() if zeros else (part == positive.view(np.int8) * np.int8(2) - np.int8(1)).all()

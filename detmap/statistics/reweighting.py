@@ -19,8 +19,9 @@ from detmap.protocols import Protocol
 from detmap.tally import Tally
 
 #: A block of replicates has about so many precisions, few enough for Ctrl-C to be heard soon; the classes that are worked on
-#: together have about so many hits in it, few enough for a cache. Both are enough that calling the kernels does not count.
-_BLOCK, _HITS = 2_000_000, 500_000
+#: together have about so many hits in it, few enough for a cache. Both are enough that calling the kernels does not count,
+#: and the former for all `resampling.LANES` of COCO's 80 classes.
+_BLOCK, _HITS = 2_600_000, 500_000
 
 
 def metric_names(protocol: Protocol) -> tuple[str, ...]:
@@ -232,7 +233,7 @@ class Reweighted:
         thresholds = len(self.tally.protocol.iou_thresholds)
         most = np.repeat(positives[begin:end].ravel(), thresholds)  # no ranking has more hits than positives
         starts = np.empty(most.size + 1, np.int64)
-        ranks = room.integers(int(most.sum()) + 2)
+        ranks = room.integers(int(most.sum()) + resampling.SPARE)
         resampling.collect_hits(self.events, words, self.sides, begin, end, starts, ranks, near)
         return Hits(starts, ranks[: starts[-1]], most, np.zeros(most.size, np.int64))
 
@@ -367,6 +368,7 @@ def _items(
             beyonds.append(beyond[hits])
     key, count, step, skip = (np.concatenate(column) for column in (keys, many, steps, skips))
     order = np.argsort(key, kind="stable")
+    alone = (step == 1) & (skip == 0)
     begins = np.cumsum(count) - count  # of each item's hits, before and after items change places
     count = count[order]
     moved = np.repeat(begins[order] - (np.cumsum(count) - count), count) + np.arange(count.sum())
@@ -376,7 +378,7 @@ def _items(
         readonly(np.concatenate(items)[order], np.int32),
         readonly(step[order], np.int32),
         readonly(skip[order], np.int32),
-        readonly(((step == 1) & (skip == 0))[order] & (count == 1), np.uint8),
+        readonly(np.where(count == 0, resampling.NO_HIT, resampling.ALONE * (alone[order] & (count == 1))), np.uint8),
         readonly(np.concatenate(([0], np.cumsum(count))), np.int64),
         readonly(np.concatenate(places)[moved], np.int32),
         readonly(np.concatenate(beyonds)[moved], np.int32),

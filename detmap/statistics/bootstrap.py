@@ -195,10 +195,10 @@ class Bootstrap:
         """Return in words what the intervals estimate, and how they are made; `whose` they are may be said."""
         made = intervals.METHODS[self.method]
         made = made if self.bounded else made.replace(" on a logit scale", "")
-        return (
-            f"low, high{whose}: of the value expected on data sets of this size, drawn like this one; {made}; none where "
-            f"too few {self.unit} could tell"
-        )
+        tell = f"none where too few {self.unit} could tell"
+        if self.bounded and self.method == "t":
+            tell = "none, or open to 0 or 1, where the data cannot tell"
+        return f"low, high{whose}: of the value expected on data sets of this size, drawn like this one; {made}; {tell}"
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return the intervals as plain values: ``[low, high]`` by metric, and for every category in their order."""

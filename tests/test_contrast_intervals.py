@@ -218,4 +218,22 @@ def test_what_is_shown(capsys, tmp_path):
     assert f"({document['low']:+.4f} to {document['high']:+.4f})" in out
     truth = detmap.read_coco(TRUTH)
     found = [detmap.read_coco_results(str(path), truth) for path in (FOUND, other)]
-    assert "without it" in contrast(truth, *found, replicates=200)._repr_html_()
+    assert "without" in contrast(truth, *found, replicates=200)._repr_html_()
+
+
+def test_images_that_decide_are_named():
+    """Where the interval holds 0 with an image and not without it, or the other way round, a sentence names it."""
+    rows = json.loads(Path(FOUND).read_text())
+    dataset = json.loads(Path(TRUTH).read_text())
+    whole = [{**row, "bbox": [round(side) for side in row["bbox"]]} for row in rows]
+    cut = [row for row in rows if row["score"] >= 0.15]
+    made = contrast(ground_truth_of(dataset), detections_of(whole), detections_of(cut), replicates=200)
+    effects = [one for one in made.splits["images"].effects if not np.isnan(one.without_low)]
+    holds = [one.without_low <= 0 <= one.without_high for one in effects]
+    assert any(holds)
+    assert not all(holds)
+    whole = made.low <= 0 <= made.high
+    deciding = [one.name for one, held in zip(effects, holds, strict=True) if held != whole]
+    word = "holds 0; without one" if whole else "does not hold 0; without one"
+    (said,) = [one for one in made.sentences() if word in one]
+    assert f"of {len(deciding)} images ({', '.join(deciding[:3])}" in said

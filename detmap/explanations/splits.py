@@ -144,10 +144,29 @@ class Contrast:
             others = f", {more} others {signed(round(rest, 12))}" if more else ""
             left = f", interaction {signed(split.remainder)}" if abs(split.remainder) >= 5e-5 else ""
             told.append(f"{split.name.capitalize()}: {named}{others}{left}. {split.says}")
+        told += self._decisive()
         if "errors" not in self.splits:
             told.append("Errors are told apart at IoU thresholds above 0.1 only.")
         told.append(f"Intervals (low, high): {self.level * 100:g}%, from {self.replicates:,} draws of images.")
         return told
+
+    def _decisive(self) -> list[str]:
+        """Say whether single images decide that the interval of the difference holds 0, or does not."""
+
+        def holds(low: float, high: float) -> bool:
+            return low <= 0 <= high
+
+        effects = self.splits["images"].effects if "images" in self.splits else []
+        known = [one for one in effects if not math.isnan(one.without_low)]
+        whole = holds(self.low, self.high)
+        other = [one.name for one in known if holds(one.without_low, one.without_high) != whole]
+        if math.isnan(self.low) or not other:
+            return []
+        named = ", ".join(other[:_NAMED]) + (", …" if len(other) > _NAMED else "")
+        words = ("holds", "does not") if whole else ("does not hold", "does")
+        return [
+            f"The interval of the difference {words[0]} 0; without one of {len(other)} images ({named}) it {words[1]}."
+        ]
 
     def _repr_html_(self) -> str:
         tables = {name: self.table(name) for name in self.splits}
@@ -160,7 +179,7 @@ class Contrast:
             row: dict[str, Any] = {split: one.name}
             if split == "images":
                 without = one.without if math.isnan(one.without) else signed(one.without)
-                row |= {"effect": signed(one.value), "without it": without}
+                row |= {"effect": signed(one.value), "without": without}
                 row |= {"low": one.without_low, "high": one.without_high}
             else:
                 taken = {split, "effect", "low", "high"}

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns, parallel
 from detmap.errors import InputError, OptionError, check_choice
-from detmap.kernels import Frozen, curves, readonly, ties
+from detmap.kernels import Frozen, curves, readonly
 
 Interpolation = Literal["step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point"]
 
@@ -44,13 +44,13 @@ TieRule = Literal["index", "reversed", "docid", "collapsed", "expected", "best",
 
 #: How the items of a tied group are ordered. `index` and `docid` keep the order of the ranks as they were counted.
 TIE_RULES = {
-    "index": ties.KEEP,
-    "docid": ties.KEEP,
-    "expected": ties.KEEP,
-    "reversed": ties.REVERSE,
-    "best": ties.FIRST,
-    "worst": ties.LAST,
-    "collapsed": ties.COLLAPSE,
+    "index": curves.KEEP,
+    "docid": curves.KEEP,
+    "expected": curves.KEEP,
+    "reversed": curves.REVERSE,
+    "best": curves.FIRST,
+    "worst": curves.LAST,
+    "collapsed": curves.COLLAPSE,
 }
 
 
@@ -235,8 +235,10 @@ class Hits(Frozen):
             return self
         if not self.tied.size:
             raise OptionError(f"ties={rule!r} needs scores: the tied items of a ranking as it stands are not known")
-        if TIE_RULES[rule] == ties.KEEP:
+        if TIE_RULES[rule] == curves.KEEP:
             return self
+        from detmap.kernels import ties
+
         ranks, grades = np.empty_like(self.ranks), np.empty(self.ranks.size, np.int64)
         given = self.grades if self.grades.size else readonly(np.ones(self.ranks.size), np.int64)
         ties.break_ties(self.starts, self.ranks, self.ahead, self.tied, given, TIE_RULES[rule], ranks, grades)

@@ -20,6 +20,9 @@ Array = NDArray[Any]
 
 STEP, ALL_POINT, TRAPEZOID, TRAPEZOID_OF_HITS = 0, 1, 2, 3
 
+# Orders of the items of a tied group; see `detmap.kernels.ties`, which only rankings load.
+KEEP, REVERSE, FIRST, LAST, COLLAPSE = 0, 1, 2, 3, 4
+
 
 class Rankings(NamedTuple):
     """Rankings by their hits, with the columns of `detmap.hits.Hits`; both columns of scores may be empty."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
+from detmap.kernels.curves import FIRST, LAST, REVERSE
 
 Array = NDArray[Any]
 
@@ -24,10 +25,6 @@ class Ties(NamedTuple):
     tied: Array
     positives: Array
     depth: Array
-
-
-# Orders of the items of a tied group.
-KEEP, REVERSE, FIRST, LAST, COLLAPSE = 0, 1, 2, 3, 4
 
 
 @helper

@@ -44,7 +44,7 @@ def _refused(side: Side) -> Iterator[Finding]:
     for one in side.refused:
         by_code.setdefault(one.code, []).append(one)
     for code, given in by_code.items():
-        problems = list(dict.fromkeys(one.problem for one in given))
+        problems = list(dict.fromkeys(one.problem for one in given if code != "missing_shapes"))  # which its words say
         unit = given[0].unit or side.unit
         yield found(code, len(given), unit, records=[one.record for one in given], more=names(problems, 3))
     without = sum(side.shapeless.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -204,7 +204,7 @@ def read_truth(source: Path, options: Options) -> Side:
     try:
         table = _read(held, "ground_truth", kinds, options)
     except InputError as error:
-        table, rows, refused = _salvaged(form, held, "ground_truth", kinds, None, error)
+        table, rows, refused = _salvaged(form, held, "ground_truth", kinds, shapeless, None, error)
     rows = np.arange(len(table)) if rows is None and form.inspect is not None else rows
     return Side("ground_truth", table, rows, refused, shapeless, inspected)
 
@@ -225,7 +225,7 @@ def read_found(source: Path, truth: GroundTruth, options: Options) -> Side:
             except InputError:  # shapes may need the sizes of images
                 table = _read(held, "detections", kinds, options, truth)
         except InputError as error:
-            table, rows, refused = _salvaged(form, held, "detections", kinds, truth, error)
+            table, rows, refused = _salvaged(form, held, "detections", kinds, shapeless, truth, error)
         else:
             rows = np.arange(len(table)) if form.salvage is not None else None
     assert isinstance(table, Detections)
@@ -276,10 +276,23 @@ def _read(source: Path | Held, role: Role, kinds: Sequence[str], options: Option
 
 
 def _salvaged(
-    form: Format, source: Path | Held, role: Role, kinds: Sequence[str], truth: GroundTruth | None, error: InputError
+    form: Format,
+    source: Path | Held,
+    role: Role,
+    kinds: Sequence[str],
+    others: Iterable[str],
+    truth: GroundTruth | None,
+    error: InputError,
 ) -> tuple[Table, NDArray[np.int64], Sequence[Refused]]:
-    """Return what can be read of a file that is refused, where its format can leave records aside."""
+    """Return what can be read of a file that is refused, where its format can leave records aside.
+
+    Where nothing can be, `others` are the kinds of shape that most records have.
+    """
     made = None if form.salvage is None else form.salvage(source, role, kinds, truth)
+    if (
+        made is not None and not len(made[0]) and others and form.salvage is not None
+    ):  # records without boxes of their own
+        made = form.salvage(source, role, list(others), truth)
     if made is None or not made[2]:  # where nothing else is wrong with it, what was said is
         raise error
     return made

@@ -34,6 +34,9 @@ from detmap.tables import Detections, GroundTruth
 _FARTHEST = 2.0
 
 
+#: So many boxes beyond their images make one ask whether they are read in the right order.
+_FEWEST_OUTSIDE = 2
+
 _AS_SCORED = "is the sixth a score? Then these are detections"
 
 
@@ -379,7 +382,7 @@ def _check_order(lines: Lines, numbers: NDArray[np.float64] | None) -> None:
         return np.asarray(((boxes[:, :2] - half < -0.02) | (boxes[:, :2] + half > 1.02)).any(axis=1))
 
     behind, ahead = (int(np.count_nonzero(outside(table[:, at : at + 4]))) for at in (1, 2))
-    if 10 * behind > len(table) and behind > 4 * ahead:
+    if behind >= _FEWEST_OUTSIDE and 10 * behind > len(table) and behind > 4 * ahead:
         raise lines.error(
             0,
             f"the score seems to come before the box: as class, box, score {behind:,} of {len(table):,} boxes leave their "

@@ -868,9 +868,9 @@ MUTANTS = [
         "masks_naive::extents_of_poses",
     ),
     (
-        "keypoints.reaches",
-        "low, high = min(near - size, near + size * 2), max(near - size, near + size * 2)",
-        "low, high = near - size, near + size * 2",
+        "keypoints._doubled",
+        "return min(near - size, near + size * 2), max(near - size, near + size * 2)",
+        "return near - size, near + size * 2",
         "poses_and_boundaries::poses_as_like_as_that_lie_within_reach",
     ),
     (
@@ -878,6 +878,18 @@ MUTANTS = [
         "widest = max(widest, objects.variances[objects.first[i] + k])",
         "widest = objects.variances[objects.first[i] + k]",
         "poses_and_boundaries::poses_as_like_as_that_lie_within_reach",
+    ),
+    (
+        "number_lists._alike",
+        "if i < 0 or j < 0 or more != others or more == (count == size):",
+        "if i < 0 or j < 0 or more != others:",
+        "poses_and_boundaries::lists_of_one_length_are_read_side_by_side",
+    ),
+    (
+        "number_lists._plain_pairs",
+        "if other_whole == 0 or (other_whole > 1 and two & BYTE == NOTHING):",
+        "if other_whole == 0:",
+        "poses_and_boundaries::what_is_no_number_is_found_among_plain_ones",
     ),
     (
         "numbers._plain_numbers",

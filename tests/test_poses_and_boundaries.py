@@ -29,6 +29,7 @@ numbers = st.one_of(
     st.floats(-1e6, 1e6).map(repr),
     st.sampled_from(["0", "0.0", "-0.0", "1.0", "0.5", "9999999", "12345678", "1e3", "1.5E-3", "123.4567", "0.12345"]),
 )
+plain = st.integers(0, 999_999).map(lambda n: f"{n // 1000}.{n % 1000}")
 blanks = st.sampled_from(["", "", " ", " ", "  ", "\n", "\t "])
 
 
@@ -53,6 +54,30 @@ def listed(texts, behind=b" " * 64):
 def test_lists_of_numbers_however_they_are_written(records, behind):
     """To the bit as Python reads them, with any white space, near the end of the document and far from it."""
     texts = ["[" + ",".join(f"{after}{text}{before}" for text, before, after in row) + "]" for row in records]
+    expected = [[float(value) for value in json.loads(text)] for text in texts]
+    assert list(map(str, listed(texts, behind))) == list(map(str, expected))
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    st.integers(1, 7).flatmap(
+        lambda size: st.lists(
+            st.one_of(
+                st.lists(numbers, min_size=size, max_size=size),
+                st.lists(plain, min_size=size, max_size=size),
+                st.lists(numbers, max_size=9),
+            ),
+            min_size=1,
+            max_size=12,
+        )
+    ),
+    st.sampled_from([", ", ",", ",  ", " , "]),
+    st.sampled_from([b" " * 8, b" " * 64]),
+)
+@example([["1.5"] * 9, ["2.5"], ["3.5"], ["4.5"] * 9, ["5.5"] * 9, ["6.5"] * 9, ["7.5"], ["8.5"] * 9], ", ", b" " * 64)
+def test_lists_of_one_length_are_read_side_by_side(rows, comma, behind):
+    """And others too: what is read of one is not written over another."""
+    texts = ["[" + comma.join(row) + "]" for row in rows]
     expected = [[float(value) for value in json.loads(text)] for text in texts]
     assert list(map(str, listed(texts, behind))) == list(map(str, expected))
 
@@ -85,8 +110,10 @@ def test_what_is_no_number_is_found_among_plain_ones(wrong, comma):
         row = ["12.5", "3", "1.0"]
         row.insert(place, wrong)
         text = "[" + comma.join(row) + "]"
-        good = "[" + comma.join(["7.25", "8", "2"]) + "]"
-        assert listed([good, text, good]) == [[7.25, 8.0, 2.0], None, [7.25, 8.0, 2.0]]
+        good = "[" + comma.join(["7.25", "8", "2.5", "1"]) + "]"
+        right = [7.25, 8.0, 2.5, 1.0]
+        assert listed([good, text, good, good, text]) == [right, None, right, right, None]
+        assert listed([good, good, text, good, good]) == [right, right, None, right, right]
 
 
 @settings(max_examples=examples(100), deadline=None)

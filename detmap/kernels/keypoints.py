@@ -168,6 +168,12 @@ def _within(value: float) -> Any:
     return min(max(value, -_EDGE), _EDGE)
 
 
+@helper
+def _doubled(near: float, size: float) -> Any:
+    """Return the ends of a side of a box, as long again on both sides; a side may be negative."""
+    return min(near - size, near + size * 2), max(near - size, near + size * 2)
+
+
 @kernel
 def corners(boxes: Array, begin: int, end: int, out: Array) -> None:
     """Write the corners of boxes x, y, width, height, a little outside of them, so that rounding leaves out no point."""
@@ -183,18 +189,16 @@ def reaches(truth: Poses, objects: Objects, limit: float, begin: int, end: int, 
     """Write the corners of boxes: where a pose lies outside of it all of its points have exponents above `limit`."""
     for i in range(begin, end):
         first, count = truth.starts[i], (truth.stops[i] - truth.starts[i]) // 3
-        visible, widest = 0, 0.0
+        widest, left, right, top, bottom = 0.0, np.inf, -np.inf, np.inf, -np.inf
         for k in range(count):
-            visible += truth.values[first + 3 * k + 2] > 0
             widest = max(widest, objects.variances[objects.first[i] + k])
-        for axis in range(2):
-            near, size = objects.boxes[i, axis], objects.boxes[i, axis + 2]
-            low, high = min(near - size, near + size * 2), max(near - size, near + size * 2)
-            if visible:
-                low, high = np.inf, -np.inf
-            for k in range(count if visible else 0):
-                if truth.values[first + 3 * k + 2] > 0:
-                    value = truth.values[first + 3 * k + axis]
-                    low, high = min(low, value), max(high, value)
-            reach = np.sqrt(2.0 * widest * (objects.areas[i] + _EPSILON) * limit) + _slack(low, high)
-            out[i, axis], out[i, axis + 2] = _within(low - reach), _within(high + reach)
+            if truth.values[first + 3 * k + 2] > 0:
+                x, y = truth.values[first + 3 * k], truth.values[first + 3 * k + 1]
+                left, right, top, bottom = min(left, x), max(right, x), min(top, y), max(bottom, y)
+        if left > right:
+            left, right = _doubled(objects.boxes[i, 0], objects.boxes[i, 2])
+            top, bottom = _doubled(objects.boxes[i, 1], objects.boxes[i, 3])
+        reach = np.sqrt(2.0 * widest * (objects.areas[i] + _EPSILON) * limit)
+        along_x, along_y = reach + _slack(left, right), reach + _slack(top, bottom)
+        out[i, 0], out[i, 2] = _within(left - along_x), _within(right + along_x)
+        out[i, 1], out[i, 3] = _within(top - along_y), _within(bottom + along_y)

@@ -10,12 +10,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import kernel
-from detmap.kernels.numbers import _plain_numbers
+from detmap.kernels import helper, kernel
+from detmap.kernels.numbers import COMMA as COMMA_MARK
+from detmap.kernels.numbers import (
+    DIGIT_ZEROS,
+    NUMBER_ROOM,
+    POINT,
+    SPACED,
+    TIGHT,
+    TO_HIGH,
+    TWO_BYTES,
+    _eight_digits,
+    _plain_numbers,
+    _quotient,
+)
 from detmap.kernels.segmentations import DOUBTS, POINTS, ROW, _after_number, _coordinate
-from detmap.kernels.words import COMMA, MOST_OF_A_BYTE, _blank, _byte
+from detmap.kernels.words import (
+    BYTE,
+    COMMA,
+    HIGHS,
+    NOTHING,
+    U1,
+    U8,
+    U63,
+    _blank,
+    _byte,
+    _lowest_bit,
+    _occurrences,
+    _word,
+)
 
 Array = NDArray[Any]
+
+#: After so many rows in a row that are unlike the one before no two are read side by side.
+_MOST_MISSES = 16
 
 
 @kernel
@@ -26,13 +54,89 @@ def most_numbers(data: Any, places: Array) -> int:
         begin, end = places[row, 0], places[row, 1]
         if begin < 0 or data[begin] != 91:
             continue
-        count += 1
-        for start in range(begin, end, MOST_OF_A_BYTE):
-            commas = np.uint8(0)
-            for k in range(min(end - start, MOST_OF_A_BYTE)):
-                commas = np.uint8(commas + (data[np.uint64(start + k)] == COMMA))
-            count += np.int64(commas)
+        count += 1 + _occurrences(data, begin, end, COMMA)
     return count
+
+
+@helper
+def _plain_pairs(
+    data: Any, i: int, j: int, powers: Any, out: Array, at: int, beside: int, count: int, most: int, gap: int
+) -> Any:
+    """Read numbers of two lists by turns, as `_plain_numbers` does, up to the number `most` of either.
+
+    Where a number begins has to wait for the one before it. While that of one list is waited for, the other's is read. What
+    the lists have between two numbers is a comma, and a space where `gap` is 2. Returned are the places of the next numbers,
+    and how many are read of either, `count` included.
+    """
+    inside = len(data) - NUMBER_ROOM
+    looked_at, expected = (TWO_BYTES, SPACED) if gap == 2 else (BYTE, TIGHT)
+    while count < most and i < inside and j < inside:
+        one, two = _word(data, i) ^ DIGIT_ZEROS, _word(data, j) ^ DIGIT_ZEROS
+        others, further = ((one + TO_HIGH) | one) & HIGHS, ((two + TO_HIGH) | two) & HIGHS
+        bit, other_bit = _lowest_bit(others), _lowest_bit(further)
+        whole, other_whole = bit >> 3, other_bit >> 3
+        if whole == 0 or (whole > 1 and one & BYTE == NOTHING):
+            break
+        if other_whole == 0 or (other_whole > 1 and two & BYTE == NOTHING):
+            break
+        mark = one >> (np.uint64(bit - 7) & U63) & BYTE
+        if mark != two >> (np.uint64(other_bit - 7) & U63) & BYTE:
+            break
+        digits, other_digits = whole, other_whole
+        if mark == POINT:
+            bit, other_bit = _lowest_bit(others & (others - U1)), _lowest_bit(further & (further - U1))
+            digits, other_digits = (bit >> 3) - 1, (other_bit >> 3) - 1
+            if bit == 64 or other_bit == 64 or digits == whole or other_digits == other_whole:
+                break
+            below, other_below = (U1 << np.uint64(8 * whole)) - U1, (U1 << np.uint64(8 * other_whole)) - U1
+            one, two = one & below | one >> U8 & ~below, two & other_below | two >> U8 & ~other_below
+        elif mark != COMMA_MARK:
+            break
+        end, other_end = i + (bit >> 3), j + (other_bit >> 3)
+        after = np.uint64(data[np.uint64(end)]) | np.uint64(data[np.uint64(end + 1)]) << U8
+        other_after = np.uint64(data[np.uint64(other_end)]) | np.uint64(data[np.uint64(other_end + 1)]) << U8
+        if after & looked_at != expected or other_after & looked_at != expected:
+            break
+        k = np.uint64(count)
+        out[np.uint64(at) + k] = _quotient(_eight_digits(one << np.uint64(64 - 8 * digits)), digits - whole, powers)
+        out[np.uint64(beside) + k] = _quotient(
+            _eight_digits(two << np.uint64(64 - 8 * other_digits)), other_digits - other_whole, powers
+        )
+        count += 1
+        i, j = end + gap, other_end + gap
+    return _blank(data, i, False), _blank(data, j, False), count
+
+
+@helper
+def _any_number(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
+    """Read a number of a list: where the next one is, or -1 where it takes another look; and whether there is a next one."""
+    bits, end, certain = _coordinate(data, i, powers)
+    if end < 0 or not certain:
+        return np.int64(-1), False
+    out[at] = bits
+    return _after_number(data, end)
+
+
+@helper
+def _alike(data: Any, places: Array, row: int, powers: Any, out: Array, at: int, size: int) -> Any:
+    """Read the lists of two rows side by side: whether both have `size` numbers, of which none is doubtful."""
+    i, j = places[row, 0], places[row + 1, 0]
+    if i < 0 or j < 0 or _byte(data, i) != 91 or _byte(data, j) != 91:
+        return False
+    i, j = _blank(data, i + 1, False), _blank(data, j + 1, False)
+    comma = i
+    while comma < len(data) and comma < i + 32 and data[comma] != COMMA:
+        comma += 1
+    gap, count = 2 if _byte(data, comma + 1) == 32 else 1, 0
+    while True:
+        i, j, count = _plain_pairs(data, i, j, powers, out, at, at + size, count, size - 1, gap)
+        i, more = _any_number(data, i, powers, out, at + count)
+        j, others = _any_number(data, j, powers, out, at + size + count)
+        count += 1
+        if i < 0 or j < 0 or more != others or more == (count == size):
+            return False
+        if not more:
+            return True
 
 
 @kernel
@@ -43,10 +147,18 @@ def read_numbers(
 
     Parameters are those of `detmap.kernels.segmentations.read_segmentations`, but for ``starts`` and ``stops`` (n,) int64:
     where in `values` (uint64, the bits of doubles) each record's begin and end; and ``state[POINTS]``, where the next values
-    go. A record without a list has none; one whose list holds anything else than numbers stops at -1.
+    go, of which there are as many as `most_numbers` says. A record without a list has none; one whose list holds anything
+    else than numbers stops at -1.
     """
+    size, misses = 0, 0  # how many numbers the row before has; how often in a row the next two were not like it
     while state[ROW] < len(places):
         row, at, kept = state[ROW], state[POINTS], state[DOUBTS]
+        if size > 0 and misses < _MOST_MISSES and row + 1 < len(places) and at + 2 * size <= len(values):
+            if _alike(data, places, row, powers, values, at, size):
+                starts[row], stops[row], starts[row + 1], stops[row + 1] = at, at + size, at + size, at + 2 * size
+                state[ROW], state[POINTS], misses = row + 2, at + 2 * size, 0
+                continue
+            misses += 1
         starts[row] = at
         i = places[row, 0]
         wrong = False
@@ -76,6 +188,6 @@ def read_numbers(
                 i, more = _after_number(data, end)
                 wrong = i < 0
         stops[row] = -1 if wrong else at
-        if not wrong:
-            state[POINTS] = at
+        size = 0 if wrong else at - state[POINTS]
+        state[POINTS] += size
         state[ROW] = row + 1

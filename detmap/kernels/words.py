@@ -20,8 +20,8 @@ FROM_BRACES = np.uint64(0x0505050505050505)  # added to a byte: the highest bit 
 BYTE = np.uint64(0xFF)
 FIVE_BYTES = np.uint64(0xFFFFFFFFFF)
 COLON, SPACE, COMMA = (np.uint8(ord(c)) for c in ": ,")
-# So many marks, at most, are counted in a byte.
-MOST_OF_A_BYTE = 128
+# So many bytes are looked at at once where they are counted.
+AT_ONCE = 128
 
 
 @innermost
@@ -82,6 +82,21 @@ def _lowest_bit(word: Any) -> Any:
     return count
 
 
+@helper
+def _occurrences(data: Any, begin: int, end: int, wanted: Any) -> int:
+    """How many of some bytes are `wanted`."""
+    count = 0
+    middle = begin + (end - begin) // AT_ONCE * AT_ONCE
+    for start in range(begin, middle, AT_ONCE):
+        found = np.uint8(0)
+        for k in range(AT_ONCE):
+            found = np.uint8(found + np.uint8(data[np.uint64(start) + np.uint64(k)] == wanted))
+        count += np.int64(found)
+    for k in range(middle, end):
+        count += data[np.uint64(k)] == wanted
+    return count
+
+
 @kernel
 def survey(data: Any, begin: int, end: int, mark: int, inner: bool) -> int:
     """How many bytes of ``data[begin:end]`` are `mark`; -1 minus that number where one of the bytes is not ASCII.
@@ -90,22 +105,30 @@ def survey(data: Any, begin: int, end: int, mark: int, inner: bool) -> int:
     begins there.
     """
     count, joined, wanted = 0, np.uint8(0), np.uint8(mark)
-    # Numbers of a byte each, so that as many as there are in a vector are added at once.
-    for start in range(begin, end, MOST_OF_A_BYTE):
+    # So many bytes that their number fits into one: a vector of them is looked at at once.
+    head = min(begin + 2, end)
+    middle = head + (end - head) // AT_ONCE * AT_ONCE
+    for start in range(head, middle, AT_ONCE):
         marks = np.uint8(0)
-        for k in range(min(end - start, MOST_OF_A_BYTE)):
-            c = data[np.uint64(start + k)]
-            marks = np.uint8(marks + (c == wanted))
-            joined = np.uint8(joined | c)
+        if inner:
+            for k in range(AT_ONCE):
+                i = np.uint64(start) + np.uint64(k)
+                c, before = data[i], data[i - U1]
+                behind_colon = (before == COLON) | ((before == SPACE) & (data[i - U2] == COLON))
+                marks = np.uint8(marks + np.uint8((c == wanted) & (not behind_colon)))
+                joined = np.uint8(joined | c)
+        else:
+            for k in range(AT_ONCE):
+                c = data[np.uint64(start) + np.uint64(k)]
+                marks = np.uint8(marks + np.uint8(c == wanted))
+                joined = np.uint8(joined | c)
         count += np.int64(marks)
-    for start in range(begin + 2, end if inner else begin, MOST_OF_A_BYTE):
-        marks = np.uint8(0)
-        for k in range(min(end - start, MOST_OF_A_BYTE)):
-            i = np.uint64(start + k)
-            before = data[i - U1]
-            behind_colon = (before == COLON) | ((before == SPACE) & (data[i - U2] == COLON))
-            marks = np.uint8(marks + ((data[i] == wanted) & behind_colon))
-        count -= np.int64(marks)
+    for part in range(2):  # the first two bytes, and those that are left
+        for i in range(middle if part else begin, end if part else head):
+            c = data[np.uint64(i)]
+            behind_colon = part and (data[i - 1] == COLON or (data[i - 1] == SPACE and data[i - 2] == COLON))
+            count += c == wanted and not (inner and behind_colon)
+            joined = np.uint8(joined | c)
     return ~count if joined >= np.uint8(128) else count
 
 

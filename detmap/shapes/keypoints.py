@@ -175,7 +175,7 @@ class KeypointReader:
         boxes, visible = np.empty((count, 4)), np.empty(count, np.int64)
         state = np.zeros(segmentations.STATE_SIZE, np.int64)
         state[segmentations.POINTS] = begin
-        resolved(number_lists.read_numbers, data, spans, state, (starts, stops, values), values)
+        resolved(number_lists.read_numbers, data, spans, state, (starts, stops, values[: begin + most]), values)
         # Now, as they are still in the processor's cache.
         farthest = kernels.extents(poses_of(values.view(np.float64), starts, stops), 0, count, boxes, visible)
         return _Part(starts, stops, spans[:, 0] >= 0, boxes, visible, chunk, float(farthest))
@@ -334,7 +334,8 @@ def _reach(detections: Keypoints, ground_truth: _Truth, lowest: float) -> tuple[
     limit = max(-math.log(lowest), 0.0) + 1e-6
     found, truth = np.empty((len(detections), 4)), np.empty((len(poses.starts), 4))
     over_rows(lambda begin, end: kernels.corners(detections.boxes, begin, end, found), len(found))
-    over_rows(lambda begin, end: kernels.reaches(poses, objects, limit, begin, end, truth), len(truth))
+    rows = parallel.even(len(truth), None if len(truth) > _PAIRS else 1)
+    parallel.run(lambda begin, end: kernels.reaches(poses, objects, limit, begin, end, truth), rows)
     return Boxes(readonly(found, np.float64), sizes=False), Boxes(readonly(truth, np.float64), sizes=False)
 
 

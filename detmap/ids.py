@@ -113,6 +113,8 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
     """
     if isinstance(ids, Ids):
         given = ids.ids
+        if ids.codes.dtype == np.int32 and bool((given[1:] > given[:-1]).all()):
+            return Ids(readonly(given, given.dtype), readonly(ids.codes, np.int32))
         ascending = np.argsort(given, kind="stable")
         place = np.empty(ascending.size, np.int32)
         place[ascending] = np.arange(ascending.size)

@@ -26,6 +26,8 @@ WINDOW = 1 << 23
 # window is made larger, by this factor, up to a limit; what is longer still is left to the library parser.
 MARGIN = 1 << 16
 GROWTH, MOST_MARGIN = 4, 1 << 24
+# What is looked for is found in so many bytes, mostly.
+NEAR = 1 << 11
 
 _BLANKS = re.compile(rb"[ \t\n\r]*")
 
@@ -118,15 +120,16 @@ class Document:
 
     def find(self, pattern: re.Pattern[bytes], begin: int, end: int) -> int:
         """Return where a pattern, of a few bytes, is found first that lies between two positions; -1 where it is not."""
-        end = min(end, self.size)
-        for place in range(begin, end, MARGIN):
-            stop = end if self.file is None else min(place + 2 * MARGIN, end)
+        end, place, step = min(end, self.size), begin, NEAR
+        while place < end:
+            stop = end if self.file is None else min(place + 2 * step, end)
             base, data = self.window(place, stop)
             found = pattern.search(data.data, place - base, stop - base)
             if found is not None:
                 return base + found.start()
             if stop == end:
                 break
+            place, step = place + step, MARGIN
         return -1
 
     def after_blanks(self, place: int) -> int:

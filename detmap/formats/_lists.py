@@ -169,8 +169,12 @@ class List:
         self.ids, self.words = (np.empty(size, np.uint64) for size in sizes)
 
     def most_rows(self, block: int, marks: int) -> int:
-        """Return how many records a block can have: no more than marks, or than fit. The last line may have no mark."""
-        return min(marks, (self.cuts[block + 1] - self.cuts[block]) // self.kind.fields.least) + 1
+        """Return how many records a block can have: no more than marks, or than fit. The last line may have no mark.
+
+        Where it is how many there are, as nearly always in JSON, columns stay where they are.
+        """
+        most = min(marks, -(-(self.cuts[block + 1] - self.cuts[block]) // self.kind.fields.least))
+        return most + 1 if self.kind.by_line else max(most, 1)
 
     def marks(self, block: int, begin: int | None = None) -> int:
         """Count the marks of a block, or those from a position on."""
@@ -277,7 +281,12 @@ class List:
         spans = self.words[place + width * first : place + width * row].view(np.int64).reshape(-1, width)
         if not state[scanning.EVER] >> f & 1:  # never written to
             spans = np.full((row - first, width), -1, np.int64)
-        part = reader.read(window.data, window.base, readonly(spans, np.int64))
+        spans = readonly(spans, np.int64)
+        read_at = getattr(reader, "read_at", None)  # ours write where the rows stay; those of plug-ins need not
+        if read_at is None:
+            part = reader.read(window.data, window.base, spans)
+        else:
+            part = read_at(window.data, spans, first, self.capacity)
         if part is None:
             raise NotUnderstood
         made.append(part)

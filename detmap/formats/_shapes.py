@@ -13,6 +13,7 @@ from detmap.errors import InputError
 from detmap.ids import Ids, index_ids, locate
 from detmap.kernels import readonly
 from detmap.shapes import Column, Kind, Place, Reader, find
+from detmap.shapes.boxes import over_rows
 from detmap.tables import GroundTruth
 
 
@@ -48,8 +49,11 @@ def result_shapes(
     sizes = None
     if truth is not None and truth.images.sizes is not None:
         table = index_ids(columns["image_ids"], source=name, field="image_id")
-        known = np.concatenate([truth.images.sizes, np.zeros((1, 2), np.int64)])
-        sizes = known[locate(table.ids, truth.images.ids)][table.codes]
+        columns = {**columns, "image_ids": table}
+        known = np.concatenate([truth.images.sizes, np.zeros((1, 2), np.int64)])[locate(table.ids, truth.images.ids)]
+        sizes = np.empty((table.codes.size, 2), np.int64)
+        given = sizes
+        over_rows(lambda begin, end: known.take(table.codes[begin:end], 0, given[begin:end], "clip"), len(given))
     column, notices = reader.column(parts, Place(name, "", sizes, boxes, {}))
     columns = {**columns, "shapes": {kind.column_name: column}}
     if boxes is None or not len(boxes):

@@ -85,9 +85,9 @@ class Segments(NamedTuple):
 
     ``kinds`` (n,) int8 is one of `ABSENT`, `PACKED`, `LISTED`, `OUTLINES`, or a problem. ``spans`` (n, 4) int64 says where
     in ``text``, ``ends`` or ``vertices`` its mask, runs or polygons begin and end, and height and width of its image (not
-    of polygons). ``text`` has strings, a NUL behind each; ``ends`` the runs as `detmap.kernels.masks` has them; ``vertices``
-    how many coordinates each polygon has, which follow each other in ``points``. Of compressed masks there are ``areas``,
-    ``boxes`` (x, y, width, height) and whether they are ``regular``.
+    of polygons); the end of a string is inverted (~). ``text`` has strings, a NUL behind each; ``ends`` the runs as
+    `detmap.kernels.masks` has them; ``vertices`` how many coordinates each polygon has, which follow each other in
+    ``points``. Of compressed masks there are ``areas``, ``boxes`` (x, y, width, height) and whether they are ``regular``.
     """
 
     kinds: Array
@@ -577,6 +577,7 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
                     kind = _why(out, row) if whole else NO_JSON
                 if kind == PACKED:
                     state[TEXT] = out.spans[row, 1] + 1
+                    out.spans[row, 1] = ~out.spans[row, 1]
                 elif kind == LISTED:
                     state[ENDS] = out.spans[row, 1]
             elif c == 91:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from detmap import masks as library
 from detmap import parallel
 from detmap.errors import InputError
 from detmap.kernels import Frozen, allocate, mask_pairs, readonly
 from detmap.kernels import segmentations as kernels
-from detmap.shapes.boxes import Boxes
+from detmap.shapes.boxes import Boxes, over_rows
 from detmap.shapes.kinds import Drawing, Kind, Pairs, Place
 from detmap.shapes.reading import Regions, Scratch, resolved
 
@@ -185,12 +186,26 @@ PROBLEMS = {
 }
 
 
+#: The columns of `detmap.kernels.segmentations.Segments` that have a row for each record.
+_BY_ROW: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
+    "kinds": ((), np.int8),
+    "spans": ((4,), np.int64),
+    "areas": ((), np.float64),
+    "boxes": ((4,), np.float64),
+    "regular": ((), np.bool_),
+}
+
+
 class _Part(NamedTuple):
-    """The segmentations of some records, how many polygons are odd, and in which chunk the strings are."""
+    """The segmentations of some records, how many polygons are odd, in which chunk the strings are, and the first row.
+
+    A row of -1: its columns are its own.
+    """
 
     segments: kernels.Segments
     odd: int
     chunk: int
+    row: int
 
 
 class MaskReader:
@@ -199,59 +214,69 @@ class MaskReader:
     def __init__(self, size: int) -> None:
         self._text = Regions(np.uint8, size)
         self._scratch = Scratch()
+        self._lock = threading.Lock()
+        self._rows = _rows(0)
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part | None:
         """Read values of JSON, or find that one is none."""
-        count = len(spans)
+        return self._read(data, spans, _rows(len(spans)), -1)
+
+    def read_at(self, data: NDArray[np.uint8], spans: NDArray[np.int64], row: int, capacity: int) -> _Part | None:
+        """Do as `read`, with the records from `row` on among at most `capacity`: they are written where they stay."""
+        with self._lock:
+            if len(self._rows["kinds"]) != capacity:
+                self._rows = _rows(capacity)  # what is never written to takes no memory
+            own = {name: column[row : row + len(spans)] for name, column in self._rows.items()}
+        return self._read(data, spans, own, row)
+
+    def _read(
+        self, data: NDArray[np.uint8], spans: NDArray[np.int64], rows: dict[str, NDArray[Any]], row: int
+    ) -> _Part | None:
         size = int((spans[:, 1] - spans[:, 0]).sum())
         room = size // 2 + 1
         text, begin, chunk = self._text.take(size + 8)
         state = np.zeros(kernels.STATE_SIZE, np.int64)
         state[kernels.TEXT] = begin
-        # One piece of memory, which the system has back when the parts are put together.
-        spans_of, boxes, areas, kinds, regular = allocate(
-            ((count, 4), np.int64), ((count, 4), np.float64), (count, np.float64), (count, np.int8), (count, np.bool_)
-        )
         out = kernels.Segments(
-            kinds=kinds,
-            spans=spans_of,
+            **rows,
             text=text,
             ends=self._scratch.take(room, np.uint32),
             vertices=self._scratch.take(room, np.int64),
             points=self._scratch.take(room, np.uint64),
-            areas=areas,
-            boxes=boxes,
-            regular=regular,
         )
         resolved(kernels.read_segmentations, data, spans, state, (out,), out.points)
-        if kernels.NO_JSON in out.kinds:
+        if (out.kinds == kernels.NO_JSON).any():
             return None
         self._text.keep(int(state[kernels.TEXT]))
         used = {"ends": kernels.ENDS, "vertices": kernels.POLYGONS, "points": kernels.POINTS}
         trimmed: dict[str, Any] = {name: getattr(out, name)[: state[slot]].copy() for name, slot in used.items()}
-        return _Part(out._replace(text=np.empty(0, np.uint8), **trimmed), int(state[kernels.ODD]), chunk)
+        return _Part(out._replace(text=np.empty(0, np.uint8), **trimmed), int(state[kernels.ODD]), chunk, row)
 
     def column(self, parts: Sequence[_Part], place: Place) -> tuple[MaskColumn, dict[str, int]]:
         """Put the parts together."""
         text, bases = self._text.whole()
         for part in parts:
-            if bases[part.chunk]:
-                part.segments.spans[part.segments.kinds == kernels.PACKED, :2] += bases[part.chunk]
+            if bases[part.chunk]:  # the end of a string is inverted
+                packed = part.segments.kinds == kernels.PACKED
+                part.segments.spans[packed, :2] += bases[part.chunk] * np.array([1, -1])
         segments = [part.segments for part in parts]
         odd = sum(part.odd for part in parts)
         sizes_of = [(len(one.kinds), one.ends.size, one.vertices.size) for one in segments]
-        nothing = self.read(np.zeros(8, np.uint8), 0, np.empty((0, 2), np.int64))
-        assert nothing is not None
-        empty = nothing.segments
-        names = kernels.Segments._fields
-        made: list[Any] = [text] * len(names)
+        total = sum(count for count, _, _ in sizes_of)
+        # Most rows are where they belong: those of one part behind those of another.
+        starts = np.cumsum([0, *(count for count, _, _ in sizes_of)])
+        placed = all(part.row == start for part, start in zip(parts, starts.tolist(), strict=False))
+        empty = {"ends": np.empty(0, np.uint32), "vertices": np.empty(0, np.int64), "points": np.empty(0, np.uint64)}
+        made: dict[str, Any] = {"text": text, **{name: column[:total] for name, column in self._rows.items()}}
+        names = [*empty, *(() if placed else _BY_ROW)]
+        empty |= _rows(0)
 
         def join_field(begin: int, _: int) -> None:
-            if names[begin] != "text":
-                made[begin] = np.concatenate([*(one[begin] for one in segments), empty[begin]])
+            name = names[begin]
+            made[name] = np.concatenate([*(getattr(one, name) for one in segments), empty[name]])
 
         parallel.run(join_field, [(field, field + 1) for field in range(len(names))])
-        whole = kernels.Segments(*made)
+        whole = kernels.Segments(**made)
         segments.clear()
         first = 0
         before = {kernels.LISTED: 0, kernels.OUTLINES: 0}
@@ -275,9 +300,14 @@ class MaskReader:
         column = _assembled(whole, points, vertices, place)
         other = 0
         if place.sizes is not None:
-            (height, width), (own, along) = place.sizes.T, column.sizes().T
-            other = int(np.count_nonzero(((height != own) | (width != along)) & (height > 0) & (width > 0)))
+            other = _differing(place.sizes, column.sizes())
         return column, {"odd_polygons": odd, "box_masks": int(boxed.size), "mask_sizes": other}
+
+
+def _rows(count: int) -> dict[str, NDArray[Any]]:
+    """Return the columns of so many records, in one piece of memory."""
+    made = allocate(*(((count, *width), kind) for width, kind in _BY_ROW.values()))
+    return dict(zip(_BY_ROW, made, strict=True))
 
 
 def _check(whole: kernels.Segments, place: Place) -> NDArray[np.int64]:
@@ -310,6 +340,17 @@ def _check(whole: kernels.Segments, place: Place) -> NDArray[np.int64]:
     return absent
 
 
+def _differing(given: NDArray[np.int64], own: NDArray[np.int64]) -> int:
+    """Return how many masks have another size than their image, where that is known."""
+
+    def count(begin: int, end: int) -> int:
+        (height, width), (tall, wide) = given[begin:end].T, own[begin:end].T
+        differ = (height != tall) | (width != wide)
+        return int(np.count_nonzero(differ & (height > 0) & (width > 0))) if differ.any() else 0
+
+    return sum(over_rows(count, len(given)))
+
+
 def _corners(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the polygons that pycocotools draws for boxes, four points each."""
     x, y, width, height = boxes.T
@@ -322,8 +363,6 @@ def _assembled(
 ) -> MaskColumn:
     """Return the column: strings as they are, lists as runs, polygons drawn."""
     spans, areas, boxes, regular = whole.spans, whole.areas, whole.boxes, whole.regular
-    packed = whole.kinds == kernels.PACKED
-    np.invert(spans[:, 1], out=spans[:, 1], where=packed)
     rows = np.flatnonzero(whole.kinds == kernels.OUTLINES)
     rows = rows[np.argsort(whole.spans[rows, 0], kind="stable")]  # in the order of their polygons
     drawn = _drawn(spans[rows], points, vertices, rows, place)
@@ -337,7 +376,14 @@ def _assembled(
         areas[others], boxes[others], regular[others] = library.measure(runs, None)
         empty = others[areas[others] == 0]
         boxes[empty] = 0.0
-    return MaskColumn.made(whole.text if packed.any() else np.empty(0, np.uint8), ends, spans, areas, boxes, regular)
+    return MaskColumn.made(
+        whole.text if (whole.kinds == kernels.PACKED).any() else np.empty(0, np.uint8),
+        ends,
+        spans,
+        areas,
+        boxes,
+        regular,
+    )
 
 
 def _drawn(

@@ -148,3 +148,31 @@ def test_a_mask_has_its_own_size_even_where_only_that_differs(tmp_path, monkeypa
         column = detmap.read_coco_results(path, iou_type="segm").shapes["segm"]
         assert column.masks().to_rle() == [{"size": size, "counts": counts} for size, counts in masks]
         assert column.areas().tolist() == [0, 0, 0, 4]
+
+
+@pytest.mark.parametrize("extra", ["", ', "note": "a{b{"', ', "more": {"a": [{"b": 1}]}'])
+def test_masks_of_many_blocks_are_those_of_the_parser(extra, tmp_path, monkeypatch):
+    """Rows are written where they stay, or moved there where braces that begin no record left room between blocks."""
+    rng = np.random.default_rng(5)
+    records = []
+    for k in range(90):
+        mask = {"size": [30, 20], "counts": string_of(outline(rng, 30, 20))}
+        shape = [[1, 1, 9.5, 1, 9, 8.25]] if k % 7 == 3 else mask
+        text = json.dumps({"image_id": k % 5 + 1, "category_id": 1, "score": k / 100, "segmentation": shape})
+        records.append(text[:-1] + (extra if k % 3 == 0 else "") + "}")
+    path = tmp_path / "file.json"
+    path.write_text(f"[{', '.join(records)}]")
+    images = [{"id": k, "height": 30, "width": 20 + (k == 2)} for k in (5, 4, 3, 2, 1)]
+    truth = detmap.read_coco(
+        {"images": images, "categories": [{"id": 1, "name": "a"}], "annotations": []}, iou_type="segm"
+    )
+    monkeypatch.setattr("detmap.formats._documents.BLOCK", 700)
+
+    def read_all(worth):
+        monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", worth)
+        table = detmap.read_coco_results(path, truth, iou_type="segm")
+        column = table.shapes["segm"]
+        ids = table.images.ids[table.images.codes].tolist()
+        return column.masks().to_rle(), column.areas().tolist(), column.bounds().table.tolist(), ids, table.notices
+
+    assert read_all(0) == read_all(1 << 60)

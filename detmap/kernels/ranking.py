@@ -440,7 +440,7 @@ def _stream_many(
 def _rank_tile(
     codes: Array, query: Array, own: int, near: Array, relevant: Array, first: int, flags: Array, count: Array,
     met: Array, seen: Array,
-) -> int:  # fmt: skip
+) -> Any:  # fmt: skip
     """Measure and count the items of a tile, see `_stream_few`, and in `met` the relevant ones by distance.
 
     The item that is left out is farther than any distance.

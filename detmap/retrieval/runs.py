@@ -242,7 +242,6 @@ def read_tables(qrels: Any, run: Any) -> tuple[Table, Table]:
     return read_table(qrels, "qrels"), read_table(run, "run")
 
 
-@located
 def check_depth(depth: int | None) -> None:
     """Refuse a depth of runs that is no rank."""
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
@@ -251,6 +250,7 @@ def check_depth(depth: int | None) -> None:
         raise OptionError("depth must be at most 2 ** 53")
 
 
+@located
 def evaluate_run(
     qrels: Any,
     run: Any,

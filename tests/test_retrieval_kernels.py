@@ -35,7 +35,7 @@ def test_one_signature_each():
     further = ["G", "binG", "Rndcg", "ndcg_rel", "mAP@R", "Rprec_mult@0.5"]
     evaluate_features(rng.random((6, 4)), rng.random((30, 4)).astype(np.float16), *ids)
     for labels in (ids[:2], (np.eye(3)[ids[0]], np.eye(3)[ids[1]])):
-        evaluate_codes(rng.integers(0, 2, (6, 70)), rng.integers(0, 2, (30, 70), np.int8), *labels, k=3)
+        evaluate_codes(rng.integers(0, 2, (6, 70)), rng.integers(0, 2, (30, 70)), *labels, k=3)
     evaluate_rankings([[1, 0, 2], [0, 1]], metrics=["bpref", "infAP", "judged@2", "ERR", "11pt", *further, "rbp_resid"])
     evaluate_distances(distances, *ids, metrics=further)
     evaluate_rankings([[0.5, 0, 2], [0, 1]], metrics=[*further, "nDCG(exp)", "RBP(rel=1)"])

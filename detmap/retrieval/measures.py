@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from detmap import parallel
 from detmap.errors import InputError, OptionError, shorten
-from detmap.hits import INTERPOLATIONS, Hits, blocks
+from detmap.hits import INTERPOLATIONS, Hits
 from detmap.kernels import curves, readonly
 from detmap.retrieval.conventions import Convention, Normalizer
 from detmap.retrieval.ranked import Ranked, Request, Values
@@ -23,6 +23,10 @@ def ratio(part: Any, whole: Any) -> Values:
     out = np.zeros(np.broadcast_shapes(np.shape(part), whole.shape))
     np.divide(part, whole, out=out, where=whole != 0)
     return out
+
+
+def _blocks(ranked: Ranked) -> list[tuple[int, int]]:
+    return parallel.even(len(ranked.raw), None if len(ranked.raw) > 64 else 1)
 
 
 def average_precision(ranked: Ranked, request: Request) -> Values:
@@ -69,7 +73,7 @@ def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.
                 lambda b, e: curves.expected_average_precision(
                     hits.starts, hits.ahead, hits.tied, positives, depth, trapezoid, divisor == "hits", b, e, out
                 ),
-                blocks(hits, None),
+                _blocks(ranked),
             )
             return out
         hits = hits.cut(depth, hits.within(depth) if divisor == "hits" else positives)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from detmap import average_precision
-from detmap.kernels import curves, gains, hashing, packing, ranking, sorting
+from detmap.kernels import curves, gains, hashing, ranking, sorting
 from detmap.retrieval import (
     average_precision_score,
     evaluate_codes,
@@ -47,7 +47,7 @@ def test_one_signature_each():
     average_precision([1, 0, 1], [3, 2, 1], interpolation="101-linear")
     kernels = {
         f"{module.__name__}.{name}": value
-        for module in (ranking, curves, gains, sorting, hashing, packing)
+        for module in (ranking, curves, gains, sorting, hashing)
         for name, value in vars(module).items()
         if hasattr(value, "signatures") and value.__module__ == module.__name__
     }

@@ -319,3 +319,18 @@ def test_updates_from_several_threads():
     for thread in threads:
         thread.join()
     assert same(evaluator.compute(), fed(of(data), batches(data, [0, 9])).compute())
+
+
+@pytest.mark.parametrize("columns", [0, 9, 11])
+def test_distances_to_another_number_of_items_are_refused(columns):
+    """Fewer would be read beyond their row, and more would never be read."""
+    evaluator = Evaluator(gallery_ids=np.arange(10) % 3)
+    with pytest.raises(InputError, match=f"distances: {columns} columns where the gallery has 10 items; give indices"):
+        evaluator.update(query_ids=[1], distances=np.zeros((1, columns)))
+    assert not len(evaluator)
+
+
+@pytest.mark.parametrize("depth", [0, -1, True, 1.5, "2", 2**60])
+def test_a_depth_is_a_rank(depth):
+    with pytest.raises(OptionError, match="depth must be"):
+        Evaluator(qrels={1: {2: 1}}, depth=depth)

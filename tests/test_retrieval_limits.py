@@ -156,6 +156,8 @@ def test_depths_and_rates_keep_their_digits():
         ("RBP(p=1..2)", "holds no number"),
         ("ERR(max=2)", "from 3, the highest grade"),
         ("ERR(max=1001)", "to 1000"),
+        ("P(radius=-1)", "not negative"),
+        ("R(radius=-0.5)", "not negative"),
     ],
 )
 def test_options_of_metrics_have_bounds(metric, message):

@@ -172,6 +172,17 @@ def test_the_query_itself_leaves_the_ranking_of_codes(several, bits):
             evaluate_codes(query, gallery, *labels, self_match=bad)
 
 
+def test_packed_codes_of_another_byte_order_and_a_flag_of_numpy():
+    """Words saved on another machine are the same codes, and numpy.True_ is True."""
+    query, gallery, ours, theirs = coded(3, bits=64)
+    packed = [np.packbits(side, axis=1).view(np.uint64) for side in (query, gallery)]
+    wanted = dict(evaluate_codes(*packed, ours, theirs, 5))
+    assert dict(evaluate_codes(*(side.astype(">u8") for side in packed), ours, theirs, 5)) == wanted
+    assert dict(evaluate_codes(*packed, ours, theirs, 5, self_match=np.False_)) == wanted
+    itself = [evaluate_codes(*packed, ours, theirs, 5, self_match=given) for given in (True, np.True_)]
+    assert dict(itself[0]) == dict(itself[1]) != wanted
+
+
 def test_codes_equal_their_distances_across_tiles_and_groups(monkeypatch):
     rng = np.random.default_rng(2)
     few = numba.config.DISABLE_JIT

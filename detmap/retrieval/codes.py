@@ -52,7 +52,7 @@ def _matrix(codes: ArrayLike, source: str) -> NDArray[Any]:
         raise InputError(
             "expected a matrix of codes, a row per item", source=source, value=f"{array.ndim}-d {array.dtype}"
         )
-    return array
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _words(array: NDArray[np.uint8]) -> NDArray[np.uint64]:

@@ -29,7 +29,7 @@ from detmap.retrieval.galleries import (
 from detmap.retrieval.metrics import able, listed, parse_all, parse_rate
 from detmap.retrieval.neighbors import places, ranked_neighbors
 from detmap.retrieval.ranked import stored_level
-from detmap.retrieval.runs import RUN_METRICS, Table, check_judged, paired, rank_run, read_table
+from detmap.retrieval.runs import RUN_METRICS, Table, check_depth, check_judged, paired, rank_run, read_table
 from detmap.retrieval.scoring import RankingResult, check_level, labels, numeric_table, score, stored
 from detmap.retrieval.seen import Header, Seen, digest
 from detmap.states import gathered, seal, unseal
@@ -142,6 +142,7 @@ class Evaluator:
         self._forget()
 
     def _take_qrels(self, qrels: Any, level: float | None) -> None:
+        check_depth(self._depth)
         judged = read_table(qrels, "qrels")
         check_judged(judged)
         grades, self._scale = stored(judged.values, "qrels")
@@ -261,8 +262,12 @@ class Evaluator:
             if self.convention.cmc in SHOTS:
                 raise OptionError(f"CMC {self.convention.cmc} needs distances to the whole gallery")
         elif given["distances"] is not None:
-            rows_of = _of_matrix(numeric_table(given["distances"], "distances", booleans=True))
-            _check_rows(len(rows_of(0, 0)(0, count)), count, "distances")
+            matrix = numeric_table(given["distances"], "distances", booleans=True)
+            _check_rows(len(matrix), count, "distances")
+            if matrix.shape[1] != theirs.size:
+                problem = f"{matrix.shape[1]} columns where the gallery has {theirs.size} items"
+                raise InputError(problem, source="distances", remedy="give indices too where these are of neighbours")
+            rows_of = _of_matrix(matrix)
         else:
             cuts, rows_of = self._distances(given["features"], count)
         relation = relate(

@@ -205,9 +205,10 @@ def relate(
 
 def self_matches(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArray[np.int64] | None:
     """Return for each query the item that is the query itself, negative for none; see `evaluate_distances`."""
-    if self_match is None or self_match is False:
+    if isinstance(self_match, bool | np.bool_ | None) and not self_match:
         return None
-    own: NDArray[Any] = np.arange(queries) if self_match is True else numeric(self_match, "self_match")
+    all_ = isinstance(self_match, bool | np.bool_)
+    own: NDArray[Any] = np.arange(queries) if all_ else numeric(self_match, "self_match")
     if own.shape != (queries,) or own.dtype.kind not in "iu":
         raise InputError(f"expected {queries} item numbers", source="self_match")
     own = int64(own, "self_match")

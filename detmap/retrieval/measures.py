@@ -112,9 +112,11 @@ def within(ranked: Ranked, depth: Any) -> Values:
 
 def _radius(ranked: Ranked, request: Request, whole: str) -> Values | None:
     """Return precision or recall within a Hamming radius, where ``radius=r`` is asked for."""
-    radius = request.number("radius", -1.0)
-    if radius < 0:
+    radius = request.number("radius", math.nan)
+    if math.isnan(radius):
         return None
+    if radius < 0:
+        raise OptionError(f"{request.key}: a radius is not negative")
     if ranked.radius is None or request.depth is not None:
         raise OptionError(f"{request.key}: a radius is for hash codes, without a depth")
     counts = ranked.radius[:, min(int(radius), ranked.radius.shape[1] - 1)]

@@ -244,6 +244,14 @@ def read_tables(qrels: Any, run: Any) -> tuple[Table, Table]:
     return read_table(qrels, "qrels"), read_table(run, "run")
 
 
+def check_depth(depth: int | None) -> None:
+    """Refuse a depth of runs that is no rank."""
+    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
+        raise OptionError(f"depth must be a positive integer, not {shorten(depth)}")
+    if depth is not None and depth > DEEPEST:
+        raise OptionError("depth must be at most 2 ** 53")
+
+
 @located
 def evaluate_run(
     qrels: Any,
@@ -302,10 +310,7 @@ def evaluate_run(
     decided = convention_of(convention, choices, run=True)
     requests = parse_all(able(RUN_METRICS, decided) if metrics is None else metrics, decided)
     lowest = None if level is None else check_level(level)
-    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
-        raise OptionError(f"depth must be a positive integer, not {depth!r}")
-    if depth is not None and depth > DEEPEST:
-        raise OptionError("depth must be at most 2 ** 53")
+    check_depth(depth)
     check_choice("empty_input", empty_input, ("error", "skip"))
     lenient = empty_input == "skip"
     judged, ranked = read_table(qrels, "qrels", lenient), read_table(run, "run", lenient)

@@ -349,8 +349,11 @@ def held(values: np.ndarray, ends: np.ndarray, given: np.ndarray | bool = True, 
         return "–" if not many else "none shown"
     if shown.sum() > 0.995 * many:
         return f"{100 * inside[shown].mean():.1f}"
+    few = f"({100 * shown.sum() / many:.0f} % shown)"
+    if shown.sum() < 20:
+        return f"{inside[shown].sum()} of {shown.sum()} {few}"
     # Categories of a data set are nearly independent: the error of the share is taken as if they were.
-    return f"{share(inside[shown])} ({100 * shown.sum() / many:.0f} % shown)"
+    return f"{share(inside[shown])} {few}"
 
 
 def report_coverage(name: str, found: list[Row]) -> list[str]:

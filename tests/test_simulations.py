@@ -108,7 +108,9 @@ def test_shares_are_written_with_their_error():
     assert simulate_coverage.share([math.nan]) == "–"
     assert simulate_coverage.held(np.ones(3), np.full((3, 2), np.nan)) == "none shown"
     ends = np.array([[0.0, 3.0], [0.0, 3.0], [0.0, 1.0], [np.nan, np.nan]])
-    assert simulate_coverage.held(np.array([1.0, 2, 3, 2]), ends) == "66.7 ± 53.3 (75 % shown)"
+    assert simulate_coverage.held(np.array([1.0, 2, 3, 2]), ends) == "2 of 3 (75 % shown)"
+    many = np.tile(ends, (10, 1)), np.tile([1.0, 2, 3, 2], 10)
+    assert simulate_coverage.held(many[1], many[0]) == "66.7 ± 16.9 (75 % shown)"
     assert simulate_coverage.held(np.array([1.0, 2, 3]), ends[:3]) == "66.7"
 
 

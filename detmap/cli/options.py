@@ -260,7 +260,7 @@ def add_bootstrap_options(
         type=float,
         default=0.95,
         metavar="LEVEL",
-        help="confidence level of intervals and tests; default: 0.95",
+        help="confidence level of intervals; tests are at 1 - LEVEL; default: 0.95",
     )
     if tests:
         group.add_argument(
@@ -274,7 +274,7 @@ def add_bootstrap_options(
             choices=("holm", "bh"),
             default="holm",
             help="correction for many hypotheses: Holm's (default) limits the chance of any false claim, "
-            "Benjamini and Hochberg's the share of false ones among the claims",
+            "Benjamini and Hochberg's the expected share of false ones among the claims",
         )
 
 

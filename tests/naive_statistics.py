@@ -133,13 +133,14 @@ def randomisation_p(first, second):
 
 
 def t_interval(value, draws, left_out, images, level):
-    """Student's t interval of a difference, the standard error being the larger one of bootstrap and jackknife."""
+    """Student's t interval of a difference, the variance being the mean of the bootstrap's and the larger one of both."""
     from scipy.stats import t
 
     draws, left_out = ([one for one in values if not math.isnan(one)] for values in (draws, left_out))
     away = sum(left_out) / len(left_out)
-    jackknife = math.sqrt(sum((one - away) ** 2 for one in left_out) * (len(left_out) - 1) / len(left_out))
+    jackknife = sum((one - away) ** 2 for one in left_out) * (len(left_out) - 1) / len(left_out)
     mean = sum(draws) / len(draws)
-    drawn = math.sqrt(sum((one - mean) ** 2 for one in draws) / (len(draws) - 1) * images / (images - 1))
-    margin = float(t.ppf((1 + level) / 2, min(images, len(left_out)) - 1)) * max(jackknife, drawn)
+    drawn = sum((one - mean) ** 2 for one in draws) / (len(draws) - 1) * images / (images - 1)
+    error = math.sqrt((drawn + max(jackknife, drawn)) / 2)
+    margin = float(t.ppf((1 + level) / 2, min(images, len(left_out)) - 1)) * error
     return value - margin, value + margin

@@ -416,7 +416,7 @@ REAL = {
     ("coco/instances_val2017_COCO-MINI.json", "segm_mini/synthetic_segm_results.json"): {
         "area_misfits",  # a crowd of area 31,275, with a mask of 25,630 pixels and a box of 76,380
         "categories_without_objects",
-        "duplicate_detections",  # 11 boxes of masks with as many pixels are there twice; of three the pixels are others
+        "duplicate_detections",  # 11 boxes of masks with as many pixels are there twice; of two the pixels are others
         "quantised_scores",  # three decimals
     },
     ("keypoints_mini/person_keypoints_val2017_COCO-MINI.json", "keypoints_mini/synthetic_keypoints_results.json"): {

@@ -63,7 +63,7 @@ def test_runs(files, capsys):
         made = rankings.intervals(result, 200, 0, "t")
         low, high = made.interval()[made.columns["mAP"]]
         assert f"95 % interval {low:.4f} to {high:.4f}" in text
-    one = compare_queries({name: result.per_query["AP"] for name, result in results.items()}, replicates=200)[0]
+    one = compare_queries(by_query(results, "AP")[1], replicates=200)[0]
     assert f"has {one.difference:.4f} more mAP than plain, 95 % interval {one.low:.4f} to {one.high:.4f}" in text
     assert "(tied_scores)" in text or "tied_scores" in text
     assert text.count("SHA-256") == 3

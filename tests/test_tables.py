@@ -282,7 +282,7 @@ def test_what_is_unusual_is_counted():
     sentences = describe(result.notices)
     assert [sentence.split()[0] for sentence in sentences] == ["1", "2", "1"]
     assert describe({}) == []
-    assert all("{n}" in text or code == "no_detections" for code, text in NOTICES.items())
+    assert all("{n}" in text or "{names}" in text or code == "no_detections" for code, text in NOTICES.items())
 
 
 def test_no_detections_is_a_result_with_zeros():

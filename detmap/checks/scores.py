@@ -34,7 +34,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     if facts.agreement is not None and not facts.causes and facts.agreement.upside_down:
         more = f"one on an object stands above one on none in {facts.agreement.ranked[0]:.0%} of all pairs"
         yield found("inverted_scores", len(side), "detection", more=more)
-    yield from _scales(facts, side, scores, low, high)
+    yield from _scales(side, scores, low, high)
     tied = _tied(facts.detections.categories.codes, scores, max(_TIED * len(scores), 2))
     if tied is not None:
         more = f"{np.unique(scores).size:,} different scores in all"
@@ -43,7 +43,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield from _cut(facts, scores)
 
 
-def _scales(facts: Facts, side: Side, scores: NDArray[np.float64], low: float, high: float) -> Iterator[Finding]:
+def _scales(side: Side, scores: NDArray[np.float64], low: float, high: float) -> Iterator[Finding]:
     """Scores that are no probabilities."""
     if low >= 0 and high <= 1:
         return
@@ -53,7 +53,7 @@ def _scales(facts: Facts, side: Side, scores: NDArray[np.float64], low: float, h
         more = f"from {low:.3g} to {high:.3g}"
         yield found("logit_scores", int(outside.sum()), "detection", more=more, **side.records(outside))
         return
-    if _two_scales(scores) or _falls_at_one(facts, scores):
+    if _two_scales(scores):
         more = f"up to {high:.4g}"
         yield found("mixed_scores", int(beyond.sum()), "detection", more=more, **side.records(beyond))
     elif high <= 100 and np.quantile(scores, 0.99) > 5:
@@ -83,22 +83,6 @@ def _two_scales(scores: NDArray[np.float64]) -> bool:
         and below > 5
         and tail(int(below), 2.0 * (above + 1)) < 1e-3
     )
-
-
-def _falls_at_one(facts: Facts, scores: NDArray[np.float64]) -> bool:
-    """Return whether detections of scores just below 1 lie on objects far more often than those of scores above.
-
-    On one scale the surer ones do; where probabilities were joined with percentages, 0.9 is surer than 2.
-    """
-    if facts.agreement is None or facts.causes:
-        return False
-    below, above = (
-        np.flatnonzero(which)[:2000] for which in ((scores > 0.5) & (scores <= 1), (scores > 1) & (scores <= 5))
-    )
-    if min(below.size, above.size) < 30:
-        return False
-    sure, unsure = (facts.agreement.share_on_objects(rows) for rows in (below, above))
-    return sure > 0.3 and sure > 2 * unsure and tail(round(sure * below.size), 1.5 * unsure * below.size + 1) < 1e-4
 
 
 def _tied(codes: NDArray[Any], scores: NDArray[np.float64], most: float) -> NDArray[np.bool_] | None:

@@ -3,7 +3,7 @@
 A leg is chosen by the environment, before numba is imported: ``NUMBA_DISABLE_JIT=1`` interprets kernels,
 ``NUMBA_BOUNDSCHECK=1`` checks every index of compiled ones, ``DETMAP_PLAIN_NUMBA=1`` takes numba's own cache, and without
 them kernels are compiled as users have them. ``DETMAP_TESTS=full`` runs every file in every leg, with many examples;
-``DETMAP_TESTS=quick`` leaves out tests that are marked as slow.
+``DETMAP_TESTS=quick`` leaves out tests that are marked as slow. Those that are marked as long run in full alone.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ ABSENT = {
 
 def foreseen() -> list[str]:
     """How the reasons of skips begin that are to be expected in this leg and on this system; see ``--require``."""
-    reasons = ["could not import 'ranx'"]  # not a dependency of the tests: its releases need older versions of others
+    reasons = [] if FULL else ["long (without DETMAP_TESTS=full)"]
+    reasons += ["could not import 'ranx'"]  # not a dependency of the tests: its releases need older versions of others
     reasons += [
         "could not import 'hotcoco'",
         "could not import 'ultrafast_pycocotools'",

@@ -245,7 +245,7 @@ def test_very_small_and_very_large_coordinates(scale):
         (7, 200, 300.0),
         (60, 90, 300.0),
         pytest.param(300, 400, 700.0, marks=pytest.mark.compiled),
-        pytest.param(600, 800, 1100.0, marks=[pytest.mark.compiled, pytest.mark.slow]),
+        pytest.param(600, 800, 1100.0, marks=[pytest.mark.compiled, pytest.mark.long]),
     ],
 )
 def test_dense_scene(objects, detections, canvas):
@@ -337,7 +337,7 @@ def test_genuine_images_with_jittered_copies_of_their_objects():
     assert_equal(dataset, results)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.real_data
 @pytest.mark.compiled
 def test_a_whole_benchmark():

@@ -47,7 +47,15 @@ def files(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "text", ["trec", "oxford", "trec+empty=one", "torchmetrics+ties=reversed", "kaggle+ties=collapsed"]
+    "text",
+    [
+        "oxford",
+        "trec+empty=one",
+        *(
+            pytest.param(one, marks=pytest.mark.long)
+            for one in ("trec", "torchmetrics+ties=reversed", "kaggle+ties=collapsed")
+        ),
+    ],
 )
 def test_a_planted_convention_is_found(text):
     value = evaluate(parse_convention(text))["mAP"]

@@ -247,7 +247,7 @@ def test_a_published_detector():
 
 @pytest.mark.real_data
 @pytest.mark.compiled
-@pytest.mark.parametrize("which", ["a", pytest.param("b", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("which", ["a", pytest.param("b", marks=pytest.mark.long)])
 def test_a_real_detector_against_the_twin(which):
     ground_truth, detections = real(which)
     assert sum(len(rows[0]) for rows in detections.values()) == {"a": 254_590, "b": 631_583}[which]

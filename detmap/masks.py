@@ -440,6 +440,8 @@ class Masks(Frozen):
         if not isinstance(dilation, int | float | np.number) or not 0 < dilation < np.inf:
             raise OptionError(f"dilation must be a positive number, not {dilation!r}")
         runs, count = self._runs, len(self)
+        if not count:
+            return self
         heights, widths = self.sizes[:, 0], self.sizes[:, 1]
         reach = np.rint(
             float(dilation) * np.sqrt(heights * heights + widths * widths)
@@ -449,7 +451,7 @@ class Masks(Frozen):
 
         def task(begin: int, end: int) -> tuple[int, int, NDArray[np.uint32]]:
             found = boundaries.boundary_runs(runs.ends, runs.spans, distances, begin, end, spans)
-            return begin, end, found[: int(spans[end - 1, 1])] if end else found[:0]
+            return begin, end, found[: int(spans[end - 1, 1])]
 
         parts = over(task, count, runs.ends.nbytes, threads)
         used = 0

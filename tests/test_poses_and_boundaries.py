@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import examples
 
+import detmap
 from detmap.kernels import keypoints, number_lists, readonly
 from detmap.kernels.words import survey
 from detmap.masks import Masks
@@ -220,3 +221,21 @@ def test_boundaries_of_wide_masks_are_found_part_by_part():
     mask = np.concatenate([mask] * 10, axis=1)  # 4 words of 18,000 columns
     found = Masks.from_bitmaps(mask[None]).boundary(1e-4).to_bitmaps()[0]
     assert np.array_equal(found, near_the_contour(mask, round(1e-4 * math.hypot(*mask.shape))))
+
+
+def test_a_box_of_negative_width_keeps_no_pose_away():
+    """Its area, of which likeness is made, is negative too: every pose is as like as the rule makes it."""
+    point = [12.0, 12.0, 2.0]
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=[1], category_ids=[1], boxes=[[10, 10, -5, 20]], keypoints=[[point] * 17], invalid_boxes="miss"
+    )
+    found = detmap.Detections.from_arrays(
+        image_ids=[1], category_ids=[1], scores=[0.5], keypoints=[[[500.0, 500.0, 2.0]] * 17]
+    )
+    result = detmap.evaluate(truth, found, "coco", iou_type="keypoints", oks_area="bbox*0.53")
+    assert result["AP"] == 1
+
+
+def test_no_masks_have_no_boundaries():
+    masks = Masks.from_bitmaps(np.random.default_rng(0).random((8, 300, 300)) < 0.5)
+    assert len(masks.take(np.zeros(8, bool)).boundary()) == 0

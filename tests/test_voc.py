@@ -337,6 +337,7 @@ _ODD_LINES = [
     b"000003\x00 0.5 1 2 3 4",
     b"n" * 300 + b" 0.5 1 2 3 4",
     b"000003 0.5 9 9 3 4",
+    b"000003 0." + b"5" * 300 + b" 1 2 3 4",
 ]
 
 
@@ -367,3 +368,18 @@ def test_plain_results_are_scanned(monkeypatch):
     found = detmap.read_voc_results({"comp4_det_test_dog.txt": b"b 0.5 1 2 3 4\na\t1e-1 1 2 3.5 4\n"})
     assert found.scores.tolist() == [0.5, 0.1]
     assert found.boxes[:, 2].tolist() == [3.0, 3.5]
+
+
+@pytest.mark.parametrize("exact", [0, 2, 4])
+def test_lines_of_many_numbers_that_only_float_can_read(exact, monkeypatch):
+    """More of them than a block of the scanner has room for, five, three or one to a line."""
+    rng = np.random.default_rng(exact)
+    numbers = rng.random((3000, 5)) * 100 + [[0, 0, 0, 100, 100]]
+    lines = [
+        f"{i % 50:06d} " + " ".join(f"{x:.3f}" if k < exact else f"+{x:.24f}" for k, x in enumerate(row))
+        for i, row in enumerate(numbers.tolist())
+    ]
+    monkeypatch.setattr("detmap.formats.voc._split", None)
+    found = detmap.read_voc_results({"comp4_det_test_dog.txt": "\n".join(lines).encode()})
+    read = [[float(word) for word in line.split()[1:]] for line in lines]
+    assert np.column_stack([found.scores, found.boxes]).tolist() == read

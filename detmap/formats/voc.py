@@ -360,13 +360,15 @@ def _results_of(data: bytes, source: str, finite: bool) -> _Results:
 
 
 def _scanned(data: bytes) -> _Results | None:
-    """Return what the scanner makes of plain lines of which none is blank; None for others."""
+    """Return what the scanner makes of plain lines of which none is blank or long; None for others."""
     from detmap.formats._scan import scan_voc_results
 
-    found = scan_voc_results(data)
-    if found is None or len(found.numbers) != data.count(b"\n") + (data[-1:] != b"\n"):
+    feeds = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
+    lengths = np.diff(feeds, prepend=-1, append=len(data)) - 1
+    if lengths.max() > _LONGEST:  # a word of it may be
         return None
-    if any(len(image) > _LONGEST for image in found.images):
+    found = scan_voc_results(data)
+    if found is None or len(found.numbers) != feeds.size + (lengths[-1] > 0):
         return None
     try:
         return _Results(found.image, [image.decode() for image in found.images], found.numbers, None)

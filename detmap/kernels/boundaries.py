@@ -96,6 +96,8 @@ def _deep_rows(
     begin, stop = low, low + columns * height
     for k in range(_first_behind(ends, span[0], span[1], begin), span[1], 2):
         start, end = max(np.int64(ends[k - 1]), begin), min(np.int64(ends[k]), stop)
+        if start >= stop:
+            break
         while start < end:
             while start - low >= height:
                 low += height

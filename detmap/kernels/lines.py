@@ -1,4 +1,4 @@
-"""TREC lines -> columns, read once."""
+"""Lines of TREC and of VOC's results -> columns, read once."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def scan_lines(
         Per field what it holds (`ID`, `NUMBERS`, `REPEATED`, `INTEGER`), 1, and where its column begins: in `ids` where it
         is an `ID` or `REPEATED`, else in `words`.
     powers, ids, words, doubts, state
-        As in `records.scan_records`. Every column is written.
+        As in `records.scan_records`; there is room for at least *k* doubts. Every column is written.
     """
     i = state[POSITION]
     row = state[ROW]
@@ -74,7 +74,7 @@ def scan_lines(
         if i >= stop:
             status = CLOSED if i >= len(data) else STOPPED
             break
-        if doubtful == len(doubts):
+        if doubtful + len(tokens) > len(doubts):  # each token may bring one
             status = FULL
             break
         i = _tab_or_space(data, i)

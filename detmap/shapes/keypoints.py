@@ -326,11 +326,12 @@ def _prepare(
 def _reach(detections: Keypoints, ground_truth: _Truth, lowest: float) -> tuple[Boxes, Boxes] | None:
     """Return boxes around poses, and around objects as far as a point of a pose can be from them.
 
-    A mean of `lowest` needs a point whose exponential is as large.
+    A mean of `lowest` needs a point whose exponential is as large. None where every pair may be as like: with a box of
+    negative width or height an area, and so an exponent, has the other sign.
     """
-    if lowest <= 0:
-        return None
     poses, objects = ground_truth
+    if lowest <= 0 or (objects.areas < 0).any():
+        return None
     limit = max(-math.log(lowest), 0.0) + 1e-6
     found, truth = np.empty((len(detections), 4)), np.empty((len(poses.starts), 4))
     over_rows(lambda begin, end: kernels.corners(detections.boxes, begin, end, found), len(found))
@@ -365,7 +366,8 @@ def _refine(detections: Keypoints, ground_truth: _Truth, pairs: Pairs, out: NDAr
         )
         ours = stops[: end - begin]
         used = terms[: ours[-1]]
-        np.exp(used, out=used)
+        with np.errstate(over="ignore"):  # where an area is negative, farther is more alike
+            np.exp(used, out=used)
         kernels.means(used, ours, out[begin:end])
         if longest > 128:  # numpy halves such sums, as often as needed
             edges = [0, *ours.tolist()]

@@ -227,13 +227,18 @@ def test_a_box_of_negative_width_keeps_no_pose_away():
     """Its area, of which likeness is made, is negative too: every pose is as like as the rule makes it."""
     point = [12.0, 12.0, 2.0]
     truth = detmap.GroundTruth.from_arrays(
-        image_ids=[1], category_ids=[1], boxes=[[10, 10, -5, 20]], keypoints=[[point] * 17], invalid_boxes="miss"
+        image_ids=[1],
+        category_ids=[1],
+        boxes=[[10, 10, -5, 20]],
+        areas=[100.0],
+        keypoints=[[point] * 17],
+        invalid_boxes="miss",
     )
     found = detmap.Detections.from_arrays(
         image_ids=[1], category_ids=[1], scores=[0.5], keypoints=[[[500.0, 500.0, 2.0]] * 17]
     )
-    result = detmap.evaluate(truth, found, "coco", iou_type="keypoints", oks_area="bbox*0.53")
-    assert result["AP"] == 1
+    result = detmap.evaluate(truth, found, "coco", iou_type="keypoints", oks_area="bbox*0.53, ranges by area")
+    assert result["AP"] == pytest.approx(1)
 
 
 def test_no_masks_have_no_boundaries():

@@ -26,13 +26,13 @@ def defined(tree):
 @pytest.mark.parametrize("script", sorted(SCRIPTS))
 def test_names_that_a_script_takes_from_another_are_defined_there(script):
     """Also those inside functions, which fail no earlier than these run."""
-    used = {
-        (node.value.id, node.attr)
-        for node in ast.walk(SCRIPTS[script])
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in SCRIPTS
-    }
-    for node in ast.walk(SCRIPTS[script]):
+    nodes, used = list(ast.walk(SCRIPTS[script])), set()
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module in SCRIPTS:
             used |= {(node.module, alias.name) for alias in node.names}
+    whole = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names} & set(SCRIPTS)
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in whole:
+            used |= {(node.value.id, node.attr)} if not node.attr.startswith("__") else set()
     for other, name in used:
         assert name in set(defined(SCRIPTS[other])), f"{other} has no {name}"

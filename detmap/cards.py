@@ -89,18 +89,21 @@ def table_digest(table: Any) -> str:
 def beside_digest(source: Any, opened: Iterable[str]) -> str:
     """Return the hash (SHA-256) of the files that were opened besides a file, or those of a folder; empty where none was.
 
-    Of each counts how it is reached from where the source lies, and its content.
+    Of each counts its content, and how it is reached from the folder that they have in common, wherever that lies.
     """
     if isinstance(source, bytes):
         return ""
     root = os.path.realpath(source)
-    folder = root if os.path.isdir(root) else os.path.dirname(root)
-    found = {}
+    paths = []
     for path in {os.path.realpath(one) for one in opened}:
         inside = os.path.isdir(root) and os.path.commonpath([path, root]) == root
         if path != root and not inside and os.path.isfile(path):
-            found[Path(os.path.relpath(path, folder)).as_posix()] = file_digest(path)
-    return hashlib.sha256(json.dumps(sorted(found.items())).encode()).hexdigest() if found else ""
+            paths.append(path)
+    if not paths:
+        return ""
+    folder = os.path.commonpath([os.path.dirname(path) for path in paths])
+    found = sorted((Path(os.path.relpath(path, folder)).as_posix(), file_digest(path)) for path in paths)
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()
 
 
 def file_digest(source: Any) -> str:
@@ -311,19 +314,24 @@ def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
 #: What is compared of an input, and how it is called besides its role.
 _COMPARED = {"sha256": "", "beside": " (files beside it)", "content": " (what was read of it)"}
 
+#: What the first cards do not say of inputs, and the roles of inputs that they do not have: compared where a card has them.
+_LATER, _LATER_ROLES = ("beside",), ("manifest", "gallery")
+
 
 def other_inputs(
     mine: Sequence[Mapping[str, str]], theirs: Sequence[Mapping[str, str]], keys: Iterable[str] = tuple(_COMPARED)
 ) -> list[Difference]:
-    """Return the inputs that are not what a card was made from, by what `keys` say of them."""
+    """Return the inputs that are not what a card was made from, by what `keys` say of them; `mine` are the card's."""
     found = []
     roles = dict.fromkeys(str(one.get("role")) for one in (*mine, *theirs))
     for role in roles:
         left, right = ([one for one in side if str(one.get("role")) == role] for side in (mine, theirs))
+        if role in _LATER_ROLES and not left:
+            continue
         for at in range(max(len(left), len(right))):
             one, other = (side[at] if at < len(side) else {} for side in (left, right))
             for key in keys:
-                if one.get(key) != other.get(key):
+                if one.get(key) != other.get(key) and (key in one or key not in _LATER):
                     what = role.replace("_", " ") + _COMPARED[key]
                     shown = (str(side.get(key, "none"))[:20] for side in (one, other))
                     found.append(Difference("inputs", what, *shown))

@@ -65,7 +65,7 @@ def farthest() -> tuple[str, str]:
 
 def measured(task: Callable[[], Any], turns: int) -> Measured:
     """Run a task so often, after once that compiles and warms."""
-    from bench import memory
+    from bench_programs import memory
 
     task()
     found = []

@@ -344,3 +344,55 @@ def test_files_beside_an_input(tmp_path, monkeypatch, capsys):
     Path("set").rename("moved")
     names.write_text(names.read_text()[:-1])
     assert run("verify", "card.json", "moved/data.yaml", "out/run") == 0
+
+
+def without(path, keys, roles=()):
+    """A card as versions wrote it that knew neither these parts of an input nor inputs of these roles."""
+    made = json.loads(path.read_text())
+    inputs = [one for one in made["inputs"] if one["role"] not in roles]
+    made["inputs"] = [{key: value for key, value in one.items() if key not in keys} for one in inputs]
+    path.write_bytes(cards.to_json(cards.finished(made)))
+    return path
+
+
+def test_a_card_from_before_files_beside_an_input_counted(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words, given = eval_yolo(tmp_path)
+    assert run(*words, "--card", "card.json", "--quiet") == 0
+    assert run("verify", without(Path("card.json"), ["beside"]), *given) == 0
+
+
+def test_a_card_from_before_lists_and_galleries_counted(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words, given = batch(tmp_path)
+    assert run(*words, "--card", "card.json", "--quiet") == 0
+    assert run("verify", without(Path("card.json"), [], ["manifest"]), *given) == 0
+    words, given = neighbors(tmp_path)
+    assert run(*words, "--card", "other.json", "--quiet") == 0
+    assert run("verify", without(Path("other.json"), [], ["gallery"]), *given) == 0
+
+
+def test_settings_that_name_their_labels_from_the_root_may_lie_elsewhere(tmp_path, monkeypatch, capsys):
+    """Not one byte of what is read differs."""
+    monkeypatch.chdir(tmp_path)
+    words, given = eval_yolo(tmp_path)
+    settings = Path("set/data.yaml")
+    settings.write_text(f"path: {tmp_path / 'set'}\n" + settings.read_text())
+    assert run(*words, "--card", "card.json", "--quiet") == 0
+    Path("far/away").mkdir(parents=True)
+    settings.rename("far/away/data.yaml")
+    assert run("verify", "card.json", "far/away/data.yaml", given[1]) == 0
+    label = Path("set/labels/val/2.txt")
+    label.write_text(label.read_text() + "\n")
+    assert run("verify", "card.json", "far/away/data.yaml", given[1]) == 1
+
+
+def test_a_file_beside_an_input_counts_by_its_own_name(tmp_path):
+    for name in ("a/in.json", "b/c/in.json", "b/classes.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    beside = [str(tmp_path / "b/classes.txt")]
+    near, far = (cards.beside_digest(tmp_path / one, beside) for one in ("a/in.json", "b/c/in.json"))
+    assert near == far != ""
+    (tmp_path / "b/classes.txt").rename(tmp_path / "b/names.txt")
+    assert cards.beside_digest(tmp_path / "a/in.json", [str(tmp_path / "b/names.txt")]) != near

@@ -84,6 +84,30 @@ def test_a_file_that_cannot_be_scored_is_on_the_card(models, tmp_path, capsys):
     assert run("verify", tmp_path / "c.json", TRUTH, *models) == 0
 
 
+@pytest.mark.parametrize("text", ["1 0 0.5 0.5 0.1 0.1", "q1 Q0 a 1 0.9 x"])
+def test_text_of_no_known_form_is_on_the_card_too(text, models, tmp_path, capsys):
+    """Nothing is read for the card but bytes: the row that says why it has no score is shown, and the others."""
+    bad, path = tmp_path / "bad.txt", tmp_path / "c.json"
+    bad.write_text(text + "\n")
+    assert run("batch", TRUTH, models[0], bad, "--card", path) == 3
+    told = capsys.readouterr()
+    assert "is text of no format that is known by its lines" in told.out + told.err
+    assert [one["name"] for one in cards.read(path)["inputs"]] == ["ground_truth.json", "one.json", "bad.txt"]
+    assert run("verify", path, TRUTH, models[0], bad) == 0
+
+
+def test_a_file_that_cannot_be_read_hides_no_other_that_differs(models, tmp_path, capsys):
+    path = tmp_path / "c.json"
+    assert run("compare", TRUTH, *models, *COMMANDS["compare"], "--card", path, "--quiet") == 0
+    models[0].write_text("[]")
+    models[1].unlink()
+    capsys.readouterr()
+    assert run("verify", path, TRUTH, *models, "--format", "json") == 1
+    *changed, last = json.loads(capsys.readouterr().out)["differences"]
+    assert [(one["of"], one["found"] == "none") for one in changed] == [("detections", False), ("detections", True)]
+    assert last["part"] == "evaluation"
+
+
 @pytest.mark.parametrize("pattern", ["shards", "shards/*.json"])
 def test_a_card_of_shards(pattern, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)

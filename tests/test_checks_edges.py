@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support import examples
 
 import detmap
-from detmap.checks import CODES, check
+from detmap.checks import CODES, agreement, check
 from detmap.checks.agreement import Counts
 from detmap.cli import main
 from detmap.formats._coco_facts import kinds_in
@@ -179,3 +179,46 @@ def test_a_few_records_without_a_mask_do_not_make_all_others_unreadable(tmp_path
     [missing] = [one for one in report.findings if one.code == "missing_shapes"]
     assert missing.says == "3 detections without the mask or the pose that others have"
     assert "bad_values" not in report.codes
+
+
+def ranked(labelled, others):
+    """Detections on labelled objects, and so many of higher scores where nothing is labelled."""
+    at = [
+        {"image_id": i // 4 + 1, "category_id": 1, "bbox": [150.0 * (i % 4), 20.0, 50.0, 40.0]} for i in range(labelled)
+    ]
+    truth = {
+        **TRUTH,
+        "images": [{"id": i, "width": 640, "height": 480} for i in range(1, labelled // 4 + 2)],
+        "annotations": [{**one, "id": i, "area": 2000.0, "iscrowd": 0} for i, one in enumerate(at, 1)],
+    }
+    found = [{**one, "score": 0.3 + 0.4 * i / labelled} for i, one in enumerate(at)]
+    for i in range(others):
+        box = [150.0 * (i // 250), 300.0, 50.0, 40.0]
+        found.append({"image_id": i % 250 + 1, "category_id": 1, "bbox": box, "score": 0.8 + 0.1 * i / others})
+    return truth, found
+
+
+def test_some_confident_detections_on_objects_that_nobody_labelled_turn_no_ranking_round(tmp_path):
+    assert "inverted_scores" not in codes(tmp_path, *ranked(1000, 50))
+    assert "inverted_scores" not in codes(tmp_path, *ranked(1000, 450))
+    assert "inverted_scores" in codes(tmp_path, *ranked(1000, 600))
+    assert "near 0" not in " ".join(map(str, CODES["inverted_scores"]))  # 1,000 of 1,600 are right
+
+
+def test_a_crowded_image_is_looked_at_in_part(tmp_path, monkeypatch):
+    """Five thousand detections on an image with 3,000 objects are 15 million pairs, which would take gigabytes."""
+    rng, pairs = np.random.default_rng(1), []
+    boxes = np.concatenate([rng.uniform(0, 400, (200, 2)), rng.uniform(20, 60, (200, 2))], axis=1).tolist()
+    truth = {
+        **TRUTH,
+        "annotations": [
+            {"id": i, "image_id": 1, "category_id": 1, "bbox": box, "area": box[2] * box[3], "iscrowd": 0}
+            for i, box in enumerate(boxes[:100], 1)
+        ],
+    }
+    found = [{"image_id": 1, "category_id": 1, "bbox": box, "score": rng.random()} for box in boxes]
+    of_rows = agreement.overlaps
+    monkeypatch.setattr(agreement, "overlaps", lambda one, other: pairs.append(len(one)) or of_rows(one, other))
+    monkeypatch.setattr(agreement, "_PAIRS", 5_000)
+    codes(tmp_path, truth, found)
+    assert 4_000 <= max(pairs) <= 5_000

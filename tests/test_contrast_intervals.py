@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import naive_statistics
@@ -234,6 +235,10 @@ def test_images_that_decide_are_named():
     assert not all(holds)
     whole = made.low <= 0 <= made.high
     deciding = [one.name for one, held in zip(effects, holds, strict=True) if held != whole]
-    word = "holds 0; without one" if whole else "does not hold 0; without one"
+    word = "holds 0; leaving out " if whole else "does not hold 0; leaving out "
     (said,) = [one for one in made.sentences() if word in one]
-    assert f"of {len(deciding)} images ({', '.join(deciding[:3])}" in said
+    assert f"any one of these {len(deciding)} images ({', '.join(deciding[:3])}" in said
+    assert said.endswith(") changes that.")
+    alone = replace(made.splits["images"], effects=[one for one in effects if one.name == deciding[0]])
+    (said,) = [one for one in replace(made, splits={"images": alone}).sentences() if word in one]
+    assert said.endswith(f"leaving out image {deciding[0]} changes that.")

@@ -291,3 +291,43 @@ def test_files_that_are_damaged_or_bombs_are_refused(tmp_path):
     assert (tmp_path / "bomb.feather").stat().st_size < 1_000_000
     with pytest.raises(InputError, match="grows beyond 256 MiB when decompressed"):
         detmap.read(tmp_path / "bomb.feather", "detections")
+
+
+def test_runs_are_decoded(tmp_path):
+    """Columns that are encoded by runs hold the same values."""
+    import pyarrow.compute as compute
+
+    plain = pa.table({**FOUND, "image": ["a", "a", "b"]}).drop_columns(["image_id"])
+    columns = [compute.run_end_encode(column.combine_chunks()) for column in plain.columns]
+    runs = pa.table(columns, names=plain.column_names)
+    expected = detmap.Detections.from_arrow(plain)
+    assert_same_table(expected, detmap.Detections.from_arrow(runs))
+    assert_same_table(expected, detmap.Detections.from_arrow(pa.concat_tables([runs, runs.slice(3)])))
+    with pa.ipc.new_file(str(tmp_path / "runs.arrow"), runs.schema) as writer:
+        writer.write_table(runs)
+    assert_same_table(detmap.read(tmp_path / "runs.arrow", "detections"), expected)
+
+
+UNION = pa.UnionArray.from_sparse(pa.array([0, 1, 0], pa.int8()), [pa.array([1, 2, 3]), pa.array(["a", "b", "c"])])
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("bbox", pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array(BOXES.tolist()))),
+        ("score", pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array(BOXES.tolist()))),
+        ("score", UNION),
+        ("image_id", UNION),
+    ],
+)
+def test_a_type_that_pyarrow_does_not_convert_is_an_error_of_one_line(name, column, tmp_path):
+    table = pa.table({**{title: lists()[title] for title in lists().column_names}, name: column})
+    with pa.ipc.new_file(str(tmp_path / "odd.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    for attempt in (
+        lambda: detmap.Detections.from_arrow(table),
+        lambda: detmap.read(tmp_path / "odd.arrow", "detections"),
+    ):
+        with pytest.raises(InputError, match=name) as told:
+            attempt()
+        assert "\n" not in str(told.value)

@@ -258,3 +258,13 @@ def test_codes_are_told_and_packed_alike_in_one_part_and_in_many(monkeypatch):
                     of_codes._pack(codes, "codes", packed=False)
     with pytest.raises(InputError, match="all of -1 and 1"):
         of_codes._pack(np.full((3, 9), 255, np.uint8), "codes", packed=False)  # -1 only where bytes have a sign
+
+
+def test_labels_farther_apart_than_32_bits_hold_are_not_listed_by_their_distance(monkeypatch):
+    """However many items there are: their distances would not fit into the numbers that list them."""
+    monkeypatch.setattr(of_codes, "_SPREAD", 1 << 40)
+    monkeypatch.setattr(of_codes.sorting, "group_by", lambda *_: pytest.fail("they are"))
+    for far in (2**31 - 1, 2**31, 2**40):
+        labels = np.array([[0], [far], [0]], np.uint64)
+        _, positives = of_codes._relevant(labels, np.array([[0], [far], [1]], np.uint64), several=False)
+        assert positives.tolist() == [2, 1, 0]

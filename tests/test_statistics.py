@@ -444,8 +444,14 @@ def test_no_interval_where_too_few_images_could_tell(jackknife, support, estimat
     assert made.to_dict()["no_interval"] == {"x": reason}
 
 
+#: Of how many IoU thresholds a metric is the mean AP.
+THRESHOLDS = {"AP": 10, "AP_small": 10, "AP50": 1, "AP75": 1, "mAP": 1, "AR_1": 0}
+
+
 def few_classes(name, value, classes=(), by_category=("AP", "AP50", "AP75")):
     """The bootstrap of an AP that varies little; `classes` are the images that hold each class."""
+    near = [intervals.nearest(THRESHOLDS[name], np.count_nonzero(classes))]
+    near += [intervals.nearest(THRESHOLDS[one], 1) for one in by_category for _ in classes]
     made = some_bootstrap([value - 1e-4, value + 1e-4] * 10, estimate=value, copies=len(by_category) * len(classes))
     made = replace(made, replicates=made.estimate + (made.replicates - made.estimate) / 1000)
     return replace(
@@ -454,6 +460,7 @@ def few_classes(name, value, classes=(), by_category=("AP", "AP50", "AP75")):
         by_category=by_category if classes else (),
         categories=tuple((k, f"c{k}") for k in range(len(classes))),
         support=np.array([50, *(list(classes) * len(by_category) if classes else ())]),
+        near=np.array(near),
     )
 
 
@@ -469,12 +476,37 @@ def test_no_interval_of_an_ap_that_a_single_hit_would_change():
 
 def test_no_interval_of_an_ap_at_one_threshold_that_the_last_object_decides():
     last = "within 0.015 of 1: it hangs on whether the last object is found"
-    for name in ("AP50", "AP75", "mAP50"):
+    for name in ("AP50", "AP75", "mAP"):
         assert few_classes(name, 0.986).reasons() == [last]
         assert few_classes(name, 0.984).reasons() == [""]
         assert replace(few_classes(name, 0.986), bounded=False).reasons() == [""]
-    for name in ("AP", "AP_small", "mAP", "AR_1"):
+    for name in ("AP", "AP_small", "AR_1"):
         assert few_classes(name, 0.986).reasons() == [""]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "options", "names"),
+    [
+        ("coco", {"iou_thresholds": (0.5,)}, ["AP", "AP50", "AP_large"]),
+        ("coco", {}, ["AP50", "AP75"]),
+        ("voc2012", {}, ["mAP", "AP_cat"]),
+    ],
+)
+def test_what_is_of_one_threshold_is_known_by_the_protocol(protocol, options, names):
+    """One of 200 objects is not found: AP is 0.99, or 0.995, of one threshold whatever the metric is called."""
+    images = np.repeat(np.arange(1, 41), 5)
+    boxes = np.tile([[200.0 * k, 0, 200.0 * k + 100, 100] for k in range(5)], (40, 1))
+    columns = {"image_ids": images, "category_ids": np.ones(200, int), "boxes": boxes}
+    truth = detmap.GroundTruth.from_arrays(**columns, category_names={1: "cat"})
+    found = detmap.Detections.from_arrays(
+        **{name: column[1:] for name, column in columns.items()}, scores=np.linspace(0.5, 1, 199)
+    )
+    made = statistics.bootstrap(detmap.evaluate(truth, found, protocol, **options), 200)
+    reasons = made.reasons()
+    last = "within 0.015 of 1: it hangs on whether the last object is found"
+    assert [reasons[made.columns[name]] for name in names] == [last] * len(names)
+    several = [name for name in made.columns if name not in names and name.startswith(("AP", "mAP"))]
+    assert last not in [reasons[made.columns[name]] for name in several]
 
 
 def test_the_last_hits_of_many_classes_are_averaged():

@@ -54,6 +54,9 @@ _BORNE, _LOOKED_AT = 0.1, 5_000
 #: Scores that rank so badly are upside down; so many on objects, and on none, are needed to say so.
 _UPSIDE_DOWN, _FEWEST_RANKED = 0.35, 30
 
+#: And so many on none for each on an object: fewer of high scores may lie on objects that nobody labelled.
+_ON_NONE = 0.5
+
 
 class Nearest(NamedTuple):
     """The object that each detection of the sample overlaps most, -1 for none, and by how much."""
@@ -142,15 +145,16 @@ class Agreement:
     def ranked(self) -> tuple[float, float]:
         """The chance that a detection on an object has a higher score than one on none, and by how much chance changes it.
 
-        Ties count by half. Both are NaN where there are too few of either to say so.
+        Ties count by half. Both are NaN where there are too few of either to say so, or those on none are a small minority.
         """
         scores = self.found.table.scores  # type: ignore[union-attr]
         many = len(scores) > _LOOKED_AT
         rows = np.random.default_rng(0).permutation(len(scores))[:_LOOKED_AT] if many else np.arange(len(scores))
+        rows = self._thinned(rows, _LOOKED_AT)
         near = self.nearest(self.found.image[rows], self.found.boxes[rows])
         on, own = near.overlap >= 0.5, scores[rows]
         hits, others = int(np.count_nonzero(on)), int(np.count_nonzero(~on))
-        if min(hits, others) < _FEWEST_RANKED:
+        if min(hits, others) < _FEWEST_RANKED or others < _ON_NONE * hits:
             return math.nan, math.nan
         ascending = np.sort(own)
         places = (np.searchsorted(ascending, own[on]) + np.searchsorted(ascending, own[on], "right")) / 2
@@ -174,10 +178,14 @@ class Agreement:
             rows = np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
         else:
             rows = np.arange(len(scores))
+        return self._thinned(rows, _SAMPLE)
+
+    def _thinned(self, rows: Array, most: int) -> NDArray[np.int64]:
+        """Return some of the detections in these rows, if they or their pairs with objects are too many."""
         counts = self.stops - self.starts
         image = self.found.image[rows]
         pairs = int(np.where(image >= 0, counts[image], 0).sum()) if counts.size else 0
-        step = max(1, -(-len(rows) // _SAMPLE), -(-pairs // _PAIRS))
+        step = max(1, -(-len(rows) // most), -(-pairs // _PAIRS))
         if step == 1:
             return np.asarray(rows, np.int64)
         return np.asarray(np.random.default_rng(0).permutation(rows)[: len(rows) // step], np.int64)
@@ -301,7 +309,7 @@ class Agreement:
         """
         if side is self.found:
             scores = self.found.table.scores[rows]  # type: ignore[union-attr]
-            rows = rows[np.argsort(-scores, kind="stable")[:_LOOKED_AT]]
+            rows = self._thinned(rows[np.argsort(-scores, kind="stable")[:_LOOKED_AT]], _LOOKED_AT)
             image, own = self.found.image[rows], self.found.boxes[rows]
             plain = self.nearest(image, own)
             sizes = self.found.sizes[rows]

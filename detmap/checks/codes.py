@@ -267,7 +267,7 @@ CODES: dict[str, Code] = {
             (
                 "inverted_scores",
                 "The scores of {many} are higher where boxes lie on nothing",
-                "The ranking is upside down: false detections come first, and AP is near 0.",
+                "The ranking is upside down: false detections come first, and AP is far below that of the reverse order.",
                 "Write the confidence, which is high where the model is sure: not a distance, a loss or a rank.",
             ),
             (

@@ -283,10 +283,21 @@ def _now(scorer: Scorer, given: argparse.Namespace, paths: Sequence[str]) -> lis
             if role == "predictions" or (role == "detections" and given.sharded):
                 found += manifests_of(own)
                 role, own = "detections", [entry.path for entry in find(own)]
-            found += [input_of(role, path, path) for path in own if path != "-"]
+            found += _readable(role, [path for path in own if path != "-"])
     with contextlib.suppress(DetmapError):
         found += files_of(given)
     return found
+
+
+def _readable(role: str, paths: Sequence[str]) -> list[dict[str, str]]:
+    """Return files as inputs, those that cannot be read without a hash; none where that is true of all."""
+    found = []
+    for path in paths:
+        try:
+            found.append(input_of(role, path, path))
+        except DetmapError:
+            found.append({"role": role, "name": str(path)})
+    return found if any("sha256" in one for one in found) else []
 
 
 def _number_of(card: Mapping[str, Any], role: str) -> int:

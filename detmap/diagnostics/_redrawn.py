@@ -17,7 +17,7 @@ from detmap.diagnostics._ranking import mean
 from detmap.diagnostics._resampling import tally_of
 from detmap.diagnostics.tide import Mending
 from detmap.kernels import readonly
-from detmap.statistics import Bootstrap
+from detmap.statistics import Bootstrap, intervals
 from detmap.statistics.bootstrap import Copies, samples
 from detmap.statistics.reweighting import Reweighted
 from detmap.tally import Tally
@@ -55,7 +55,8 @@ def redrawn(diagnosis: Diagnosis) -> Bootstrap:
         columns.append(np.array(list(map(mean, values))) - columns[0])
     table = np.stack(columns, axis=1)
     names = ("AP", *(f"dAP_{name}" for name in ERRORS))
-    held = np.unique(tally.positive_image[tally.positive_counts[:, 0] > 0]).size
+    counted = tally.positive_counts[:, 0] > 0
+    held, classes = (np.unique(one[counted]).size for one in (tally.positive_image, tally.positive_category))
     return Bootstrap(
         metrics=names,
         columns={name: at for at, name in enumerate(names)},
@@ -63,6 +64,7 @@ def redrawn(diagnosis: Diagnosis) -> Bootstrap:
         replicates=table[1 : 1 + diagnosis.replicates],
         jackknife=table[1 + diagnosis.replicates :],
         support=readonly(np.full(len(names), held), np.int64),
+        near=np.array([intervals.nearest(1, classes), *[(0.0, 0.0)] * len(ERRORS)]),
         seed=diagnosis.seed,
     )
 

@@ -147,7 +147,10 @@ class Contrast:
         told += self._decisive()
         if "errors" not in self.splits:
             told.append("Errors are told apart at IoU thresholds above 0.1 only.")
-        told.append(f"Intervals (low, high): {self.level * 100:g}%, from {self.replicates:,} draws of images.")
+        draws = f"{self.replicates:,} draws of images"
+        if "images" in self.splits:
+            draws += "; those in the table of images from the draws without the image"
+        told.append(f"Intervals (low, high): {self.level * 100:g}%, from {draws}.")
         return told
 
     def _decisive(self) -> list[str]:
@@ -163,10 +166,9 @@ class Contrast:
         if math.isnan(self.low) or not other:
             return []
         named = ", ".join(other[:_NAMED]) + (", …" if len(other) > _NAMED else "")
-        words = ("holds", "does not") if whole else ("does not hold", "does")
-        return [
-            f"The interval of the difference {words[0]} 0; without one of {len(other)} images ({named}) it {words[1]}."
-        ]
+        which = f"any one of these {len(other)} images ({named})" if len(other) > 1 else f"image {named}"
+        held = "holds" if whole else "does not hold"
+        return [f"The interval of the difference {held} 0; leaving out {which} changes that."]
 
     def _repr_html_(self) -> str:
         tables = {name: self.table(name) for name in self.splits}

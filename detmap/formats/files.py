@@ -130,10 +130,16 @@ def fingerprint(source: Path | Held, format: str | None = None) -> str:
 
 
 def beside(source: Path | Held, format: str | None = None) -> Sequence[str]:
-    """Return the paths of files beside detections that decide how these are read, as YOLO's ``data.yaml``."""
+    """Return the paths of files beside detections that decide how these are read, as YOLO's ``data.yaml``.
+
+    There are none of what is of no format that is known: whoever reads it will say so.
+    """
     if isinstance(source, Held):
         return ()
-    found = registry.find(source, "detections", format).beside
+    try:
+        found = registry.find(source, "detections", format).beside
+    except InputError:
+        return ()
     return () if found is None else found(source)
 
 

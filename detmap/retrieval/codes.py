@@ -285,7 +285,7 @@ def _relevant(
     else:
         theirs, asked = flat.view(np.int64), wanted[:, 0].view(np.int64)
         low, high = int(theirs.min()), int(theirs.max())
-        if high - low < _SPREAD * theirs.size and theirs.size < 2**31:
+        if high - low < min(_SPREAD * theirs.size, 2**31 - 1) and theirs.size < 2**31:
             items, edges = np.empty(theirs.size, np.int32), np.empty(high - low + 2, np.int64)
             sorting.group_by(readonly(theirs - low, np.int32), readonly((), np.int32), items, edges)
             at = np.clip(asked, low, high) - low

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
@@ -13,7 +13,14 @@ from detmap.errors import OptionError, check_choice
 from detmap.statistics import intervals
 from detmap.statistics.draws import check_replicates, check_seed, drawn
 from detmap.statistics.intervals import Method
-from detmap.statistics.reweighting import Reweighted, category_metrics, column_names, metric_names, support
+from detmap.statistics.reweighting import (
+    Reweighted,
+    category_metrics,
+    column_names,
+    metric_names,
+    support,
+    threshold_counts,
+)
 from detmap.tally import Tally
 
 #: Two times the copies of each image, shape (images,), by the number of a sample.
@@ -52,6 +59,8 @@ class Bootstrap:
         Row *i* holds the metrics without image *i*, or without group *i* of them.
     support : ndarray of int64, shape (m,)
         How many images (queries) say something about each column: those that hold positives of it.
+    near : ndarray of float64, shape (m, 2), optional
+        How far from 0 and from 1 each column must be to have an interval; by default nothing is too near.
     seed : int
         The seed of the draws.
     method : {"t", "bca", "percentile"}
@@ -70,6 +79,7 @@ class Bootstrap:
     replicates: NDArray[np.float64]
     jackknife: NDArray[np.float64]
     support: NDArray[np.int64]
+    near: NDArray[np.float64] | None = None
     seed: int
     method: Method = "t"
     bounded: bool = True
@@ -115,19 +125,10 @@ class Bootstrap:
 
     def _near(self, column: int) -> tuple[float, float]:
         """Return how far from 0 and from 1 a value must be to have an interval."""
-        own, classes = column - len(self.metrics), 1
-        if own >= 0:
-            name = self.by_category[own // len(self.categories)]
-        else:
-            name = self.metrics[column]
-            if self.by_category:
-                held = self.support[self.category_columns(self.by_category[0])] > 0
-                classes = max(int(held.sum()), 1)
-        if not name.startswith(("AP", "mAP")):
+        if self.near is None:
             return 0.0, 0.0
-        return intervals.LEAST_AP / classes, (
-            intervals.LAST_AP if name.removeprefix("m")[2:4].isdigit() else 0.0
-        ) / classes
+        low, high = self.near[column].tolist()
+        return low, high
 
     def _reason(self, column: int) -> str:
         return intervals.reason(
@@ -289,6 +290,7 @@ def replicated(
     check_choice("interval", method, intervals.METHODS)
     tally = (scored if isinstance(scored, Tally) else scored.tally).in_ranking_order(threads)
     metrics, by_category = metric_names(tally.protocol), category_metrics(tally.protocol)
+    held = support(tally, metrics, by_category)
     count, copies = samples(tally.image_ids.size, replicates, seed)
     values = Reweighted(tally, metrics, by_category).score(count, copies, threads)[:, 0]
     return Bootstrap(
@@ -299,10 +301,23 @@ def replicated(
         estimate=values[0],
         replicates=values[1 : 1 + replicates],
         jackknife=values[1 + replicates :],
-        support=support(tally, metrics, by_category),
+        support=held,
+        near=_nearest(tally, metrics, by_category, held),
         seed=seed,
         method=method,
     )
+
+
+def _nearest(
+    tally: Tally, metrics: Sequence[str], by_category: Sequence[str], support: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return how far from 0 and from 1 each column must be to have an interval, shape (m, 2)."""
+    number = len(tally.categories)
+    classes = int(np.count_nonzero(support[len(metrics) : len(metrics) + number]))
+    of_all, of_category = threshold_counts(tally.protocol, metrics, by_category)
+    ends = [intervals.nearest(count, classes) for count in of_all]
+    ends += [intervals.nearest(count, 1) for count in of_category for _ in range(number)]
+    return np.array(ends, np.float64).reshape(-1, 2)
 
 
 def samples(size: int, replicates: int, seed: int) -> tuple[int, Copies]:

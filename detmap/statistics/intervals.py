@@ -40,6 +40,20 @@ _SHARES = np.arange(1, 40) / 40
 _AT = np.array([_NORMAL.inv_cdf(share) for share in _SHARES.tolist()])
 
 
+def nearest(thresholds: int, classes: int) -> tuple[float, float]:
+    """Return how far from 0 and from 1 a metric must be to have an interval.
+
+    Parameters
+    ----------
+    thresholds : int
+        Of how many IoU thresholds it is the mean AP; 0 where it is no AP.
+    classes : int
+        Of how many classes it is the mean.
+    """
+    classes = max(classes, 1)
+    return LEAST_AP / classes if thresholds else 0.0, LAST_AP / classes if thresholds == 1 else 0.0
+
+
 def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float64], images: int) -> float:
     """Return a standard error from the variances that bootstrap and jackknife estimate; NaN with fewer than two images.
 

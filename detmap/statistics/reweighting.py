@@ -24,6 +24,10 @@ from detmap.tally import Tally
 _BLOCK, _HITS = 2_600_000, 500_000
 
 
+#: The IoU thresholds of the metrics that categories have; None for all of the protocol.
+_IOU = {"AP": None, "AP50": 0.5, "AP75": 0.75}
+
+
 def metric_names(protocol: Protocol) -> tuple[str, ...]:
     """Return the metrics over all categories, in the order of a result."""
     return tuple(name for name, _ in metric_table(protocol, ()))
@@ -43,6 +47,19 @@ def column_names(
         if k is not None and kind in by_category:
             columns[name] = len(metrics) + by_category.index(kind) * len(categories) + k
     return columns
+
+
+def threshold_counts(
+    protocol: Protocol, metrics: Sequence[str], by_category: Sequence[str]
+) -> tuple[list[int], list[int]]:
+    """Return of how many IoU thresholds each of `metrics`, and each of `by_category`, is the mean AP; 0 where it is none."""
+    rows = dict(metric_table(protocol, ()))
+
+    def count(kind: str, iou: float | None) -> int:
+        first, stop = _thresholds(protocol, iou)
+        return stop - first if kind == "AP" else 0
+
+    return [count(*rows[name][:2]) for name in metrics], [count("AP", _IOU[name]) for name in by_category]
 
 
 def find_column(protocol: Protocol, categories: tuple[tuple[Any, str], ...], metric: str) -> int:
@@ -101,7 +118,7 @@ class Reweighted:
         metrics = [
             (kind == "AR", areas.index(area), *_thresholds(protocol, iou), cap) for kind, iou, area, cap, _ in chosen
         ]
-        by_class = [_thresholds(protocol, {"AP": None, "AP50": 0.5, "AP75": 0.75}[name]) for name in self.by_category]
+        by_class = [_thresholds(protocol, _IOU[name]) for name in self.by_category]
         object.__setattr__(self, "areas", areas)
         object.__setattr__(self, "caps", last if any(row[4] < last for row in metrics) else 0)
         object.__setattr__(

@@ -26,6 +26,8 @@ NOTICES = {
     "boxes_read_as_xyxy": "{n} boxes are taken for left, top, right, bottom, which none of them contradicts",
     "boxes_read_as_xywh": "{n} boxes are taken for left, top, width, height: as corners some would be inverted",
     "unread_shapes": "{n} records have other shapes than boxes: the boxes alone are read",
+    "score_before_box": "{n} boxes leave their images, and far fewer would if the score came before the box: if it does, "
+    "write it behind, as YOLO's tools do",
     "stray_labels": "{n} files of labels without an image in the folder of images: not read",
     "outside_paths": "{n} folders that data.yaml names lie outside of its own, and are read from there: {names}",
     "other_split": "data.yaml has no split val: its split {names} is read (another one: --image-set)",

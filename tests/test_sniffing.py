@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
 
 import detmap
 from detmap.errors import InputError
+from detmap.formats._coco_facts import kinds_in
+from detmap.formats._coco_salvage import salvage
+from detmap.formats.converting import role_of
 
 RECORD = '{"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}'
 
@@ -61,6 +65,42 @@ def test_records_a_line_are_read_whatever_the_file_is_called(tmp_path):
         detmap.read(tmp_path / "one.json", "detections")
     (tmp_path / "within.json").write_text(json.dumps({"annotations": [json.loads(RECORD)]}) + "\n")
     assert len(detmap.read(tmp_path / "within.json", "detections")) == 1
+
+
+@pytest.mark.parametrize("length", [4_000, 4_096, 5_000, 1_000_000])
+def test_the_first_of_records_a_line_may_be_long(length, tmp_path):
+    """It is read up to its line feed, by every reader of such files."""
+    long = json.dumps({"note": "x" * length, **json.loads(RECORD)})
+    for name in ("found.json", "found.json.gz"):
+        text = f"{long}\n{RECORD}\n".encode()
+        (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+        assert len(detmap.read(tmp_path / name, "detections")) == 2
+    assert role_of(tmp_path / "found.json", None) == "detections"
+    assert salvage(tmp_path / "found.json", "detections", ["bbox"], None) is not None
+    shape = RECORD.replace("}", ', "keypoints": [1, 2, 2]}')
+    (tmp_path / "found.json").write_text(f"{long}\n{shape}\n")
+    assert kinds_in(tmp_path / "found.json") == {"": 2, "keypoints": 1}
+
+
+def test_a_byte_order_mark_changes_no_format(tmp_path):
+    mark = "\N{BYTE ORDER MARK}"
+    for name in ("found.txt", "found"):
+        (tmp_path / name).write_text(f"{mark}[{RECORD}]", encoding="utf-8")
+        assert len(detmap.read(tmp_path / name, "detections")) == 1
+    folder = put(tmp_path / "labels", a="")
+    (folder / "a.txt").write_text(f"{mark}0 .5 .5 .2 .2 .9\n", encoding="utf-8")
+    assert len(detmap.read(folder, "detections", image_sizes="64x48")) == 1
+
+
+def test_predictions_of_nothing_are_not_called_ground_truth(tmp_path):
+    """Files without a line fit either side."""
+    folder = put(tmp_path / "run/labels", a="", b="\n")
+    with pytest.raises(InputError, match=r"whose lines, if any, are not known .*--dt-format"):
+        detmap.read(folder, "detections", image_sizes="64x48")
+    assert len(detmap.read(folder, "detections", image_sizes="64x48", format="yolo")) == 0
+    put(folder, b="0 .5 .5 .2 .2\n")
+    with pytest.raises(InputError, match="are the arguments swapped"):
+        detmap.read(folder, "detections", image_sizes="64x48")
 
 
 def test_judgements_of_several_splits_are_not_chosen_among(tmp_path):

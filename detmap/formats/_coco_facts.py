@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +15,8 @@ import msgspec
 import numpy as np
 
 from detmap.errors import InputError
-from detmap.formats._source import Buffer, Opened, Source, read_bytes
+from detmap.formats._open import Held
+from detmap.formats._source import HEAD, Buffer, Opened, Source, head, read_bytes
 from detmap.formats.registry import Inspection, Outlines, unpacked_name
 from detmap.ids import locate
 from detmap.kernels import readonly
@@ -28,9 +31,16 @@ class _Image(msgspec.Struct, gc=False):
     width: Any = None
 
 
+class _Line(msgspec.Struct, gc=False):
+    image_id: msgspec.Raw
+
+
 class _Document(msgspec.Struct, gc=False):
     images: list[_Image]
 
+
+#: A first line that is longer is not looked at.
+_LONGEST_LINE = 1 << 22
 
 _decode = msgspec.json.Decoder(_Document).decode
 
@@ -61,6 +71,32 @@ def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
     return replace(table, images=replace(table.images, sizes=known, names=tuple(names) if any(names) else None))
 
 
+def holds_lines(source: object, name: str) -> bool:
+    """Return whether a source holds a record a line: its name says so, or its first line is a record.
+
+    Of a file there must be more behind that line: one record alone is no list of them.
+    """
+    if unpacked_name(name).endswith((".jsonl", ".ndjson")):
+        return True
+    if not isinstance(source, str | os.PathLike | Held):
+        return False
+    if head(source).removeprefix(BOM_UTF8).lstrip()[:1] != b"{":
+        return False
+    return any(_begins_with_record(head(source, size), isinstance(source, Held)) for size in (HEAD, _LONGEST_LINE))
+
+
+def _begins_with_record(data: bytes, alone: bool) -> bool:
+    """Return whether the first line is a record; unless one `alone` will do, there must be more behind it."""
+    line, _, rest = data.removeprefix(BOM_UTF8).lstrip().partition(b"\n")
+    if not (alone or rest.strip()):
+        return False
+    try:
+        msgspec.json.decode(line, type=_Line)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return False
+    return True
+
+
 def kinds_in(source: Source) -> dict[str, int]:
     """Return how many records of a document have a shape of each kind, and under "" how many records there are.
 
@@ -79,7 +115,7 @@ def kinds_in(source: Source) -> dict[str, int]:
         return {}
     record = msgspec.defstruct("_Record", [(field, msgspec.Raw, msgspec.Raw()) for field in fields], gc=False)
     try:
-        if unpacked_name(name).endswith((".jsonl", ".ndjson")):
+        if holds_lines(source, name):
             records = msgspec.json.Decoder(record).decode_lines(text)
         elif re.match(rb"\s*\[", text):
             records = msgspec.json.decode(text, type=list[record])  # type: ignore[valid-type]

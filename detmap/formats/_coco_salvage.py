@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from detmap.errors import InputError
 from detmap.formats._coco_checks import _checked_record
-from detmap.formats._coco_facts import with_facts
+from detmap.formats._coco_facts import holds_lines, with_facts
 from detmap.formats._scan import RESULT_LISTS
 from detmap.formats._shapes import read_values
 from detmap.formats._source import Source, read_bytes
@@ -56,11 +56,10 @@ def salvage(source: Source, role: Role, kinds: Sequence[str], ground_truth: Grou
     data, name = read_bytes(source, role.replace("_", " "))
     text = bytes(data).removeprefix(b"\xef\xbb\xbf")
     try:
-        if not name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
-            _check_once(text, ("images", "categories", *RESULT_LISTS), name)
-        if name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+        if holds_lines(source, name):
             document: Any = [json.loads(line) for line in text.splitlines() if line.strip()]
         else:
+            _check_once(text, ("images", "categories", *RESULT_LISTS), name)
             document = json.loads(text)
     except (ValueError, RecursionError):  # InputError too: a list that is there twice
         return None

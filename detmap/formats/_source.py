@@ -95,17 +95,17 @@ def most_inflated(size: int) -> int:
     return max(limits.INFLATED.value(), _FACTOR * size)
 
 
-def head(source: str | os.PathLike[str] | Held) -> bytes:
-    """Return the first bytes of a file or stream, at most `HEAD`, decompressed where need be; of anything else none."""
+def head(source: str | os.PathLike[str] | Held, size: int = HEAD) -> bytes:
+    """Return the first bytes of a file or stream, at most `size`, decompressed where need be; of anything else none."""
     if isinstance(source, Held):
-        return bytes(source[:HEAD])
+        return bytes(source[:size])
     with suppress(OSError, ValueError, zlib.error):
         if stat.S_ISREG(os.stat(source).st_mode):
             with open(source, "rb") as file:
-                data = file.read(HEAD)
+                data = file.read(size)
                 if data[:4] == _zstd.MAGIC:  # whose first block comes out as a whole
-                    return _zstd.begin(data + file.read(_BLOCK), HEAD)
-            return zlib.decompressobj(31).decompress(data, HEAD) if data[:2] == _GZIP else data
+                    return _zstd.begin(data + file.read(_BLOCK), size)
+            return zlib.decompressobj(31).decompress(data, size) if data[:2] == _GZIP else data
     return b""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence, Sized
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
@@ -154,16 +155,16 @@ def _repeated_key(root: Any) -> tuple[str, int] | None:
     """Return a key that the top mapping of a document, or that of its names, has twice, and its line, from 1."""
     import yaml
 
-    mappings = [root] if isinstance(root, yaml.MappingNode) else []
-    for mapping in mappings:  # grows by the mapping of names, and by no other
+    if not isinstance(root, yaml.MappingNode):
+        return None
+    names = [value for key, value in root.value if key.value == "names" and isinstance(value, yaml.MappingNode)]
+    for mapping in (root, *names):  # the root once more, where an alias stands for it: it is looked at no deeper
         seen: set[str] = set()
-        for key, value in mapping.value:
+        for key, _ in mapping.value:
             text = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
             if text and text in seen:
                 return text, key.start_mark.line + 1
             seen.add(text)
-            if mapping is root and text == "names" and isinstance(value, yaml.MappingNode):
-                mappings.append(value)
     return None
 
 
@@ -209,9 +210,42 @@ def names_given(classes: Any) -> dict[int, str]:
     return {i: str(name) for i, name in enumerate(classes)}
 
 
-def near(folder: str) -> Settings:
-    """Return what is said of classes in a folder of labels, or in the two around it."""
-    path = settings_near(folder)
+def with_classes(settings: Settings, classes: Any) -> Settings:
+    """Return settings with what a caller gives as classes: their names, and of a ``data.yaml`` the keypoints too.
+
+    Where the given file says nothing of keypoints, what the data set's own settings say of them stays.
+
+    Raises
+    ------
+    InputError
+        Where the given file is none.
+    """
+    if classes is None:
+        return settings
+    if _are_settings(classes):
+        given = read_settings(os.fspath(classes))
+        return settings._replace(names=given.names, points=given.points or settings.points, settled=True)
+    return settings._replace(names=names_given(classes))
+
+
+def _are_settings(classes: Any) -> bool:
+    return isinstance(classes, str | os.PathLike) and is_settings(os.fspath(classes))
+
+
+def near(folder: str, classes: Any = None) -> Settings:
+    """Return what is said of classes in a folder of labels, or in the two around it; `classes` is what a caller gives.
+
+    Raises
+    ------
+    InputError
+        Where a folder has two files of settings, and the caller gives none.
+    """
+    try:
+        path = settings_near(folder)
+    except InputError:
+        if not _are_settings(classes):
+            raise
+        path = None
     if path is None:
         here = os.path.abspath(folder)
         return Settings({}, None, {}, here, here)
@@ -222,13 +256,19 @@ def near(folder: str) -> Settings:
 
 
 def settings_near(folder: str) -> str | None:
-    """Return the path of the file that says the names of classes in a folder of labels, or in the two around it."""
+    """Return the path of the file that says the names of classes in a folder of labels, or in the two around it.
+
+    Raises
+    ------
+    InputError
+        Where a folder has two files of settings.
+    """
     here = os.path.abspath(folder)
     for place in (here, os.path.dirname(here), os.path.dirname(os.path.dirname(here))):
-        for name in (*_YAML, *_NAMES):
-            path = os.path.join(place, name)
-            if os.path.isfile(path):
-                return path
+        named = (os.path.join(place, name) for name in _NAMES)
+        found = settings_in(place) or next(filter(os.path.isfile, named), None)
+        if found is not None:
+            return found
     return None
 
 
@@ -240,7 +280,9 @@ def results_in(path: str) -> str:
 
 def beside_results(path: Path) -> list[str]:
     """Return the path of the file that says the names of classes of a folder of predictions, where there is one."""
-    found = settings_near(results_in(os.fspath(path))) if os.path.isdir(path) else None
+    found = None
+    with suppress(InputError):  # of two files; whoever reads the predictions says so
+        found = settings_near(results_in(os.fspath(path))) if os.path.isdir(path) else None
     return [] if found is None else [found]
 
 
@@ -255,7 +297,8 @@ def settings_in(folder: str) -> str | None:
     found = [name for name in _YAML if os.path.isfile(os.path.join(folder, name))]
     if len(found) > 1:
         problem = f"holds {' and '.join(found)}, each of which says what the data set is"
-        raise InputError(problem, source=folder, remedy="give the path of the one that is meant")
+        remedy = "give the path of the one that is meant, of predictions as classes (--classes)"
+        raise InputError(problem, source=folder, remedy=remedy)
     return os.path.join(folder, found[0]) if found else None
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -23,14 +22,14 @@ from numpy.typing import NDArray
 from detmap.columns import texts
 from detmap.errors import InputError
 from detmap.formats._coco_checks import FIELDS, checked_ground_truth, checked_results
-from detmap.formats._coco_facts import inspect, kinds_in, with_facts
+from detmap.formats._coco_facts import holds_lines, inspect, kinds_in, with_facts
 from detmap.formats._open import Held
 from detmap.formats._scan import RESULT_LISTS, scan_ground_truth, scan_results
 from detmap.formats._shapes import read_values, reader_of, result_shapes, truth_shapes
-from detmap.formats._source import Buffer, Opened, Source, head, read_bytes
+from detmap.formats._source import Buffer, Opened, Source, read_bytes
 from detmap.formats._tables import Strings
 from detmap.formats._walking import crowded, walked
-from detmap.formats.registry import Format, Given, Reading, Role, packed, unpacked_name
+from detmap.formats.registry import Format, Given, Reading, Role, packed
 from detmap.ids import Ids, coded, index_ids
 from detmap.plugins import later, register
 from detmap.shapes import Kind
@@ -189,7 +188,7 @@ def read_coco_results(
     else:
         with Opened(source, "detections") as opened:
             name = opened.name
-            lines = unpacked_name(name).endswith((".jsonl", ".ndjson")) or _holds_lines(source)
+            lines = holds_lines(source, name)
             scanned = _scanned_results(opened, lines, iou_type, ground_truth)
             if scanned is not None:
                 columns = scanned
@@ -202,23 +201,6 @@ def read_coco_results(
                 columns = _result_columns(_parsed_results(opened.whole(), name, lines), name)
     detections = Detections.from_arrays(**columns, invalid_boxes=invalid_boxes, source=name)
     return detections if ground_truth is None else detections.on_images_of(ground_truth, unknown_images)
-
-
-def _holds_lines(source: Any) -> bool:
-    """Return whether a source whose name does not say so holds a record a line: whether its first line is a record.
-
-    Of a file there must be more behind it: one record alone is no list of them.
-    """
-    streamed = isinstance(source, Held)
-    data = source if streamed else head(source) if isinstance(source, str | os.PathLike) else b""
-    if not _OBJECT.match(data):
-        return False
-    line, _, rest = data.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
-    try:
-        first = msgspec.json.decode(line)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        return False
-    return isinstance(first, dict) and "image_id" in first and (streamed or bool(rest.strip()))
 
 
 def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTruth | None) -> dict[str, Any] | None:
@@ -529,9 +511,9 @@ def _sniff(given: Given) -> bool:
 
 def _tell(given: Given) -> Role:
     """Detections are a list, or a record a line."""
-    listed = given.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
-    lines = unpacked_name(given.name).endswith((".jsonl", ".ndjson"))
-    return "detections" if listed or lines else "ground_truth"
+    listed = given.head.lstrip()[:1] == b"["
+    source = given.path or Held.of(given.open().read(), given.name)
+    return "detections" if listed or holds_lines(source, given.name) else "ground_truth"
 
 
 def _read_ground_truth(source: Source, reading: Reading) -> GroundTruth:

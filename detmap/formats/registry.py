@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -87,8 +88,11 @@ class Given:
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes of a file or stream, at most 4096, decompressed where need be; of anything else none."""
-        return head(self._source)
+        """The first bytes of a file or stream, at most 4096, decompressed where need be; of anything else none.
+
+        The mark that some programs write before UTF-8 is not among them.
+        """
+        return head(self._source, HEAD + len(BOM_UTF8)).removeprefix(BOM_UTF8)[:HEAD]
 
     def open(self) -> IO[bytes]:
         """Open a file, or what a stream held, for reading.
@@ -433,16 +437,20 @@ def _refuse_other(given: Given, source: Path | Held) -> None:
     swapped = None
     with suppress(InputError):
         swapped = recognise(source, other)
+    texts = [one for one in given.names if one.lower().endswith(".txt")]
+    if swapped is not None and swapped.tell is not None and texts:
+        with asked(swapped, source):
+            if swapped.tell(given) == given.role:  # files without a line fit either side
+                swapped = None
     if swapped is not None:
         remedy = "are the arguments swapped? The ground truth comes first, and detections alone have scores"
         expected, seen = given.role.replace("_", " "), other.replace("_", " ")
         raise InputError(
             f"looks like {seen} (format {swapped.name}) where {expected} was expected", source=name, remedy=remedy
         )
-    texts = [one for one in given.names if one.lower().endswith(".txt")]
     if given.is_folder and texts and given.role == "detections":
         raise InputError(
-            "holds text files whose lines are not known to be those of any format",
+            "holds text files whose lines, if any, are not known to be those of any format",
             source=name,
             remedy=f"say which it is: {_FLAG[given.role]}, whose reader says what is wrong with a line",
         )

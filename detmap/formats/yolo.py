@@ -37,6 +37,9 @@ _FARTHEST = 2.0
 #: So many boxes beyond their images make one ask whether they are read in the right order.
 _FEWEST_OUTSIDE = 2
 
+#: Of fewer lines it is not asked whether they are poses or polygons.
+_FEWEST_POSES = 3
+
 _AS_SCORED = "is the sixth a score? Then these are detections"
 
 
@@ -154,11 +157,11 @@ def _as_poses(
     """Return how many keypoints there are, and how many numbers each has, if lines taken for polygons can be poses.
 
     All have equally many numbers then, and most of them points within their box that fill some of it. Behind a polygon's
-    first two points, taken for centre and size of a box, others hardly ever do. What was taken for a score may be a part of
-    the pose, or the other way round.
+    first two points, taken for centre and size of a box, others hardly ever do; of a few lines it would be chance. What was
+    taken for a score may be a part of the pose, or the other way round.
     """
     counts = np.diff([*starts, values.size])
-    if not len(flat) or (counts != counts[0]).any():
+    if len(flat) < _FEWEST_POSES or (counts != counts[0]).any():
         return None
     whole = values.reshape(len(flat), -1)[:, 1:]
     for rest in {int(flat[0]) - 4, *range(int(flat[0]) - 5, whole.shape[1] - 3)}:
@@ -173,7 +176,8 @@ def _as_poses(
             shown[~seen.any(axis=1)] = 0.0
             fills = (np.nanmax(shown, axis=1) - np.nanmin(shown, axis=1) >= 0.3 * box[:, 0, 2:]).all(axis=1)
             alike = within.all(axis=1) & (fills | flagged)
-            if len(flat) >= (1 if flagged else 3) and np.count_nonzero(alike) >= 0.7 * len(alike):
+            telling = alike & seen.any(axis=1)  # without a point that is seen a line says nothing
+            if np.count_nonzero(telling) >= _FEWEST_POSES and np.count_nonzero(alike) >= 0.7 * len(alike):
                 return rest // width, width
     return None
 
@@ -244,7 +248,8 @@ def read_yolo(source: Any, reading: Reading) -> GroundTruth:
     else:
         if reading.image_set is not None:
             raise OptionError("--image-set goes with a data.yaml, of which it is a split, and with VOC's XML")
-        settings, paths = _yolo_files.near(os.path.dirname(path) if os.path.isfile(path) else path), [path]
+        folder = os.path.dirname(path) if os.path.isfile(path) else path
+        settings, paths = _yolo_files.near(folder, reading.classes), [path]
         sizes = sizes or _yolo_files.sizes_beside(settings.own) or sizes
     entries: list[Entry] = []
     for one in paths:
@@ -261,8 +266,7 @@ def read_yolo(source: Any, reading: Reading) -> GroundTruth:
             raise InputError("is the name of two images", source=name, value=after.name, remedy="rename one of them")
     if not entries:
         raise InputError("holds neither images nor labels", source=name, remedy="give the folder of labels")
-    if reading.classes is not None:
-        settings = settings._replace(names=_yolo_files.names_given(reading.classes))
+    settings = _yolo_files.with_classes(settings, reading.classes)
     return _ground_truth(entries, settings, sizes, reading, notices, name)
 
 
@@ -328,11 +332,8 @@ def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Re
     folder, settings = source, Settings({}, None, {}, "", "")
     if isinstance(source, str | os.PathLike) and os.path.isdir(source):
         folder = _yolo_files.results_in(os.fspath(source))
-        settings = _yolo_files.near(folder)
-    if reading.classes is not None:
-        if isinstance(reading.classes, str | os.PathLike) and _yolo_files.is_settings(os.fspath(reading.classes)):
-            settings = _yolo_files.read_settings(os.fspath(reading.classes))
-        settings = settings._replace(names=_yolo_files.names_given(reading.classes))
+        settings = _yolo_files.near(folder, reading.classes)
+    settings = _yolo_files.with_classes(settings, reading.classes)
     files = _yolo_files.read_labels(folder)
     stems = sorted(files)
     sizes = Sizes(reading.image_sizes)
@@ -347,8 +348,8 @@ def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Re
     place = np.array(lines.files, np.int64)
     kind = find(reading.iou_type).column_name
     parsed = _parse(lines, table[place], settings.points, kind, scored=True, settled=settings.settled)
-    _check_order(lines, parsed.numbers)
     categories, notices = _categories(parsed.classes, settings.names, ground_truth, lines)
+    notices.update(_doubtful_order(lines, parsed.numbers))
     chosen = [ids[kept[i]] for i in place.tolist()]
     return Detections.from_arrays(
         image_ids=coded(chosen) if chosen and isinstance(chosen[0], str) else np.array(chosen, np.int64),
@@ -365,16 +366,14 @@ def _unread(parsed: _Parsed) -> dict[str, int]:
     return {"unread_shapes": parsed.unread} if parsed.unread else {}
 
 
-def _check_order(lines: Lines, numbers: NDArray[np.float64] | None) -> None:
-    """Refuse boxes whose score comes first, as in other tools' files.
+def _doubtful_order(lines: Lines, numbers: NDArray[np.float64] | None) -> dict[str, int]:
+    """Return a notice where the score seems to come before the box, as in other tools' files.
 
-    Raises
-    ------
-    InputError
-        Where many boxes leave the image as they are read, and far fewer would with the score in front.
+    Many boxes leave the image then as they are read, and far fewer would with the score in front. That is no proof: a
+    detector that does not clip its boxes may write such lines too, so they are not refused.
     """
     if numbers is None or not lines.fields or any(len(words) != 6 for words in lines.fields):
-        return
+        return {}
     table = numbers.reshape(-1, 6)
 
     def outside(boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -382,13 +381,8 @@ def _check_order(lines: Lines, numbers: NDArray[np.float64] | None) -> None:
         return np.asarray(((boxes[:, :2] - half < -0.02) | (boxes[:, :2] + half > 1.02)).any(axis=1))
 
     behind, ahead = (int(np.count_nonzero(outside(table[:, at : at + 4]))) for at in (1, 2))
-    if behind >= _FEWEST_OUTSIDE and 10 * behind > len(table) and behind > 4 * ahead:
-        raise lines.error(
-            0,
-            f"the score seems to come before the box: as class, box, score {behind:,} of {len(table):,} boxes leave their "
-            f"images, as class, score, box {ahead:,}",
-            remedy="write the score behind the box, as YOLO's tools do",
-        )
+    doubtful = behind >= _FEWEST_OUTSIDE and 10 * behind > len(table) and behind > 4 * ahead
+    return {"score_before_box": behind} if doubtful else {}
 
 
 def _sizes_of(truth: GroundTruth | None) -> dict[Any, tuple[int, int]] | None:

@@ -377,10 +377,12 @@ def test_settings_that_name_their_labels_from_the_root_may_lie_elsewhere(tmp_pat
     monkeypatch.chdir(tmp_path)
     words, given = eval_yolo(tmp_path)
     settings = Path("set/data.yaml")
-    settings.write_text(f"path: {tmp_path / 'set'}\n" + settings.read_text())
+    Path("near").mkdir()
+    Path("near/data.yaml").write_text(f"path: {tmp_path / 'set'}\n" + settings.read_text())
+    words = ["near/data.yaml" if word == given[0] else word for word in words]
     assert run(*words, "--card", "card.json", "--quiet") == 0
     Path("far/away").mkdir(parents=True)
-    settings.rename("far/away/data.yaml")
+    Path("near/data.yaml").rename("far/away/data.yaml")
     assert run("verify", "card.json", "far/away/data.yaml", given[1]) == 0
     label = Path("set/labels/val/2.txt")
     label.write_text(label.read_text() + "\n")

@@ -530,12 +530,12 @@ def test_an_end_near_which_an_ap_has_no_interval_is_opened():
     low, high = made.interval()[0]
     assert low == 0
     assert 0.022 < high < 0.03
-    low, high = replace(made, metrics=("AR_1",)).interval()[0]
+    low, high = replace(made, near=None).interval()[0]
     assert 0.01 < low < 0.02
     made = few_classes("AP50", 0.983)
     made = replace(made, replicates=made.estimate + (made.replicates - made.estimate) * 20)
     assert made.interval()[0, 1] == 1
-    assert 0.984 < replace(made, metrics=("AP",)).interval()[0, 1] < 1
+    assert 0.984 < replace(made, near=np.array([intervals.nearest(THRESHOLDS["AP"], 0)])).interval()[0, 1] < 1
 
 
 def test_intervals_of_other_methods_where_they_are_undefined():

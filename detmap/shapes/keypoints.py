@@ -329,8 +329,10 @@ def _reach(detections: Keypoints, ground_truth: _Truth, lowest: float) -> tuple[
     A mean of `lowest` needs a point whose exponential is as large. None where every pair may be as like: with a box of
     negative width or height an area, and so an exponent, has the other sign.
     """
+    if lowest <= 0:
+        return None
     poses, objects = ground_truth
-    if lowest <= 0 or (objects.areas < 0).any():
+    if (objects.areas < 0).any():
         return None
     limit = max(-math.log(lowest), 0.0) + 1e-6
     found, truth = np.empty((len(detections), 4)), np.empty((len(poses.starts), 4))

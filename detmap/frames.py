@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.arrow_columns import Coded, array_of, ids_of, plain, pyarrow, taken
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
 from detmap.headers import BOXES, COLUMNS, role_of_title
 
 #: Columns that hold a list of four numbers, and how a box is written in them.
 LISTS = {"bbox": "xywh", "box": "xywh", "boxes": "xywh", "bbox_xyxy": "xyxy", "boxes_xyxy": "xyxy"}
-
-_LONGEST = 256
-
-
-def pyarrow() -> Any:
-    """Return the package.
-
-    Raises
-    ------
-    MissingDependencyError
-        Where it is not installed.
-    """
-    try:
-        import pyarrow
-    except ImportError:
-        raise MissingDependencyError("pyarrow", "parquet", "data frames, Arrow and Parquet") from None
-    return pyarrow
 
 
 def arrow_of(data: Any, source: str) -> Any:
@@ -109,11 +92,11 @@ def columns_of(
     out["category_ids"] = ids_of(found[category], category, source)
     out["boxes"], out["box_format"] = _boxes(found, box_format, titles, source)
     if scored:
-        out["scores"] = _numpy(found["score"], "score", source)
+        out["scores"] = array_of(found["score"], "score", source)
         return out
     for name, argument in (("area", "areas"), ("crowd", "crowd"), ("difficult", "difficult")):
         if name in found:
-            out[argument] = _numpy(found[name], name, source)
+            out[argument] = array_of(found[name], name, source)
     if category == "category_id" and "category" in found:
         out["category_names"] = _names(found["category_id"], found["category"], source)
     return out
@@ -145,89 +128,15 @@ def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
     InputError
         For a row that has something else, but no category.
     """
-    empty = np.asarray(_numpy(found[category].is_null(), category, source), np.bool_)
+    empty = np.asarray(array_of(found[category].is_null(), category, source), np.bool_)
     for name, column in found.items():
         if name in _OF_IMAGES or name == category:
             continue
-        lost = empty & np.asarray(_numpy(column.is_valid(), name, source), np.bool_)
+        lost = empty & np.asarray(array_of(column.is_valid(), name, source), np.bool_)
         if lost.any():
             remedy = f"give the category, or leave {name} empty too: then the row is an image without objects"
             raise InputError("is missing", source=source, record=int(np.argmax(lost)), field=category, remedy=remedy)
     return pyarrow().array(~empty)
-
-
-@contextmanager
-def _taken(field: str, source: str) -> Iterator[None]:
-    """Within this context pyarrow works on a column; where it cannot do that with values of a type, a line says so.
-
-    Raises
-    ------
-    InputError
-        Names the column.
-    """
-    try:
-        yield
-    except MemoryError:
-        raise
-    except (pyarrow().ArrowException, NotImplementedError) as error:
-        reason = shorten(" ".join(str(error).split()), 100)[1:-1]
-        raise InputError(
-            f"cannot be read: {reason}",
-            source=source,
-            field=field,
-            remedy="write it as plain numbers, strings or lists",
-        ) from None
-
-
-def _plain(column: Any) -> Any:
-    """Return a column, or a part of one, in the types that every function of pyarrow takes.
-
-    Dictionaries and runs become what they stand for, views of strings and lists become strings and lists, types of other
-    libraries become what they are stored as, and decimals become integers, or the nearest floats.
-    """
-    pa = pyarrow()
-    kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        if isinstance(column, pa.ChunkedArray):
-            return _plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
-        return _plain(column.storage)
-    if pa.types.is_dictionary(kind):
-        if _is(kind.value_type, "string_view"):
-            column = column.cast(pa.dictionary(kind.index_type, pa.large_string()))
-        return _plain(column.cast(column.type.value_type))
-    if _is(kind, "run_end_encoded"):
-        import pyarrow.compute as compute
-
-        return _plain(compute.run_end_decode(column))
-    if _is(kind, "string_view"):
-        return column.cast(pa.large_string())
-    if _is(kind, "list_view") or _is(kind, "large_list_view"):
-        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        made = pa.chunked_array([_of_views(chunk) for chunk in chunks], pa.large_list(kind.value_type))
-        return made if isinstance(column, pa.ChunkedArray) else made.combine_chunks()
-    if pa.types.is_decimal(kind):
-        values = column.to_pylist()
-        whole = all(value is None or (value == int(value) and abs(value) < 1 << 63) for value in values)
-        made = pa.array(
-            [None if value is None else int(value) if whole else float(value) for value in values],
-            pa.int64() if whole else pa.float64(),
-        )
-        return pa.chunked_array([made]) if isinstance(column, pa.ChunkedArray) else made
-    return column
-
-
-def _of_views(views: Any) -> Any:
-    """Return lists of views of lists. (The cast of pyarrow reads other values where the views are a part of an array.)"""
-    pa = pyarrow()
-    lengths = np.asarray(views.value_lengths().fill_null(0), np.int64)
-    ends = pa.array(np.concatenate([[0], np.cumsum(lengths)]))
-    return pa.LargeListArray.from_arrays(ends, views.flatten(), mask=views.is_null())
-
-
-def _is(kind: Any, name: str) -> bool:
-    """Return whether a type is one that only later versions of pyarrow know."""
-    known = getattr(pyarrow().types, f"is_{name}", None)
-    return known is not None and bool(known(kind))
 
 
 def _by_role(table: Any, columns: Mapping[str, str] | None, source: str, titles: Sequence[str]) -> dict[str, Any]:
@@ -250,8 +159,8 @@ def _by_role(table: Any, columns: Mapping[str, str] | None, source: str, titles:
             raise InputError(
                 f"has two columns for {meant}", source=source, value=title, remedy="name one: columns={...}"
             )
-        with _taken(title, source):
-            found[meant] = _plain(table.column(place))
+        with taken(title, source):
+            found[meant] = plain(table.column(place))
     return found
 
 
@@ -271,87 +180,6 @@ def _first(found: Mapping[str, Any], names: tuple[str, str], titles: Sequence[st
     return name
 
 
-def _numpy(column: Any, field: str, source: str) -> Any:
-    """Return a column as an array, without a copy where it is one chunk of numbers without nulls.
-
-    Raises
-    ------
-    InputError
-        Where there is no array of values of its type.
-    """
-    with _taken(field, source):
-        whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-        return whole.to_numpy(zero_copy_only=False)
-
-
-def listed(column: Any, field: str, source: str) -> NDArray[Any]:
-    """Return a column of numbers or strings as an array; of lists, all of one length, as a table of as many columns.
-
-    Raises
-    ------
-    InputError
-        Where a value is missing, or lists are not of one length.
-    """
-    pa = pyarrow()
-    with _taken(field, source):
-        column = _plain(column)
-    if column.null_count:
-        row = column.is_null().to_pylist().index(True)
-        raise InputError("is missing", source=source, record=row, field=field)
-    kind = column.type
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
-        return np.asarray(_numpy(column, field, source))
-    whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    fixed = pa.types.is_fixed_size_list(kind)
-    lengths = np.full(len(whole), kind.list_size) if fixed else np.asarray(whole.value_lengths())
-    if lengths.size and (lengths != lengths[0]).any():
-        row = int(np.argmax(lengths != lengths[0]))
-        problem = f"has {lengths[row]} values where others have {lengths[0]}"
-        raise InputError(problem, source=source, record=row, field=field, remedy="fill up places with -1")
-    with _taken(field, source):
-        values = _plain(whole.flatten())
-    if values.null_count:
-        raise InputError("a value is missing", source=source, field=field)
-    table: NDArray[Any] = values.to_numpy(zero_copy_only=False)
-    return table.reshape(len(whole), int(lengths[0]) if lengths.size else 0)
-
-
-class Coded(NamedTuple):
-    """Distinct strings, and each row's: what `detmap.tables.Ids` is made of."""
-
-    values: NDArray[Any]
-    codes: NDArray[np.int32]
-
-
-def ids_of(column: Any, field: str, source: str) -> Any:
-    """Return ids: integers, or `Coded` strings.
-
-    Raises
-    ------
-    InputError
-        Where one is missing, or a string is too long.
-    """
-    pa = pyarrow()
-    if column.null_count:
-        row = column.is_null().to_pylist().index(True)
-        raise InputError("is missing", source=source, record=row, field=field, remedy="leave out the record")
-    kind = column.type
-    if pa.types.is_null(kind):  # a column without rows may be of no type
-        return np.empty(0, np.int64)
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-            raise InputError("ids must be integers or strings", source=source, field=field, value=str(kind))
-        return _numpy(column, field, source)
-    whole = column.combine_chunks().dictionary_encode()
-    whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
-    values = whole.dictionary.to_pylist()
-    for value in values:
-        if not value or len(value) > _LONGEST or "\0" in value:
-            problem = "an id must have 1 to 256 characters, none of them null"
-            raise InputError(problem, source=source, field=field, value=value)
-    return Coded(np.array(values, str), whole.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False))
-
-
 def _boxes(found: Mapping[str, Any], given: str | None, titles: Sequence[str], source: str) -> tuple[Any, str]:
     """Return boxes and how they are written: of one column of lists, or of four."""
     lists = [name for name in LISTS if name in found]
@@ -367,7 +195,7 @@ def _boxes(found: Mapping[str, Any], given: str | None, titles: Sequence[str], s
         )
     if fits:
         form, names = fits[0]
-        parts = [np.asarray(_numpy(found[name], name, source)) for name in names]
+        parts = [np.asarray(array_of(found[name], name, source)) for name in names]
         for name, part in zip(names, parts, strict=True):
             if part.size and part.dtype.kind not in "iuf":
                 raise InputError("must be numbers", source=source, field=name)
@@ -395,8 +223,8 @@ def _listed(column: Any, name: str, source: str) -> NDArray[Any]:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(f"has {lengths[row]} numbers where 4 are expected", source=source, record=row, field=name)
-    with _taken(name, source):
-        values = _plain(whole.flatten())
+    with taken(name, source):
+        values = plain(whole.flatten())
     if values.null_count or not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
         raise InputError("must be lists of four numbers", source=source, field=name)
     table: NDArray[Any] = values.to_numpy(zero_copy_only=False).reshape(-1, 4)
@@ -411,7 +239,7 @@ def _of_images(found: Mapping[str, Any], image: str, source: str) -> dict[str, A
     if {"image_width", "image_height"} <= set(found):
         sizes = np.zeros((values.size, 2), np.int64)
         for place, name in enumerate(("image_height", "image_width")):
-            column = np.asarray(_numpy(found[name], name, source))
+            column = np.asarray(array_of(found[name], name, source))
             wrong = "must be one whole number for each image"
             if column.dtype.kind not in "iuf":
                 if found[name].null_count == len(column):  # no row says a size

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from detmap.arrow_columns import pyarrow
 from detmap.errors import InputError, shorten
 from detmap.formats._source import Source, most_inflated, read_bytes
-from detmap.frames import pyarrow
 
 #: How files begin.
 MAGIC = {"parquet": b"PAR1", "feather": b"ARROW1"}

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from detmap.arrow_columns import Coded, pyarrow
 from detmap.errors import MissingDependencyError, OptionError
 from detmap.formats._arrow_files import FORMS, MAGIC, STREAM, table_of
 from detmap.formats._names import matched, shapes_lost
 from detmap.formats._source import Source
 from detmap.formats.registry import Format, Given, Path, Reading, Role, Writing
-from detmap.frames import LISTS, Coded, columns_of, image_names, pyarrow, with_image_names
+from detmap.frames import LISTS, columns_of, image_names, with_image_names
 from detmap.headers import role_of_title
 from detmap.ids import Ids
 from detmap.plugins import register

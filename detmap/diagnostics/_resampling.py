@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from detmap.kernels import readonly
 from detmap.matches import HIT, IGNORED
 from detmap.statistics import Bootstrap, intervals
-from detmap.statistics.bootstrap import GROUPS, replicated
+from detmap.statistics.bootstrap import replicated, samples
 from detmap.statistics.distributions import t_test
-from detmap.statistics.draws import drawn
 from detmap.tally import Tally
 
 if TYPE_CHECKING:
@@ -23,11 +22,9 @@ if TYPE_CHECKING:
 
 def weights(images: int, replicates: int, seed: int) -> Iterator[NDArray[np.int64]]:
     """Give how often each image counts: in every draw, and then with a group of images left out."""
-    for replicate in range(replicates):
-        yield drawn(images, seed, replicate).astype(np.int64)
-    groups = min(images, GROUPS)
-    for group in range(groups):
-        yield (np.arange(images) % groups != group).astype(np.int64)
+    count, copies = samples(images, replicates, seed)
+    for sample in range(1, count):  # the first sample is the data
+        yield copies(sample).astype(np.int64) // 2
 
 
 def interval(

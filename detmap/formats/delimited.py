@@ -408,6 +408,12 @@ def _ids(values: list[Any]) -> Any:
     return coded(values) if values and isinstance(values[0], str) else np.array(values, np.int64)
 
 
+def _roles(given: Given) -> set[str | None]:
+    """Return what the first line's titles say that columns are."""
+    first = given.head.partition(b"\n")[0].decode("utf-8", "replace")
+    return {role_of_title(title.strip(' "\r')) for title in re.split("[,;\t]", first)}
+
+
 def _sniff(given: Given) -> bool:
     """A name that says so, or a first line that names columns of images and of boxes."""
     if given.is_folder:
@@ -416,16 +422,13 @@ def _sniff(given: Given) -> bool:
         return True
     if os.path.splitext(unpacked_name(given.name))[1] not in ("", ".txt"):
         return False
-    first = given.head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace")
-    roles = {role_of_title(title.strip(' "\r')) for title in re.split("[,;\t]", first)}
+    roles = _roles(given)
     return bool({"image_id", "image"} & roles) and bool({"x", "x1", "cx"} & roles)
 
 
 def _tell(given: Given) -> Role:
     """Detections have a column of scores."""
-    first = given.head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace")
-    roles = {role_of_title(title.strip(' "\r')) for title in re.split("[,;\t]", first)}
-    return "detections" if "score" in roles else "ground_truth"
+    return "detections" if "score" in _roles(given) else "ground_truth"
 
 
 FORMAT = register(

@@ -4,7 +4,9 @@
 Both run the same tasks on the same data, each in a process of its own, and take turns (A B, B A, A B, …), so that what
 disturbs the machine disturbs both. A row shows the median of the paired ratios, here / there, and its 95 % interval, which
 assumes nothing about the distribution (order statistics). A row fails where the lower bound is above 1.03; for memory,
-where besides more than 3 MB are added.
+where besides more than 3 MB are added. Memory is measured in processes of their own, whose large arrays always come from
+the system: by default the C library moves them into its heap after a while, and how much of that is free already when a
+run begins is chance, a quarter more or less.
 
     scripts/bench.py --against COMMIT                       every task, 15 pairs
     scripts/bench.py --against COMMIT --only coco files     those whose name begins so
@@ -20,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -32,6 +34,8 @@ from _trees import ROOT, checkout, environment
 #: What a row may be slower, and the bytes that it may add, before it fails.
 SLOWER, LARGER = 1.03, 3_000_000
 UNCOMMITTED = "this checkout"
+#: Arrays of more bytes than this come from the system where memory is measured, in so many runs.
+FROM_SYSTEM, MEMORY_RUNS = 1 << 17, 7
 
 Task = Callable[[], object]
 
@@ -268,14 +272,17 @@ def work(name: str, folder: str) -> None:
         print(json.dumps([answer["seconds"], answer["added"], repr(values[0])]), file=answers, flush=True)
 
 
-class Warm:
-    """A process that repeats a task."""
+class Lost(Exception):
+    """A process has ended before it answered: the commit may not know what the row does."""
 
-    def __init__(self, tree: Path, name: str, folder: Path) -> None:
+
+class Warm:
+    """A process that repeats a task; `steady` where it measures memory."""
+
+    def __init__(self, tree: Path, name: str, folder: Path, steady: bool = False) -> None:
         command = [sys.executable, str(ROOT / "scripts" / "bench_commits.py"), "--worker", name, str(folder)]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(tree)
-        )
+        given = environment(tree) | ({"MALLOC_MMAP_THRESHOLD_": str(FROM_SYSTEM)} if steady else {})
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=given)
 
     def run(self) -> tuple[float, float, str]:
         assert self.process.stdin
@@ -284,7 +291,7 @@ class Warm:
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
-            raise SystemExit(f"a worker ended with exit code {self.process.wait()}")
+            raise Lost(f"exit code {self.process.wait()}")
         seconds, added, value = json.loads(line)
         return seconds, added, value
 
@@ -359,26 +366,39 @@ class Compared:
         return "| " + " | ".join([*cells, ", ".join(self.failures()) or "ok"]) + " |"
 
 
+def turns(programs: dict[str, Warm | Whole], count: int) -> Iterator[tuple[str, float, float, str]]:
+    """Run every program so many times, in turn, and yield its side, seconds, bytes and value; twice before that counts."""
+    try:
+        for turn in range(-1 if isinstance(next(iter(programs.values())), Whole) else -2, count):
+            for side in sorted(programs, reverse=bool(turn % 2)):
+                seconds, added, value = programs[side].run()
+                if turn >= 0:
+                    yield side, seconds, added, value
+    finally:
+        for program in programs.values():
+            program.close()
+
+
 def compare(name: str, row: Row, trees: dict[str, Path], folder: Path, pairs: int) -> Compared:
     """Run a row's task in turn here and there."""
-    programs: dict[str, Warm | Whole] = {
-        side: Warm(tree, name, folder) if row.load else Whole(tree, row.command, folder, row.cold)
-        for side, tree in trees.items()
-    }
-    compared = Compared(name)
-    values = {side: {program.run()[2]} for side, program in programs.items()}  # compiles and warms: not counted
+    compared, values = Compared(name), set()
+    programs: dict[str, Warm | Whole]
     if row.load:
-        for side, program in programs.items():
-            values[side].add(program.run()[2])
-    for pair in range(row.pairs or pairs):
-        for side in sorted(programs, reverse=bool(pair % 2)):
-            seconds, added, value = programs[side].run()
-            compared.seconds[side].append(seconds)
+        programs = {side: Warm(tree, name, folder) for side, tree in trees.items()}
+    else:
+        programs = {side: Whole(tree, row.command, folder, row.cold) for side, tree in trees.items()}
+    for side, seconds, added, value in turns(programs, row.pairs or pairs):
+        compared.seconds[side].append(seconds)
+        compared.bytes[side].append(added)
+        values.add(value)
+    if row.load:
+        compared.bytes = {side: [] for side in trees}
+        for side, _, added, value in turns(
+            {side: Warm(tree, name, folder, steady=True) for side, tree in trees.items()}, min(pairs, MEMORY_RUNS)
+        ):
             compared.bytes[side].append(added)
-            values[side].add(value)
-    for program in programs.values():
-        program.close()
-    if len(set.union(*values.values())) > 1:
+            values.add(value)
+    if len(values) > 1:
         print(f"  {name}: the values are not the same: {values}", file=sys.stderr)
     return compared
 
@@ -397,7 +417,11 @@ def against(commit: str, only: list[str] | None, pairs: int, samples: str | None
                 prepared[key] = Path(made) / key
                 row.prepare(prepared[key])
             start = time.perf_counter()
-            done.append(compare(name, row, {"here": ROOT, "there": there}, prepared[key], pairs))
+            try:
+                done.append(compare(name, row, {"here": ROOT, "there": there}, prepared[key], pairs))
+            except Lost as lost:
+                print(f"| {name} | does not run at both commits: {lost} |" + " |" * 8, flush=True)
+                continue
             print(done[-1].line(), flush=True)
             print(f"  {name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
             if samples:

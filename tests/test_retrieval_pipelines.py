@@ -141,6 +141,19 @@ def test_codes_packed_in_bytes_are_those_of_their_bits():
     assert evaluate_codes(*ones, [1, 2], [1, 2]).radius_precision.size == 2
     with pytest.raises(InputError, match="uint8 or uint64"):
         evaluate_codes(query, gallery, ours, theirs, packed=True)
+    with pytest.raises(InputError, match="query_codes: record 0: codes must be all of -1 and 1"):
+        evaluate_codes(*[np.uint8([[3, 5]])] * 2, [1], [1], packed=False)
+
+
+@pytest.mark.parametrize("bytes_of", ["query", "gallery"])
+def test_codes_are_packed_where_the_bytes_of_either_side_say_so(bytes_of):
+    few, more = np.uint8([[0, 1], [1, 1]]), np.uint8([[2, 1], [1, 0], [255, 7]])
+    query, gallery = (more, few) if bytes_of == "query" else (few, more)
+    labels = [0, 1, 0]
+    found = evaluate_codes(query, gallery, labels[: len(query)], labels[: len(gallery)])
+    bits = [np.unpackbits(side, axis=1) for side in (query, gallery)]
+    assert dict(found) == dict(evaluate_codes(*bits, labels[: len(query)], labels[: len(gallery)]))
+    assert found.radius_precision.size == 17
 
 
 @pytest.mark.parametrize("several", [False, True])

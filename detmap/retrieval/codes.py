@@ -20,8 +20,8 @@ from detmap.retrieval.scoring import KEPT_HITS, RankingResult, int64, labels, sc
 
 #: Relevant items that a block of queries may bring.
 _BLOCK_ITEMS = 1 << 21
-#: And where its hits are not kept: they fit into the caches of processors.
-_PASSING_ITEMS = 1 << 20
+#: And numbers about them where no hit is kept: enough queries to keep all threads busy.
+_PASSING_ITEMS = 1 << 22
 #: Up to so many comparisons of codes between two looks at whether the work was called off.
 _STEP = 1 << 24
 
@@ -62,8 +62,11 @@ def _words(array: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return readonly(whole.view(np.uint64), np.uint64)
 
 
-def _pack(array: NDArray[Any], source: str, packed: bool) -> tuple[NDArray[np.uint64], int, str]:
-    """Return codes as rows of words, the number of bits, and what they were: packed, signs or bits."""
+def _pack(array: NDArray[Any], source: str, packed: bool, either: bool = False) -> tuple[NDArray[np.uint64], int, str]:
+    """Return codes as rows of words, the number of bits, and what they were: packed, signs or bits.
+
+    Bytes that may be `either` are packed unless they are all 0 and 1.
+    """
     if packed:
         if array.dtype not in (np.uint8, np.uint64):
             raise InputError("packed codes are uint8 or uint64", source=source, value=array.dtype.name)
@@ -98,6 +101,8 @@ def _pack(array: NDArray[Any], source: str, packed: bool) -> tuple[NDArray[np.ui
         form = "bits"
     elif all(ones for _, ones in found):
         form = "signs"
+    elif either:
+        return _pack(array, source, True)
     else:
         raise InputError(
             "codes must be all of -1 and 1, all of 0 and 1, or packed as uint8 or uint64",
@@ -112,9 +117,12 @@ def _both(
     query: ArrayLike, gallery: ArrayLike, packed: bool | None
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
     query, gallery = _matrix(query, "query_codes"), _matrix(gallery, "gallery_codes")
-    bytes_ = query.dtype == gallery.dtype == np.uint8 and max(query.max(), gallery.max()) > 1
-    ours, bits, form = _pack(query, "query_codes", packed is True or bytes_ or query.dtype == np.uint64)
-    theirs, other, form2 = _pack(gallery, "gallery_codes", packed is True or bytes_ or gallery.dtype == np.uint64)
+    either = packed is None and query.dtype == gallery.dtype == np.uint8
+    ours, bits, form = _pack(query, "query_codes", packed is True or query.dtype == np.uint64, either)
+    known = packed is True or (either and form == "packed")
+    theirs, other, form2 = _pack(gallery, "gallery_codes", known or gallery.dtype == np.uint64, either)
+    if either and form2 == "packed" != form:
+        ours, bits, form = _pack(query, "query_codes", True)
     if bits != other:
         raise InputError(f"{other} bits where the queries have {bits}", source="gallery_codes")
     both = {form, form2}
@@ -233,9 +241,9 @@ def evaluate_codes(
     if complete:
         depth = np.iinfo(np.int64).max
     cuts, room = parallel.split(positives + bits + 1, _BLOCK_ITEMS), None
-    if int(positives.sum()) > KEPT_HITS:  # no hit is kept: smaller blocks, one after the other in the same memory
-        cuts = parallel.split(positives + bits + 1, _PASSING_ITEMS)
+    if int(positives.sum()) > KEPT_HITS:  # no hit is kept: the blocks take turns in the same memory
         width = 1 if TIE_RULES[decided.ties] == TIE_RULES["index"] and decided.ties != "expected" else 3
+        cuts = parallel.split(positives + bits + 1, _PASSING_ITEMS // width)
         room = np.empty((width, max(int(positives[b:e].sum()) for b, e in cuts)), np.int64)
     blocks = (
         _rank(

@@ -441,14 +441,14 @@ MUTANTS = [
     ),
     (
         "ranking._write_hits",
-        "out_radius[d, 0] = total",
-        "out_radius[d, 0] = ahead[d]",
+        "out.radius[q, d, 0] = total",
+        "out.radius[q, d, 0] = ahead[d]",
         "retrieval_examples::hashing_within_a_radius",
     ),
     (
         "ranking._write_hits",
-        "out_ranks[at] = ahead[d] + (hit >> shift) + 1",
-        "out_ranks[at] = ahead[d] + (hit >> shift)",
+        "out.ranks[at] = ahead[d] + (hit >> shift) + 1",
+        "out.ranks[at] = ahead[d] + (hit >> shift)",
         "retrieval_examples::hashing",
     ),
     (

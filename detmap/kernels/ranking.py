@@ -264,7 +264,7 @@ def _shares(labels: Array, i: int, wanted: Array, several: bool) -> Any:
 
 @kernel
 def count_shared(labels: Array, wanted: Array, several: bool, begin: int, end: int, out: Array) -> None:
-    """Count the items that share a label with queries ``[begin, end)``; labels as in `rank_codes`."""
+    """Count the items that share a label with queries ``[begin, end)``; labels as in `Relevant`."""
     for q in range(begin, end):
         total = 0
         for i in range(labels.size // wanted.shape[1]):
@@ -375,142 +375,159 @@ def _stream_many(
     return np.int64(found)
 
 
+class Coded(NamedTuple):
+    """The `codes` of the items, flat, as many words for each as a row of `queries` has, and each query's `own` item, which
+    is left out (the number of items: none).
+    """
+
+    codes: Array
+    queries: Array
+    own: Array
+
+
+class Room(NamedTuple):
+    """For the items of a tile: how far each is (`near`, and a strip more), which are relevant, as numbers (`listed`) and as
+    `flags`.
+    """
+
+    near: Array
+    listed: Array
+    flags: Array
+
+
+class Noted(NamedTuple):
+    """What is noted of the queries of a group, a row each: how many items are at each distance (`counts`, with the distance,
+    see `_stream_few`) and how many relevant ones (`met`); `seen` of each relevant item, of which so many were `found`.
+    """
+
+    counts: Array
+    met: Array
+    seen: Array
+    found: Array
+
+
+class RankedCodes(NamedTuple):
+    """The hits of each query in order of rank: their `ranks`, and how many items are `ahead` of and in their `tied` group,
+    or nothing of these two; how many hits are written (`counts`), and how many items, and relevant ones, are within each
+    distance (`radius`, shape (q, r, 2)).
+    """
+
+    ranks: Array
+    ahead: Array
+    tied: Array
+    counts: Array
+    radius: Array
+
+
 @helper
 def _rank_tile(
-    codes: Array, query: Array, own: int, near: Array, relevant: Array, first: int, flags: Array, count: Array,
-    met: Array, seen: Array,
-) -> Any:  # fmt: skip
+    codes: Array, query: Array, own: int, room: Room, relevant: Array, first: int, noted: Noted, row: int
+) -> None:
     """Measure and count the items of a tile, see `_stream_few`, and in `met` the relevant ones by distance.
 
     The item that is left out is farther than any distance.
     """
+    near, count, met, seen = room.near, noted.counts[row], noted.met[row], noted.seen[row, noted.found[row] :]
     _measure(codes, query, near)
     size, shift, some = codes.size // query.size, 8 * near.itemsize, codes.size // query.size // MANY
     if 0 <= own < size:
         near[np.uint64(own)] = count.size - 1
     if some < relevant.size and relevant[some] < first + size:
-        found = _stream_many(near, size, relevant, first, shift, flags, count, seen)
+        found = _stream_many(near, size, relevant, first, shift, room.flags, count, seen)
     else:
         found = _stream_few(near, size, relevant, first, shift, count, seen)
     for j in range(found):
         met[np.uint64(seen[np.uint64(j)] & ((1 << shift) - 1))] += 1
-    return found
+    noted.found[row] += found
 
 
 @helper
-def _rank_group(
-    codes: Array, queries: Array, relevant: Relevant, own: Array, begin: int, end: int, near: Array, listed: Array,
-    flags: Array, counts: Array, met: Array, seen: Array, found: Array,
-) -> None:  # fmt: skip
-    """Count the items, and note the relevant ones, of queries ``[begin, end)``, a row of the last four for each."""
-    width, items, spans = queries.shape[1], relevant.items, relevant.spans
+def _rank_group(coded: Coded, relevant: Relevant, begin: int, end: int, room: Room, noted: Noted) -> None:
+    """Count the items, and note the relevant ones, of queries ``[begin, end)``."""
+    codes, queries, items, spans = coded.codes, coded.queries, relevant.items, relevant.spans
+    width = queries.shape[1]
     for row in range(end - begin):
-        found[row] = 0
-        for d in range(counts.shape[1]):
-            counts[row, d], met[row, d] = d, 0
+        noted.found[row] = 0
+        for d in range(noted.counts.shape[1]):
+            noted.counts[row, d], noted.met[row, d] = d, 0
     for low in range(0, codes.size // width, TILE):  # a tile of the gallery stays in the cache for all of the queries
         high = min(low + TILE, codes.size // width)
         tile = codes[low * width : high * width]
         for q in range(begin, end):
             row = q - begin
             if items.size:
-                these, first = items[spans[q, 0] + found[row] : spans[q, 1]], low
+                these, first = items[spans[q, 0] + noted.found[row] : spans[q, 1]], low
             else:
-                these, first = listed[: _list_relevant(relevant, q, low, high, listed)], 0
-            found[row] += _rank_tile(
-                tile, queries[q], own[q] - low, near, these, first, flags, counts[row], met[row], seen[row, found[row] :]
-            )  # fmt: skip
+                these, first = room.listed[: _list_relevant(relevant, q, low, high, room.listed)], 0
+            _rank_tile(tile, queries[q], coded.own[q] - low, room, these, first, noted, row)
 
 
 @helper
 def _write_hits(
-    hits: Array, shift: int, count: Array, met: Array, first: int, depth: int, ahead: Array, out_ranks: Array,
-    out_ahead: Array, out_tied: Array, out_radius: Array,
-) -> int:  # fmt: skip
-    """Write what was noted of a query's relevant items in order of rank, from `first` on; return how many are written."""
+    noted: Noted, row: int, shift: int, first: int, depth: int, ahead: Array, out: RankedCodes, q: int
+) -> None:
+    """Write what was noted of the relevant items of query *q* in order of rank, from `first` on."""
+    hits, count, met = noted.seen[row, : noted.found[row]], noted.counts[row], noted.met[row]
     total, kept, relevant, mask = 0, 0, 0, (1 << shift) - 1
-    for d in range(out_radius.shape[0]):
+    buckets = out.radius.shape[1]
+    for d in range(buckets):
         ahead[d] = total
         total += np.int64(count[d]) >> shift
         relevant += met[d]
-        out_radius[d, 0] = total
-        out_radius[d, 1] = relevant
+        out.radius[q, d, 0] = total
+        out.radius[q, d, 1] = relevant
         size, met[d] = met[d], first + kept  # from here on the place of the next
         if ahead[d] < depth:
             kept += size
-    ahead[out_radius.shape[0]] = depth
+    ahead[buckets] = depth
     for j in range(hits.size):
         hit = np.int64(hits[np.uint64(j)])
         d = np.uint64(hit & mask)
         if ahead[d] < depth:
             at = np.uint64(met[d])
-            out_ranks[at] = ahead[d] + (hit >> shift) + 1
-            if out_ahead.size:
-                out_ahead[at] = ahead[d]
-                out_tied[at] = np.int64(count[d]) >> shift
+            out.ranks[at] = ahead[d] + (hit >> shift) + 1
+            if out.ahead.size:
+                out.ahead[at] = ahead[d]
+                out.tied[at] = np.int64(count[d]) >> shift
             met[d] += 1
-    return kept
+    out.counts[q] = kept
 
 
 @kernel
 def rank_codes(
-    codes: Array,
-    queries: Array,
-    relevant: Relevant,
-    own: Array,
-    starts: Array,
-    depth: int,
-    begin: int,
-    end: int,
-    out_ranks: Array,
-    out_ahead: Array,
-    out_tied: Array,
-    out_counts: Array,
-    out_radius: Array,
+    coded: Coded, relevant: Relevant, starts: Array, depth: int, begin: int, end: int, out: RankedCodes
 ) -> None:
     """Rank the items that are relevant to queries ``[begin, end)`` by Hamming distance, with counting buckets.
 
-    `codes` is flat, as many words per item as a row of `queries` has. Item ``own[q]`` is left out (the number of items:
-    none). Ties are in index order: an item's place among the equally distant is how many of them have streamed by.
-    Hits are written from ``starts[q]`` on, as many as ``out_counts[q]`` says: those whose tied group begins within `depth`.
-    Where `out_ahead` and `out_tied` are empty the ranks alone are written. ``out_radius[q, r]`` is how many items, and how
-    many relevant ones, are within distance *r*.
+    Ties are in index order: an item's place among the equally distant is how many of them have streamed by.
+    Hits are written from ``starts[q]`` on, as many as ``out.counts[q]`` says: those whose tied group begins within `depth`.
+    Where `out.ahead` and `out.tied` are empty the ranks alone are written.
     """
     # The last bucket is of the item that is left out, which may be relevant, and behind the last that is another is noted.
-    buckets, most = out_radius.shape[1] + 1, 2
+    width, buckets, most = coded.queries.shape[1], out.radius.shape[1] + 1, 2
     for q in range(begin, end):
         most = max(most, starts[q + 1] - starts[q] + 2)
     groups = -(-(end - begin) // max(1, min(GROUP, (1 << 20) // most)))
     together = -(-(end - begin) // max(1, groups))  # groups of about one size
-    small = queries.shape[1] <= NARROW and codes.size // queries.shape[1] < FEWER
+    small = width <= NARROW and coded.codes.size // width < FEWER
     few, many = (together, 0) if small else (0, together)
-    narrow, wide = np.zeros(TILE + STRIP, np.uint8), np.zeros(TILE + STRIP, np.uint16)
-    narrow_counts, wide_counts = np.empty((few, buckets), np.uint32), np.empty((many, buckets), np.int64)
-    narrow_seen, wide_seen = np.empty((few, most), np.uint32), np.empty((many, most), np.int64)
     listed, flags, found = np.empty(TILE + 1, np.int32), np.empty(TILE, np.uint8), np.empty(together, np.int64)
     met, ahead = np.empty((together, buckets), np.int64), np.empty(buckets, np.int64)
+    narrow_room = Room(np.zeros(TILE + STRIP, np.uint8), listed, flags)
+    wide_room = Room(np.zeros(TILE + STRIP, np.uint16), listed, flags)
+    narrow = Noted(np.empty((few, buckets), np.uint32), met, np.empty((few, most), np.uint32), found)
+    wide = Noted(np.empty((many, buckets), np.int64), met, np.empty((many, most), np.int64), found)
     for group in range(begin, end, together):
         last = min(group + together, end)
         if small:
-            _rank_group(
-                codes, queries, relevant, own, group, last, narrow, listed, flags, narrow_counts, met, narrow_seen, found
-            )  # fmt: skip
+            _rank_group(coded, relevant, group, last, narrow_room, narrow)
         else:
-            _rank_group(
-                codes, queries, relevant, own, group, last, wide, listed, flags, wide_counts, met, wide_seen, found
-            )  # fmt: skip
-        for row in range(last - group):
-            q = group + row
+            _rank_group(coded, relevant, group, last, wide_room, wide)
+        for q in range(group, last):
             if small:
-                out_counts[q] = _write_hits(
-                    narrow_seen[row, : found[row]], 8, narrow_counts[row], met[row], starts[q], depth, ahead, out_ranks,
-                    out_ahead, out_tied, out_radius[q],
-                )  # fmt: skip
+                _write_hits(narrow, q - group, 8, starts[q], depth, ahead, out, q)
             else:
-                out_counts[q] = _write_hits(
-                    wide_seen[row, : found[row]], 16, wide_counts[row], met[row], starts[q], depth, ahead, out_ranks,
-                    out_ahead, out_tied, out_radius[q],
-                )  # fmt: skip
+                _write_hits(wide, q - group, 16, starts[q], depth, ahead, out, q)
 
 
 @kernel

@@ -343,24 +343,11 @@ def _rank(
     rows = np.empty((3, size), np.int64) if room is None else room[:, :size]
     ranks, (ahead, tied) = rows[0], rows[1:] if len(rows) == 3 else np.empty((2, 0), np.int64)
     counts, radius = np.empty(count, np.int64), np.empty((count, bits + 1, 2), np.int64)
+    coded, out = ranking.Coded(codes, queries, own), ranking.RankedCodes(ranks, ahead, tied, counts, radius)
 
     def rank(begin: int, end: int) -> None:
         for b, e in parallel.steps(begin, end, items, _STEP):
-            ranking.rank_codes(
-                codes,
-                queries,
-                relevant,
-                own,
-                starts,
-                depth,
-                b,
-                e,
-                ranks,
-                ahead,
-                tied,
-                counts,
-                radius,
-            )
+            ranking.rank_codes(coded, relevant, starts, depth, b, e, out)
 
     parallel.run(rank, parallel.together(count, ranking.GROUP))
     if counts.sum() < ranks.size:  # only what the metrics read was written

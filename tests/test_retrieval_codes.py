@@ -207,24 +207,29 @@ def counted(distances, relevant, own):
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
-@pytest.mark.compiled  # thousands of items
+THOUSANDS = [pytest.param(count, marks=pytest.mark.compiled) for count in (4097, 8300)]
+
+
+@pytest.mark.parametrize("classes", [2, 40])
 @pytest.mark.parametrize("bits", [8, 64, 192, 193])
-@pytest.mark.parametrize("items", [2, 64, 65, 4097, 8300])
-def test_every_hit_is_counted_as_by_sorting(monkeypatch, bits, items):
-    """At the edges of strips and tiles, with distances of a byte and of more, own items, and codes that are all alike."""
+@pytest.mark.parametrize("items", [2, 64, 65, 300, *THOUSANDS])
+def test_every_hit_is_counted_as_by_sorting(monkeypatch, bits, items, classes):
+    """At the edges of strips and tiles, with distances of a byte and of more, own items, codes that are all alike, and many
+    or few relevant items."""
     rng = np.random.default_rng(bits * items)
     query, gallery = rng.integers(0, 2, (9, bits)), rng.integers(0, 2, (items, bits))
     if bits == 8:
         gallery[:] = 1  # all at one distance
     edges = np.array([0, 63, 64, 65, 127, 4095, 4096, items - 1, -1])
     own = np.where(edges < items, edges, -1)
-    theirs = rng.integers(5, 7, items)
+    theirs = rng.integers(5, 5 + classes, items)
     asked = np.append(theirs[own[:-1]], 6)
     distances = (query[:, None] != gallery[None]).sum(axis=2)
     wanted = counted(distances, asked[:, None] == theirs, own)
     if not wanted.size:
         pytest.skip("no query has another item")
-    rows = asked[:, None] == [5, 6], theirs[:, None] == [5, 6]
+    several = np.arange(5, 5 + classes)
+    rows = asked[:, None] == several, theirs[:, None] == several
     for spread, labels in ((4, (asked, theirs)), (0, (asked, theirs)), (4, rows)):
         monkeypatch.setattr(of_codes, "_SPREAD", spread)
         hits = evaluate_codes(query, gallery, *labels, metrics=["AP"], self_match=own).hits

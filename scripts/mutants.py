@@ -504,7 +504,7 @@ MUTANTS = [
         "resampling._ranks_of_bit",
         "for copy in range(4, many):",
         "for copy in range(5, many):",
-        "statistics::replicates_equal_a_data_set_that_is_really_duplicated statistics::any_multiplicities",
+        "statistics::a_hit_without_equals_is_repeated_as_often_as_its_image",
     ),
     (
         "resampling._look_ahead",

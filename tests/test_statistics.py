@@ -58,7 +58,7 @@ def test_replicates_equal_a_data_set_that_is_really_duplicated(workload, seed):
 
 
 @settings(max_examples=examples(60))
-@given(workloads.tiny_coco_workloads(), st.lists(st.integers(0, 4), min_size=2, max_size=2))
+@given(workloads.tiny_coco_workloads(), st.lists(st.integers(0, 9), min_size=2, max_size=2))
 def test_any_multiplicities(workload, counts):
     dataset, results, params = workload
     params = {**params, "image_ids": None, "category_ids": None}
@@ -82,11 +82,26 @@ def test_equal_scores_within_an_image_repeat_as_the_image_does():
         },
         [{"image_id": 1, "category_id": 1, "bbox": [x, 0, 10, 10], "score": 0.5} for x in (0, 50)],
     )
+    assert ranks_of_copies(dataset, results, 2) == [1, 3] * 10
+
+
+def ranks_of_copies(dataset, results, copies):
+    """The ranks of the hits at every threshold where the only image is there so often."""
     data = reweighting.Reweighted(evaluate(dataset, results).tally, ["AP"], [])
-    codes = readonly(np.array([[4]]), np.int16)
+    codes = readonly(np.array([[2 * copies]]), np.int16)
     near = np.empty((1, 1, 0, 10), np.int64)
-    made = data._hits(data._words(codes), data._positives(codes), (0, 1), near, reweighting._Room())
-    assert made.ranks.tolist() == [1, 3] * 10
+    return data._hits(data._words(codes), data._positives(codes), (0, 1), near, reweighting._Room()).ranks.tolist()
+
+
+@pytest.mark.parametrize("copies", [1, 3, 4, 5, 9])
+def test_a_hit_without_equals_is_repeated_as_often_as_its_image(copies):
+    box = {"image_id": 1, "category_id": 1, "bbox": [0, 0, 10, 10]}
+    dataset = {
+        "images": [{"id": 1}],
+        "categories": [{"id": 1}],
+        "annotations": [{**box, "id": 1, "area": 100, "iscrowd": 0}],
+    }
+    assert ranks_of_copies(dataset, [{**box, "score": 0.5}], copies) == list(range(1, copies + 1)) * 10
 
 
 @pytest.mark.parametrize("name", ["voc2007", "voc2012"])

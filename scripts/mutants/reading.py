@@ -123,8 +123,8 @@ MUTANTS = [
     # ---------------------------------------------------------------------------------------------------------- lines
     (
         "lines.scan_lines",
-        "longer += token > len(tokens)",
-        "longer += token >= len(tokens)",
+        "state[LONGER] += token > len(tokens)",
+        "state[LONGER] += token >= len(tokens)",
         "scanning::plain_runs retrieval_ids::text_after_the_name_is_counted",
     ),
     (

@@ -143,8 +143,8 @@ MUTANTS = [
     ),
     (
         "resampling._deal_ranks_of_bit",
-        "others_before = everywhere[run] - before - others_skipped",
-        "others_before = everywhere[run] - before - skipped",
+        "others_before = ahead.everywhere[run] - before - others_skipped",
+        "others_before = ahead.everywhere[run] - before - skipped",
         "statistics::permutations_equal_an_exchange_of_detections_for_real",
     ),
     (

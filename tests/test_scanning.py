@@ -1221,7 +1221,7 @@ def test_a_block_of_lines_does_not_look_at_the_row_before_it() -> None:
     data, tokens = readonly(np.frombuffer(b"aa\naa\nbb\n", np.uint8), np.uint8), readonly([0], np.int64)
     places = readonly([[scanning.REPEATED, 1, 0]], np.int64)
     nothing, doubts = np.empty(0, np.uint64), np.empty((8, 3), np.int64)
-    scan_lines(data, 9, tokens, False, places, powers(), ids, nothing, doubts, state)
+    scan_lines(data, 9, tokens, False, powers(), scanning.Columns(places, ids, nothing, doubts), state)
     assert [(int(word) >> LENGTH_BITS, int(word) & 255) for word in ids[1:]] == [(0, 2), (0, 2), (6, 2)]
 
 

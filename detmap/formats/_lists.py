@@ -83,21 +83,16 @@ class Layout(NamedTuple):
         self,
         data: NDArray[np.uint8],
         stop: int,
-        places: NDArray[np.int64],
-        ids: NDArray[np.uint64],
-        words: NDArray[np.uint64],
-        doubts: NDArray[np.int64],
+        columns: scanning.Columns,
         state: NDArray[np.int64],
     ) -> None:
         """Call the kernel."""
         if self.tokens is None:
-            names, lines = self.fields.table, self.lines
-            scan_records(data, stop, lines, names, places, powers(), ids, words, doubts, state)
+            scan_records(data, stop, self.lines, self.fields.table, powers(), columns, state)
         elif self.delimiter:
-            scan_cells(data, stop, self.tokens, self.delimiter, places, powers(), ids, words, doubts, state)
+            scan_cells(data, stop, self.tokens, self.delimiter, powers(), columns, state)
         else:
-            tokens, more = self.tokens, self.more
-            scan_lines(data, stop, tokens, more, places, powers(), ids, words, doubts, state)
+            scan_lines(data, stop, self.tokens, self.more, powers(), columns, state)
 
 
 class _TooFewRows(Exception):
@@ -294,11 +289,12 @@ class List:
     def scan_window(self, window: _Window, state: NDArray[np.int64]) -> None:
         """Scan the records of a window."""
         doubts = np.empty((DOUBTS, 3), np.int64)
+        columns = scanning.Columns(self.places, self.ids, self.words, doubts)
         with np.errstate(over="ignore"):  # see Document.skip
             while True:
                 state[scanning.DOUBTS] = 0
                 stop = window.stop - window.base
-                self.kind.scan(window.data, stop, self.places, self.ids, self.words, doubts, state)
+                self.kind.scan(window.data, stop, columns, state)
                 _resolve(window.data, doubts[: state[scanning.DOUBTS]], self.words)
                 if state[scanning.STATUS] != scanning.FULL:
                     break

@@ -9,10 +9,9 @@ import numpy as np
 from detmap.kernels import helper, innermost, kernel
 from detmap.kernels.numbers import (
     NUMBER_ROOM,
+    _double,
     _doubt,
     _integer,
-    _nearest,
-    _number,
     _plain_integer,
     _quotient,
     _short_number,
@@ -20,7 +19,6 @@ from detmap.kernels.numbers import (
 from detmap.kernels.scanning import (
     CLOSED,
     DOUBTS,
-    EVER,
     FAILED,
     FULL,
     ID,
@@ -30,12 +28,12 @@ from detmap.kernels.scanning import (
     PASSED,
     POSITION,
     ROW,
-    STATUS,
     STOPPED,
-    STRINGS,
+    Columns,
+    _leave_lines,
 )
 from detmap.kernels.texts import LENGTH_BITS
-from detmap.kernels.words import HIGHS, ONES, U1, U63, _before, _byte, _load
+from detmap.kernels.words import HIGHS, ONES, _before, _byte, _load, _next_line
 
 # A cell is not longer than this; and all of a line's numbers may be left to the caller, so that no line has more cells.
 LONGEST_CELL, MOST_CELLS = 1 << 16, 256
@@ -82,18 +80,7 @@ def _integer_cell(data: Any, i: int, inside: int, powers: Any) -> Any:
 
 
 @kernel
-def scan_cells(
-    data: Any,
-    stop: int,
-    cells: Any,
-    delimiter: int,
-    places: Any,
-    powers: Any,
-    ids: Any,
-    words: Any,
-    doubts: Any,
-    state: Any,
-) -> None:
+def scan_cells(data: Any, stop: int, cells: Any, delimiter: int, powers: Any, columns: Columns, state: Any) -> None:
     """Scan lines of cells into columns. Quotes, blank lines, and lines with more or fewer cells are not understood.
 
     Parameters
@@ -106,15 +93,12 @@ def scan_cells(
         For each cell of a line its field, -1 for none; at most `MOST_CELLS`.
     delimiter : int
         The byte between cells.
-    places : (fields, 3) int64
-        Per field what it holds (`ID`: any text; `NUMBERS`, `INTEGER`), 1, and where its column begins: of an `ID` in `ids`,
-        else in `words`.
-    powers, ids, words, doubts, state
-        As in `records.scan_records`. Every column is written.
+    powers, columns, state
+        As in `records.scan_records`. A field holds an `ID` (any text), `NUMBERS` (one) or an `INTEGER`. Every column is
+        written.
     """
-    i = state[POSITION]
-    row = state[ROW]
-    doubtful = state[DOUBTS]
+    places, ids, words, doubts = columns
+    i, row, doubtful = state[POSITION], state[ROW], state[DOUBTS]
     last, inside = len(cells) - 1, len(data) - NUMBER_ROOM
     status = FAILED
     while True:
@@ -138,12 +122,9 @@ def scan_cells(
                         words[at] = bits
                         i = end + (cell < last)
                         continue
-                mantissa, exponent, i, fits = _number(data, begin, powers)
-                bits, certain = _nearest(mantissa, exponent, powers)
-                if _byte(data, begin) == 45:
-                    bits |= U1 << U63
+                bits, i, certain = _double(data, begin, powers)
                 c = _byte(data, i) if i >= 0 else 0
-                if not (i >= 0 and fits and certain and (c == delimiter or c == 10 or c == 13 or i == len(data))):
+                if not (i >= 0 and certain and (c == delimiter or c == 10 or c == 13 or i == len(data))):
                     i = _cell_end(data, begin, delimiter)
                     doubtful = _doubt(doubts, doubtful, at, begin, max(i, begin))
                 words[at] = bits
@@ -160,19 +141,8 @@ def scan_cells(
             i += cell < last
         if i < 0:
             break
-        c = _byte(data, i)
-        if c == 13:
-            i += 1
-            c = _byte(data, i)
-        if c != 10 and i < len(data):
+        i = _next_line(data, i)
+        if i < 0:
             break
-        i += 1
         row += 1
-    state[STATUS] = status
-    state[POSITION] = i
-    state[ROW] = row
-    state[DOUBTS] = doubtful
-    state[EVER] = (1 << len(places)) - 1
-    for field in range(len(places)):
-        if places[field, 0] == ID:
-            state[STRINGS] |= 1 << field
+    _leave_lines(places, state, status, i, row, doubtful)

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 
 from detmap.kernels import kernel
-from detmap.kernels.numbers import _doubt, _integer, _nearest, _number
+from detmap.kernels.numbers import _double, _doubt, _integer
 from detmap.kernels.scanning import (
     CLOSED,
     DOUBTS,
-    EVER,
     FAILED,
     FULL,
-    ID,
     INTEGER,
     LIMIT,
     LONGER,
@@ -22,30 +20,19 @@ from detmap.kernels.scanning import (
     POSITION,
     REPEATED,
     ROW,
-    STATUS,
     STOPPED,
-    STRINGS,
+    Columns,
+    _leave_lines,
 )
 from detmap.kernels.texts import LENGTH_BITS, _same
-from detmap.kernels.words import U1, U63, _byte, _tab_or_space, _token_end
+from detmap.kernels.words import _byte, _next_line, _tab_or_space, _token_end
 
 # A line that may have further tokens has no more of them than this: four could be a second record on the same line.
 MOST_FURTHER = 3
 
 
 @kernel
-def scan_lines(
-    data: Any,
-    stop: int,
-    tokens: Any,
-    more: bool,
-    places: Any,
-    powers: Any,
-    ids: Any,
-    words: Any,
-    doubts: Any,
-    state: Any,
-) -> None:
+def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, columns: Columns, state: Any) -> None:
     """Scan lines of tokens between blanks into columns; empty lines and those that begin with ``#`` are passed.
 
     Parameters
@@ -58,16 +45,12 @@ def scan_lines(
         For each token of a line its field, -1 for none.
     more : bool
         Whether a line may have more tokens than that, up to `MOST_FURTHER`; they are passed, and the line is counted.
-    places : (fields, 3) int64
-        Per field what it holds (`ID`, `NUMBERS`, `REPEATED`, `INTEGER`), 1, and where its column begins: in `ids` where it
-        is an `ID` or `REPEATED`, else in `words`.
-    powers, ids, words, doubts, state
-        As in `records.scan_records`; there is room for at least *k* doubts. Every column is written.
+    powers, columns, state
+        As in `records.scan_records`; there is room for at least *k* doubts. A field holds an `ID`, one that is often
+        `REPEATED`, `NUMBERS` (one) or an `INTEGER`. Every column is written.
     """
-    i = state[POSITION]
-    row = state[ROW]
-    doubtful = state[DOUBTS]
-    longer = state[LONGER]
+    places, ids, words, doubts = columns
+    i, row, doubtful = state[POSITION], state[ROW], state[DOUBTS]
     most = len(tokens) + MOST_FURTHER * more
     status = FAILED
     while True:
@@ -87,28 +70,20 @@ def scan_lines(
             begin = i
             field = tokens[token] if token < len(tokens) else -1
             if field < 0:
-                if token >= most and not blank:
-                    i = -1
-                    break
-                i = _token_end(data, i)
+                i = _token_end(data, i) if token < most or blank else -1
             else:
-                at = places[field, 2] + row
-                kind = places[field, 0]
+                kind, at = places[field, 0], places[field, 2] + row
                 if kind == NUMBERS:
-                    mantissa, exponent, i, fits = _number(data, begin, powers)
-                    bits, certain = _nearest(mantissa, exponent, powers)
-                    if c == 45:
-                        bits |= U1 << U63
-                    if i < 0 or _byte(data, i) > 32 or not (fits and certain):
+                    bits, i, certain = _double(data, begin, powers)
+                    if i < 0 or _byte(data, i) > 32 or not certain:
                         i = _token_end(data, begin)
                         doubtful = _doubt(doubts, doubtful, at, begin, i)
                     words[at] = bits
                 elif kind == INTEGER:
                     value, i = _integer(data, begin, powers)
-                    if i < 0 or _byte(data, i) > 32:
-                        i = -1
-                        break
                     words[at] = np.uint64(value)
+                    if i >= 0 and _byte(data, i) > 32:
+                        i = -1
                 else:
                     i = _token_end(data, begin)
                     if i - begin >= 1 << LENGTH_BITS:
@@ -118,26 +93,17 @@ def scan_lines(
                     if kind == REPEATED and row > state[ROW] and _same(data, word, data, ids[at - 1]):
                         word = ids[at - 1]
                     ids[at] = word
+            if i < 0:
+                break
             token += 1
             i = _tab_or_space(data, i)
             c = _byte(data, i)
         if i < 0 or (token < len(tokens) and not blank):
             break
-        if c == 13:
-            i += 1
-            c = _byte(data, i)
-        if c != 10 and i < len(data):
+        i = _next_line(data, i)
+        if i < 0:
             break
-        i += 1
         if not blank:
             row += 1
-            longer += token > len(tokens)
-    state[STATUS] = status
-    state[POSITION] = i
-    state[ROW] = row
-    state[LONGER] = longer
-    state[EVER] = (1 << len(places)) - 1
-    for field in range(len(places)):
-        if places[field, 0] == ID or places[field, 0] == REPEATED:
-            state[STRINGS] |= 1 << field
-    state[DOUBTS] = doubtful
+            state[LONGER] += token > len(tokens)
+    _leave_lines(places, state, status, i, row, doubtful)

@@ -303,6 +303,16 @@ def _nearest(mantissa: Any, exponent: int, powers: Any) -> Any:
     return bits, certain
 
 
+@innermost
+def _double(data: Any, i: int, powers: Any) -> Any:
+    """Read a JSON number: the bits of the nearest double, its end (-1: there is none), whether the bits are certain."""
+    mantissa, exponent, end, fits = _number(data, i, powers)
+    bits, certain = _nearest(mantissa, exponent, powers)
+    if _byte(data, i) == 45:
+        bits |= U1 << U63
+    return bits, end, fits and certain
+
+
 @helper
 def _integer(data: Any, i: int, powers: Any) -> Any:
     """Read a JSON integer of 64 bits: its value, its end (-1: there is none)."""

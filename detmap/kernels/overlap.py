@@ -144,9 +144,9 @@ def _place(boxes: Boxes, start: int, count: int, by_left: bool, out: Array, name
 
 @helper
 def _swept(
-    right: Array, objects: int, active: Array, live: int, entered: int, x1: float, pixel: float
-) -> tuple[int, int]:
-    """Sweep on to `x1`, and return how many objects are live there, and which one is the next to enter.
+    right: Array, objects: int, active: Array, live: int, entered: int, x1: float, x2: float, pixel: float
+) -> tuple[int, int, int]:
+    """Sweep on to `x1`: how many objects are live there, which is the next to enter, and which the first beyond `x2`.
 
     The first `live` of `active` are joined by those from `entered` on that begin at `x1` or before, and left by those that
     end before it.
@@ -160,7 +160,10 @@ def _swept(
         if right[active[i], 2] - x1 + pixel > 0.0:  # else no later detection meets it either
             active[kept] = active[i]
             kept += 1
-    return kept, entered
+    beyond = entered
+    while beyond < objects and not x2 - right[beyond, 0] + pixel <= 0.0:
+        beyond += 1
+    return kept, entered, beyond
 
 
 @kernel
@@ -199,18 +202,13 @@ def box_candidates(
         _place(ground_truth, start, objects, sweep, right, right_names)
         for g in range(objects):
             right_weights[g] = 0.0 if wanted.crowd[ground_truth.order[start + right_names[g]]] else 1.0
-        live, entered = 0, 0
+        live, entered, beyond = 0, 0, objects
         for at in range(count):
             if stop[0]:
                 return packed
             x1, y1, x2, y2, area = left[at, 0], left[at, 1], left[at, 2], left[at, 3], left[at, 4]
             if sweep:
-                live, entered = _swept(right, objects, active, live, entered, x1, pixel)
-            else:
-                entered = 0
-            beyond = entered
-            while beyond < objects and not (sweep and x2 - right[beyond, 0] + pixel <= 0.0):
-                beyond += 1
+                live, entered, beyond = _swept(right, objects, active, live, entered, x1, x2, pixel)
             met = live + beyond - entered
             if used + met > room:
                 packed = _grown(packed, used, used + met)

@@ -1,18 +1,19 @@
 """JSON records -> columns, read once.
 
 Most writers put the same bytes between the values of all records. `_learn` notes those of a block's first record, and
-`_scan_alike` reads every record that has them, too; `scan_records` itself reads the others key by key.
+`_scan_alike` reads every record that has them, too; `_scan_record` reads the others key by key.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from detmap.kernels import helper, kernel
+from detmap.kernels import helper, innermost, kernel
 from detmap.kernels.numbers import (
     NUMBER_ROOM,
+    _double,
     _doubt,
     _integer,
     _long_number,
@@ -36,6 +37,7 @@ from detmap.kernels.scanning import (
     LIMIT,
     LISTS,
     MOST_NUMBERS,
+    NOTED,
     NUMBERS,
     PASSED,
     POSITION,
@@ -44,6 +46,7 @@ from detmap.kernels.scanning import (
     STATUS,
     STOPPED,
     STRINGS,
+    Columns,
 )
 from detmap.kernels.texts import LENGTH_BITS
 from detmap.kernels.values import FALSE, TRUE, _lists_end, _string_end, _value_end
@@ -64,6 +67,13 @@ ROOM = 8 * GLUE_WORDS + NUMBER_ROOM
 MOST_MISSES = 64
 
 
+class Likeness(NamedTuple):
+    """What is noted of a block's first record: its `values`, and the `glue` before each of them and behind the last."""
+
+    values: Any
+    glue: Any
+
+
 @helper
 def _leave_out(fields: int, places: Any, begin: int, end: int, ids: Any, words: Any) -> None:
     """Write into rows that they do not have the fields whose bits are set."""
@@ -78,23 +88,25 @@ def _leave_out(fields: int, places: Any, begin: int, end: int, ids: Any, words: 
 
 
 @helper
-def _note(values: Any, noted: int, kind: int, place: int, step: int, begin: int, end: int) -> int:
-    """Note a value while there is room for it; how many there are now."""
+def _note(values: Any, state: Any, kind: int, place: int, step: int, begin: int, end: int) -> None:
+    """Note a value while there is room for it."""
+    noted = state[NOTED]
     if noted < len(values):
         values[noted, KIND] = kind
         values[noted, PLACE] = place
         values[noted, STEP] = step
         values[noted, BEGIN] = begin
         values[noted, END] = end
-    return noted + 1
+    state[NOTED] = noted + 1
 
 
 @helper
-def _learn(data: Any, begin: int, end: int, values: Any, count: int, glue: Any) -> int:
+def _learn(data: Any, begin: int, end: int, likeness: Likeness, count: int) -> int:
     """Note the bytes before each value of a record, and those after the last one up to the next record at `end`.
 
     Returns `count`, or 0 where values, or bytes between them, are too many.
     """
+    values, glue = likeness
     if not 0 < count <= len(values):
         return 0
     for k in range(count + 1):
@@ -111,41 +123,56 @@ def _learn(data: Any, begin: int, end: int, values: Any, count: int, glue: Any) 
     return count
 
 
+@innermost
+def _has_glue(data: Any, place: int, glue: Any, g: Any) -> bool:
+    """Return whether the bytes at `place` are those before value `g` of the first record."""
+    other = NOTHING
+    for w in range(GLUE_WORDS):
+        word = np.uint64(WORDS + 2 * w)
+        other |= _word(data, place + 8 * w) & glue[g, word + U1] ^ glue[g, word]
+    return bool(other == NOTHING)
+
+
+@innermost
+def _short_or_long(data: Any, i: int, powers: Any) -> Any:
+    """Read a number as `_double` does, short ones faster: its bits, its end (-1: there is none), whether they are certain.
+
+    `NUMBER_ROOM` bytes are there.
+    """
+    negative = np.int64(data[np.uint64(i)] == 45)
+    certain = True
+    mantissa, digits, end = _short_number(data, i + negative)
+    if end >= 0:
+        bits = _quotient(mantissa, digits, powers)
+    else:
+        mantissa, exponent, end = _long_number(data, i + negative, powers)
+        fits = True
+        if end < 0:
+            mantissa, exponent, end, fits = _number(data, i, powers)
+        bits, certain = _nearest(mantissa, exponent, powers)
+        certain &= fits
+    return bits | np.uint64(negative) << U63, end, certain
+
+
 @helper
 def _scan_alike(
-    data: Any,
-    i: int,
-    stop: int,
-    lines: bool,
-    row: int,
-    limit: int,
-    values: Any,
-    count: int,
-    glue: Any,
-    powers: Any,
-    ids: Any,
-    words: Any,
-    doubts: Any,
-    doubtful: int,
-) -> Any:
-    """Scan records for as long as they have the glue that was learnt: where the next one begins, its row, how many doubts.
+    data: Any, stop: int, lines: bool, likeness: Likeness, count: int, powers: Any, columns: Columns, state: Any
+) -> None:
+    """Scan records for as long as they have the glue that was learnt, between `count` values.
 
     Most writers put the same bytes between the values of all records: a few words that are compared stand for keys, colons
     and blanks. What was written of a record that turns out to be another is written anew by whoever scans that.
     """
+    values, glue = likeness
+    _, ids, words, doubts = columns
+    i, row, doubtful, limit = state[POSITION], state[ROW], state[DOUBTS], state[LIMIT]
     inside = len(data) - ROOM
     place, end, waiting = i, i, doubtful  # within the record; `i`, `row` and `doubtful` are ahead of it
     while end >= 0 and i < stop and row < limit and doubtful + MOST_NUMBERS <= len(doubts):
         for k in range(count + 1):
             g = np.uint64(k)
             end = -1
-            if place > inside:
-                break
-            other = NOTHING
-            for w in range(GLUE_WORDS):
-                word = np.uint64(WORDS + 2 * w)
-                other |= _word(data, place + 8 * w) & glue[g, word + U1] ^ glue[g, word]
-            if other != NOTHING:
+            if place > inside or not _has_glue(data, place, glue, g):
                 break
             place += np.int64(glue[g, LENGTH])
             if k == count:
@@ -155,19 +182,10 @@ def _scan_alike(
             kind = values[g, KIND]
             at = np.uint64(values[g, PLACE] + row * values[g, STEP])
             if kind == NUMBERS:
-                negative = np.int64(data[np.uint64(place)] == 45)
-                mantissa, digits, end = _short_number(data, place + negative)
-                if end >= 0:
-                    bits = _quotient(mantissa, digits, powers)
-                else:
-                    mantissa, exponent, end = _long_number(data, place + negative, powers)
-                    fits = True
-                    if end < 0:
-                        mantissa, exponent, end, fits = _number(data, place, powers)
-                    bits, certain = _nearest(mantissa, exponent, powers)
-                    if not (fits and certain):
-                        waiting = _doubt(doubts, waiting, at, place, end)
-                words[at] = bits | np.uint64(negative) << U63
+                bits, end, certain = _short_or_long(data, place, powers)
+                if not certain:
+                    waiting = _doubt(doubts, waiting, at, place, end)
+                words[at] = bits
             elif kind == ID:
                 value, end = _plain_integer(data, place)
                 if end < 0:
@@ -195,22 +213,173 @@ def _scan_alike(
         if end >= 0:
             i, doubtful = place, waiting
             row += 1
-    return i, row, doubtful
+    state[POSITION], state[ROW], state[DOUBTS] = i, row, doubtful
+
+
+@innermost
+def _find_field(data: Any, i: int, lines: bool, names: Any, expected: Any, key: int) -> Any:
+    """Read a key and its colon: its field, ``len(names)`` for none, and where the value begins, -1 where there is no key.
+
+    It is looked for first where the record before had it: `expected` says which field its keys were.
+    """
+    if _byte(data, i) != 34:
+        return 0, -1
+    i += 1
+    word0 = _load(data, i)
+    word1 = _load(data, i + 8)
+    field = expected[key & (EXPECTED_KEYS - 1)]
+    if word0 & names[field, 2] != names[field, 0] or word1 & names[field, 3] != names[field, 1]:
+        field = 0
+        while field < len(names) and (
+            word0 & names[field, 2] != names[field, 0] or word1 & names[field, 3] != names[field, 1]
+        ):
+            field += 1
+    if field < len(names):
+        expected[key & (EXPECTED_KEYS - 1)] = field
+        i += np.int64(names[field, 4])
+    else:
+        begin = i
+        i = _string_end(data, i)
+        for k in range(begin, i):
+            if data[k] == 92:  # may spell a known name
+                i = -1
+        if i < 0:
+            return field, -1
+    i = _blank(data, i, lines)
+    return field, _blank(data, i + 1, lines) if _byte(data, i) == 58 else -1
+
+
+@innermost
+def _scan_numbers(
+    data: Any, i: int, lines: bool, field: int, powers: Any, columns: Columns, state: Any, values: Any
+) -> int:
+    """Scan a number, or a list of as many as the field has: where the value ends, -1 where it is not understood."""
+    places, _, words, doubts = columns
+    width, first = places[field, 1], places[field, 2]
+    if width > 1:
+        if _byte(data, i) != 91:
+            return -1
+        i = _blank(data, i + 1, lines)
+    for k in range(width):
+        if k > 0:
+            i = _blank(data, i, lines)
+            if _byte(data, i) != 44:
+                return -1
+            i = _blank(data, i + 1, lines)
+        bits, end, certain = _double(data, i, powers)
+        if end < 0:
+            return -1
+        at = first + state[ROW] * width + k
+        if not certain:
+            state[DOUBTS] = _doubt(doubts, state[DOUBTS], at, i, end)
+        words[at] = bits
+        _note(values, state, NUMBERS, first + k, width, i, end)
+        i = end
+    if width > 1:
+        i = _blank(data, i, lines)
+        return i + 1 if _byte(data, i) == 93 else -1
+    return i
+
+
+@innermost
+def _scan_value(
+    data: Any, i: int, lines: bool, field: int, powers: Any, columns: Columns, state: Any, values: Any
+) -> int:
+    """Scan a value that is no number, or an id: where it ends, -1 where it is not understood."""
+    places, ids, words, _ = columns
+    kind, width, first = places[field, 0], places[field, 1], places[field, 2]
+    at, begin = first + state[ROW] * width, i
+    if kind == ID and _byte(data, i) == 34:
+        begin += 1
+        i = _string_end(data, begin)
+        if i < 0 or i - 1 - begin >= 1 << LENGTH_BITS:
+            return -1
+        ids[at] = np.uint64(begin << LENGTH_BITS | i - 1 - begin)
+        state[STRINGS] |= 1 << field
+        kind = QUOTED
+    elif kind == ID:
+        value, i = _integer(data, i, powers)
+        ids[at] = np.uint64(value)
+        state[INTEGERS] |= 1 << field
+    elif kind == FLAG:
+        c, word = _byte(data, i), _load(data, i)
+        words[at] = np.uint64(c == 49 or c == 116)
+        if c == 48 or c == 49:
+            i += 1
+        elif word & LOW32 == TRUE:
+            i += 4
+        elif word & FIVE_BYTES == FALSE:
+            i += 5
+        else:
+            return -1
+    else:
+        i = _lists_end(data, i, lines, powers) if kind == LISTS else _value_end(data, i, lines, powers)
+        if i < 0:
+            return -1
+        words[at] = np.uint64(begin)
+        words[at + 1] = np.uint64(i)
+    _note(values, state, kind, first, width, begin, i)
+    return i
+
+
+@innermost
+def _scan_record(
+    data: Any, lines: bool, names: Any, expected: Any, powers: Any, columns: Columns, state: Any, values: Any
+) -> Any:
+    """Scan a record key by key: where it ends, -1 where it is not understood, and a bit for each field that it has."""
+    places = columns.places
+    i = _blank(data, state[POSITION] + 1, lines)
+    seen, key = 0, 0
+    while True:
+        field, i = _find_field(data, i, lines, names, expected, key)
+        if i < 0:
+            return -1, seen
+        key += 1
+        bit = 1 << field
+        if field == len(places):
+            begin = i
+            i = _value_end(data, i, lines, powers)
+            _note(values, state, PASSED, 0, 0, begin, i)
+        elif seen & bit:
+            return -1, seen
+        else:
+            seen |= bit
+            if not state[EVER] & bit:
+                _leave_out(bit, places, state[FIRST], state[ROW], columns.ids, columns.words)
+                state[EVER] |= bit
+            if places[field, 0] == NUMBERS:
+                i = _scan_numbers(data, i, lines, field, powers, columns, state, values)
+            else:
+                i = _scan_value(data, i, lines, field, powers, columns, state, values)
+        if i < 0:
+            return -1, seen
+        i = _blank(data, i, lines)
+        c = _byte(data, i)
+        i += 1
+        if c == 125:
+            return i, seen
+        if c != 44:
+            return -1, seen
+        i = _blank(data, i, lines)
+
+
+@innermost
+def _next_record(data: Any, i: int, lines: bool) -> Any:
+    """Go on from the end of a record: to the next one (`STOPPED`), or the end of the list (`CLOSED`), or `FAILED`."""
+    i = _blank(data, i, lines)
+    c = _byte(data, i)
+    if lines:
+        if c != 10 and i < len(data):
+            return i, FAILED
+        i = _blank(data, i, False)
+        return i, CLOSED if i == len(data) else STOPPED
+    if c == 44:
+        return _blank(data, i + 1, lines), STOPPED
+    return i + 1, CLOSED if c == 93 else FAILED
 
 
 @kernel
-def scan_records(
-    data: Any,
-    stop: int,
-    lines: bool,
-    names: Any,
-    places: Any,
-    powers: Any,
-    ids: Any,
-    words: Any,
-    doubts: Any,
-    state: Any,
-) -> None:
+def scan_records(data: Any, stop: int, lines: bool, names: Any, powers: Any, columns: Columns, state: Any) -> None:
     """Scan JSON objects that follow each other in a list, or line by line, into columns.
 
     Parameters
@@ -223,217 +392,53 @@ def scan_records(
         One record a line instead of a list.
     names : (fields, 5) uint64
         Per field its name and closing quote as two little-endian words, their two masks, its length with the quote.
-    places : (fields, 3) int64
-        Per field what it holds (`ID`, `NUMBERS`, `FLAG`, `SPAN`, `LISTS`), the number of words that a record has of it, and
-        where its column begins: in `ids` where it is an `ID`, else in `words`.
     powers : uint64
         The powers, as in `values.skip_value`.
-    ids, words : uint64
-        Out: the columns, those of ids apart because they are needed for less long. A record without an optional field has
-        all bits set there; a field that the block never meets is left unwritten.
-    doubts : (k, 3) int64
-        Out: numbers left to the caller: where in `words`, first byte, end; k is at least `MOST_NUMBERS`.
+    columns : Columns
+        The fields, `ID`, `NUMBERS`, `FLAG`, `SPAN` or `LISTS`. A record without an optional field has all bits set there; a
+        field that the block never meets is left unwritten. There is room for at least `MOST_NUMBERS` doubts.
     state : (STATE_SIZE,) int64
         In and out. Begin with `POSITION` at the first byte of a record, `FIRST` = `ROW` = the first row to write,
         `LIMIT` = the row after the last, `ALWAYS` all bits set, the rest 0.
     """
-    fields = len(places)
+    places, ids, words, doubts = columns
     expected = np.zeros(EXPECTED_KEYS, np.int64)
-    i = state[POSITION]
-    row = state[ROW]
-    ever = state[EVER]
-    always = state[ALWAYS]
-    integers = state[INTEGERS]
-    strings = state[STRINGS]
-    doubtful = state[DOUBTS]
-    status = FAILED
     values = np.empty((MOST_VALUES, NOTES), np.int64)
-    glue = np.empty((MOST_VALUES + 1, GLUE_NOTES), np.uint64)
+    likeness = Likeness(values, np.empty((MOST_VALUES + 1, GLUE_NOTES), np.uint64))
     first_fields = 0  # those of the first record
     count = 0  # its values, if others are read by their likeness to it
     misses = 0
+    state[STATUS] = FAILED
     while True:
         if count > 0 and misses < MOST_MISSES:
-            start, begin = i, row
-            i, row, doubtful = _scan_alike(
-                data, i, stop, lines, row, state[LIMIT], values, count, glue, powers, ids, words, doubts, doubtful
-            )
-            misses = misses + 1 if i == start else 0
-            if ever != first_fields:
-                _leave_out(ever & ~first_fields, places, begin, row, ids, words)
-        if i >= stop:
-            status = STOPPED
+            start, begin = state[POSITION], state[ROW]
+            _scan_alike(data, stop, lines, likeness, count, powers, columns, state)
+            misses = misses + 1 if state[POSITION] == start else 0
+            if state[EVER] != first_fields:
+                _leave_out(state[EVER] & ~first_fields, places, begin, state[ROW], ids, words)
+        start, row = state[POSITION], state[ROW]
+        if start >= stop:
+            state[STATUS] = STOPPED
             break
-        if doubtful + MOST_NUMBERS > len(doubts):
-            status = FULL
+        if state[DOUBTS] + MOST_NUMBERS > len(doubts):
+            state[STATUS] = FULL
             break
         # Braces were counted, and there are as many as records or more: so many rows are there. A file that changed since
         # then may hold more records.
-        if row >= state[LIMIT] or _byte(data, i) != 123:
+        if row >= state[LIMIT] or _byte(data, start) != 123:
             break
-        start = i
-        noted = 0 if first_fields == 0 else MOST_VALUES  # no room for any other record's
-        seen = 0
-        key = 0
-        i = _blank(data, i + 1, lines)
-        while True:
-            if _byte(data, i) != 34:
-                i = -1
-                break
-            i += 1
-            word0 = _load(data, i)
-            word1 = _load(data, i + 8)
-            field = expected[key & (EXPECTED_KEYS - 1)]
-            if word0 & names[field, 2] != names[field, 0] or word1 & names[field, 3] != names[field, 1]:
-                field = 0
-                while field < fields and (
-                    word0 & names[field, 2] != names[field, 0] or word1 & names[field, 3] != names[field, 1]
-                ):
-                    field += 1
-            if field < fields:
-                expected[key & (EXPECTED_KEYS - 1)] = field
-                i += np.int64(names[field, 4])
-            else:
-                begin = i
-                i = _string_end(data, i)
-                for k in range(begin, i):
-                    if data[k] == 92:  # may spell a known name
-                        i = -1
-                if i < 0:
-                    break
-            key += 1
-            i = _blank(data, i, lines)
-            if _byte(data, i) != 58:
-                i = -1
-                break
-            i = _blank(data, i + 1, lines)
-            if field == fields:
-                begin = i
-                i = _value_end(data, i, lines, powers)
-                noted = _note(values, noted, PASSED, 0, 0, begin, i)
-            else:
-                bit = 1 << field
-                if seen & bit:
-                    i = -1
-                    break
-                seen |= bit
-                kind = places[field, 0]
-                width = places[field, 1]
-                at = places[field, 2] + row * width
-                if not ever & bit:
-                    _leave_out(bit, places, state[FIRST], row, ids, words)
-                    ever |= bit
-                if kind == NUMBERS:
-                    if width > 1:
-                        if _byte(data, i) != 91:
-                            i = -1
-                            break
-                        i = _blank(data, i + 1, lines)
-                    for k in range(width):
-                        if k > 0:
-                            i = _blank(data, i, lines)
-                            if _byte(data, i) != 44:
-                                i = -1
-                                break
-                            i = _blank(data, i + 1, lines)
-                        mantissa, exponent, end, fits = _number(data, i, powers)
-                        if end < 0:
-                            i = -1
-                            break
-                        bits, certain = _nearest(mantissa, exponent, powers)
-                        if data[np.uint64(i)] == 45:
-                            bits |= U1 << U63
-                        if not (fits and certain):
-                            doubtful = _doubt(doubts, doubtful, at + k, i, end)
-                        words[at + k] = bits
-                        noted = _note(values, noted, NUMBERS, at + k - row * width, width, i, end)
-                        i = end
-                    if width > 1 and i >= 0:
-                        i = _blank(data, i, lines)
-                        if _byte(data, i) != 93:
-                            i = -1
-                            break
-                        i += 1
-                elif kind == ID:
-                    begin = i
-                    if _byte(data, i) == 34:
-                        begin += 1
-                        i = _string_end(data, begin)
-                        if i < 0 or i - 1 - begin >= 1 << LENGTH_BITS:
-                            i = -1
-                            break
-                        ids[at] = np.uint64(begin << LENGTH_BITS | i - 1 - begin)
-                        strings |= bit
-                        kind = QUOTED
-                    else:
-                        value, i = _integer(data, i, powers)
-                        ids[at] = np.uint64(value)
-                        integers |= bit
-                    noted = _note(values, noted, kind, at - row * width, width, begin, i)
-                elif kind == FLAG:
-                    begin = i
-                    c = _byte(data, i)
-                    word0 = _load(data, i)
-                    words[at] = np.uint64(c == 49 or c == 116)
-                    if c == 48 or c == 49:
-                        i += 1
-                    elif word0 & LOW32 == TRUE:
-                        i += 4
-                    elif word0 & FIVE_BYTES == FALSE:
-                        i += 5
-                    else:
-                        i = -1
-                    noted = _note(values, noted, FLAG, at - row * width, width, begin, i)
-                else:
-                    begin = i
-                    i = _lists_end(data, i, lines, powers) if kind == LISTS else _value_end(data, i, lines, powers)
-                    if i < 0:
-                        break
-                    words[at] = np.uint64(begin)
-                    words[at + 1] = np.uint64(i)
-                    noted = _note(values, noted, kind, at - row * width, width, begin, i)
-            if i < 0:
-                break
-            i = _blank(data, i, lines)
-            c = _byte(data, i)
-            i += 1
-            if c == 125:
-                break
-            if c != 44:
-                i = -1
-                break
-            i = _blank(data, i, lines)
+        state[NOTED] = 0 if first_fields == 0 else MOST_VALUES  # no room for any other record's
+        i, seen = _scan_record(data, lines, names, expected, powers, columns, state, values)
         if i < 0:
             break
-        if ever != seen:
-            _leave_out(ever & ~seen, places, row, row + 1, ids, words)
-        always &= seen
-        row += 1
-        i = _blank(data, i, lines)
-        c = _byte(data, i)
-        if lines:
-            if c != 10 and i < len(data):
-                break
-            i = _blank(data, i, not lines)
-            if i == len(data):
-                status = CLOSED
-                break
-        elif c == 44:
-            i = _blank(data, i + 1, lines)
-        elif c == 93:
-            i += 1
-            status = CLOSED
-            break
-        else:
+        if state[EVER] != seen:
+            _leave_out(state[EVER] & ~seen, places, row, row + 1, ids, words)
+        state[ALWAYS] &= seen
+        state[ROW] = row + 1
+        state[POSITION], status = _next_record(data, i, lines)
+        if status != STOPPED:
+            state[STATUS] = status
             break
         if first_fields == 0:
             first_fields = seen
-            count = _learn(data, start, i, values, noted, glue)
-    state[STATUS] = status
-    state[POSITION] = i
-    state[ROW] = row
-    state[EVER] = ever
-    state[ALWAYS] = always
-    state[INTEGERS] = integers
-    state[STRINGS] = strings
-    state[DOUBTS] = doubtful
+            count = _learn(data, start, state[POSITION], likeness, state[NOTED])

@@ -65,6 +65,22 @@ class Events(NamedTuple):
     beyond: Array
 
 
+class Ahead(NamedTuple):
+    """What `_look_ahead` counts of the runs of a class: on side 0 (``here``), and where each image has one copy
+    (``everywhere``).
+    """
+
+    here: Array
+    everywhere: Array
+
+
+class Sides(NamedTuple):
+    """Room for the ranks of hits on side 0, and for those on side 1."""
+
+    first: Array
+    second: Array
+
+
 class Table(NamedTuple):
     """The columns to fill: ``metrics`` are means over classes, then each of ``by_class`` has a column per class.
 
@@ -179,22 +195,21 @@ def _ranks_of_bit(
 
 @helper
 def _deal_ranks_of_bit(
-    events: Events, items: int, stop: int, begin: int, ahead: Array, everywhere: Array, written: int, kept: int,
-    out_ranks: Array, out_others: Array,
-) -> int:  # fmt: skip
-    """Write the ranks of the hits of items ``[items, stop)`` that are on side 0 to `out_ranks`, from `written` on, those on
-    side 1 to `out_others`, from `kept` on, and return where the former end.
+    events: Events, items: int, stop: int, begin: int, ahead: Ahead, written: int, kept: int, out: Sides
+) -> int:
+    """Write the ranks of the hits of items ``[items, stop)`` that are on side 0 to ``out.first``, from `written` on, those
+    on side 1 to ``out.second``, from `kept` on, and return where the former end.
 
-    ``ahead[run - begin]`` and ``everywhere[run - begin]`` are those of `_look_ahead` for one replicate and area range.
+    Place ``run - begin`` of `ahead` is that of a run, for one replicate and area range.
     """
     runs, kinds, skips = events.item_runs, events.item_kinds, events.item_skips
     place_starts, places, base, one = events.place_starts, events.places, np.uint64(begin), np.uint64(1)
-    skipped, others_skipped = 0, 0
+    out_ranks, out_others, skipped, others_skipped = out.first, out.second, 0, 0
     for i in range(np.uint64(items), np.uint64(stop)):
         run = np.uint64(runs[i]) - base
-        both = ahead[run]
+        both = ahead.here[run]
         here, before = both & 1, both >> 8
-        others_before = everywhere[run] - before - others_skipped
+        others_before = ahead.everywhere[run] - before - others_skipped
         before -= skipped
         gone = here * skips[i]
         skipped += gone
@@ -219,22 +234,27 @@ def _deal_ranks_of_bit(
 
 @helper
 def _deal_ranks(
-    events: Events, category: int, ahead: Array, everywhere: Array, spare: Array, ranking: int, bits: int,
-    out_starts: Array, out_ranks: Array,
-) -> None:  # fmt: skip
+    events: Events,
+    category: int,
+    ahead: Ahead,
+    ranking: int,
+    bits: int,
+    spare: Array,
+    out_starts: Array,
+    out_ranks: Array,
+) -> None:
     """Write the ranks of the hits of a class in one replicate, of side 0 and then of side 1.
 
-    `ahead` and `everywhere` are those of `_look_ahead`, (areas, runs), for this replicate; `spare` is room for the ranks of
-    one side. The first of the rankings is `ranking`; it begins at ``out_starts[ranking]``.
+    `ahead` is for this replicate, (areas, runs); `spare` is room for the ranks of one side. The first of the rankings is
+    `ranking`; it begins at ``out_starts[ranking]``.
     """
-    item_starts, thresholds = events.item_starts, bits // everywhere.shape[0]
+    item_starts, thresholds = events.item_starts, bits // ahead.everywhere.shape[0]
     written, kept = out_starts[ranking], 0
     for b in range(bits):
         items, stop = item_starts[category * bits + b], item_starts[category * bits + b + 1]
-        end = _deal_ranks_of_bit(
-            events, items, stop, events.class_starts[category], ahead[b // thresholds], everywhere[b // thresholds],
-            written, kept, out_ranks, spare,
-        )  # fmt: skip
+        of_area = Ahead(ahead.here[b // thresholds], ahead.everywhere[b // thresholds])
+        begin, out = events.class_starts[category], Sides(out_ranks, spare)
+        end = _deal_ranks_of_bit(events, items, stop, begin, of_area, written, kept, out)
         kept += events.place_starts[stop] - events.place_starts[items] - (end - written)
         written = end
         out_starts[ranking + b + 1], out_starts[ranking + bits + b + 1] = written, kept
@@ -327,7 +347,8 @@ def collect_hits(
                     rows = out_near[c, replicate * sides : (replicate + LANES) * sides, :, t]
                     _count_within(events, of_lanes, chunk, items, stop, sums[0], sides, rows)
             if sides == 2:
-                _deal_ranks(events, c, ahead[lane], everywhere, spare, ranking, bits, out_starts, out_ranks)
+                both = Ahead(ahead[lane], everywhere)
+                _deal_ranks(events, c, both, ranking, bits, spare, out_starts, out_ranks)
             for b in range(bits if sides == 1 else 0):
                 items, stop = item_starts[c * bits + b], item_starts[c * bits + b + 1]
                 out_starts[ranking + b + 1] = _ranks_of_bit(

@@ -10,6 +10,10 @@ written as its bit pattern.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
+from detmap.kernels import helper
+
 # What a field holds; REPEATED, an id that the line before often has too, and INTEGER only in lines. Of a SPAN and of LISTS
 # it is kept where the value lies; of LISTS whoever reads them checks what stands between the brackets or braces. What else
 # the values of records may be that are alike: a string that is an id, and what nobody asked for.
@@ -20,7 +24,37 @@ APART = (ID, REPEATED)
 # the list of doubts full (empty it and call again).
 STOPPED, CLOSED, FAILED, FULL = range(4)
 # The slots of `state`. EVER, ALWAYS, INTEGERS, STRINGS: a bit per field: some record, every record has it, and as what.
-# LONGER: how many lines have more tokens than there are fields for.
-STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, LONGER, STATE_SIZE = range(12)
+# LONGER: how many lines have more tokens than there are fields for. NOTED: how many values of a record were noted.
+STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, LONGER, NOTED, STATE_SIZE = range(13)
 # No kind of record has more numbers than this.
 MOST_NUMBERS = 8
+
+
+class Columns(NamedTuple):
+    """What records are scanned into.
+
+    Attributes
+    ----------
+    places : (fields, 3) int64
+        Per field what it holds, the number of words that a record has of it, and where its column begins: in `ids` where it
+        is of those that lie `APART`, else in `words`.
+    ids, words : uint64
+        Out: the columns, those of ids apart because they are needed for less long.
+    doubts : (k, 3) int64
+        Out: numbers left to the caller: where in `words`, first byte, end.
+    """
+
+    places: Any
+    ids: Any
+    words: Any
+    doubts: Any
+
+
+@helper
+def _leave_lines(places: Any, state: Any, status: int, i: int, row: int, doubtful: int) -> None:
+    """Write down why and where a scan of lines stops. Every line has every column, and its ids are strings."""
+    state[STATUS], state[POSITION], state[ROW], state[DOUBTS] = status, i, row, doubtful
+    state[EVER] = (1 << len(places)) - 1
+    for field in range(len(places)):
+        if places[field, 0] == ID or places[field, 0] == REPEATED:
+            state[STRINGS] |= 1 << field

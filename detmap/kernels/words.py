@@ -154,6 +154,16 @@ def _token_end(data: Any, i: int) -> int:
 
 
 @helper
+def _next_line(data: Any, i: int) -> int:
+    """Where the next line begins if one ends at `i`, as it does at the end of the document; else -1."""
+    c = _byte(data, i)
+    if c == 13:
+        i += 1
+        c = _byte(data, i)
+    return i + 1 if c == 10 or i >= len(data) else -1
+
+
+@helper
 def _tab_or_space(data: Any, i: int) -> int:
     """The first position from `i` on that is neither a space nor a tabulator."""
     while _byte(data, i) == 32 or _byte(data, i) == 9:

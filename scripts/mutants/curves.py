@@ -1,0 +1,192 @@
+"""Mutants of curves, and of metrics of samples that are drawn anew."""
+
+MUTANTS = [
+    # --------------------------------------------------------------------------------------------------------- curves
+    (
+        "curves._envelope",
+        "d = (j + 4) / (row[np.uint64(j + 3)] + epsilon)",
+        "d = (j + 3) / (row[np.uint64(j + 3)] + epsilon)",
+        "kernels::average_precision",
+    ),
+    (
+        "curves._envelope",
+        "for j in range(hits % 4 - 1, -1, -1):",
+        "for j in range(hits % 4 - 1, 0, -1):",
+        "kernels::average_precision",
+    ),
+    (
+        "curves.average_precision",
+        "value = (j + 1) / (rank + epsilon)",
+        "value = (j + 1) / rank",
+        "kernels::average_precision hits::the_epsilon_of_coco",
+    ),
+    (
+        "curves.average_precision",
+        "before = j / (rank - 1 + epsilon) if rank > 1 else 1.0",
+        "before = j / (rank - 1 + epsilon) if rank > 1 else 0.0",
+        "hits::worked_example",
+    ),
+    (
+        "curves.average_precision",
+        "if positives[q] <= 0:",
+        "if positives[q] <= 1:",
+        "kernels::average_precision",
+    ),
+    (
+        "curves.interpolate",
+        "while j > 0 and (j - 1) / found >= grid[i]:",
+        "while j > 0 and (j - 1) / found > grid[i]:",
+        "kernels::recalls_are_reached_where_the_quotient_as_rounded_says_so",
+    ),
+    (
+        "curves.interpolate",
+        "while j <= found and j / found < grid[i]:",
+        "while j < 0 and j / found < grid[i]:",
+        "kernels::recalls_are_reached_where_the_quotient_as_rounded_says_so",
+    ),
+    (
+        "curves.interpolate",
+        "while stop < grid.shape[0] and reached[stop] <= hits:",
+        "while stop < grid.shape[0] and reached[stop] < hits:",
+        "kernels::interpolate",
+    ),
+    (
+        "curves.interpolate",
+        "out_precision[q, i] = envelope[max(reached[i], 1) - 1] if hits else 0.0",
+        "out_precision[q, i] = envelope[max(reached[i], 2) - 1] if hits else 0.0",
+        "kernels::interpolate_by_hand",
+    ),
+    (
+        "curves.interpolate",
+        "out_scores[q, i] = scores[first + j - 1] if j else first_scores[q]",
+        "out_scores[q, i] = scores[first + j - 1] if j else first_scores[0]",
+        "kernels::interpolate_by_hand",
+    ),
+    (
+        "curves.gained",
+        "if ranks[j] > depth:",
+        "if ranks[j] >= depth:",
+        "retrieval_runs::equals_pytrec_eval_to_the_last_bit",
+    ),
+    (
+        "curves.preferences",
+        "total += 1.0 - min(wrong, positives[q]) / min(negatives[q], positives[q])",
+        "total += 1.0 - min(wrong, positives[q]) / max(negatives[q], positives[q])",
+        "retrieval_runs::equals_pytrec_eval_to_the_last_bit",
+    ),
+    (
+        "curves.inferred",
+        "smooth = 0.00001",
+        "smooth = 0.00002",
+        "retrieval_runs::equals_pytrec_eval_to_the_last_bit",
+    ),
+    (
+        "curves.weighted_points",
+        "if i + 1 == order.size or scores[order[i + 1]] != scores[s]:",
+        "if i + 1 == order.size or True:",
+        "retrieval_samples::binary_equals_scikit_learn",
+    ),
+    (
+        "curves.best_f1",
+        "if f1 > most:",
+        "if f1 >= most:",
+        "hits::best_f1 hits::best_f1_by_hand",
+    ),
+    (
+        "curves.best_f1",
+        "if items and (i + 1 == stop or scores[i + 1] != scores[i]):",
+        "if items and (i + 2 >= stop or scores[i + 1] != scores[i]):",
+        "hits::best_f1 hits::best_f1_by_hand",
+    ),
+    (
+        "curves.all_shots",
+        "place = ranks[starts[q] + j] - 1 - j",
+        "place = ranks[starts[q] + j] - j",
+        "retrieval_galleries::true_positive_rates_equal_fast_reid retrieval_galleries::cmc_variants_equal_twins",
+    ),
+    # ----------------------------------------------------------------------------------------------------- resampling
+    (
+        "resampling.count_positives",
+        "out[r, code & 1, category[pair], a] += copies * counts[pair, a]",
+        "out[r, code & 1, category[pair], a] += counts[pair, a]",
+        "statistics::replicates_equal_a_data_set_that_is_really_duplicated",
+    ),
+    (
+        "resampling._ranks_of_bit",
+        "skipped += many * skips[i]",
+        "skipped += skips[i]",
+        "statistics::replicates_equal_a_data_set_that_is_really_duplicated statistics::any_multiplicities",
+    ),
+    (
+        "resampling._ranks_of_bit",
+        "for copy in range(4, many):",
+        "for copy in range(5, many):",
+        "statistics::a_hit_without_equals_is_repeated_as_often_as_its_image",
+    ),
+    (
+        "resampling._look_ahead",
+        "out_all[a, at] += miss_starts[s + 1] - miss_starts[s]",
+        "out_all[a, at] = miss_starts[s + 1] - miss_starts[s]",
+        "statistics::permutations_equal_an_exchange_of_detections_for_real",
+    ),
+    (
+        "resampling._look_ahead",
+        "sums[a, lane] += size * gathered[lane]",
+        "sums[a, lane] += gathered[lane]",
+        "statistics::replicates_equal_a_data_set_that_is_really_duplicated statistics::any_multiplicities",
+    ),
+    (
+        "resampling._deal_ranks_of_bit",
+        "others_skipped += skips[i] - gone",
+        "others_skipped += skips[i]",
+        "statistics::permutations_equal_an_exchange_of_detections_for_real",
+    ),
+    (
+        "resampling._deal_ranks_of_bit",
+        "others_before = ahead.everywhere[run] - before - others_skipped",
+        "others_before = ahead.everywhere[run] - before - skipped",
+        "statistics::permutations_equal_an_exchange_of_detections_for_real",
+    ),
+    (
+        "resampling._deal_ranks",
+        "out_starts[ranking + bits + b + 1] += written",
+        "out_starts[ranking + bits + b + 1] += kept",
+        "statistics::permutations_equal_an_exchange_of_detections_for_real",
+    ),
+    (
+        "resampling._count_within",
+        "if beyond[j] > cap:",
+        "if beyond[j] >= cap:",
+        "statistics::replicates_equal_a_data_set_that_is_really_duplicated statistics::any_multiplicities",
+    ),
+    (
+        "resampling._count_within",
+        "sums[lane] += np.int64(word & byte)",
+        "sums[lane] = np.int64(word & byte)",
+        "statistics::hits_within_a_cap_are_counted_beyond_a_byte",
+    ),
+    (
+        "resampling._bring_together",
+        "place = np.uint64((t * recalls + i) * many)",
+        "place = np.uint64((t * recalls + i) * min(many, _TOGETHER))",
+        "statistics::a_mean_over_more_classes_than_are_brought_together_at_a_time",
+    ),
+    (
+        "resampling.collect_hits",
+        "chunk = 255 // _most_copies(words)",
+        "chunk = 300 // _most_copies(words)",
+        "statistics::more_misses_than_a_byte_can_count_ahead_of_a_hit",
+    ),
+    (
+        "resampling._sum",
+        "half -= half % 8",
+        "half -= half % 4",
+        "statistics::replicates_equal_a_data_set_that_is_really_duplicated",
+    ),
+    (
+        "resampling._pairwise",
+        "total = ((a + b) + (c + d)) + ((e + f) + (g + h))",
+        "total = (((a + b) + c) + d) + ((e + f) + (g + h))",
+        "statistics::replicates_equal_a_data_set_that_is_really_duplicated",
+    ),
+]

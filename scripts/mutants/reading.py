@@ -1,0 +1,136 @@
+"""Mutants of reading: numbers, strings, segmentations and lines."""
+
+MUTANTS = [
+    # -------------------------------------------------------------------------------------------------------- numbers
+    (
+        "numbers._plain_numbers",
+        "if whole == 0 or (whole > 1 and word & BYTE == NOTHING):",
+        "if whole == 0:",
+        "poses_and_boundaries::what_is_no_number_is_found_among_plain_ones",
+    ),
+    (
+        "numbers._plain_numbers",
+        "if bit == 64 or digits == whole:",
+        "if bit == 64:",
+        "poses_and_boundaries::what_is_no_number_is_found_among_plain_ones",
+    ),
+    (
+        "numbers._number",
+        "wrong |= several & (_byte(data, begin) == 48)",
+        "wrong |= False",
+        "scanning::other_documents_are_not scanning::hostile_values",
+    ),
+    (
+        "numbers._rounded",
+        "if low <= U1 and -4 <= exponent <= 23 and fraction & U3 == U1 and fraction << shift == high:",
+        "if False:",
+        "scanning::hard_numbers scanning::halfway_between_two_doubles",
+    ),
+    (
+        "numbers._rounded",
+        "if fraction >= HIDDEN_2:",
+        "if fraction > HIDDEN_2:",
+        "scanning::hard_numbers scanning::powers_of_ten_and_two",
+    ),
+    (
+        "numbers._nearest",
+        "if mantissa < EXACT and -HIGHEST_DIVISOR <= exponent <= 0:",
+        "if mantissa < EXACT and -HIGHEST_DIVISOR - 5 <= exponent <= 0:",
+        "scanning::hard_numbers scanning::powers_of_ten_and_two",
+    ),
+    (
+        "numbers._integer",
+        "beyond = magnitude > LARGEST_INTEGER + np.uint64(negative)",
+        "beyond = magnitude > LARGEST_INTEGER + U1",
+        "scanning::hostile_values",
+    ),
+    # --------------------------------------------------------------------------------------------------- number_lists
+    (
+        "number_lists._alike",
+        "if i < 0 or j < 0 or more != others or more == (count == size):",
+        "if i < 0 or j < 0 or more != others:",
+        "poses_and_boundaries::lists_of_one_length_are_read_side_by_side",
+    ),
+    (
+        "number_lists._plain_pairs",
+        "if other_whole == 0 or (other_whole > 1 and two & BYTE == NOTHING):",
+        "if other_whole == 0:",
+        "poses_and_boundaries::what_is_no_number_is_found_among_plain_ones",
+    ),
+    # -------------------------------------------------------------------------------------------------- segmentations
+    (
+        "segmentations._measure_slowly",
+        "if k & 1 and length > 0:",
+        "if k & 1:",
+        "shapes::strings_with_empty_runs_are_measured_as_when_they_are_unpacked",
+    ),
+    (
+        "segmentations._step",
+        "sign = np.int64(16) << (5 * more)",
+        "sign = np.int64(16)",
+        "shapes_strings::areas_and_boxes_of_strings_are_those_of_their_runs",
+    ),
+    (
+        "segmentations._four_columns",
+        "begins = behind << U16 | np.uint64(line + _BIAS)",
+        "begins = behind << U16 | np.uint64(_BIAS)",
+        "shapes_strings::areas_and_boxes_of_strings_are_those_of_their_runs",
+    ),
+    (
+        "segmentations._escaped",
+        "return c if c == 92 else 1",
+        "return c if c == 34 else 1",
+        "masks_naive::a_backslash_is_a_character_of_strings",
+    ),
+    (
+        "segmentations._read_lengths",
+        "total += value",
+        "total = value",
+        "masks_naive::segmentations_of_a_file_are_those_of_the_twin",
+    ),
+    # --------------------------------------------------------------------------------------------------------- values
+    (
+        "values._string_end",
+        "if paired != (0xDC00 <= unit < 0xE000) or unit > 0xFFFF:",
+        "if paired != (0xDC00 <= unit <= 0xE000) or unit > 0xFFFF:",
+        "scanning::halves_of_a_pair_come_in_pairs",
+    ),
+    (
+        "values._value_end",
+        "if depth == MAX_DEPTH:",
+        "if depth == MAX_DEPTH + 1:",
+        "scanning::plain_documents_are_understood scanning::other_documents_are_not",
+    ),
+    # ---------------------------------------------------------------------------------------------------------- texts
+    (
+        "texts._ahead",
+        "higher = (k == other_length) | (_byte(data, place + k) > _byte(data, other_place + k))",
+        "higher = (k == other_length) | (_byte(data, place + k) < _byte(data, other_place + k))",
+        "scanning::documents_are_found_and_ranked",
+    ),
+    (
+        "texts._same",
+        "difference <<= np.uint64(64 - 8 * (length - k))",
+        "difference <<= np.uint64(56 - 8 * (length - k))",
+        "scanning::a_string_is_compared_to_its_end_and_no_further",
+    ),
+    (
+        "texts.keep",
+        "last, copied = word, np.uint64((offset + end) << LENGTH_BITS | length)",
+        "last, copied = word, np.uint64(end << LENGTH_BITS | length)",
+        "sources::the_kernel_keeps_strings_as_its_twin_does",
+    ),
+    # ---------------------------------------------------------------------------------------------------------- lines
+    (
+        "lines.scan_lines",
+        "state[LONGER] += token > len(tokens)",
+        "state[LONGER] += token >= len(tokens)",
+        "scanning::plain_runs retrieval_ids::text_after_the_name_is_counted",
+    ),
+    (
+        "lines.scan_lines",
+        "if kind == REPEATED and row > state[ROW] and _same(data, word, data, ids[at - 1]):",
+        "if kind == REPEATED and row >= state[ROW] and _same(data, word, data, ids[at - 1]):",
+        "scanning::a_block_of_lines_does_not_look_at_the_row_before_it",
+    ),
+]

@@ -188,12 +188,12 @@ def match(
     its place that takes 5 % longer.
     """
     thresholds, ranges, words = levels.thresholds, levels.ranges, out.hit.shape[1]
-    widest = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end)
-    most = longest_run(candidates.first, candidates.last, 0, candidates.first.shape[0])
+    widest, most = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end), 0
+    for r in range(candidates.first.shape[0]):
+        most = max(most, candidates.last[r] - candidates.first[r])
     reaches = _threshold_bits(ranges.shape[0], thresholds.shape[0], words)
     inside = _range_bits(ranges.shape[0], thresholds.shape[0], words)
-    outside = np.empty((widest, words), np.uint64)
-    taken = np.empty((widest, words), np.uint64)
+    outside, taken = np.empty((widest, words), np.uint64), np.empty((widest, words), np.uint64)
     rising = np.empty(most, np.int64)  # a detection's candidates by ascending overlap, the first among equals first
     row = 0
     for c in range(begin, end):

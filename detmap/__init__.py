@@ -105,7 +105,27 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
 
 
 #: Parts of the package that need no import of their own: ``detmap.masks.Masks``.
-_PARTS = ("checks", "diagnostics", "formats", "masks", "retrieval", "shapes")
+_PARTS = (
+    "batch",
+    "cards",
+    "checks",
+    "diagnostics",
+    "errors",
+    "explanations",
+    "formats",
+    "hits",
+    "masks",
+    "notices",
+    "plugins",
+    "protocols",
+    "pycocotools",
+    "report",
+    "retrieval",
+    "shapes",
+    "statistics",
+    "tables",
+    "tally",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -47,7 +47,7 @@ def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
 
 
 def parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return area ranges from ``"NAME:LO:HI"``; the whole is added, so that AP stays what it is."""
+    """Return area ranges from ``"NAME:LO:HI"``, and the range of all areas, so that AP still means all objects."""
     ranges: dict[str, tuple[float, float]] = {}
     for text in given:
         try:

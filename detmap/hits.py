@@ -33,7 +33,7 @@ INTERPOLATIONS = (*RULES, *GRIDS)
 #: integrated by trapezoids. The value says whether the curve falls from its last point to (1, 0) in a slanted line, which
 #: adds area, or drops at that point.
 LINEAR = {"101-linear": False, "101-linear-tail": True}
-#: More hits than this are worth several threads, however few rankings they are of.
+#: With more hits than this several threads are worth while, even where rankings are few.
 _MANY_HITS = 1 << 16
 _NONE = readonly((), np.float64)
 _NO_COUNTS = readonly((), np.int64)

@@ -70,7 +70,7 @@ def _check() -> None:
 
 
 def steps(begin: int, end: int, cost: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Cut a block into parts of a total `cost` of about `limit`, between which it can be cancelled."""
+    """Cut a block, of `cost` per item, into parts of about `limit`; between two parts the work can be cancelled."""
     step = max(1, limit // max(1, cost))
     for low in range(begin, end, step):
         _check()
@@ -148,7 +148,7 @@ def run(
 
 
 def _pool(workers: int) -> ThreadPoolExecutor:
-    """Return the pool of so many threads. It stays: starting threads takes longer than many a task."""
+    """Return the pool of so many threads. It is kept, since starting threads takes longer than many a task."""
     with _lock:
         if workers not in _pools:
             _pools[workers] = ThreadPoolExecutor(workers, "detmap", _enter_worker)

@@ -23,7 +23,7 @@ T = TypeVar("T", GroundTruth, Detections)
 def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> tuple[GroundTruth, Detections]:
     """Return both tables with their numbers as the protocol takes them; rows stay where they are.
 
-    Decimals come first, which are those of the file, and then single precision, which is that of the program.
+    Boxes are first rounded to decimals, as a program's files are, and then to single precision, as its memory is.
 
     Raises
     ------

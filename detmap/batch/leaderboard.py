@@ -92,7 +92,7 @@ class Leaderboard:
 
     @cached_property
     def orders(self) -> list[dict[str, Any]]:
-        """Which orders of neighbours survive other rules, see `detmap.explanations.orders`; empty where none was tried."""
+        """Which orders of neighbours survive other rules, see `detmap.explanations.orders.orders`; empty if none was."""
         found = {
             one.entry.name: one.document["under"]
             for one in self.results

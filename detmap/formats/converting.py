@@ -34,7 +34,7 @@ class Converted:
     lost : mapping of str to int
         What the format has no place for, counted; the codes are those of `detmap.formats.LOST`.
     notices : mapping of str to int
-        What was unusual in what was read; see `detmap.tables.NOTICES`.
+        What was unusual in what was read; see `detmap.notices.NOTICES`.
     """
 
     role: Role

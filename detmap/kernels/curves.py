@@ -177,7 +177,7 @@ def read_lines(
 
 
 @kernel
-def gained(
+def dcg(
     starts: Array, ranks: Array, gains: Array, ahead: Array, tied: Array, depth: int, expected: bool, out: Array
 ) -> None:
     """Write the discounted cumulative gain, the sum of gain / log2(rank + 1) over ranks up to `depth`, in rank order.
@@ -202,7 +202,7 @@ def gained(
 
 
 @kernel
-def cascade(starts: Array, ranks: Array, stops: Array, depth: int, out: Array) -> None:
+def err(starts: Array, ranks: Array, stops: Array, depth: int, out: Array) -> None:
     """Write the expected reciprocal rank (Chapelle et al., 2009): a reader stops at hit *j* with chance ``stops[j]``."""
     for q in range(starts.size - 1):
         out[q], reading = 0.0, 1.0
@@ -214,7 +214,7 @@ def cascade(starts: Array, ranks: Array, stops: Array, depth: int, out: Array) -
 
 
 @kernel
-def persistent(starts: Array, ranks: Array, gains: Array, p: float, depth: int, out: Array) -> None:
+def rbp(starts: Array, ranks: Array, gains: Array, p: float, depth: int, out: Array) -> None:
     """Write rank-biased precision (Moffat and Zobel, 2008): (1 - p) times the sum of gain * p ** (rank - 1)."""
     for q in range(starts.size - 1):
         out[q] = 0.0
@@ -226,7 +226,7 @@ def persistent(starts: Array, ranks: Array, gains: Array, p: float, depth: int, 
 
 
 @kernel
-def preferences(starts: Array, grades: Array, level: int, positives: Array, negatives: Array, out: Array) -> None:
+def bpref(starts: Array, grades: Array, level: int, positives: Array, negatives: Array, out: Array) -> None:
     """Write bpref (Buckley and Voorhees, 2004) from the ranks' order of the pooled documents.
 
     `grades` are those of the pooled documents in rank order: at least `level` is relevant, from 0 up to `level` judged
@@ -246,8 +246,8 @@ def preferences(starts: Array, grades: Array, level: int, positives: Array, nega
 
 
 @kernel
-def inferred(starts: Array, ranks: Array, grades: Array, level: int, positives: Array, out: Array) -> None:
-    """Write inferred AP (Yilmaz and Aslam, 2006) with trec_eval's smoothing of 0.00001; grades as in `preferences`."""
+def inf_ap(starts: Array, ranks: Array, grades: Array, level: int, positives: Array, out: Array) -> None:
+    """Write inferred AP (Yilmaz and Aslam, 2006) with trec_eval's smoothing of 0.00001; grades as in `bpref`."""
     smooth = 0.00001
     for q in range(starts.size - 1):
         total, right, wrong, unknown = 0.0, 0, 0, 0

@@ -190,8 +190,8 @@ def box_candidates(
     right_weights = np.empty(widest)  # how often its own area counts in the union: 0 times for a crowd, else once
     active = np.empty(widest, np.int64)  # what the sweep has reached and not yet left behind
     pixel = detections.pixel
-    # Most pairs are far below the lowest overlap of interest: a product tells them, where the quotient takes longer. It is
-    # not rounded as the quotient is, so that it decides only where there is room for that, and none in the smallest numbers.
+    # Cheap rejection of most pairs: compare the intersection with the union times the lowest overlap instead of dividing.
+    # The factor leaves a margin for rounding; where the lowest overlap is too small for one nothing is rejected so.
     hopeless = lowest * (1.0 - 1e-6) if lowest > 1e-300 else 0.0
     used, row = np.int64(0), 0  # of a plain 0 `_grown` would be compiled a second time, for the literal
     for c in range(begin, end):

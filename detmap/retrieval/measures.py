@@ -240,7 +240,7 @@ def dcg(ranked: Ranked, request: Request) -> Values:
     out = np.empty(len(hits))
     gains = _gains(ranked.gains, request.flag("exp"))
     ahead, tied = (hits.ahead, hits.tied) if ranked.expected else (hits.ranks, hits.ranks)
-    curves.gained(hits.starts, hits.ranks, gains, ahead, tied, request.cut, ranked.expected, out)
+    curves.dcg(hits.starts, hits.ranks, gains, ahead, tied, request.cut, ranked.expected, out)
     return out
 
 
@@ -248,7 +248,7 @@ def ndcg(ranked: Ranked, request: Request) -> Values:
     """nDCG: discounted cumulative gain over that of the best ranking."""
     starts, ranks, grades = best_ranking(ranked)
     best = np.empty(len(ranked.raw))
-    curves.gained(starts, ranks, _gains(grades, request.flag("exp")), ranks, ranks, request.cut, False, best)
+    curves.dcg(starts, ranks, _gains(grades, request.flag("exp")), ranks, ranks, request.cut, False, best)
     return ratio(dcg(ranked, request), best)
 
 
@@ -261,7 +261,7 @@ def expected_reciprocal_rank(ranked: Ranked, request: Request) -> Values:
         raise OptionError(f"ERR: max must be from {least:g}, the highest grade, to {_HIGHEST_POWER}, not {highest:g}")
     stops = readonly((np.exp2(ranked.gains) - 1) / np.exp2(highest), np.float64)
     out = np.empty(len(hits))
-    curves.cascade(hits.starts, hits.ranks, stops, request.cut, out)
+    curves.err(hits.starts, hits.ranks, stops, request.cut, out)
     return out
 
 
@@ -278,7 +278,7 @@ def rank_biased(ranked: Ranked, request: Request) -> Values:
         highest[some] = ranked.graded(ranked.ideal[ranked.ideal_starts[:-1][some]])
         grades = grades / np.repeat(highest, hits.counts)
     out = np.empty(len(hits))
-    curves.persistent(hits.starts, hits.ranks, readonly(grades, np.float64), p, request.cut, out)
+    curves.rbp(hits.starts, hits.ranks, readonly(grades, np.float64), p, request.cut, out)
     return out
 
 
@@ -295,7 +295,7 @@ def bpref(ranked: Ranked, request: Request) -> Values:
     pool = ranked.judged("bpref")
     out = np.empty(len(pool))
     negatives = readonly(ranked.negatives, np.int64)
-    curves.preferences(pool.starts, pool.grades, ranked.level, ranked.raw.positives, negatives, out)
+    curves.bpref(pool.starts, pool.grades, ranked.level, ranked.raw.positives, negatives, out)
     return out
 
 
@@ -303,7 +303,7 @@ def inferred(ranked: Ranked, request: Request) -> Values:
     """infAP: inferred average precision."""
     pool = ranked.judged("infAP")
     out = np.empty(len(pool))
-    curves.inferred(pool.starts, pool.ranks, pool.grades, ranked.level, ranked.raw.positives, out)
+    curves.inf_ap(pool.starts, pool.ranks, pool.grades, ranked.level, ranked.raw.positives, out)
     return out
 
 

@@ -63,19 +63,19 @@ MUTANTS = [
         "kernels::interpolate_by_hand",
     ),
     (
-        "curves.gained",
+        "curves.dcg",
         "if ranks[j] > depth:",
         "if ranks[j] >= depth:",
         "retrieval_runs::equals_pytrec_eval_to_the_last_bit",
     ),
     (
-        "curves.preferences",
+        "curves.bpref",
         "total += 1.0 - min(wrong, positives[q]) / min(negatives[q], positives[q])",
         "total += 1.0 - min(wrong, positives[q]) / max(negatives[q], positives[q])",
         "retrieval_runs::equals_pytrec_eval_to_the_last_bit",
     ),
     (
-        "curves.inferred",
+        "curves.inf_ap",
         "smooth = 0.00001",
         "smooth = 0.00002",
         "retrieval_runs::equals_pytrec_eval_to_the_last_bit",

@@ -45,9 +45,9 @@ MUTANTS = [
         "voc::the_first_of_equal_overlaps kernels::match_by_the_best_alone",
     ),
     (
-        "matching._reached",
-        "if not iou < thresholds[t]:",
-        "if iou > thresholds[t]:",
+        "matching.match",
+        "if not candidates.iou[i] < thresholds[t]:",
+        "if candidates.iou[i] > thresholds[t]:",
         "voc::an_overlap_that_equals_the_threshold",
     ),
     (
@@ -81,7 +81,7 @@ MUTANTS = [
         "kernels::match_by_the_best_that_is_free",
     ),
     (
-        "matching._reached",
+        "matching.match",
         "skip = 64 * w if thresholds.shape[0] > 64 else 0",
         "skip = 0",
         "statistics::more_than_64_thresholds coco_equality::many_thresholds_and_areas_need_several_words",
@@ -99,9 +99,9 @@ MUTANTS = [
         "kernels::collect_hits",
     ),
     (
-        "matching._within",
-        "within += np.uint64(rank < caps[m])",
-        "within += np.uint64(rank <= caps[m])",
+        "matching.collect_hits",
+        "within += np.uint64(ranks[d] < caps[m])",
+        "within += np.uint64(ranks[d] <= caps[m])",
         "kernels::collect_hits",
     ),
     (

@@ -122,7 +122,17 @@ class Evaluator:
             remedy = f"for one category write [{categories!r}]"
             raise InputError("is a single string", source="evaluator", field="categories", remedy=remedy)
         if categories is not None:
-            names: Mapping[Any, Any] = categories if isinstance(categories, Mapping) else {c: c for c in categories}
+            try:
+                names: Mapping[Any, Any] = categories if isinstance(categories, Mapping) else {c: c for c in categories}
+            except TypeError:
+                remedy = "give a sequence of ids, or a mapping of id to name"
+                raise InputError(
+                    "must be integers or strings",
+                    source="evaluator",
+                    field="categories",
+                    value=categories,
+                    remedy=remedy,
+                ) from None
             ids = index_ids(list(names), source="evaluator", field="categories").ids.tolist()
             if set(ids) != set(names):
                 raise InputError("must be all integers or all strings", source="evaluator", field="categories")

@@ -348,6 +348,37 @@ def test_messages_tell_nothing_of_the_ground_truth(tmp_path, capsys):
         assert "without ground truth" not in text
 
 
+@pytest.mark.parametrize("few", [False, True])
+def test_tests_and_intervals_tell_no_number_of_images(tmp_path, capsys, files, few):
+    """The sentence about groups told how many images have objects, and so did the reason for no interval."""
+    truth = json.loads(TRUTH.read_text())
+    if few:
+        held = {one["image_id"] for one in truth["annotations"][:4]}
+        truth["images"] = [one for one in truth["images"] if one["id"] in held]
+        truth["annotations"] = [one for one in truth["annotations"] if one["image_id"] in held]
+    path = write(tmp_path, "truth.json", json.dumps(truth))
+    runs = tmp_path / "runs"
+    for source in files:
+        own = [one for one in json.loads(source.read_text()) if not few or one["image_id"] in held]
+        write(runs, source.name, json.dumps(own))
+    with_objects = len({one["image_id"] for one in truth["annotations"]})
+    arguments = ["batch", path, runs, "--bootstrap", "200", "--permutations", "200"]
+    said = []
+    for more in ([], ["--discreet"]):
+        code, out, err = run(capsys, *arguments, *more, "--out", tmp_path / f"out{len(more)}")
+        assert code == 0
+        code, document, _ = run(capsys, *arguments, *more, "--format", "json", "--quiet")
+        boards = contents(tmp_path / f"out{len(more)}", "leaderboard.*")
+        pages = [data.decode(errors="replace") for name, data in boards.items() if "parquet" not in str(name)]
+        said.append("\n".join([out, err, document, *pages]))
+        assert ("images" in json.loads(document)["tests"]) is not bool(more)
+    told = f": {with_objects}, and it takes" if few else f"{with_objects} images with something to find"
+    assert told in said[0]
+    assert told not in said[1]
+    assert "images with something to find" not in said[1]
+    assert ("no interval of AP" in said[1]) is few
+
+
 def test_discretion_about_errors_that_nobody_foresaw(monkeypatch, truth, files, tmp_path):
     from detmap.formats import files as formats
 

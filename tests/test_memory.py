@@ -148,8 +148,12 @@ def test_one_long_id_in_a_file(tmp_path, monkeypatch):
     monkeypatch.setenv("DETMAP_MOST_ID_BYTES", "1M")
     records = [{**RECORD, "image_id": f"{i}"} for i in range(20_000)]
     records[7]["image_id"] = "x" * 250
-    with pytest.raises(InputError, match="field 'id': an id has 250 characters"):
+    with pytest.raises(InputError, match=r"x\.json: field 'image_id': an id has 250 characters"):
         detmap.read_coco_results(write(tmp_path, "x.json", json.dumps(records)))
+    images = [{"id": record["image_id"]} for record in records]
+    truth = json.dumps({"images": images, "categories": [{"id": 1, "name": "a"}], "annotations": []})
+    with pytest.raises(InputError, match=r"y\.json: field 'id': an id has 250 characters"):
+        detmap.read_coco(write(tmp_path, "y.json", truth))
 
 
 def test_long_names_that_many_rows_share_are_kept_once():

@@ -79,6 +79,13 @@ def test_values_of_other_types_are_one_line(result):
         detmap.evaluate(truth, none, category_ids="b")
 
 
+@pytest.mark.parametrize("categories", [5, [["a"]], 1.5])
+def test_categories_that_are_no_ids_are_one_line(categories):
+    """They were TypeErrors of Python."""
+    with pytest.raises(InputError, match="field 'categories': must be integers or strings"):
+        detmap.Evaluator(categories=categories)
+
+
 def test_a_box_of_a_pixel_is_no_box_of_no_width():
     """Under VOC, whose corners are pixels of the box."""
     truth = detmap.GroundTruth.from_arrays(image_ids=[1], category_ids=[1], boxes=[[5, 5, 5, 9]], box_format="xyxy")

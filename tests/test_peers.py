@@ -147,3 +147,11 @@ def test_params_and_the_patch():
     with peers.init_as_pycocotools():
         assert sys.modules["pycocotools.coco"].COCO is not before
     assert sys.modules["pycocotools.coco"].COCO is before
+
+
+def test_names_of_masks():
+    hotcoco = peer("hotcoco")
+    run_lengths = peers.mask.fr_py_objects([[1, 1, 8, 1, 8, 8, 1, 8]], 10, 10)
+    assert run_lengths == peers.mask.frPyObjects([[1, 1, 8, 1, 8, 8, 1, 8]], 10, 10)
+    assert peers.mask.to_bbox(run_lengths).tolist() == np.reshape(hotcoco.mask.to_bbox(run_lengths), (1, 4)).tolist()
+    assert peers.mask.area(run_lengths).tolist() == [49]

@@ -463,3 +463,115 @@ def test_areas_of_boxes_are_no_slow_path(kind, monkeypatch):
             found = evaluated(faster, workload, kind, use_area=False)
         shown.append(({name: found.eval[name] for name in ARRAYS}, found.ious, found.stats))
     assert_same(shown[0], shown[1])
+
+
+# --------------------------------------------------------------------------------------- what comes without accumulate
+
+
+def test_an_evaluation_has_its_numbers_before_it_is_accumulated():
+    """The original accumulates in `evaluate`, and only with ``separate_eval`` not before it is asked to."""
+
+    def client(api, **options):
+        truth = api.COCO(copy.deepcopy(DATA[0]))
+        evaluation = api.COCOeval_faster(
+            truth, truth.loadRes(copy.deepcopy(DATA[1])), "bbox", print_function=silent, **options
+        )
+        evaluation.evaluate()
+        return evaluation
+
+    found, expected = map(client, (faster, theirs))
+    assert np.allclose(found.eval["precision"], expected.eval["precision"], rtol=1e-12, atol=0)
+    assert found.compute_mIoU() == pytest.approx(expected.compute_mIoU(), rel=1e-12)
+    for one in (found, expected):
+        one.summarize()
+    assert found.stats_as_dict == pytest.approx(expected.stats_as_dict, rel=1e-12)
+    assert same(lambda api: client(api, separate_eval=True).eval) == {}
+    assert same(lambda api: client(api, separate_eval=True).summarize()) is Exception
+
+
+def test_steps_out_of_order_are_as_in_the_original():
+    def begun(api, **options):
+        return api.COCOeval_faster(iouType="bbox", print_function=silent, **options)
+
+    assert same(lambda api: (begun(api).accumulate(), begun(api).eval)) == (None, {})
+    assert same(lambda api: begun(api, separate_eval=True).accumulate()) is AssertionError
+    assert not same(lambda api: hasattr(begun(api), "stats_as_dict"))
+    with pytest.raises(AttributeError, match=r"Please run summarize\(\) first"):
+        begun(faster).stats_as_dict  # noqa: B018
+
+
+def test_everything_that_was_found_is_listed():
+    """`matched` was left out where all items were gone through, as it is made late."""
+    found, expected = (evaluated(api, DATA).eval for api in (faster, theirs))
+    assert sorted(found) == sorted(expected)
+    for listed in (dict(found), {**found}, dict(found.items()), dict(zip(found, found.values(), strict=True))):
+        assert listed["matched"] == expected["matched"]
+    assert len(found) == len(expected) == len(found.keys())
+
+
+def test_without_classes_a_second_run_gives_the_same():
+    def client(api):
+        evaluation = evaluated(api, DATA, params={"useCats": 0})
+        once, known = evaluation.stats_as_dict, list(map(int, evaluation.params.catIds))
+        evaluation.run()
+        assert evaluation.stats_as_dict == once
+        return known
+
+    assert same(client) == sorted(category["id"] for category in DATA[0]["categories"])
+
+
+def test_filters_of_annotations():
+    """An image that is named twice counts once, and a range of areas that is none is no filter."""
+    image = DATA[0]["annotations"][0]["image_id"]
+    for arguments in ({"img_ids": [image, image]}, {"area_rng": [5]}, {"area_rng": [5, 6, 7]}, {"area_rng": [5, 900]}):
+        assert same(lambda api, given=arguments: sorted(api.COCO(copy.deepcopy(DATA[0])).get_ann_ids(**given)))
+
+
+def test_the_class_of_the_name_of_pycocotools_prints(capsys):
+    """It took the logger of `COCOeval_faster`, and printed nothing."""
+    truth = faster.COCO(copy.deepcopy(DATA[0]))
+    evaluation = faster.COCOeval(truth, truth.loadRes(copy.deepcopy(DATA[1])), "bbox")
+    assert evaluation.print_function is print
+    evaluation.run()
+    assert capsys.readouterr().out.count("@[ IoU=") == 14
+
+
+# ---------------------------------------------------------------------------------------------------------- its extra
+
+
+@pytest.mark.parametrize("kind", ["bbox", "segm", "keypoints"])
+@pytest.mark.parametrize("options", [{}, {"iou_tresh": 0.5, "min_score": 0.3, "recall_count": 10}, {"useCats": True}])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_curves_and_confusion_matrix_of_the_original_on_the_stand_in(kind, options):
+    """Its module `extra` makes the same of the stand-in's matches as of its own."""
+    from faster_coco_eval.extra import Curves, PreviewResults
+
+    from detmap import patch_pycocotools
+
+    data = make_coco(5, images=4, categories=3, crowds=0)  # of several partners of a crowd the original keeps any
+    if kind != "bbox":
+        data = made.ample(made.pose_workload if kind == "keypoints" else made.mask_workload)
+
+    def client():
+        truth = theirs.COCO(copy.deepcopy(data[0]), print_function=silent)
+        given = {"cocoGt": truth, "cocoDt": truth.loadRes(copy.deepcopy(data[1])), "iouType": kind, **options}
+        shown = Curves(**given)
+        curves = [
+            (one["name"], one["category_id"], one["auc"], one["precision_list"], one["scores"])
+            for one in shown.build_curve("class")
+        ]
+        matrix = PreviewResults(**given).compute_confusion_matrix()
+        return curves, matrix, dict(shown.fp_image_ann_map), dict(shown.fn_image_ann_map), type(shown.cocoEval)
+
+    expected = client()
+    with patch_pycocotools():
+        found = client()
+    assert (found[4], expected[4]) == (faster.COCOeval_faster, theirs.COCOeval_faster)
+    assert found[2:4] == expected[2:4]
+    assert np.array_equal(found[1], expected[1])
+    assert found[1].any()
+    assert len(found[0]) == len(expected[0]) > 0
+    for ours, original in zip(found[0], expected[0], strict=True):
+        assert ours[:3] == original[:3]
+        assert np.allclose(ours[3], original[3], rtol=1e-12, atol=0)
+        assert np.array_equal(ours[4], original[4])

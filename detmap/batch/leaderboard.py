@@ -47,7 +47,7 @@ class Leaderboard:
     hide : sequence of str
         Splits whose metrics are not shown, nor written; nor are those of all images then, which would tell of them.
     discreet : bool
-        Leave out the notices, which tell of the ground truth.
+        Leave out the notices, and how many images and objects there are, which tell of the ground truth.
 
     Raises
     ------
@@ -125,7 +125,7 @@ class Leaderboard:
     def sentences(self) -> list[str]:
         """Return what was tested and estimated, in words."""
         made = next((one.document["bootstrap"] for one in self.results if "bootstrap" in one.document), None)
-        said = [] if self.tests is None else self.tests.sentences()
+        said = [] if self.tests is None else self.tests.sentences(counted=not self.discreet)
         said += [] if made is None else [made["sentence"]]
         if self.orders:
             said.append(
@@ -135,7 +135,8 @@ class Leaderboard:
         scored = [one for one in self.results if "bootstrap" in one.document]
         reasons = {one.no_interval(str(self.rank_by)) for one in scored}
         if scored and "" not in reasons:
-            said.append(f"no interval of {self.rank_by}: {', '.join(sorted(reasons))}")
+            why = "" if self.discreet else f": {', '.join(sorted(reasons))}"  # which tells how many images there are
+            said.append(f"no interval of {self.rank_by}{why}")
         return said
 
     def rows(self) -> list[dict[str, Any]]:
@@ -185,10 +186,13 @@ class Leaderboard:
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the categories as plain values."""
         shown = self._shown()
+        tests = None if self.tests is None else self.tests.to_dict()
+        if tests is not None and self.discreet:
+            del tests["images"]
         return {
             "rank_by": self.rank_by,
             **({"splits": [split for split in self.splits if split not in self.hide]} if self.splits else {}),
-            "tests": None if self.tests is None else self.tests.to_dict(),
+            "tests": tests,
             **({"orders": self.orders} if self.orders else {}),
             "protocol": next((one.document["protocol"] for one in self.results if not one.error), None),
             "models": [

@@ -19,9 +19,6 @@ from detmap.writing import write
 if TYPE_CHECKING:
     from detmap.retrieval import RankingResult
 
-#: Bytes that compression may have saved in an .npz file.
-_INFLATED = 1 << 32
-
 
 def _fill_trec(trec: argparse.ArgumentParser) -> None:
     trec.description = "Score TREC runs against judgements, as trec_eval does."
@@ -432,8 +429,10 @@ def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> dict[str, Any]:
 
     import numpy as np
 
-    from detmap.errors import InputError
+    from detmap.errors import DetmapError, InputError
     from detmap.formats import files
+    from detmap.formats._source import most_inflated
+    from detmap.limits import INFLATED
 
     try:
         source = files.held(source)
@@ -442,9 +441,12 @@ def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> dict[str, Any]:
                 raise InputError("is not an .npz file", source=path, remedy="save with numpy.savez")
             size = raw.seek(0, os.SEEK_END)
             with zipfile.ZipFile(raw) as archive:
-                if sum(member.file_size for member in archive.infolist()) > size + _INFLATED:
+                most = most_inflated(size)
+                if sum(member.file_size for member in archive.infolist()) > most:
                     raise InputError(
-                        "decompresses to far more than its size", source=path, remedy="save it with numpy.savez"
+                        f"decompresses to far more than its size, beyond {most >> 20:,} MiB",
+                        source=path,
+                        remedy=f"save it with numpy.savez, or {INFLATED.advice()}",
                     )
                 if len({name.removesuffix(".npy") for name in archive.namelist()}) < len(archive.namelist()):
                     raise InputError("holds two arrays of one name", source=path, remedy="save it with numpy.savez")
@@ -460,7 +462,7 @@ def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> dict[str, Any]:
         raise InputError("is a folder", source=path, remedy="give a file") from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", source=path) from None
-    except (InputError, MemoryError):
+    except (DetmapError, MemoryError):
         raise
     except Exception as error:  # numpy, zipfile and what they decompress and parse with raise almost anything
         what = "holds pickled objects, which are not loaded" if "Object arrays" in str(error) else "is damaged"

@@ -212,8 +212,8 @@ def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTr
     if found is None or not (reader or _complete(found.bbox)) or not _short(found.image_id, found.category_id):
         return None
     columns = {
-        "image_ids": _scanned_ids(found.image_id),
-        "category_ids": _scanned_ids(found.category_id),
+        "image_ids": _scanned_ids(found.image_id, opened.name, "image_id"),
+        "category_ids": _scanned_ids(found.category_id, opened.name, "category_id"),
         "boxes": found.bbox,
         "scores": found.score,
     }
@@ -239,14 +239,14 @@ def _scanned_ground_truth(opened: Opened, iou_type: str) -> dict[str, Any] | Non
         distinct = len(own.values) if isinstance(own, Strings) else index_ids(own, source="", field="id").ids.size
     categories = found.categories.values if isinstance(found.categories, Strings) else found.categories.tolist()
     columns = {
-        "image_ids": _scanned_ids(found.image_id),
-        "category_ids": _scanned_ids(found.category_id),
+        "image_ids": _scanned_ids(found.image_id, opened.name, "image_id"),
+        "category_ids": _scanned_ids(found.category_id, opened.name, "category_id"),
         "boxes": found.bbox,
         "areas": found.area,
         "crowd": crowd > 0,
         "difficult": (none if found.ignore is None else found.ignore) > 0,
-        "images": _scanned_ids(found.images),
-        "categories": _scanned_ids(found.categories),
+        "images": _scanned_ids(found.images, opened.name, "id"),
+        "categories": _scanned_ids(found.categories, opened.name, "id"),
         "category_names": dict(zip(categories, found.names, strict=True)),
         "notices": {
             "missing_iscrowd": int((crowd < 0).sum()),
@@ -260,9 +260,9 @@ def _scanned_ground_truth(opened: Opened, iou_type: str) -> dict[str, Any] | Non
     return truth_shapes(kind, reader[1], found.parts, columns, {"num_keypoints": found.num_keypoints}, opened.name)
 
 
-def _scanned_ids(ids: Any) -> Any:
+def _scanned_ids(ids: Any, source: str, field: str) -> Any:
     """Return scanned ids as a column of integers, or as distinct strings and codes."""
-    return Ids(texts(ids.values, field="id"), ids.codes) if isinstance(ids, Strings) else ids
+    return Ids(texts(ids.values, source=source, field=field), ids.codes) if isinstance(ids, Strings) else ids
 
 
 def _complete(column: NDArray[np.float64] | None) -> bool:
@@ -458,7 +458,7 @@ def _ids(values: list[Any], source: str, kind: str, field: str) -> NDArray[Any] 
                     field=field,
                     value=value,
                 )
-        return coded(values)
+        return coded(values, source, field)
     if len(kinds) > 1:
         first = type(values[0])
         record = next(i for i, value in enumerate(values) if type(value) is not first)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,7 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     _poses = ("keypoints", _CROWD)
     _refusal = ValueError
+    _told: Callable[[str], object] = staticmethod(_log.info)
 
     def __init__(
         self,
@@ -127,7 +129,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         cocoDt: Any = None,
         iouType: str = "segm",
         ranges: Mapping[str, Sequence[float]] | None = None,
-        print_function: Callable[[str], object] = _log.info,
+        print_function: Callable[[str], object] | None = None,
         extra_calc: bool = False,
         kpt_oks_sigmas: Sequence[float] | None = None,
         use_area: bool | None = True,
@@ -144,7 +146,7 @@ class COCOeval_faster(cocoeval.COCOeval):
                 "detmap's stand-in for faster_coco_eval has no lvis_style=True before detmap scores LVIS: "
                 "until then evaluate this one outside of detmap.patch_pycocotools()"
             )
-        self.print_function = print_function
+        self.print_function: Callable[[str], object] = self._told if print_function is None else print_function
         self.extra_calc, self.matched, self.lvis_style = extra_calc, False, False
         self.use_area, self.separate_eval = use_area, separate_eval
         self.boundary_dilation_ratio, self.boundary_cpu_count = boundary_dilation_ratio, boundary_cpu_count
@@ -157,8 +159,33 @@ class COCOeval_faster(cocoeval.COCOeval):
             if data is not None and self.print_function == print:
                 data.print_function = print
 
+    def __getattr__(self, name: str) -> Any:
+        if name in ("all_stats", "stats_as_dict", "extended_metrics"):
+            raise AttributeError(f"Please run summarize() first: there is no {name} yet")
+        return super().__getattr__(name)
+
+    @property
+    def eval(self) -> dict[str, Any]:
+        """What `accumulate` found; made when it is first looked at after `evaluate` alone, unless ``separate_eval``."""
+        if not self._found and self._paramsEval and not self.separate_eval:
+            with self._silently():
+                self._accumulate()
+        return self._found
+
+    @eval.setter
+    def eval(self, value: dict[str, Any]) -> None:
+        self._found = value
+
     def _say(self, text: str) -> None:
         self.print_function(text)
+
+    @contextmanager
+    def _silently(self) -> Iterator[None]:
+        said, self.print_function = self.print_function, lambda text: None
+        try:
+            yield
+        finally:
+            self.print_function = said
 
     def _new_params(self, kind: str) -> cocoeval.Params:
         return Params(kind, *self._made_with)
@@ -215,13 +242,28 @@ class COCOeval_faster(cocoeval.COCOeval):
         self.evalImgs = evaluated
 
     def accumulate(self, p: Any = None) -> None:
-        """Turn the matches into precision and recall, put them into ``eval``, and mark annotations where asked for."""
-        super().accumulate(p)
-        self.eval = faster_metrics.Accumulated(self.eval, self)
+        """Turn the matches into precision and recall, put them into ``eval``, and mark annotations where asked for.
+
+        Raises
+        ------
+        AssertionError
+            Before `evaluate`, with ``separate_eval``; without it nothing is done then.
+        """
         self.matched = False
+        if not self._paramsEval:
+            assert not self.separate_eval, "evaluate() comes before accumulate()"
+            return
+        self._accumulate(p)
         if self.extra_calc:
             self.math_matches()
             self.matched = True
+
+    def _accumulate(self, p: Any = None) -> None:
+        p = self.params if p is None else p
+        categories = p.catIds
+        super().accumulate(p)
+        p.catIds = categories  # pycocotools leaves [-1] there without classes, and so cannot evaluate again
+        self._found = faster_metrics.Accumulated(self._found, self)
 
     def math_matches(self) -> None:
         """Write into the annotations who found whom.
@@ -301,8 +343,6 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     def summarize(self) -> None:
         """Print the numbers and put them into ``all_stats``, and those that pycocotools has into ``stats``."""
-        if not self.eval and self._paramsEval:  # evaluated, but not accumulated
-            self.accumulate()
         if not self.eval:
             raise Exception("Please run accumulate() first")
         self._check_kind()
@@ -339,16 +379,13 @@ class COCOeval_faster(cocoeval.COCOeval):
         The mean is over all of ``precision``, -1 where there is nothing to be found, and rounded to four decimals.
         Afterwards ``params`` and ``eval`` are those of the hard images, as in the original.
         """
-        said, self.print_function = self.print_function, lambda text: None
-        try:
-            out = []
+        out = []
+        with self._silently():
             for images in self.split(self.cocoGt.annotation_file, first, second):
                 self.params.imgIds = images
                 self.evaluate()
                 self.accumulate()
                 out.append(round(float(np.mean(self.eval["precision"][:, :, :, 0, :])), 4))
-        finally:
-            self.print_function = said
         return out
 
     def split(self, gt_file: Any, first: float = 0.01, second: float = 0.85) -> tuple[list[Any], list[Any], list[Any]]:
@@ -369,14 +406,13 @@ class COCOeval_faster(cocoeval.COCOeval):
     def stats_as_dict(self) -> dict[str, float]:
         """The numbers of `summarize` by name: AP_all, AP_50, AP_75, AP_small and so on."""
         self._check_kind()
-        if "all_stats" not in self.__dict__:
-            raise Exception("Please run summarize() first")
+        values = self.all_stats
         names = [name for name, _ in self._rows()]
         if self.params.iouType == _CROWD:
             names += ["AP_easy", "AP_medium", "AP_hard"]
         if self.matched:
             names += ["mIoU", f"mAUC_{int(self.params.iouThrs[0] * 100)}"]
-        return dict(zip(names, map(float, self.all_stats), strict=True))
+        return dict(zip(names, map(float, values), strict=True))
 
     def __str__(self) -> str:
         self.summarize()
@@ -387,13 +423,6 @@ class COCOeval_faster(cocoeval.COCOeval):
 
 
 class COCOeval(COCOeval_faster):
-    """`COCOeval_faster` that prints what it says, as pycocotools does."""
+    """`COCOeval_faster` that prints what it says, as pycocotools does, unless told otherwise."""
 
-    @property
-    def print_function(self) -> Any:
-        """``print``, or what was assigned last."""
-        return self.__dict__.get("_prints", print)
-
-    @print_function.setter
-    def print_function(self, value: Any) -> None:
-        self.__dict__["_prints"] = value
+    _told = staticmethod(print)

@@ -118,7 +118,9 @@ class COCO(coco.COCO):
 
     def getAnnIds(self, imgIds: Any = None, catIds: Any = None, areaRng: Any = None, iscrowd: Any = None) -> list[Any]:
         """Return the ids of the annotations that pass all filters; None and an empty one let all pass."""
-        ids = super().getAnnIds(_listed(imgIds), _listed(catIds), _listed(areaRng))
+        between = _listed(areaRng)
+        images = dict.fromkeys(_listed(imgIds))  # pycocotools lists an image as often as it is named
+        ids = super().getAnnIds(list(images), _listed(catIds), between if len(between) == 2 else [])
         if iscrowd is None:
             return ids
         return [i for i in ids if int(self.anns[i].get("iscrowd", 0)) == int(iscrowd)]

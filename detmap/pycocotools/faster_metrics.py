@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,30 @@ class Accumulated(dict[str, Any]):
         """Return a value, or `default`."""
         return self["matched"] if name == "matched" else super().get(name, default)
 
+    def _whole(self) -> dict[str, Any]:
+        """Return everything as a plain dict."""
+        return dict(zip(super().keys(), super().values(), strict=True)) | {"matched": self["matched"]}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole())
+
+    def __len__(self) -> int:
+        return super().__len__() + (not super().__contains__("matched"))
+
+    def keys(self) -> Any:
+        """Return all names, those of what is made late included."""
+        return self._whole().keys()
+
+    def values(self) -> Any:
+        """Return all values."""
+        return self._whole().values()
+
+    def items(self) -> Any:
+        """Return names and values."""
+        return self._whole().items()
+
     def __reduce__(self) -> Any:
-        return dict, ({**self, "matched": self["matched"]},)
+        return dict, (self._whole(),)
 
 
 def matches(evaluation: Any) -> dict[str, float]:

@@ -11,6 +11,7 @@ what is printed, are pycocotools'. Covered, beside all of pycocotools' names:
   ``metric_keys``, ``stats_as_dict``, ``per_category_stats``.
 * ``Params``: ``iou_type``, ``img_ids``, ``cat_ids``, ``iou_thrs``, ``rec_thrs``, ``max_dets``, ``area_rng``,
   ``area_rng_lbl``, ``use_cats``.
+* ``mask``: ``to_bbox``, ``fr_py_objects``.
 * ``init_as_pycocotools()``, which is `detmap.patch_pycocotools`.
 """
 
@@ -22,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from detmap.pycocotools import coco, cocoeval, faster, mask
+from detmap.pycocotools import coco, cocoeval, faster
+from detmap.pycocotools import peers_mask as mask
 from detmap.pycocotools._names import PARAMS, also_snake_case
 from detmap.pycocotools.patch import patch_pycocotools as init_as_pycocotools
 

@@ -297,16 +297,18 @@ class PairTests:
         apart = {pair for pair, value in zip(self.p, adjusted, strict=True) if value <= 1 - self.level}
         return group_letters(self.models, apart)
 
-    def sentences(self) -> list[str]:
-        """Return what was tested, in words."""
+    def sentences(self, *, counted: bool = True) -> list[str]:
+        """Return what was tested, in words; with `counted` also how many images there are."""
         if not self.p:
             return []
         tested = sum(not math.isnan(p) for p in self.p.values())
         if not self.enough_images:
-            return [f"group: too few images to tell models apart: {self.images}, and it takes {self.fewest}"]
+            how_few = f": {self.images}, and it takes {self.fewest}" if counted else ""
+            return [f"group: too few images to tell models apart{how_few}"]
+        images = f", {self.images:,} images with something to find" if counted else ""
         lines = [
             "group: models that share a letter cannot be told apart; paired permutation test of every pair by "
-            f"{self.metric}, {_counted(self.permutations, 'permutation')}, {self.images:,} images with something to find",
+            f"{self.metric}, {_counted(self.permutations, 'permutation')}{images}",
             f"family: {_counted(tested, 'pair')}; {promise(self.correction, 1 - self.level)}",
         ]
         if tested < len(self.p):

@@ -25,6 +25,7 @@ from detmap.errors import MissingDependencyError, OptionError, shorten
 from detmap.protocols import Protocol
 from detmap.report import leaderboard as page
 from detmap.statistics import PairTests
+from detmap.statistics.bootstrap import BIAS
 from detmap.tables import GroundTruth
 from detmap.tally import Tally
 from detmap.writing import write_atomically
@@ -126,7 +127,10 @@ class Leaderboard:
         """Return what was tested and estimated, in words."""
         made = next((one.document["bootstrap"] for one in self.results if "bootstrap" in one.document), None)
         said = [] if self.tests is None else self.tests.sentences()
-        said += [] if made is None else [made["sentence"]]
+        if made is not None:
+            images = {one.images(str(self.rank_by)) for one in self.results} - {None}
+            of = f"; {images.pop():,} images with something to find" if len(images) == 1 else ""
+            said += [made["sentence"] + of, BIAS]
         if self.orders:
             said.append(
                 f"survives: whether a model stays above the next one by {self.rank_by} under other conventions, score cuts, "
@@ -169,6 +173,7 @@ class Leaderboard:
                 row[metric] = one.get(metric, float("nan"))
                 if with_interval and metric == self.rank_by:
                     row[f"{metric} low"], row[f"{metric} high"] = one.interval(metric)
+                    row[f"{metric} bias"] = one.bias(metric)
             if with_notices:
                 row["notices"] = results.in_brief(one.notices)
             rows.append({**row, "error": one.error or ""})
@@ -199,6 +204,9 @@ class Leaderboard:
                     "tags": dict(one.entry.tags),
                     "metrics": {metric: one[metric] for metric in shown if metric in one},
                     "intervals": one.intervals(shown),
+                    "bias": {metric: one.bias(metric) for metric in one.intervals(shown)},
+                    "images": {metric: one.images(metric) for metric in one.intervals(shown)},
+                    "no_interval": {metric: one.no_interval(metric) for metric in shown if one.no_interval(metric)},
                     "group": self.groups.get(one.entry.name),
                     "notices": {} if self.discreet else dict(one.notices),
                     "error": one.error,

@@ -258,9 +258,10 @@ def _about(options: argparse.Namespace, compared: list[dict[str, Any]]) -> list[
     drawn = "would the means differ as much if it were chance which run the value of a query came from? "
     lines = [
         f"p: two-sided, of values paired by query; {'randomisation: ' + drawn if 'randomisation' in tests else ''}"
-        f"Holm: corrected over {len(compared)} pair{'s' if len(compared) > 1 else ''} of runs",
-        "low, high: of the mean difference over queries like these, by itself: Student's t, 95 %; none where too few "
-        "queries could tell",
+        f"Holm: corrected over {len(compared)} pair{'s' if len(compared) > 1 else ''} of runs, each test by itself, so that "
+        "the probability of any false claim is at most 5 %",
+        "low, high: 95 % confidence interval of the mean difference over all queries that might be asked like these, by "
+        "itself (not corrected); Student's t; none where too few queries could tell",
     ]
     if any(row["disagrees"] for row in compared):
         lines.append(

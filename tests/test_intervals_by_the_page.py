@@ -26,9 +26,8 @@ def scene(seed, images, detections):
             category = 1 if rng.random() < 0.8 else 2
             side = float(rng.integers(12, 60))
             box = [100.0 * place, 0.0, side, side]
-            annotations.append(
-                {"id": len(annotations) + 1, "image_id": image, "category_id": category, "bbox": box, "area": side**2}
-            )
+            of = {"id": len(annotations) + 1, "image_id": image, "category_id": category}
+            annotations.append({**of, "bbox": box, "area": side**2, "iscrowd": 0})
             if rng.random() < 0.8:
                 moved = [box[0] + side * rng.uniform(0, 0.3), *box[1:]]
                 results.append(

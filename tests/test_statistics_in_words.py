@@ -165,3 +165,13 @@ def test_a_report_marks_intervals_that_disagree_with_their_test(models):
     tables = [block for block in compared(made).panels[0][1] if hasattr(block, "columns")]
     assert [column["name"] for column in tables[0].columns][-1] == "interval and p"
     assert [row[-1]["shown"] for row in tables[0].rows] == ["disagree (~)", "disagree (~)", "agree"]
+
+
+def test_a_comparison_says_why_a_model_has_no_interval(models):
+    made = detmap.compare({name: models[name] for name in "ab"}, 200, permutations=100)
+    assert not any(one.startswith("no interval") for one in made.sentences())
+    few = {name: replace(one, support=np.full_like(one.support, 9)) for name, one in made.bootstraps.items()}
+    said = [one for one in replace(made, bootstraps=few).sentences() if one.startswith("no interval")]
+    assert said == [
+        f"no interval of AP of {name}: 9 images with something to find: an interval takes 10" for name in "ab"
+    ]

@@ -152,7 +152,7 @@ def _verdict(one: Apart, metric: str, level: float, alpha: float, unit: str) -> 
     if math.isnan(one.p):
         told = f"there are too few {unit} to tell whether this is chance"
     elif one.p <= alpha:
-        told = "this is more than chance"
+        told = f"this is more than chance explains, by a test at {alpha:.2g}"
     else:
         told = "this may well be chance"
     return printable(f"{better} has {sign * one.difference:.4f} more {metric} than {other}{between}: {told}.")

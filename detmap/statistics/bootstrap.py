@@ -114,7 +114,7 @@ class Bootstrap:
         check_level(level)
         out = np.full((self.estimate.size, 2), np.nan)
         for column in range(self.estimate.size):
-            if not self._reason(column):
+            if not self.reason(column):
                 out[column] = intervals.interval(
                     self.method,
                     float(self.estimate[column]),
@@ -134,7 +134,8 @@ class Bootstrap:
         low, high = self.near[column].tolist()
         return low, high
 
-    def _reason(self, column: int) -> str:
+    def reason(self, column: int) -> str:
+        """Return why a column has no interval, in a few words; empty where it has one."""
         return intervals.reason(
             float(self.estimate[column]),
             self.replicates[:, column],
@@ -147,10 +148,10 @@ class Bootstrap:
 
     def reasons(self) -> list[str]:
         """Return for every column why there is no interval, in a few words; empty where there is one."""
-        return [self._reason(column) for column in range(self.estimate.size)]
+        return [self.reason(column) for column in range(self.estimate.size)]
 
     def bias(self) -> NDArray[np.float64]:
-        """Return by how much each metric is expected to exceed its value on an infinitely large data set, shape (m,).
+        """Estimate by how much each metric is expected to exceed its value on an infinitely large data set, shape (m,).
 
         This is the mean of the replicates minus the estimate: a replicate is to the data what the data are to the population
         that they come from. AP of few images is mostly too high, because the envelope lies above a precision that varies.

@@ -176,8 +176,8 @@ class Comparison:
     def disagrees(self, one: Difference) -> bool:
         """Return whether interval and test of a difference disagree: only one of them finds that it is not 0.
 
-        Then trust the test: it is exact, while the interval is an approximation. Intervals of the test itself agree with
-        it; those of other methods, ``"bca"`` and ``"percentile"``, need not.
+        Then trust the test: it is exact under its null hypothesis, while the interval is an approximation. Intervals of the
+        test itself agree with it; those of other methods, ``"bca"`` and ``"percentile"``, need not.
         """
         if math.isnan(one.p) or math.isnan(one.low):
             return False
@@ -216,11 +216,16 @@ class Comparison:
         if self._by_test:
             lines.append(
                 f"{of}, that belongs to the test: it holds 0 exactly where p (not corrected) is above {self.alpha:.3g}; "
-                "none where no difference could be significant"
+                f"none where fewer than {intervals.FEWEST_IMAGES} images hold something to find, or no difference could be "
+                "significant"
             )
         else:
             lines.append(f"{of}; {intervals.METHODS[one.method]}")
         lines.append(one.sentence(" of a model", self.level))
+        column = one.columns[self.metric]
+        for name, made in self.bootstraps.items():
+            if why := made.reason(column):
+                lines.append(f"no interval of {self.metric} of {name}: {why}")
         every = (*self.differences, *self.categories)
         doubtful = sum(map(self.disagrees, every))
         if doubtful:
@@ -412,8 +417,8 @@ def compare(
     level : float
         The level of the confidence intervals; tests are at ``1 - level``.
     correction : {"holm", "bh"}
-        Holm's method keeps the probability of any false claim in a family at ``1 - level``, Benjamini and Hochberg's the
-        expected share of false ones among the claims.
+        Holm's method keeps the probability of any false claim in a family at most ``1 - level``, Benjamini and
+        Hochberg's the expected share of false claims among the claims.
 
     Returns
     -------

@@ -88,7 +88,7 @@ class Permutations:
         """Return the two-sided p-value of each column, shape (m,); NaN where the difference is undefined.
 
         The share of all permutations that differ at least as much as the data; where they are drawn, (1 + extreme) / (1 +
-        permutations), for the data are a permutation too: never less than that of the one of them.
+        permutations), for the data are a permutation too: p is never less than ``1 / (1 + permutations)``.
         """
         p = _share(self.extreme, self.permutations, ~self.exact)
         return np.where(np.isnan(self.estimate), np.nan, p)
@@ -372,5 +372,5 @@ def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bo
 
 
 def permutations_needed(hypotheses: int, alpha: float) -> int:
-    """Return the number of permutations with which the smallest possible p-value is half of what the correction asks for."""
+    """Return a number of permutations with which the smallest possible p is at most half of what Holm's correction needs."""
     return max(PERMUTATIONS, math.ceil(2 * hypotheses / alpha))

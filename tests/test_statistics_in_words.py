@@ -175,3 +175,24 @@ def test_a_comparison_says_why_a_model_has_no_interval(models):
     assert said == [
         f"no interval of AP of {name}: 9 images with something to find: an interval takes 10" for name in "ab"
     ]
+
+
+def test_runs_are_corrected_by_either_method(tmp_path, capsys):
+    rng = np.random.default_rng(5)
+    (tmp_path / "qrels").write_text("".join(f"q{q} 0 d{d} 1\n" for q in range(30) for d in range(3)))
+    runs = [str(tmp_path / name) for name in "abc"]
+    for path, shift in zip(runs, (0.0, 0.3, 1.5), strict=True):
+        lines = [f"q{q} Q0 d{d} 0 {rng.normal() + shift * (d < 3):.4f} x\n" for q in range(30) for d in range(20)]
+        (tmp_path / path).write_text("".join(lines))
+    asked = ["trec", str(tmp_path / "qrels"), *runs, "--compare", "--correction"]
+    for name, shown, correct in (("holm", "Holm", statistics.holm), ("bh", "BH", statistics.benjamini_hochberg)):
+        assert cli.main([*asked, name, "--format", "json"]) == 0
+        rows = json.loads(capsys.readouterr().out)["comparisons"]
+        expected = correct([row["p randomisation"] for row in rows]).tolist()
+        assert [row[f"randomisation ({shown})"] for row in rows] == expected
+        assert cli.main([*asked, name]) == 0
+        said = capsys.readouterr().out
+        assert f"randomisation ({shown})" in said
+        assert "<0.0001" in said  # small p-values are shown as such in that column too
+        assert f"{shown}: corrected over 3 pairs of runs, the family of each test\n" in said
+        assert statistics.tests.promise(name, 0.05) in said

@@ -269,13 +269,22 @@ def add_bootstrap_options(
             metavar="N",
             help="number of permutations per pair of models; default: 5000, or more if there are many hypotheses",
         )
-        group.add_argument(
-            "--correction",
-            choices=("holm", "bh"),
-            default="holm",
-            help="correction for many hypotheses: Holm's (holm, default) limits the probability of any false claim in a "
-            "family, Benjamini and Hochberg's (bh) the expected share of false claims among the claims",
-        )
+        add_correction(group)
+
+
+def add_correction(group: Any) -> None:
+    """Add the option of the correction for many hypotheses."""
+    group.add_argument(
+        "--correction",
+        choices=("holm", "bh"),
+        default="holm",
+        help="correction for many hypotheses: Holm's (holm, default) limits the probability of any false claim in a "
+        "family, Benjamini and Hochberg's (bh) the expected share of false claims among the claims",
+    )
+
+
+#: What a column of corrected p-values is called.
+CORRECTED = {"holm": "Holm", "bh": "BH"}
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:

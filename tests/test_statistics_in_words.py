@@ -196,3 +196,12 @@ def test_runs_are_corrected_by_either_method(tmp_path, capsys):
         assert "<0.0001" in said  # small p-values are shown as such in that column too
         assert f"{shown}: corrected over 3 pairs of runs, the family of each test\n" in said
         assert statistics.tests.promise(name, 0.05) in said
+
+
+def test_a_notebook_marks_intervals_that_disagree_with_their_test(few):
+    assert "interval and p<" not in few._repr_html_()
+    made = replace(few)
+    object.__setattr__(made, "disagrees", lambda one: one.first == "a")
+    html = made._repr_html_()
+    assert "interval and p<" in html
+    assert html.count(">~<") == 2

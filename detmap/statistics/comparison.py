@@ -241,9 +241,11 @@ class Comparison:
             f"{self.metric}: differences": [{name: getattr(one, name) for name in names} for one in self.differences],
             "categories that changed": [{name: getattr(one, name) for name in names} for one in self.changed],
         }
-        for rows in tables.values():
-            for row in rows:
+        for found, rows in zip((self.differences, self.changed), tables.values(), strict=True):
+            doubtful = list(map(self.disagrees, found))
+            for row, doubt in zip(rows, doubtful, strict=True):
                 row["category"] = row["category"] or "all"
+                row |= {"interval and p": "~" if doubt else ""} if any(doubtful) else {}
         return fragment(f"Comparison by {self.metric}", tables, self.sentences())
 
     def to_dict(self) -> dict[str, Any]:

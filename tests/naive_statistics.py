@@ -144,3 +144,80 @@ def t_interval(value, draws, left_out, images, level):
     error = math.sqrt((drawn + max(jackknife, drawn)) / 2)
     margin = float(t.ppf((1 + level) / 2, min(images, len(left_out)) - 1)) * error
     return value - margin, value + margin
+
+
+# ------------------------------------------------------------------- an interval from the formulas of docs/statistics.md
+
+
+def copies(images, seed, replicate):
+    """How often each image is in a replicate of the bootstrap."""
+    places = np.random.Generator(np.random.Philox(key=[seed, replicate])).integers(0, images, images)
+    return [int((places == place).sum()) for place in range(images)]
+
+
+def resampled(dataset, results, params, replicates, seed):
+    """Every metric of the data, of each replicate and without each image: images are really duplicated and left out."""
+    size = len(dataset["images"])
+    whole = [1] * size
+    without = [[int(place != out) for place in range(size)] for out in range(size)]
+    drawn = [copies(size, seed, r) for r in range(replicates)]
+    made = [coco_metrics(*duplicated(dataset, results, counts), params) for counts in (whole, *drawn, *without)]
+    return made[0], made[1 : 1 + replicates], made[1 + replicates :]
+
+
+def defined(values):
+    return [float(v) for v in values if not math.isnan(v)]
+
+
+def squares(values):
+    """The sum of the squared distances from the mean."""
+    mean = math.fsum(values) / len(values)
+    return math.fsum((v - mean) ** 2 for v in values)
+
+
+def standard_error(replicates, jackknife, images):
+    """Step 1."""
+    drawn, groups = defined(replicates), len(jackknife)
+    b = images / (images - 1) * squares(drawn) / (len(drawn) - 1)
+    j = (groups - 1) / groups * squares(defined(jackknife))
+    return math.sqrt((b + max(b, j)) / 2)
+
+
+def interval(value, replicates, jackknife, images, level=0.95, least=0.0, last=0.0):
+    """The interval of a metric, None where there is none; a metric below `least`, or less than `last` from 1, has none."""
+    from scipy.stats import norm, t
+
+    if math.isnan(value) or images < 10 or value < least or 1 - value < last:
+        return None
+    away = defined(jackknife)
+    away = [v - math.fsum(away) / len(away) for v in away]
+    fourth = math.fsum(u**4 for u in away)
+    if not fourth or math.fsum(u**2 for u in away) ** 2 / fourth < 1.2:
+        return None
+    m = value * (1 - value) / standard_error(replicates, jackknife, images) ** 2  # step 2
+    if m * value < 2 or m * (1 - value) < 2:
+        return None
+
+    def logits(values):  # step 3
+        moved = [v if math.isnan(v) else min(max(v, 0.5 / m), 1 - 0.5 / m) for v in map(float, values)]
+        return [math.log(v / (1 - v)) for v in moved]
+
+    drawn = defined(logits(replicates))
+    mean, deviation = math.fsum(drawn) / len(drawn), math.sqrt(squares(drawn) / len(drawn))
+    for share in (k / 40 for k in range(1, 40)):
+        at = mean + float(norm.ppf(share)) * deviation
+        below, up_to = (sum(inside) / len(drawn) for inside in ([v < at for v in drawn], [v <= at for v in drawn]))
+        if max(share - below, up_to - share) > 0.2:
+            return None
+    error = standard_error(logits(replicates), logits(jackknife), images)
+    reach = float(t.ppf((1 + level) / 2, min(images, len(jackknife)) - 1)) * error
+    low, high = (1 / (1 + math.exp(-(math.log(value / (1 - value)) + sign * reach))) for sign in (-1, 1))
+    low = 0.0 if low < max(2 / m, least) else low  # step 4
+    return low, 1.0 if 1 - high < max(2 / m, last) else high
+
+
+def nearest(kind, thresholds, classes):
+    """How far from 0 and from 1 a mean over so many IoU thresholds and classes must be to have an interval."""
+    if kind != "AP":
+        return 0.0, 0.0
+    return 0.02 / classes, 0.015 / classes if thresholds == 1 else 0.0

@@ -305,7 +305,7 @@ def test_options_come_before_files(truth):
     [
         (("--resume",), "--resume needs --out DIR"),
         (("--bootstrap", "199"), "199 replicates are too few for an interval; draw at least 200"),
-        (("--bootstrap", "-1"), "replicates must be an integer of at least 1"),
+        (("--bootstrap", "-1"), "-1 replicates are too few for an interval; draw at least 200"),
         (("--permutations", "0"), "permutations must be an integer of at least 1"),
         (("--seed", "-1"), "seed must be an integer of at least 0"),
         (("--seed", str(2**64)), "seed must be an integer from 0 to"),

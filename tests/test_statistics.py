@@ -226,8 +226,9 @@ def test_one_signature():
 @pytest.mark.parametrize(
     ("replicates", "seed", "message"),
     [
-        (0, 0, "replicates must be an integer of at least 1, not 0"),
-        (1.5, 0, "must be an integer"),
+        (0, 0, "0 replicates are too few for an interval; draw at least 200"),
+        (1, 0, "1 replicate is too few for an interval; draw at least 200"),
+        (1.5, 0, "replicates must be an integer of at least 200, not 1.5"),
         (True, 0, "must be an integer"),
         (199, 0, "199 replicates are too few for an interval; draw at least 200"),
         (200, -1, "seed must be an integer of at least 0, not -1"),
@@ -921,7 +922,7 @@ def test_compare_tells_apart_what_differs(models, compared):
     assert [d.adjusted for d in bh.categories] == pytest.approx(
         naive_statistics.benjamini_hochberg([d.p for d in bh.categories]), rel=1e-12
     )
-    assert "expected to be false" in " ".join(bh.sentences())
+    assert "the expected share of false claims among the claims in a family is at most 5 %" in " ".join(bh.sentences())
 
 
 @pytest.mark.compiled

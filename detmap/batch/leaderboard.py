@@ -25,6 +25,7 @@ from detmap.errors import MissingDependencyError, OptionError, shorten
 from detmap.protocols import Protocol
 from detmap.report import leaderboard as page
 from detmap.statistics import PairTests
+from detmap.statistics.bootstrap import BIAS
 from detmap.tables import GroundTruth
 from detmap.tally import Tally
 from detmap.writing import write_atomically
@@ -126,7 +127,11 @@ class Leaderboard:
         """Return what was tested and estimated, in words."""
         made = next((one.document["bootstrap"] for one in self.results if "bootstrap" in one.document), None)
         said = [] if self.tests is None else self.tests.sentences(counted=not self.discreet)
-        said += [] if made is None else [made["sentence"]]
+        if made is not None:
+            images = {one.images(str(self.rank_by)) for one in self.results} - {None}
+            counted = len(images) == 1 and not self.discreet
+            of = f"; {images.pop():,} images with something to find" if counted else ""
+            said += [made["sentence"] + of, BIAS]
         if self.orders:
             said.append(
                 f"survives: whether a model stays above the next one by {self.rank_by} under other conventions, score cuts, "
@@ -170,6 +175,7 @@ class Leaderboard:
                 row[metric] = one.get(metric, float("nan"))
                 if with_interval and metric == self.rank_by:
                     row[f"{metric} low"], row[f"{metric} high"] = one.interval(metric)
+                    row[f"{metric} bias"] = one.bias(metric)
             if with_notices:
                 row["notices"] = results.in_brief(one.notices)
             rows.append({**row, "error": one.error or ""})
@@ -182,6 +188,13 @@ class Leaderboard:
     def to_frame(self) -> Any:
         """Return `rows` as a pandas data frame (extra ``frames``)."""
         return results.to_frame(self.rows())
+
+    def _behind(self, one: FileResult, shown: Sequence[str]) -> dict[str, Any]:
+        """Return how many images stand behind the intervals of a file, and why metrics have none: both count images."""
+        return {
+            "images": {metric: one.images(metric) for metric in one.intervals(shown)},
+            "no_interval": {metric: one.no_interval(metric) for metric in shown if one.no_interval(metric)},
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the categories as plain values."""
@@ -203,6 +216,8 @@ class Leaderboard:
                     "tags": dict(one.entry.tags),
                     "metrics": {metric: one[metric] for metric in shown if metric in one},
                     "intervals": one.intervals(shown),
+                    "bias": {metric: one.bias(metric) for metric in one.intervals(shown)},
+                    **({} if self.discreet else self._behind(one, shown)),
                     "group": self.groups.get(one.entry.name),
                     "notices": {} if self.discreet else dict(one.notices),
                     "error": one.error,

@@ -85,20 +85,28 @@ class FileResult(Result):
 
     def intervals(self, metrics: Iterable[str]) -> dict[str, list[float | None]]:
         """Return the confidence intervals of those of some metrics that have one made."""
-        found = {}
-        for metric in metrics:
-            split = split_of(metric, self.splits)
-            name = metric if split is None else metric.partition(":")[2]
-            ends = self.part(split).get("bootstrap", {}).get("intervals", {}).get(name)
-            if ends is not None:
-                found[metric] = ends
+        found = {metric: self._of_bootstrap("intervals", metric) for metric in metrics}
+        return {metric: ends for metric, ends in found.items() if ends is not None}
+
+    def bias(self, metric: str) -> float:
+        """Return the estimated bias of a metric; NaN where none was estimated."""
+        found = self._of_bootstrap("bias", metric)
+        return float("nan") if found is None else float(found)
+
+    def images(self, metric: str) -> int | None:
+        """Return how many images with something to find stand behind the interval of a metric; None without a bootstrap."""
+        found: int | None = self._of_bootstrap("images", metric)
         return found
 
     def no_interval(self, metric: str) -> str:
         """Return why a metric has no interval, "" where it has one."""
+        return str(self._of_bootstrap("no_interval", metric) or "")
+
+    def _of_bootstrap(self, what: str, metric: str) -> Any:
+        """Return what the bootstrap tells of a metric; None where it tells nothing."""
         split = split_of(metric, self.splits)
         name = metric if split is None else metric.partition(":")[2]
-        return str(self.part(split).get("bootstrap", {}).get("no_interval", {}).get(name, ""))
+        return self.part(split).get("bootstrap", {}).get(what, {}).get(name)
 
     def __repr__(self) -> str:
         if self.error:

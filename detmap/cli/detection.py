@@ -26,6 +26,7 @@ from detmap.cli.challenges import add_challenge_options, challenge_of
 from detmap.cli.comparing import add_explanations, check_tests, compare_rankings, show_contrast, show_survival
 from detmap.cli.inputs import check_options, read_by
 from detmap.cli.options import (
+    CORRECTED,
     Command,
     add_bootstrap_options,
     add_cluster_options,
@@ -388,7 +389,7 @@ def _compare(options: argparse.Namespace) -> None:
     if options.out:
         write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
     rows = [*document["differences"], *document["categories"]]
-    corrected = {"holm": "p (Holm)", "bh": "p (BH)"}[made.correction]
+    corrected = f"p ({CORRECTED[made.correction]})"
     shown = [
         {
             "from": one.first,

@@ -236,7 +236,7 @@ def add_bootstrap_options(
     """
     group = parser.add_argument_group("confidence")
     parser.set_defaults(bootstrap_needed=bool(replicates))
-    default = f"default: {replicates}" if replicates else "at least 200, usually 1000; none by default"
+    default = f"at least 200; default: {replicates}" if replicates else "at least 200, usually 1000; none by default"
     group.add_argument(
         "--bootstrap",
         type=int,
@@ -249,7 +249,7 @@ def add_bootstrap_options(
         choices=("t", "bca", "percentile"),
         default="t",
         help="Student's t with the standard error of bootstrap and jackknife (default), "
-        "or quantiles of the resampled values, with (bca) or without (percentile) correction"
+        "or quantiles of the resampled values: bias-corrected and accelerated (bca) or as they are (percentile)"
         + ("; differences of models have the interval of their test by default" if tests else ""),
     )
     group.add_argument(
@@ -269,13 +269,22 @@ def add_bootstrap_options(
             metavar="N",
             help="number of permutations per pair of models; default: 5000, or more if there are many hypotheses",
         )
-        group.add_argument(
-            "--correction",
-            choices=("holm", "bh"),
-            default="holm",
-            help="correction for many hypotheses: Holm's (default) limits the chance of any false claim, "
-            "Benjamini and Hochberg's the expected share of false ones among the claims",
-        )
+        add_correction(group)
+
+
+def add_correction(group: Any) -> None:
+    """Add the option of the correction for many hypotheses."""
+    group.add_argument(
+        "--correction",
+        choices=("holm", "bh"),
+        default="holm",
+        help="correction for many hypotheses: Holm's (holm, default) limits the probability of any false claim in a "
+        "family, Benjamini and Hochberg's (bh) the expected share of false claims among the claims",
+    )
+
+
+#: What a column of corrected p-values is called.
+CORRECTED = {"holm": "Holm", "bh": "BH"}
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:

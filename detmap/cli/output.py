@@ -35,10 +35,37 @@ def show(result: Any, options: argparse.Namespace, title: str, made: Bootstrap |
         [*tables, in_words(result.notices)], options, title, None, rows, lambda: result_json(result, made, options)
     )
     if made is not None:
-        print_notes([made.sentence(), _BIAS], options)
+        from detmap.statistics.bootstrap import BIAS
+
+        why = made.reasons()
+        without = {name: why[made.columns[name]] for name in result}
+        if options.rows:
+            told = {
+                made.columns[name] for name in result
+            }  # by VOC's rules the AP of every category is among the metrics
+            own = zip(result.rows(), made.category_columns("AP").tolist(), strict=True)
+            without |= {f"{row['category']} (AP)": why[at] for row, at in own if at not in told}
+        print_notes([made.sentence(level=options.confidence), BIAS, *_without_interval(without)], options)
 
 
-_BIAS = "bias: by how much the value is expected to exceed that of a data set without end, estimated; not taken off"
+#: So many sentences say why there is no interval, each of so many metrics: the rest stands in JSON.
+_REASONS, _NAMES = 6, 8
+
+
+def _without_interval(reasons: Mapping[str, str]) -> list[str]:
+    """Return why metrics have no interval, a sentence per reason; `reasons` are by metric, and empty where there is one."""
+    from detmap.results import printable
+
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        by_reason.setdefault(reason, []).append(printable(name))
+    by_reason.pop("", None)
+    lines = []
+    for reason, names in list(by_reason.items())[:_REASONS]:
+        more = f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else ""
+        lines.append(f"no interval of {', '.join(names[:_NAMES])}{more}: {reason}")
+    rest = sum(map(len, list(by_reason.values())[_REASONS:]))
+    return [*lines, f"no interval of {rest:,} more: --format json says why"] if rest else lines
 
 
 def print_notes(sentences: Sequence[str], options: argparse.Namespace) -> None:

@@ -11,7 +11,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import Scored, Scorer, add_card, files_of, input_of, write_card
-from detmap.cli.options import Command, add_decisions, add_list_format, add_output_options, decided
+from detmap.cli.options import (
+    CORRECTED,
+    Command,
+    add_correction,
+    add_decisions,
+    add_list_format,
+    add_output_options,
+    decided,
+)
 from detmap.cli.output import during, note, print_list, print_notes, show
 from detmap.errors import OptionError, shorten
 from detmap.writing import write
@@ -41,6 +49,7 @@ def _fill_trec(trec: argparse.ArgumentParser) -> None:
         default="randomisation",
         help="tests of --compare: randomisation (default), t, wilcoxon",
     )
+    add_correction(trec)
     add_output_options(trec, rows="--per-query", what="a row per query")
     add_card(trec)
 
@@ -208,7 +217,7 @@ def _trec(options: argparse.Namespace) -> None:
 
 
 def _compared(results: dict[str, RankingResult], options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return a row per pair of runs: the difference, its interval over queries, and p-values after Holm's correction."""
+    """Return a row per pair of runs: the difference, its interval over queries, and p-values, also corrected ones."""
     from detmap.retrieval.scoring import by_query
     from detmap.statistics import compare_queries
 
@@ -227,10 +236,10 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
             "low": row.low,
             "high": row.high,
             **{f"p {name}": p for name, p in row.p.items()},
-            **{f"{name} (Holm)": p for name, p in row.adjusted.items()},
+            **{f"{name} ({CORRECTED[options.correction]})": p for name, p in row.adjusted.items()},
             "disagrees": row.disagrees(),
         }
-        for row in compare_queries(columns, options.tests.split(","), seed=options.seed)
+        for row in compare_queries(columns, options.tests.split(","), seed=options.seed, correction=options.correction)
     ]
 
 
@@ -238,7 +247,8 @@ def _shown(compared: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a comparison as it is shown: small p-values as such, and a mark where interval and p disagree."""
     from detmap.results import p_value
 
-    tested = {name for name in compared[0] if name.startswith("p ") or name.endswith(" (Holm)")}
+    ends = tuple(f" ({name})" for name in CORRECTED.values())
+    tested = {name for name in compared[0] if name.startswith("p ") or name.endswith(ends)}
     marked = any(row["disagrees"] for row in compared)
     return [
         {
@@ -251,13 +261,17 @@ def _shown(compared: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _about(options: argparse.Namespace, compared: list[dict[str, Any]]) -> list[str]:
     """Return in words what was tested and estimated."""
-    tests = options.tests.split(",")
+    from detmap.statistics.tests import promise
+
+    tests, corrected = options.tests.split(","), CORRECTED[options.correction]
     drawn = "would the means differ as much if it were chance which run the value of a query came from? "
     lines = [
         f"p: two-sided, of values paired by query; {'randomisation: ' + drawn if 'randomisation' in tests else ''}"
-        f"Holm: corrected over {len(compared)} pair{'s' if len(compared) > 1 else ''} of runs",
-        "low, high: of the mean difference over queries like these, by itself: Student's t, 95 %; none where too few "
-        "queries could tell",
+        f"{corrected}: corrected over {len(compared)} pair{'s' if len(compared) > 1 else ''} of runs, "
+        "the family of each test",
+        promise(options.correction, 0.05),
+        "low, high: 95 % confidence interval of the mean difference over all queries that might be asked like these, by "
+        "itself (not corrected); Student's t; none where too few queries could tell",
     ]
     if any(row["disagrees"] for row in compared):
         lines.append(

@@ -74,7 +74,8 @@ def summary(
 ) -> dict[str, Any]:
     """Return what the first screen says of a model: a metric from 0 to 1 with its interval, or `why` it has none.
 
-    `more` are ``others``, pairs of further metrics and their values as text, and ``cards``.
+    `more` are ``others``, pairs of further metrics and their values as text, ``about``, what the interval is of, and
+    ``cards``.
     """
     low, high = ends
     known = not math.isnan(low)
@@ -130,6 +131,13 @@ def differences(
     return [*told, table(f"Difference of {metric}, {level * 100:g} % interval and test", rows)]
 
 
+def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> None:
+    """Add a column that marks differences of which only one of interval and test finds that they are not 0, if any is so."""
+    if any(disagree):
+        for row, one in zip(rows, disagree, strict=True):
+            row["interval and p"] = "disagree (~)" if one else "agree"
+
+
 def _verdict(one: Apart, metric: str, level: float, alpha: float, unit: str) -> str:
     """Return in a sentence whether two models differ, the better one first."""
     if math.isnan(one.difference):
@@ -144,7 +152,7 @@ def _verdict(one: Apart, metric: str, level: float, alpha: float, unit: str) -> 
     if math.isnan(one.p):
         told = f"there are too few {unit} to tell whether this is chance"
     elif one.p <= alpha:
-        told = "this is more than chance"
+        told = f"this is more than chance explains, by a test at {alpha:.2g}"
     else:
         told = "this may well be chance"
     return printable(f"{better} has {sign * one.difference:.4f} more {metric} than {other}{between}: {told}.")

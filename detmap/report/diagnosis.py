@@ -146,14 +146,21 @@ def _summary(model: Model, metric: str, level: float) -> dict[str, Any]:
     """Return the first screen's numbers and sentences."""
     value = model.result[metric]
     low = high = math.nan
-    why = "no interval was asked for"
+    why, about = "no interval was asked for", ""
     if model.bootstrap is not None:
         column = model.bootstrap.columns[metric]
         low, high = (float(end) for end in model.bootstrap.interval(level)[column])
         why = "no interval: " + (model.bootstrap.reasons()[column] or "too few images")
+        about = (
+            f"Interval of the {metric} expected on data sets of this size, drawn like this one; "
+            f"{int(model.bootstrap.support[column]):,} images with something to find; estimated bias "
+            f"{float(model.bootstrap.bias()[column]):.4f}, not taken off."
+        )
     others = [(name, cell(model.result[name])) for name in ("AP50", "AP75") if name in model.result]
     cards = [_costs(model.diagnosis), Card("Where to cut", _threshold(model))]
-    return summary(model.name, metric, cell(value), value, (low, high), why, level, others=others, cards=cards)
+    about = "" if math.isnan(low) else printable(about)
+    shown = (model.name, metric, cell(value), value, (low, high), why, level)
+    return summary(*shown, others=others, about=about, cards=cards)
 
 
 def _costs(diagnosis: Diagnosis) -> Card:

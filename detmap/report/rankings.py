@@ -23,6 +23,7 @@ from detmap.report.blocks import (
     Text,
     differences,
     found_by_check,
+    mark_doubts,
     page,
     side_by_side,
     summary,
@@ -194,7 +195,8 @@ def _summary(model: Model, level: float) -> dict[str, Any]:
     others = [(printable(name), cell(model.result[name])) for name in given[:3]]
     cards = [_worst_card(model), _ties_card(model)]
     shown = (model.name, model.metric, cell(value), value, (low, high), why, level)
-    return summary(*shown, others=others, cards=cards)
+    about = "Interval of the mean over all queries that might be asked like these."
+    return summary(*shown, others=others, about="" if math.isnan(low) else about, cards=cards)
 
 
 def _ends(model: Model, level: float) -> dict[str, tuple[float, float]]:
@@ -263,7 +265,7 @@ def _metrics(models: Sequence[Model], level: float) -> Section:
             if is_mean and model.bootstrap is not None:
                 row[f"{of}low"], row[f"{of}high"] = own.get(name, (math.nan, math.nan))
         (means if is_mean else others).append(row)
-    note = next((model.bootstrap.sentence() for model in models if model.bootstrap is not None), "")
+    note = next((model.bootstrap.sentence(level=level) for model in models if model.bootstrap is not None), "")
     bars = {f"{model.name}: value" if several else "value": 1.0 for model in models}
     blocks = [table("Means over queries", means, bars=bars, note=note)]
     blocks += [table("Other numbers", others)] if others else []
@@ -293,6 +295,8 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
         }
         for one in found
     ]
+    doubtful = [one.disagrees(1 - level) for one in found]
+    mark_doubts(rows, doubtful)
     apart = [Apart(*one[:5], one.adjusted["randomisation"]) for one in found]
     blocks = differences(metric, level, 1 - level, "queries", apart, rows)
     first, second = (columns[model.name] for model in models[:2])
@@ -315,7 +319,9 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     blocks.append(
         Text(
             "p is that of a randomisation test: would they differ as much if it were chance which gave which value? "
-            "Corrected: by Holm's rule, over all pairs."
+            f"Corrected: by Holm's rule, over {len(found):,} pair{'s' if len(found) > 1 else ''}. low, high: interval of "
+            "the mean difference over all queries that might be asked like these, by itself (not corrected)."
+            + (" Where interval and p disagree, trust p: the interval is an approximation." if any(doubtful) else "")
         )
     )
     return Section("differences", "Differences", DIFFERENCES, [("", blocks)])

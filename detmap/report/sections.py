@@ -10,7 +10,7 @@ import numpy as np
 
 from detmap.diagnostics import PARTS, Confusion, Finding
 from detmap.errors import OptionError
-from detmap.report.blocks import DIFFERENCES, Apart, Section, Text, differences, found_by_check, picked
+from detmap.report.blocks import DIFFERENCES, Apart, Section, Text, differences, found_by_check, mark_doubts, picked
 from detmap.report.charts import Plot, bar, heat, line
 from detmap.report.tables import sentence, table
 from detmap.results import cell, printable
@@ -84,6 +84,7 @@ def compared(comparison: Comparison) -> Section:
         }
         for one in (*comparison.differences, *comparison.changed)
     ]
+    mark_doubts(rows, [comparison.disagrees(one) for one in (*comparison.differences, *comparison.changed)])
     pairs = len(comparison.differences)
     metric, level = comparison.metric, comparison.level
     found = [

@@ -23,6 +23,9 @@ from detmap.statistics.reweighting import (
 )
 from detmap.tally import Tally
 
+#: What the column of the bias says.
+BIAS = "bias: by how much the value is expected to exceed that of a data set without end, estimated; not taken off"
+
 #: Two times the copies of each image, shape (images,), by the number of a sample.
 Copies: TypeAlias = Callable[[int], NDArray[np.int32]]
 
@@ -101,7 +104,8 @@ class Bootstrap:
           between 0 and 1 and reaches further towards the middle. Differences of metrics are not transformed. An end at
           which there would be no interval, were it the value, is opened to 0 or 1.
         * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, of replicates shifted to the value.
-        * ``"percentile"``: quantiles of the replicates. These intervals are off by twice the bias.
+        * ``"percentile"``: quantiles of the replicates. These intervals are off by the bias; as intervals of the value on an
+          infinitely large data set they would be off by twice as much.
 
         Notes
         -----
@@ -110,7 +114,7 @@ class Bootstrap:
         check_level(level)
         out = np.full((self.estimate.size, 2), np.nan)
         for column in range(self.estimate.size):
-            if not self._reason(column):
+            if not self.reason(column):
                 out[column] = intervals.interval(
                     self.method,
                     float(self.estimate[column]),
@@ -130,7 +134,8 @@ class Bootstrap:
         low, high = self.near[column].tolist()
         return low, high
 
-    def _reason(self, column: int) -> str:
+    def reason(self, column: int) -> str:
+        """Return why a column has no interval, in a few words; empty where it has one."""
         return intervals.reason(
             float(self.estimate[column]),
             self.replicates[:, column],
@@ -143,10 +148,10 @@ class Bootstrap:
 
     def reasons(self) -> list[str]:
         """Return for every column why there is no interval, in a few words; empty where there is one."""
-        return [self._reason(column) for column in range(self.estimate.size)]
+        return [self.reason(column) for column in range(self.estimate.size)]
 
     def bias(self) -> NDArray[np.float64]:
-        """Return by how much each metric is expected to exceed its value on an infinitely large data set, shape (m,).
+        """Estimate by how much each metric is expected to exceed its value on an infinitely large data set, shape (m,).
 
         This is the mean of the replicates minus the estimate: a replicate is to the data what the data are to the population
         that they come from. AP of few images is mostly too high, because the envelope lies above a precision that varies.
@@ -192,14 +197,17 @@ class Bootstrap:
             bounded=False,
         )
 
-    def sentence(self, whose: str = "") -> str:
-        """Return in words what the intervals estimate, and how they are made; `whose` they are may be said."""
+    def sentence(self, whose: str = "", level: float = 0.95) -> str:
+        """Return in words what intervals of a level estimate, and how they are made; `whose` they are may be said."""
         made = intervals.METHODS[self.method]
         made = made if self.bounded else made.replace(" on a logit scale", "")
         tell = f"none where too few {self.unit} could tell"
         if self.bounded and self.method == "t":
             tell = "none, or open to 0 or 1, where the data cannot tell"
-        return f"low, high{whose}: of the value expected on data sets of this size, drawn like this one; {made}; {tell}"
+        return (
+            f"low, high{whose}: {100 * level:.6g} % confidence interval of the value expected on data sets of this size, "
+            f"drawn like this one; {made}; {tell}"
+        )
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return the intervals as plain values: ``[low, high]`` by metric, and for every category in their order."""
@@ -211,7 +219,7 @@ class Bootstrap:
             "seed": self.seed,
             "method": self.method,
             "level": level,
-            "sentence": self.sentence(),
+            "sentence": self.sentence(level=level),
             "intervals": {name: ends[at] for name, at in self.columns.items()},
             "bias": {name: bias[at] for name, at in self.columns.items()},
             "images": {name: images[at] for name, at in self.columns.items()},

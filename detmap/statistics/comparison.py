@@ -29,6 +29,17 @@ def _counted(number: int, one: str, several: str = "") -> str:
     return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
+def _too_few_drawn(permutations: int, size: int, family: str, correction: Correction, alpha: float) -> list[str]:
+    """Return a sentence where so few permutations are drawn that no p-value of a family could be significant."""
+    least = 1 / (1 + permutations)
+    if not size or adjust(np.full(size, least), correction)[0] <= alpha:
+        return []
+    return [
+        f"too few permutations for the family of {family}: none of its p can be below {least:.2g}, and no such p is "
+        f"significant after the correction; draw {permutations_needed(size, alpha):,}"
+    ]
+
+
 class Difference(NamedTuple):
     """How a metric of one model differs from another's.
 
@@ -165,8 +176,8 @@ class Comparison:
     def disagrees(self, one: Difference) -> bool:
         """Return whether interval and test of a difference disagree: only one of them finds that it is not 0.
 
-        Then trust the test: it is exact, while the interval is an approximation. Intervals of the test itself agree with
-        it; those of other methods, ``"bca"`` and ``"percentile"``, need not.
+        Then trust the test: it is exact under its null hypothesis, while the interval is an approximation. Intervals of the
+        test itself agree with it; those of other methods, ``"bca"`` and ``"percentile"``, need not.
         """
         if math.isnan(one.p) or math.isnan(one.low):
             return False
@@ -198,16 +209,30 @@ class Comparison:
             lines.append(f"{self.metric}: too few images to tell (it takes {of_metric.fewest} with objects)")
         if of_category.untested:
             lines.append(f"too few images to tell ({len(of_category.untested)}): {', '.join(of_category.untested)}")
+        for drawn in {one.drawn for one in self.permutations.values() if not one.exact.all()}:
+            for name, family in ((self.metric, of_metric), ("the categories", of_category)):
+                lines += _too_few_drawn(drawn, family.size, name, self.correction, self.alpha)
+        of = f"low, high of a difference: {100 * self.level:.6g} % confidence interval, by itself (not corrected)"
         if self._by_test:
             lines.append(
-                "low, high of a difference: the interval of the test, which holds 0 exactly where p (not corrected) is "
-                f"above {self.alpha:.3g}; none where no difference could be significant"
+                f"{of}, that belongs to the test: it holds 0 exactly where p (not corrected) is above {self.alpha:.3g}; "
+                f"none where fewer than {intervals.FEWEST_IMAGES} images hold something to find, or no difference could be "
+                "significant"
             )
         else:
-            lines.append(f"low, high of a difference: by itself (not corrected); {intervals.METHODS[one.method]}")
-        lines.append(one.sentence(" of a model"))
-        if any(map(self.disagrees, (*self.differences, *self.categories))):
-            lines.append("where interval and p disagree (~), trust p: the interval is an approximation")
+            lines.append(f"{of}; {intervals.METHODS[one.method]}")
+        lines.append(one.sentence(" of a model", self.level))
+        column = one.columns[self.metric]
+        for name, made in self.bootstraps.items():
+            if why := made.reason(column):
+                lines.append(f"no interval of {self.metric} of {name}: {why}")
+        every = (*self.differences, *self.categories)
+        doubtful = sum(map(self.disagrees, every))
+        if doubtful:
+            lines.append(
+                f"interval and p disagree (~) for {doubtful:,} of {_counted(len(every), 'difference')}: trust p, as the "
+                "interval is an approximation"
+            )
         return lines
 
     def _repr_html_(self) -> str:
@@ -216,9 +241,11 @@ class Comparison:
             f"{self.metric}: differences": [{name: getattr(one, name) for name in names} for one in self.differences],
             "categories that changed": [{name: getattr(one, name) for name in names} for one in self.changed],
         }
-        for rows in tables.values():
-            for row in rows:
+        for found, rows in zip((self.differences, self.changed), tables.values(), strict=True):
+            doubtful = list(map(self.disagrees, found))
+            for row, doubt in zip(rows, doubtful, strict=True):
                 row["category"] = row["category"] or "all"
+                row |= {"interval and p": "~" if doubt else ""} if any(doubtful) else {}
         return fragment(f"Comparison by {self.metric}", tables, self.sentences())
 
     def to_dict(self) -> dict[str, Any]:
@@ -311,6 +338,7 @@ class PairTests:
             f"{self.metric}, {_counted(self.permutations, 'permutation')}{images}",
             f"family: {_counted(tested, 'pair')}; {promise(self.correction, 1 - self.level)}",
         ]
+        lines += _too_few_drawn(self.permutations, tested, self.metric, self.correction, 1 - self.level)
         if tested < len(self.p):
             untested = _counted(len(self.p) - tested, "pair")
             lines.append(f"not tested, so that they share a letter: {untested} of models scored on different classes")
@@ -393,8 +421,8 @@ def compare(
     level : float
         The level of the confidence intervals; tests are at ``1 - level``.
     correction : {"holm", "bh"}
-        Holm's method keeps the probability of any false claim in a family at ``1 - level``, Benjamini and Hochberg's the
-        expected share of false ones among the claims.
+        Holm's method keeps the probability of any false claim in a family at most ``1 - level``, Benjamini and
+        Hochberg's the expected share of false claims among the claims.
 
     Returns
     -------

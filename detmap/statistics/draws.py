@@ -84,11 +84,10 @@ def check_replicates(replicates: int) -> None:
     OptionError
         For anything but an integer of at least 200.
     """
-    check_integer("replicates", replicates, 1)
-    if replicates < FEWEST_REPLICATES:
-        raise OptionError(
-            f"{replicates} replicates are too few for an interval; draw at least {FEWEST_REPLICATES} (1000 are usual)"
-        )
+    if not isinstance(replicates, bool) and isinstance(replicates, int | np.integer) and replicates < FEWEST_REPLICATES:
+        many = "1 replicate is" if replicates == 1 else f"{replicates} replicates are"
+        raise OptionError(f"{many} too few for an interval; draw at least {FEWEST_REPLICATES} (1000 are usual)")
+    check_integer("replicates", replicates, FEWEST_REPLICATES)
 
 
 def check_integer(name: str, value: int, least: int) -> None:

@@ -88,7 +88,7 @@ class Permutations:
         """Return the two-sided p-value of each column, shape (m,); NaN where the difference is undefined.
 
         The share of all permutations that differ at least as much as the data; where they are drawn, (1 + extreme) / (1 +
-        permutations), for the data are a permutation too: never less than that of the one of them.
+        permutations), for the data are a permutation too: p is never less than ``1 / (1 + permutations)``.
         """
         p = _share(self.extreme, self.permutations, ~self.exact)
         return np.where(np.isnan(self.estimate), np.nan, p)
@@ -96,8 +96,9 @@ class Permutations:
     def interval(self, level: float = 0.95) -> NDArray[np.float64]:
         """Return the intervals of the differences that belong to the test, shape (m, 2).
 
-        An interval holds 0 exactly where p is above ``1 - level``: it reaches from the difference as far, on either side, as
-        the smallest difference that would be significant. If the models really differ, exchanging their detections spreads
+        They are of the expected difference on data sets of this size, drawn like this one. An interval holds 0 exactly where
+        p is above ``1 - level``: it reaches from the difference as far, on either side, as the largest difference that would
+        not be significant. If the models really differ, exchanging their detections spreads
         the differences too far; where an interval does not hold 0 this is taken off, see the notes.
 
         NaN where fewer than 10 images hold something to find, where no permutation could be significant (fewer than six
@@ -342,15 +343,16 @@ def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bo
     """Decide which hypotheses are tested, from the ground truth alone.
 
     With n images there are 2**n permutations, which come in mirrored pairs, so that no two-sided p-value is below 2**(1 -
-    n). A hypothesis is tested where its smallest possible p-value would survive Holm's correction over all that are
-    tested. The others could never be significant, and would only make the correction stricter for the rest.
+    n). A hypothesis is tested where its smallest possible p-value would survive the first, strictest step of Holm's
+    correction over all that are tested. The others could be significant at best where others of the family are rejected
+    first, and would make the correction stricter for all.
 
     Parameters
     ----------
     images : array_like of int, shape (n,)
         The number of images with something to find, for each hypothesis.
     alpha : float
-        The familywise level.
+        The family-wise error rate.
     pairs : int
         The number of pairs of models; every hypothesis is tested for each pair.
 
@@ -370,5 +372,5 @@ def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bo
 
 
 def permutations_needed(hypotheses: int, alpha: float) -> int:
-    """Return the number of permutations with which the smallest possible p-value is half of what the correction asks for."""
+    """Return a number of permutations with which the smallest possible p is at most half of what Holm's correction needs."""
     return max(PERMUTATIONS, math.ceil(2 * hypotheses / alpha))

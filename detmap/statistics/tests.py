@@ -146,7 +146,10 @@ TESTS = {"t": paired_t, "wilcoxon": wilcoxon, "randomisation": randomisation}
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Return p-values adjusted by Holm's method: rejecting those of at most alpha keeps the familywise error at alpha.
+    """Return p-values adjusted by Holm's method.
+
+    Rejecting those of at most alpha keeps the family-wise error rate at most alpha: the probability that any true
+    hypothesis is rejected, whichever are true and however the tests depend on each other.
 
     Parameters
     ----------
@@ -163,8 +166,8 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     """Return p-values adjusted by Benjamini and Hochberg's method.
 
-    Rejecting those of at most alpha keeps the expected share of false ones among the rejected at alpha, where the tests are
-    independent or positively dependent.
+    Rejecting those of at most alpha keeps the false discovery rate at most alpha, where the tests are independent or
+    positively dependent. That is the expected share of true hypotheses among those rejected, 0 where none is.
 
     Parameters
     ----------
@@ -195,7 +198,8 @@ CORRECTIONS: dict[str, tuple[Callable[[ArrayLike], NDArray[np.float64]], str]] =
     "holm": (holm, "Holm's correction: the probability of any false claim in a family is at most {alpha}"),
     "bh": (
         benjamini_hochberg,
-        "Benjamini and Hochberg's correction: of the claims in a family at most {alpha} are expected to be false",
+        "Benjamini and Hochberg's correction: the expected share of false claims among the claims in a family is at most "
+        "{alpha}, where the tests are independent or positively dependent",
     ),
 }
 

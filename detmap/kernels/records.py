@@ -71,7 +71,7 @@ def _leave_out(fields: int, places: Any, begin: int, end: int, ids: Any, words: 
         if fields >> field & 1:
             column, width = places[field, 2], places[field, 1]
             for k in range(column + begin * width, column + end * width):
-                if places[field, 0] == ID:
+                if places[field, 0] == ID or places[field, 0] == LISTS:
                     ids[k] = ALL
                 else:
                     words[k] = ALL
@@ -186,9 +186,10 @@ def _scan_alike(
                 end = (
                     _lists_end(data, place, lines, powers) if kind == LISTS else _value_end(data, place, lines, powers)
                 )
-                if end >= 0 and kind != PASSED:
-                    words[at] = np.uint64(place)
-                    words[at + U1] = np.uint64(end)
+                if end >= 0 and kind == LISTS:
+                    ids[at], ids[at + U1] = np.uint64(place), np.uint64(end)
+                elif end >= 0 and kind != PASSED:
+                    words[at], words[at + U1] = np.uint64(place), np.uint64(end)
             if end < 0:
                 break
             place = end
@@ -225,7 +226,7 @@ def scan_records(
         Per field its name and closing quote as two little-endian words, their two masks, its length with the quote.
     places : (fields, 3) int64
         Per field what it holds (`ID`, `NUMBERS`, `FLAG`, `SPAN`, `LISTS`), the number of words that a record has of it, and
-        where its column begins: in `ids` where it is an `ID`, else in `words`.
+        where its column begins: in `ids` where it is an `ID` or `LISTS`, else in `words`.
     powers : uint64
         The powers, as in `values.skip_value`.
     ids, words : uint64
@@ -389,8 +390,10 @@ def scan_records(
                     i = _lists_end(data, i, lines, powers) if kind == LISTS else _value_end(data, i, lines, powers)
                     if i < 0:
                         break
-                    words[at] = np.uint64(begin)
-                    words[at + 1] = np.uint64(i)
+                    if kind == LISTS:
+                        ids[at], ids[at + 1] = np.uint64(begin), np.uint64(i)
+                    else:
+                        words[at], words[at + 1] = np.uint64(begin), np.uint64(i)
                     noted = _note(values, noted, kind, at - row * width, width, begin, i)
             if i < 0:
                 break

@@ -15,7 +15,7 @@ from detmap import parallel
 from detmap.formats import _documents
 from detmap.formats._documents import Document, NotUnderstood, unquoted
 from detmap.formats._tables import Fields, Part, Table
-from detmap.kernels import readonly, scanning
+from detmap.kernels import passing, readonly, scanning
 from detmap.kernels.cells import scan_cells
 from detmap.kernels.lines import scan_lines
 from detmap.kernels.records import scan_records
@@ -71,7 +71,7 @@ class Layout(NamedTuple):
             if match is None:
                 return [], False
             feed, pattern = 0, re.compile(re.escape(match.group()))
-        cuts = []
+        cuts: list[int] = []
         for place in range((begin // _documents.BLOCK + 1) * _documents.BLOCK, document.size, _documents.BLOCK):
             found = document.find(pattern, place, place + _documents.BLOCK)
             if found < 0 and not self.by_line:
@@ -171,7 +171,7 @@ class List:
         """Make room for so many rows. What is never written to takes no memory."""
         self.capacity = rows
         self.places, *sizes = self.kind.fields.places(rows)
-        self.ids, self.words = (np.empty(size, np.uint64) for size in sizes)
+        self.ids, self.words = passing(sizes[0], np.uint64), np.empty(sizes[1], np.uint64)
 
     def most_rows(self, block: int, marks: int) -> int:
         """Return how many records a block can have: no more than marks, or than fit. The last line may have no mark.

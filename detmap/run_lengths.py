@@ -142,17 +142,24 @@ def runs_of_bitmaps(pixels: NDArray[np.uint8], threads: int | None = 1) -> Runs:
 
 
 def runs_of_polygons(
-    points: NDArray[np.float64], vertices: Any, sizes: Any, threads: int | None = 1
+    points: NDArray[np.float64],
+    vertices: Any,
+    sizes: Any,
+    threads: int | None = 1,
+    *,
+    starts: NDArray[np.int64] | None = None,
+    before: NDArray[np.uint32] | None = None,
 ) -> tuple[Runs, int, str]:
     """Return the mask of each polygon; or the first that cannot be drawn, and why.
 
     `points` (x, y) has the vertices of all polygons, `vertices` how many each has, `sizes` their images' heights and widths.
+    Polygons lie one behind the other, or at `starts`. The ends of all masks stand behind those of `before`.
     """
     number = np.asarray(vertices, np.int64)
     count = len(number)
     given = np.empty((count, 4), np.int64)
-    given[:, 1] = np.cumsum(number)
-    given[:, 0] = given[:, 1] - number
+    given[:, 0] = np.cumsum(number) - number if starts is None else starts
+    given[:, 1] = given[:, 0] + number
     given[:, 2:] = sizes
     points, given, crossings = readonly(points, np.float64), freeze(given), np.empty(count, np.int64)
     large = (given[:, 2:] > WORD).any(axis=1) | (given[:, 2].astype(float) * given[:, 3] > WORD)
@@ -167,9 +174,11 @@ def runs_of_polygons(
     if beyond.size:
         return Runs.empty(0), int(beyond[0]), "the polygons' outlines cross too many columns"
     spans = given.copy()
-    spans[:, 1] = np.cumsum(crossings + 1)
+    first = np.empty(0, np.uint32) if before is None else before
+    spans[:, 1] = np.cumsum(crossings + 1) + first.size
     spans[:, 0] = spans[:, 1] - crossings - 1
-    ends = np.empty(int(crossings.sum()) + count, np.uint32)
+    ends = np.empty(first.size + int(crossings.sum()) + count, np.uint32)
+    ends[: first.size] = first
     over(lambda begin, end: polygons.draw_polygons(points, given, begin, end, ends, spans), count, ends.nbytes, threads)
     return Runs(freeze(ends), freeze(spans)), -1, ""
 

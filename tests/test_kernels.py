@@ -22,7 +22,7 @@ from support import evaluate, examples, same_bits, tables_of_arrays
 
 import detmap
 import detmap.kernels
-from detmap.kernels import NEVER, allocate, assignment, curves, matching, overlap, readonly, sorting
+from detmap.kernels import NEVER, allocate, assignment, curves, matching, overlap, passing, readonly, sorting
 from detmap.protocols import PRESETS
 
 FIXTURE = Path(__file__).resolve().parents[1] / "fixtures" / "coco"
@@ -804,3 +804,17 @@ def test_kernels_are_compiled_without_what_nobody_calls(tmp_path):
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=300)
+
+
+@pytest.mark.parametrize("shape", [0, 5, (3, 2), (1 << 20, 2), ((1 << 22) + 1, 2)])
+def test_memory_that_is_soon_given_back_is_a_part_of_much(shape) -> None:
+    """From a few megabytes on it is a part of so much that it comes from the system by itself; small arrays are not."""
+    made = passing(shape, np.int64)
+    plain = np.empty(shape, np.int64)
+    assert (made.shape, made.dtype) == (plain.shape, plain.dtype)
+    assert made.flags.c_contiguous
+    assert made.flags.writeable
+    whole = made
+    while whole.base is not None:
+        whole = whole.base
+    assert whole.nbytes == plain.nbytes if plain.nbytes < 1 << 22 else whole.nbytes > 1 << 25

@@ -881,6 +881,53 @@ def test_more_records_than_the_first_block_lets_expect(monkeypatch: pytest.Monke
     assert exact == [False, True] * 6
 
 
+def test_a_list_that_goes_on_behind_a_block_without_its_first_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the list is taken to be over until it turns out not to be; also where more records follow than expected."""
+    wide = RESULT.replace(b"}", b', "x": "%s"}' % (b"y" * 3000))
+    slim, long = [RESULT] * 25, [RESULT.replace(b"}", b', "x": "%s"}' % (b"y" * 400))] * 5
+    exact = []
+    make = _lists.List.__init__
+
+    def noted(self: Any, *rest: Any, **more: Any) -> None:
+        exact.append(more["exact"])
+        make(self, *rest, **more)
+
+    monkeypatch.setattr(_lists.List, "__init__", noted)
+    for records, tries in (([*slim, wide, *slim], [False]), ([*long, wide, *slim * 2], [False, True])):
+        data = document(*records)
+        monkeypatch.setattr(_documents, "BLOCK", 1 << 20)
+        whole = _scan.scan_results(data, 1)
+        assert whole is not None
+        monkeypatch.setattr(_documents, "BLOCK", 1000)
+        for threads in (1, 2, 4):
+            exact.clear()
+            assert same(check_results(data, threads=threads), whole)
+            assert exact == tries * 2
+
+
+def test_what_follows_a_list_is_not_counted_as_its_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes of the longest list are looked at once, wherever the short ones stand."""
+    truth = {
+        "images": [{"id": 1}],
+        "annotations": [{"image_id": 1, "category_id": 3, "bbox": [1, 2, 3, 4], "area": 12}] * 100,
+        "categories": [{"id": 3, "name": "c"}],
+    }
+    looked_at = []
+    survey = _documents.Document.survey
+
+    def noted(self: Any, data: Any, begin: int, end: int) -> Any:
+        looked_at.append(end - begin)
+        return survey(self, data, begin, end)
+
+    monkeypatch.setattr(_documents.Document, "survey", noted)
+    monkeypatch.setattr(_documents, "BLOCK", 500)
+    for names in (("images", "categories", "annotations"), ("annotations", "images", "categories")):
+        data = json.dumps({name: truth[name] for name in names}).encode()
+        looked_at.clear()
+        assert _scan.scan_ground_truth(data, 1) is not None
+        assert sum(looked_at) < 1.5 * len(data)
+
+
 HOSTILE_PIECES = (b"{", b'{"image_id":', b'[{"x":[', b"[", b'"', b"\n", b"#", b"a 0 b 0 1 c", b"\n{")
 
 

@@ -117,6 +117,48 @@ def assert_equal(dataset, results, iou_type, **params):
     return result, both, reference
 
 
+def results_of_each_kind(count):
+    """Polygons one by one or several together, lists of runs, and boxes alone; after the first polygon runs for long."""
+    rng = np.random.default_rng(7)
+    made = []
+    for i in range(count):
+        x, y = (int(value) for value in rng.integers(0, 30, 2))
+        w, h = (int(value) for value in rng.integers(3, 15, 2))
+        corners = [x, y, x + w, y, x + w, y + h, x, y + h, x - 1, y + 1]
+        one = [corners[: int(rng.integers(6, 11))]]  # some end in half a point
+        record = {"image_id": 1, "category_id": 1, "bbox": [x, y, w, h], "score": 0.5}
+        runs = {"counts": [x * 48 + y, h, 48 * 64 - x * 48 - y - h], "size": [48, 64]}
+        shape = (runs, one, [*one, [1, 1, 9, 1, 9, 9]], None)[
+            0 if i in range(1, count // 4) else int(rng.integers(4)) if i else 1
+        ]
+        made.append(record if shape is None else {**record, "segmentation": shape})
+    return made
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_polygons_are_drawn_alike_however_a_file_is_cut(alone, monkeypatch, tmp_path):
+    """Also where there are more than the first lets expect, so that memory for coordinates is taken several times."""
+    results = results_of_each_kind(400)
+    if alone:  # a polygon each: drawn without a look at what belongs together
+        results = [
+            one for one in results if isinstance(one.get("segmentation"), list) and len(one["segmentation"]) == 1
+        ]
+    images, categories = [{"id": 1, "height": 48, "width": 64}], [{"id": 1, "name": "c"}]
+    truth = detmap.read_coco({"images": images, "annotations": [], "categories": categories}, iou_type="segm")
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(results))
+    expected = detmap.read_coco_results(results, truth, iou_type="segm")
+    monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", 0)
+    for block in (1500, 20_000, 1 << 20):
+        monkeypatch.setattr("detmap.formats._documents.BLOCK", block)
+        read = detmap.read_coco_results(path, truth, iou_type="segm")
+        assert read.notices == expected.notices
+        own, other = read.shape("segm"), expected.shape("segm")
+        assert all(same_bits(own.arrays()[name], other.arrays()[name]) for name in ("ends", "stops", "sizes"))
+        assert same_bits(own.held.boxes, other.held.boxes)
+        assert same_bits(own.areas(), other.areas())
+
+
 @pytest.mark.parametrize(("iou_type", "results"), [("segm", "masks"), ("keypoints", "poses")])
 def test_the_fixture_of_people_equals_pycocotools(iou_type, results):
     truth, found = (FIXTURES / "people" / f"{name}.json" for name in ("ground_truth", results))

@@ -15,7 +15,7 @@ from detmap import parallel
 from detmap.formats import _documents
 from detmap.formats._documents import Document, NotUnderstood, unquoted
 from detmap.formats._tables import Fields, Part, Table
-from detmap.kernels import readonly, scanning
+from detmap.kernels import passing, readonly, scanning
 from detmap.kernels.cells import scan_cells
 from detmap.kernels.lines import scan_lines
 from detmap.kernels.records import scan_records
@@ -57,27 +57,29 @@ class Layout(NamedTuple):
         """Whether a record ends where its line does, so that the last one needs no mark."""
         return self.lines or self.tokens is not None
 
-    def cuts(self, document: Document, begin: int) -> list[int]:
-        """Guess where records begin, one a block.
+    def cuts(self, document: Document, begin: int) -> tuple[list[int], bool]:
+        """Guess where records begin, one a block; and whether the last cut is one behind which the list seems to be over.
 
         A writer begins all its records alike: with a brace and the key of the first record. Where that key is found
-        inside a record the guess is wrong; the scan of the block before shows it. A block without that key is likely to
-        lie behind the list.
+        inside a record the guess is wrong; the scan of the block before shows it. Where a block without that key begins
+        the list is likely to be over.
         """
         if self.by_line:
             feed, pattern = 1, re.compile(rb"\n(?=\{)" if self.lines else rb"\n")
         else:
             match = _FIRST_KEY.match(document.slice(begin, begin + 256))
             if match is None:
-                return []
+                return [], False
             feed, pattern = 0, re.compile(re.escape(match.group()))
-        cuts = []
+        cuts: list[int] = []
         for place in range((begin // _documents.BLOCK + 1) * _documents.BLOCK, document.size, _documents.BLOCK):
             found = document.find(pattern, place, place + _documents.BLOCK)
+            if found < 0 and not self.by_line:
+                return [*cuts, place], True
             if found < 0 or found + feed == document.size:
                 break
             cuts.append(found + feed)
-        return cuts
+        return cuts, False
 
     def scan(
         self,
@@ -142,8 +144,11 @@ class List:
 
     def __init__(self, document: Document, begin: int, kind: Layout, exact: bool) -> None:
         self.document, self.kind = document, kind
-        self.cuts = [begin, *kind.cuts(document, begin), document.size]
+        cuts, over = kind.cuts(document, begin)
+        self.cuts = [begin, *cuts, document.size]
         self.blocks = [(block, block + 1) for block in range(len(self.cuts) - 1)]
+        # What lies behind the list, other lists perhaps, is not looked at unless the list goes on there.
+        self.rest = len(self.blocks) - 1 if over else len(self.blocks)
         self.ended = document.size
         self.rows = [0]  # the first row of each block whose marks are counted, and of the one after these
         self.counted: dict[int, int] = {}  # of blocks that wait for others
@@ -161,7 +166,7 @@ class List:
         """Make room for so many rows. What is never written to takes no memory."""
         self.capacity = rows
         self.places, *sizes = self.kind.fields.places(rows)
-        self.ids, self.words = (np.empty(size, np.uint64) for size in sizes)
+        self.ids, self.words = passing(sizes[0], np.uint64), np.empty(sizes[1], np.uint64)
 
     def most_rows(self, block: int, marks: int) -> int:
         """Return how many records a block can have: no more than marks, or than fit. The last line may have no mark.
@@ -200,6 +205,8 @@ class List:
     def guess(self, block: int, _: int) -> Part | None:
         """Scan a block from where its first record was guessed; None where there is no room, or no need."""
         window, plain = None, False
+        if block == self.rest:
+            return None
         if len(self.rows) <= len(self.blocks):
             count = 0
             try:
@@ -273,7 +280,7 @@ class List:
         name, reader = self.kind.reader
         f = self.kind.fields.names.index(name)
         _, width, place = self.places[f].tolist()
-        spans = self.words[place + width * first : place + width * row].view(np.int64).reshape(-1, width)
+        spans = self.ids[place + width * first : place + width * row].view(np.int64).reshape(-1, width)
         if not state[scanning.EVER] >> f & 1:  # never written to
             spans = np.full((row - first, width), -1, np.int64)
         spans = readonly(spans, np.int64)
@@ -308,7 +315,8 @@ class List:
         row = int(state[scanning.ROW])
         for f, (kind, width, place) in enumerate(self.places.tolist()):
             if kind in (scanning.SPAN, scanning.LISTS) and state[scanning.EVER] >> f & 1:
-                spans = self.words[place + width * first : place + width * row].view(np.int64)
+                own = self.ids if kind in scanning.APART else self.words
+                spans = own[place + width * first : place + width * row].view(np.int64)
                 np.add(spans, window.base, out=spans, where=spans >= 0)
             elif kind in scanning.APART and state[scanning.STRINGS] >> f & 1:
                 if state[scanning.INTEGERS] >> f & 1:  # which no column may have besides
@@ -330,6 +338,8 @@ class List:
             if place >= self.cuts[block + 1]:
                 continue
             if part is None or place != self.cuts[block]:
+                if block == self.rest and len(self.rows) <= len(self.blocks):
+                    self.publish(block, self.most_rows(block, self.marks(block)))
                 if not self.has_room(block):
                     raise _TooFewRows
                 part = self.scan(block, place)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from detmap.errors import InputError
 from detmap.ids import Ids, index_ids, locate
-from detmap.kernels import readonly
+from detmap.kernels import passing, readonly
 from detmap.shapes import Column, Kind, Place, Reader, find
 from detmap.shapes.boxes import over_rows
 from detmap.tables import GroundTruth
@@ -51,7 +51,7 @@ def result_shapes(
         table = index_ids(columns["image_ids"], source=name, field="image_id")
         columns = {**columns, "image_ids": table}
         known = np.concatenate([truth.images.sizes, np.zeros((1, 2), np.int64)])[locate(table.ids, truth.images.ids)]
-        sizes = np.empty((table.codes.size, 2), np.int64)
+        sizes = passing((table.codes.size, 2), np.int64)
         given = sizes
         over_rows(lambda begin, end: known.take(table.codes[begin:end], 0, given[begin:end], "clip"), len(given))
     column, notices = reader.column(parts, Place(name, "", sizes, boxes, {}))

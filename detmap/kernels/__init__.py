@@ -95,6 +95,9 @@ NEVER = readonly([0], np.uint8)
 #: From so many bytes on numpy asks the system for large pages.
 _LARGE = 1 << 22
 
+#: Memory of more bytes than this always comes from the system by itself, and goes back to it at once (glibc).
+_BY_ITSELF = 1 << 25
+
 
 def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[Any]]:
     """Return a new array of every shape and dtype: for columns that live together.
@@ -112,3 +115,14 @@ def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[
         whole[start : start + size].view(dtype).reshape(shape)
         for start, size, (shape, dtype) in zip(starts, sizes, columns, strict=False)
     ]
+
+
+def passing(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return a new array for what is soon no longer needed: its memory goes back to the system then.
+
+    What is smaller the allocator may keep, where only the thread that asked for it finds it again. So a large array is a
+    part of one that is larger; what is never written to takes no memory.
+    """
+    count, size = int(np.prod(shape)), np.dtype(dtype).itemsize
+    room = max(count, _BY_ITSELF // size + 1) if count * size >= _LARGE else count
+    return np.empty(room, dtype)[:count].reshape(shape)

@@ -81,7 +81,7 @@ def _leave_out(fields: int, places: Any, begin: int, end: int, ids: Any, words: 
         if fields >> field & 1:
             column, width = places[field, 2], places[field, 1]
             for k in range(column + begin * width, column + end * width):
-                if places[field, 0] == ID:
+                if places[field, 0] == ID or places[field, 0] == LISTS:
                     ids[k] = ALL
                 else:
                     words[k] = ALL
@@ -204,9 +204,10 @@ def _scan_alike(
                 end = (
                     _lists_end(data, place, lines, powers) if kind == LISTS else _value_end(data, place, lines, powers)
                 )
-                if end >= 0 and kind != PASSED:
-                    words[at] = np.uint64(place)
-                    words[at + U1] = np.uint64(end)
+                if end >= 0 and kind == LISTS:
+                    ids[at], ids[at + U1] = np.uint64(place), np.uint64(end)
+                elif end >= 0 and kind != PASSED:
+                    words[at], words[at + U1] = np.uint64(place), np.uint64(end)
             if end < 0:
                 break
             place = end
@@ -316,8 +317,10 @@ def _scan_value(
         i = _lists_end(data, i, lines, powers) if kind == LISTS else _value_end(data, i, lines, powers)
         if i < 0:
             return -1
-        words[at] = np.uint64(begin)
-        words[at + 1] = np.uint64(i)
+        if kind == LISTS:
+            ids[at], ids[at + 1] = np.uint64(begin), np.uint64(i)
+        else:
+            words[at], words[at + 1] = np.uint64(begin), np.uint64(i)
     _note(values, state, kind, first, width, begin, i)
     return i
 

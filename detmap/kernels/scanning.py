@@ -18,8 +18,8 @@ from detmap.kernels import helper
 # it is kept where the value lies; of LISTS whoever reads them checks what stands between the brackets or braces. What else
 # the values of records may be that are alike: a string that is an id, and what nobody asked for.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER, QUOTED, PASSED, LISTS = range(9)
-# Those whose columns lie apart from the others: they are looked up, and then no longer needed.
-APART = (ID, REPEATED)
+# Those whose columns lie apart from the others: they are looked up, or their values read, and then no longer needed.
+APART = (ID, REPEATED, LISTS)
 # Why a kernel stopped: at a record that begins at or after `stop`; after the list; at something not understood; with
 # the list of doubts full (empty it and call again).
 STOPPED, CLOSED, FAILED, FULL = range(4)

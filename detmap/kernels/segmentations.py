@@ -238,6 +238,7 @@ def _measure_text(out: Segments, row: int, values: Array) -> int:
     most columns have one run: eight such characters are read at once. Else a pair is read at a time, without a branch for
     numbers of two characters nor for columns of several runs, as neither can be foreseen.
     """
+    # It is longer than a kernel should be: with long numbers and the box in functions of their own it takes 4 % longer.
     text, stop, height = out.text, out.spans[row, 1], out.spans[row, 2]
     pixels = height * out.spans[row, 3]
     before, p = _number_at(text, out.spans[row, 0], stop)

@@ -18,7 +18,7 @@ from detmap.kernels import Frozen, allocate, mask_pairs, readonly
 from detmap.kernels import segmentations as kernels
 from detmap.shapes.boxes import Boxes, over_rows
 from detmap.shapes.kinds import Drawing, Kind, Pairs, Place
-from detmap.shapes.reading import Regions, Scratch, resolved
+from detmap.shapes.reading import Regions, Scratch, Store, resolved
 
 if TYPE_CHECKING:
     from detmap.protocols import Protocol
@@ -197,14 +197,17 @@ _BY_ROW: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
 
 
 class _Part(NamedTuple):
-    """The segmentations of some records, how many polygons are odd, in which chunk the strings are, and the first row.
+    """The segmentations of some records, and how many of their polygons are odd.
 
-    A row of -1: its columns are its own.
+    `chunk` is that of memory in which the strings are, `drawing` that in which coordinates are, which begin at `begin`.
+    `row` is the first row; -1: its columns are its own.
     """
 
     segments: kernels.Segments
     odd: int
     chunk: int
+    drawing: int
+    begin: int
     row: int
 
 
@@ -213,6 +216,7 @@ class MaskReader:
 
     def __init__(self, size: int) -> None:
         self._text = Regions(np.uint8, size)
+        self._points = Store(np.uint64, size)
         self._scratch = Scratch()
         self._lock = threading.Lock()
         self._rows = _rows(0)
@@ -248,9 +252,16 @@ class MaskReader:
         if (out.kinds == kernels.NO_JSON).any():
             return None
         self._text.keep(int(state[kernels.TEXT]))
-        used = {"ends": kernels.ENDS, "vertices": kernels.POLYGONS, "points": kernels.POINTS}
-        trimmed: dict[str, Any] = {name: getattr(out, name)[: state[slot]].copy() for name, slot in used.items()}
-        return _Part(out._replace(text=np.empty(0, np.uint8), **trimmed), int(state[kernels.ODD]), chunk, row)
+        count = int(state[kernels.POINTS])
+        points, start, drawing = self._points.take(count, size)
+        points[start : start + count] = out.points[:count]
+        trimmed: dict[str, Any] = {
+            "ends": out.ends[: state[kernels.ENDS]].copy(),
+            "vertices": out.vertices[: state[kernels.POLYGONS]].copy(),
+            "text": np.empty(0, np.uint8),
+            "points": np.empty(0, np.uint64),
+        }
+        return _Part(out._replace(**trimmed), int(state[kernels.ODD]), chunk, drawing, start, row)
 
     def column(self, parts: Sequence[_Part], place: Place) -> tuple[MaskColumn, dict[str, int]]:
         """Put the parts together."""
@@ -266,8 +277,18 @@ class MaskReader:
         # Most rows are where they belong: those of one part behind those of another.
         starts = np.cumsum([0, *(count for count, _, _ in sizes_of)])
         placed = all(part.row == start for part, start in zip(parts, starts.tolist(), strict=False))
-        empty = {"ends": np.empty(0, np.uint32), "vertices": np.empty(0, np.int64), "points": np.empty(0, np.uint64)}
-        made: dict[str, Any] = {"text": text, **{name: column[:total] for name, column in self._rows.items()}}
+        empty = {"ends": np.empty(0, np.uint32), "vertices": np.empty(0, np.int64)}
+        coordinates, drawings = self._points.whole()
+        begins = [
+            drawings[part.drawing] + part.begin + np.cumsum(part.segments.vertices) - part.segments.vertices
+            for part in parts
+        ]
+        begins.append(np.empty(0, np.int64))
+        made: dict[str, Any] = {
+            "text": text,
+            "points": coordinates,
+            **{name: column[:total] for name, column in self._rows.items()},
+        }
         names = [*empty, *(() if placed else _BY_ROW)]
         empty |= _rows(0)
 
@@ -290,14 +311,15 @@ class MaskReader:
             before[kernels.OUTLINES] += outlines
         boxed = _check(whole, place)
         points = whole.points.view(np.float64).reshape(-1, 2)
-        vertices = whole.vertices // 2
+        vertices, starts = whole.vertices // 2, np.concatenate(begins) // 2
         whole.spans[boxed, 0] = len(vertices) + np.arange(boxed.size)
         whole.spans[boxed, 1] = whole.spans[boxed, 0] + 1
         whole.kinds[boxed] = kernels.OUTLINES
         if place.boxes is not None and boxed.size:
+            starts = np.concatenate([starts, len(points) + 4 * np.arange(boxed.size)])
             points = np.concatenate([points, _corners(place.boxes[boxed])])
             vertices = np.concatenate([vertices, np.full(boxed.size, 4)])
-        column = _assembled(whole, points, vertices, place)
+        column = _assembled(whole, _Polygons(points, starts, vertices), place)
         other = 0
         if place.sizes is not None:
             other = _differing(place.sizes, column.sizes())
@@ -358,18 +380,23 @@ def _corners(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack([x, y, x, bottom, right, bottom, right, y], axis=1).reshape(-1, 2)
 
 
-def _assembled(
-    whole: kernels.Segments, points: NDArray[np.float64], vertices: NDArray[np.int64], place: Place
-) -> MaskColumn:
+class _Polygons(NamedTuple):
+    """Polygons: all points (x, y); where each one's begin, and how many it has."""
+
+    points: NDArray[np.float64]
+    starts: NDArray[np.int64]
+    vertices: NDArray[np.int64]
+
+
+def _assembled(whole: kernels.Segments, polygons: _Polygons, place: Place) -> MaskColumn:
     """Return the column: strings as they are, lists as runs, polygons drawn."""
     spans, areas, boxes, regular = whole.spans, whole.areas, whole.boxes, whole.regular
     rows = np.flatnonzero(whole.kinds == kernels.OUTLINES)
     rows = rows[np.argsort(whole.spans[rows, 0], kind="stable")]  # in the order of their polygons
-    drawn = _drawn(spans[rows], points, vertices, rows, place)
+    drawn = _drawn(spans[rows], polygons, rows, place, whole.ends) if rows.size else library.Runs(whole.ends, spans[:0])
     listed = np.flatnonzero(whole.kinds == kernels.LISTED)
-    spans[rows] = drawn.spans + np.array([whole.ends.size, whole.ends.size, 0, 0])
-    ends = np.concatenate([whole.ends, drawn.ends]) if whole.ends.size and drawn.ends.size else drawn.ends
-    ends = ends if ends.size else whole.ends
+    spans[rows] = drawn.spans
+    ends = drawn.ends
     others = np.concatenate([listed, rows])
     if others.size:
         runs = library.Runs(readonly(ends, np.uint32), readonly(spans[others], np.int64))
@@ -388,20 +415,21 @@ def _assembled(
 
 def _drawn(
     groups: NDArray[np.int64],
-    points: NDArray[np.float64],
-    vertices: NDArray[np.int64],
+    polygons: _Polygons,
     rows: NDArray[np.int64],
     place: Place,
+    before: NDArray[np.uint32],
 ) -> library.Runs:
     """Return masks of polygons; mask *i*, of record ``rows[i]``, has those from ``groups[i, 0]`` to ``groups[i, 1]``.
+
+    Their ends stand behind those of `before`.
 
     Raises
     ------
     InputError
         For a polygon that cannot be drawn, or whose image's size is not known.
     """
-    if not rows.size:
-        return library.Runs.empty(0)
+    points, starts, vertices = polygons
     sizes = np.zeros((rows.size, 2), np.int64) if place.sizes is None else place.sizes[rows]
     unknown = ~(sizes > 0).all(axis=1)
     if unknown.any():
@@ -417,10 +445,9 @@ def _drawn(
         )
     number = groups[:, 1] - groups[:, 0]
     if rows.size == vertices.size:  # nothing to unite: all at once, where they stay
-        runs, _, problem = library.runs_of_polygons(points, vertices, sizes, None)
+        runs, _, problem = library.runs_of_polygons(points, vertices, sizes, None, starts=starts, before=before)
         if not problem:
             return runs
-    starts = np.concatenate([[0], np.cumsum(vertices)])
     cuts = np.searchsorted(np.cumsum(number), np.arange(_POLYGONS, int(number.sum()), _POLYGONS))
     bounds = np.unique(np.concatenate([[0], cuts + 1, [rows.size]]))
 
@@ -428,7 +455,7 @@ def _drawn(
         first, stop = int(groups[begin, 0]), int(groups[end - 1, 1])
         owners = np.repeat(np.arange(begin, end), number[begin:end])
         runs, bad, problem = library.runs_of_polygons(
-            points[starts[first] : starts[stop]], vertices[first:stop], sizes[owners], 1
+            points, vertices[first:stop], sizes[owners], 1, starts=starts[first:stop]
         )
         if problem:
             row = int(rows[owners[bad]])
@@ -441,11 +468,12 @@ def _drawn(
 
     blocks = [(int(begin), int(end)) for begin, end in pairwise(bounds)]
     made = parallel.run(draw, blocks)
-    used = 0
+    used = before.size
     for runs in made:
         runs.spans[:, :2] += used
         used += runs.ends.size
-    return library.Runs(np.concatenate([runs.ends for runs in made]), np.concatenate([runs.spans for runs in made]))
+    ends = np.concatenate([before, *(runs.ends for runs in made)])
+    return library.Runs(ends, np.concatenate([runs.spans for runs in made]))
 
 
 # --------------------------------------------------------------------------------------------------------------- overlap

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap import parallel
 from detmap.kernels import readonly
 from detmap.kernels.numbers import HIGHEST_POWER, LOWEST_POWER, POWERS_OF_FIVE
 
@@ -21,8 +22,8 @@ _DOUBTS = 1 << 10
 #: So many elements are there behind those that are taken: who reads points by three may look at two too many.
 _BEHIND = 64
 
-#: So many elements of memory a thread is given at a time.
-_REGION = 1 << 22
+#: So many elements of memory a thread is given at a time, or, if that is more, its share of all so many times.
+_REGION, _SHARES = 1 << 22, 8
 
 # What float() reads beyond decimal numbers (inf, nan, 1_000) is not plain.
 _DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -118,8 +119,10 @@ class Regions:
         chunk, begin, end = getattr(self._own, "region", (0, 0, 0))
         if begin + most > end:
             with self._lock:
-                # What is never written to takes no memory. A region is much larger than what is read at a time.
-                length = max(2 * most, min(_REGION, self._size))
+                # What is never written to takes no memory. A region is much larger than what is read at a time: what is left
+                # of it then is too small for more, and lies on pages that were written to.
+                share = self._size // (_SHARES * parallel.cores())
+                length = max(2 * most, min(max(_REGION, share), self._size))
                 if not self._chunks or self._used + length > self._chunks[-1].size:
                     room = self._size + 2 * length
                     # Large memory comes empty. Of what is left out of it in between nothing else is to be seen.

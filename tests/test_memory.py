@@ -154,6 +154,10 @@ def test_one_long_id_in_a_file(tmp_path, monkeypatch):
     truth = json.dumps({"images": images, "categories": [{"id": 1, "name": "a"}], "annotations": []})
     with pytest.raises(InputError, match=r"y\.json: field 'id': an id has 250 characters"):
         detmap.read_coco(write(tmp_path, "y.json", truth))
+    lines = [f"{record['image_id']},a,0,0,1,1,0.5" for record in records]
+    table = write(tmp_path, "z.csv", "\n".join(["image,category,x1,y1,x2,y2,score", *lines]))
+    with pytest.raises(InputError, match=r"z\.csv: field 'image_id': an id has 250 characters"):
+        detmap.read(table, "detections")
 
 
 def test_long_names_that_many_rows_share_are_kept_once():

@@ -239,6 +239,22 @@ def test_a_cell_that_is_looked_at_in_parts_gives_the_same(monkeypatch, protocol)
 # ------------------------------------------------------------------------------------------------------------ the limits
 
 
+@pytest.mark.parametrize("command", ["reid", "hashing"])
+def test_arrays_grow_no_more_than_other_compressed_files(command, capsys, tmp_path, monkeypatch):
+    """Three megabytes of zeros were unpacked to 3.2 GB."""
+    path = tmp_path / "x.npz"
+    arrays = {"distances": np.zeros((900, 900)), "query_codes": np.zeros((900, 900))}
+    np.savez_compressed(path, query_ids=np.arange(900) % 7, gallery_ids=np.arange(900) % 7, **arrays)
+    monkeypatch.setenv("DETMAP_MOST_INFLATED", "8M")
+    code, _, err = run(capsys, command, path)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "decompresses to far more than its size, beyond 8 MiB" in err
+    assert "DETMAP_MOST_INFLATED sets another limit" in err
+    monkeypatch.setenv("DETMAP_MOST_INFLATED", "1G")
+    assert run(capsys, "reid", path)[0] == 0
+
+
 def test_every_limit_is_documented_once():
     from pathlib import Path
 

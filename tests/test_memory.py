@@ -154,6 +154,10 @@ def test_one_long_id_in_a_file(tmp_path, monkeypatch):
     truth = json.dumps({"images": images, "categories": [{"id": 1, "name": "a"}], "annotations": []})
     with pytest.raises(InputError, match=r"y\.json: field 'id': an id has 250 characters"):
         detmap.read_coco(write(tmp_path, "y.json", truth))
+    lines = [f"{record['image_id']},a,0,0,1,1,0.5" for record in records]
+    table = write(tmp_path, "z.csv", "\n".join(["image,category,x1,y1,x2,y2,score", *lines]))
+    with pytest.raises(InputError, match=r"z\.csv: field 'image_id': an id has 250 characters"):
+        detmap.read(table, "detections")
 
 
 def test_long_names_that_many_rows_share_are_kept_once():
@@ -233,6 +237,22 @@ def test_a_cell_that_is_looked_at_in_parts_gives_the_same(monkeypatch, protocol)
 
 
 # ------------------------------------------------------------------------------------------------------------ the limits
+
+
+@pytest.mark.parametrize("command", ["reid", "hashing"])
+def test_arrays_grow_no_more_than_other_compressed_files(command, capsys, tmp_path, monkeypatch):
+    """Three megabytes of zeros were unpacked to 3.2 GB."""
+    path = tmp_path / "x.npz"
+    arrays = {"distances": np.zeros((900, 900)), "query_codes": np.zeros((900, 900))}
+    np.savez_compressed(path, query_ids=np.arange(900) % 7, gallery_ids=np.arange(900) % 7, **arrays)
+    monkeypatch.setenv("DETMAP_MOST_INFLATED", "8M")
+    code, _, err = run(capsys, command, path)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "decompresses to far more than its size, beyond 8 MiB" in err
+    assert "DETMAP_MOST_INFLATED sets another limit" in err
+    monkeypatch.setenv("DETMAP_MOST_INFLATED", "1G")
+    assert run(capsys, "reid", path)[0] == 0
 
 
 def test_every_limit_is_documented_once():

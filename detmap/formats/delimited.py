@@ -292,14 +292,14 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     names = {} if by_name else table.names(categories, "category")
     distinct = list(dict.fromkeys(images))
     made = GroundTruth.from_arrays(
-        image_ids=_ids([images[row] for row in rows]),
-        category_ids=_ids(categories),
+        image_ids=_ids([images[row] for row in rows], table.source, "image_id"),
+        category_ids=_ids(categories, table.source, "category_id"),
         boxes=boxes,
         box_format=form,  # type: ignore[arg-type]
         areas=flags.get("area"),
         crowd=flags.get("crowd"),
         difficult=flags.get("difficult"),
-        images=_ids(distinct),
+        images=_ids(distinct, table.source, "image_id"),
         category_names=names,
         image_sizes=_sizes(everything, images, distinct),
         invalid_boxes=reading.invalid_boxes,
@@ -347,7 +347,12 @@ def read_csv_detections(source: Source, ground_truth: GroundTruth | None, readin
     _, categories = table.ids(("category_id", "category"), "categories")
     form, boxes = _boxes(table)
     scores = table.numbers("score")
-    found = {"image_ids": _ids(images), "category_ids": _ids(categories), "boxes": boxes, "scores": scores}
+    found = {
+        "image_ids": _ids(images, table.source, "image_id"),
+        "category_ids": _ids(categories, table.source, "category_id"),
+        "boxes": boxes,
+        "scores": scores,
+    }
     found |= {"box_format": form, "invalid_boxes": reading.invalid_boxes, "source": table.source}
     lines = table.lines
     return Detections.from_arrays(
@@ -404,8 +409,8 @@ def _scanned(data: Any, reading: Reading) -> dict[str, Any] | None:
 _IMAGE, _CATEGORY = ("image_id", "image"), ("category_id", "category")
 
 
-def _ids(values: list[Any]) -> Any:
-    return coded(values) if values and isinstance(values[0], str) else np.array(values, np.int64)
+def _ids(values: list[Any], source: str, field: str) -> Any:
+    return coded(values, source, field) if values and isinstance(values[0], str) else np.array(values, np.int64)
 
 
 def _roles(given: Given) -> set[str | None]:

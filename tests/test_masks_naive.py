@@ -303,7 +303,8 @@ def test_likeness_of_poses_is_that_of_the_twin(seed, points, lowest):
     )
     left, right = readonly([0, 0, 1, 1], np.int64), readonly([0, 1, 0, 1], np.int64)
     terms, stops, out = np.empty(4 * points), np.empty(4, np.int64), np.empty(4)
-    keypoints.exponents(*poses, objects, left, right, lowest, 0, 4, stops, terms)
+    pairs = keypoints.Likely(left, right, lowest)
+    keypoints.exponents(*poses, objects, pairs, 0, 4, keypoints.Terms(terms, stops))
     keypoints.means(np.exp(terms[: stops[-1]]), stops, out)
     for k in range(4):
         d, g = int(left[k]), int(right[k])

@@ -14,9 +14,11 @@ from support import examples
 
 import detmap
 from detmap.kernels import keypoints, number_lists, readonly
+from detmap.kernels.segmentations import STATE_SIZE
 from detmap.kernels.words import survey
 from detmap.masks import Masks
-from detmap.shapes.keypoints import KeypointReader, Keypoints, _reach, _Truth, rows_of
+from detmap.shapes.keypoints import Keypoints, _reach, _Truth, rows_of
+from detmap.shapes.reading import resolved
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -36,13 +38,21 @@ blanks = st.sampled_from(["", "", " ", " ", "  ", "\n", "\t "])
 
 def listed(texts, behind=b" " * 64):
     """Read lists of numbers as the reader of keypoints does: the numbers of each, None where it holds anything else."""
-    reader, data = KeypointReader(0), b"\x00".join(text.encode() for text in texts) + b"\x00" + behind
+    data = b"\x00".join(text.encode() for text in texts) + b"\x00" + behind
     stops = np.cumsum([len(text.encode()) + 1 for text in texts])
     spans = np.stack([np.concatenate([[0], stops[:-1]]), stops - 1], axis=1)
-    part = reader.read(readonly(np.frombuffer(data, np.uint8), np.uint8), 0, readonly(spans, np.int64))
-    values = reader._values.whole()[0].view(np.float64)
-    ends = zip(part.starts.tolist(), part.stops.tolist(), strict=True)
-    return [None if stop < 0 else values[start:stop].tolist() for start, stop in ends]
+    starts, ends, state = np.empty(len(texts), np.int64), np.empty(len(texts), np.int64), np.zeros(STATE_SIZE, np.int64)
+    room = len(data) // 2 + len(texts)
+    values = np.empty(room + 1, np.uint64)
+    values[room] = 12345
+    out = (starts, ends, values[:room])
+    resolved(number_lists.read_numbers, np.frombuffer(data, np.uint8), spans, state, out, values)
+    assert values[room] == 12345
+    floats = values.view(np.float64)
+    return [
+        None if stop < 0 else floats[start:stop].tolist()
+        for start, stop in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -115,15 +125,6 @@ def test_what_is_no_number_is_found_among_plain_ones(wrong, comma):
         right = [7.25, 8.0, 2.5, 1.0]
         assert listed([good, text, good, good, text]) == [right, None, right, right, None]
         assert listed([good, good, text, good, good]) == [right, right, None, right, right]
-
-
-@settings(max_examples=examples(100), deadline=None)
-@given(st.binary(max_size=700), st.integers(0, 9))
-def test_room_for_numbers_is_one_more_than_commas(data, begin):
-    data = b"[" * 10 + data.replace(b"x", b",") * 3 + b" " * 8
-    places = readonly([[begin, len(data) - 8], [-1, -1], [10, 10]], np.int64)
-    expected = 1 + data[begin:-8].count(b",") + (data[10] == 91)
-    assert number_lists.most_numbers(readonly(np.frombuffer(data, np.uint8), np.uint8), places) == expected
 
 
 @settings(max_examples=examples(100), deadline=None)

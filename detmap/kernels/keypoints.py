@@ -41,24 +41,30 @@ class Objects(NamedTuple):
     first: Array
 
 
+class Likely(NamedTuple):
+    """Pairs of rows, ``left`` and ``right`` (p,) int64; and the ``lowest`` mean of which the exact value is needed."""
+
+    left: Array
+    right: Array
+    lowest: float
+
+
+class Terms(NamedTuple):
+    """What is asked of pairs: the ``values`` of one after the other, float64, and where each pair's stop, int64."""
+
+    values: Array
+    stops: Array
+
+
 @kernel
-def exponents(
-    found: Poses,
-    truth: Poses,
-    objects: Objects,
-    left: Array,
-    right: Array,
-    lowest: float,
-    begin: int,
-    end: int,
-    stops: Array,
-    out: Array,
-) -> None:
+def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin: int, end: int, terms: Terms) -> None:
     """Write minus the exponents of pairs ``[begin, end)`` one after the other, and where each pair's stop.
 
     Of a ground truth with visible points these count; of one without all do, by their distance to its doubled box. A pair
-    has no exponents where so many points are so far away that their mean must be below `lowest`.
+    has no exponents where so many points are so far away that their mean must be below the lowest that is needed.
     """
+    left, right, lowest = pairs.left, pairs.right, pairs.lowest
+    out, stops = terms.values, terms.stops
     used = 0
     for i in range(begin, end):
         d, g = found.starts[left[i]], truth.starts[right[i]]

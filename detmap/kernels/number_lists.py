@@ -5,7 +5,7 @@ The bytes are valid JSON, for the scanner of records has passed over them, but f
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,6 @@ from detmap.kernels.words import (
     _blank,
     _byte,
     _lowest_bit,
-    _occurrences,
     _word,
 )
 
@@ -46,28 +45,27 @@ Array = NDArray[Any]
 _MOST_MISSES = 16
 
 
-@kernel
-def most_numbers(data: Any, places: Array) -> int:
-    """Return how many numbers there can be in lists of numbers, of the places of `read_numbers`: one more than commas."""
-    count = 0
-    for row in range(len(places)):
-        begin, end = places[row, 0], places[row, 1]
-        if begin < 0 or data[begin] != 91:
-            continue
-        count += 1 + _occurrences(data, begin, end, COMMA)
-    return count
+class _Two(NamedTuple):
+    """Two lists of ``size`` numbers that are read side by side, to ``out[at:]`` and behind that.
+
+    What they have between two numbers is a comma, and a space where ``gap`` is 2.
+    """
+
+    out: Array
+    at: int
+    size: int
+    gap: int
 
 
 @helper
-def _plain_pairs(
-    data: Any, i: int, j: int, powers: Any, out: Array, at: int, beside: int, count: int, most: int, gap: int
-) -> Any:
-    """Read numbers of two lists by turns, as `_plain_numbers` does, up to the number `most` of either.
+def _plain_pairs(data: Any, i: int, j: int, powers: Any, two_lists: _Two, count: int) -> Any:
+    """Read numbers of two lists by turns, as `_plain_numbers` does, but for the last one of either.
 
-    Where a number begins has to wait for the one before it. While that of one list is waited for, the other's is read. What
-    the lists have between two numbers is a comma, and a space where `gap` is 2. Returned are the places of the next numbers,
-    and how many are read of either, `count` included.
+    Where a number begins has to wait for the one before it. While that of one list is waited for, the other's is read.
+    Returned are the places of the next numbers, and how many are read of either, `count` included.
     """
+    out, at, size, gap = two_lists
+    beside, most = at + size, size - 1
     inside = len(data) - NUMBER_ROOM
     looked_at, expected = (TWO_BYTES, SPACED) if gap == 2 else (BYTE, TIGHT)
     while count < most and i < inside and j < inside:
@@ -127,9 +125,9 @@ def _alike(data: Any, places: Array, row: int, powers: Any, out: Array, at: int,
     comma = i
     while comma < len(data) and comma < i + 32 and data[comma] != COMMA:
         comma += 1
-    gap, count = 2 if _byte(data, comma + 1) == 32 else 1, 0
+    both, count = _Two(out, at, size, 2 if _byte(data, comma + 1) == 32 else 1), 0
     while True:
-        i, j, count = _plain_pairs(data, i, j, powers, out, at, at + size, count, size - 1, gap)
+        i, j, count = _plain_pairs(data, i, j, powers, both, count)
         i, more = _any_number(data, i, powers, out, at + count)
         j, others = _any_number(data, j, powers, out, at + size + count)
         count += 1
@@ -147,8 +145,8 @@ def read_numbers(
 
     Parameters are those of `detmap.kernels.segmentations.read_segmentations`, but for ``starts`` and ``stops`` (n,) int64:
     where in `values` (uint64, the bits of doubles) each record's begin and end; and ``state[POINTS]``, where the next values
-    go, of which there are as many as `most_numbers` says. A record without a list has none; one whose list holds anything
-    else than numbers stops at -1.
+    go. There must be room for half as many as the lists have bytes, and one more for each record. A record without a list
+    has none; one whose list holds anything else than numbers stops at -1.
     """
     size, misses = 0, 0  # how many numbers the row before has; how often in a row the next two were not like it
     while state[ROW] < len(places):

@@ -82,21 +82,6 @@ def _lowest_bit(word: Any) -> Any:
     return count
 
 
-@helper
-def _occurrences(data: Any, begin: int, end: int, wanted: Any) -> int:
-    """How many of some bytes are `wanted`."""
-    count = 0
-    middle = begin + (end - begin) // AT_ONCE * AT_ONCE
-    for start in range(begin, middle, AT_ONCE):
-        found = np.uint8(0)
-        for k in range(AT_ONCE):
-            found = np.uint8(found + np.uint8(data[np.uint64(start) + np.uint64(k)] == wanted))
-        count += np.int64(found)
-    for k in range(middle, end):
-        count += data[np.uint64(k)] == wanted
-    return count
-
-
 @kernel
 def survey(data: Any, begin: int, end: int, mark: int, inner: bool) -> int:
     """How many bytes of ``data[begin:end]`` are `mark`; -1 minus that number where one of the bytes is not ASCII.

@@ -471,7 +471,7 @@ def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) 
     )
     left, right = (readonly(axis.ravel(), np.int64) for axis in np.indices((len(points), len(gt))))
     terms, stops = np.empty(left.size * variances.size), np.empty(left.size, np.int64)
-    oks.exponents(found, truth, objects, left, right, -1.0, 0, left.size, stops, terms)
+    oks.exponents(found, truth, objects, oks.Likely(left, right, -1.0), 0, left.size, oks.Terms(terms, stops))
     used = terms[: stops[-1]]
     out = np.empty(left.size)
     oks.means(np.exp(used), stops, out)

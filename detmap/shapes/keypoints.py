@@ -16,7 +16,7 @@ from detmap.kernels import Frozen, number_lists, readonly, segmentations
 from detmap.kernels import keypoints as kernels
 from detmap.shapes.boxes import FARTHEST, Boxes, over_rows
 from detmap.shapes.kinds import Drawing, Kind, Pairs, Place
-from detmap.shapes.reading import Store, resolved
+from detmap.shapes.reading import Regions, resolved
 
 if TYPE_CHECKING:
     from detmap.protocols import Protocol
@@ -164,18 +164,20 @@ class KeypointReader:
     """Reads the field ``keypoints``, a `detmap.shapes.Reader`."""
 
     def __init__(self, size: int) -> None:
-        self._values = Store(np.uint64, size)
+        # A number has a digit and a comma or bracket behind it, and a list has a bracket more.
+        self._values = Regions(np.uint64, size // 2 + 1)
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part:
         """Read values of JSON."""
         count = len(spans)
-        most = int(number_lists.most_numbers(data, spans))
-        values, begin, chunk = self._values.take(most, int((spans[:, 1] - spans[:, 0]).sum()))
+        most = int((spans[:, 1] - spans[:, 0]).sum()) // 2 + count
+        values, begin, chunk = self._values.take(most)
         starts, stops = np.empty(count, np.int64), np.empty(count, np.int64)
         boxes, visible = np.empty((count, 4)), np.empty(count, np.int64)
         state = np.zeros(segmentations.STATE_SIZE, np.int64)
         state[segmentations.POINTS] = begin
         resolved(number_lists.read_numbers, data, spans, state, (starts, stops, values[: begin + most]), values)
+        self._values.keep(int(state[segmentations.POINTS]))
         # Now, as they are still in the processor's cache.
         farthest = kernels.extents(poses_of(values.view(np.float64), starts, stops), 0, count, boxes, visible)
         return _Part(starts, stops, spans[:, 0] >= 0, boxes, visible, chunk, float(farthest))
@@ -349,23 +351,13 @@ def _refine(detections: Keypoints, ground_truth: _Truth, pairs: Pairs, out: NDAr
     if not count:
         return
     longest = int((poses.stops - poses.starts)[pairs.ground_truth].max()) // 3
+    likely = kernels.Likely(pairs.detections, pairs.ground_truth, pairs.lowest)
     terms, stops = np.empty(longest * min(count, _PAIRS)), np.empty(min(count, _PAIRS), np.int64)
     for begin in range(0, count, _PAIRS):
         end = min(begin + _PAIRS, count)
         if parallel.stop_flag()[0]:
             return
-        kernels.exponents(
-            detections.poses,
-            poses,
-            objects,
-            pairs.detections,
-            pairs.ground_truth,
-            pairs.lowest,
-            begin,
-            end,
-            stops,
-            terms,
-        )
+        kernels.exponents(detections.poses, poses, objects, likely, begin, end, kernels.Terms(terms, stops))
         ours = stops[: end - begin]
         used = terms[: ours[-1]]
         with np.errstate(over="ignore"):  # where an area is negative, farther is more alike

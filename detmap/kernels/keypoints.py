@@ -19,6 +19,8 @@ _EPSILON = 2.220446049250313e-16
 
 #: A point whose exponent is larger than this counts for less than `_FAR_TERM` in the mean: exp(-3) is 0.0498.
 _FAR, _FAR_TERM = 3.0, 0.05
+#: Points are three numbers each, of which y and v have these places.
+_XYV, _Y, _V = np.uint64(3), np.uint64(1), np.uint64(2)
 
 
 class Poses(NamedTuple):
@@ -67,30 +69,31 @@ def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin
     out, stops = terms.values, terms.stops
     used = 0
     for i in range(begin, end):
-        d, g = found.starts[left[i]], truth.starts[right[i]]
-        count = (truth.stops[right[i]] - g) // 3
+        d, g = np.uint64(found.starts[left[i]]), np.uint64(truth.starts[right[i]])
+        count = (truth.stops[right[i]] - truth.starts[right[i]]) // 3
         visible = 0
-        for k in range(count):
-            visible += truth.values[g + 3 * k + 2] > 0
+        for k in range(np.uint64(count)):
+            visible += truth.values[g + _XYV * k + _V] > 0
         row = right[i]
         x0, x1 = objects.boxes[row, 0] - objects.boxes[row, 2], objects.boxes[row, 0] + objects.boxes[row, 2] * 2
         y0, y1 = objects.boxes[row, 1] - objects.boxes[row, 3], objects.boxes[row, 1] + objects.boxes[row, 3] * 2
-        area = objects.areas[row] + _EPSILON
+        area, variances = objects.areas[row] + _EPSILON, objects.variances[objects.first[row] :]
         # Each point that is far takes so much away from a mean of 1; more than 1 - lowest must not be taken.
         most_far = (1.0 - lowest) * (visible if visible else count) / (1.0 - _FAR_TERM) + 1e-6
         first, far = used, 0
-        for k in range(count):
-            if visible and not truth.values[g + 3 * k + 2] > 0:
-                continue
-            x, y = found.values[d + 3 * k], found.values[d + 3 * k + 1]
+        for k in range(np.uint64(count)):
+            # A point that does not count is written too, and the next one over it: which do is not to be guessed.
+            x, y = found.values[d + _XYV * k], found.values[d + _XYV * k + _Y]
+            counts = 1
             if visible:
-                dx, dy = x - truth.values[g + 3 * k], y - truth.values[g + 3 * k + 1]
+                counts = np.int64(truth.values[g + _XYV * k + _V] > 0)
+                dx, dy = x - truth.values[g + _XYV * k], y - truth.values[g + _XYV * k + _Y]
             else:
                 dx, dy = max(0.0, x0 - x) + max(0.0, x - x1), max(0.0, y0 - y) + max(0.0, y - y1)
-            exponent = (dx * dx + dy * dy) / objects.variances[objects.first[row] + k] / area / 2
-            out[used] = -exponent
-            used += 1
-            far += exponent > _FAR
+            exponent = (dx * dx + dy * dy) / variances[k] / area / 2
+            out[np.uint64(used)] = -exponent
+            used += counts
+            far += counts & (exponent > _FAR)
             if far > most_far:
                 used = first
                 break

@@ -251,14 +251,14 @@ MUTANTS = [
     # ------------------------------------------------------------------------------------------------------ keypoints
     (
         "keypoints.exponents",
-        "if visible and not truth.values[g + 3 * k + 2] > 0:",
-        "if not truth.values[g + 3 * k + 2] > 0:",
+        "counts = np.int64(truth.values[g + _XYV * k + _V] > 0)",
+        "counts = np.int64(truth.values[g + _XYV * k + _V] >= 0)",
         "masks_naive::likeness_of_poses_is_that_of_the_twin",
     ),
     (
         "keypoints.exponents",
-        "area = objects.areas[row] + _EPSILON",
-        "area = objects.areas[row]",
+        "area, variances = objects.areas[row] + _EPSILON, objects.variances[objects.first[row] :]",
+        "area, variances = objects.areas[row], objects.variances[objects.first[row] :]",
         "masks_naive::likeness_of_poses_is_that_of_the_twin",
     ),
     (

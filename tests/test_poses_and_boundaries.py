@@ -174,6 +174,32 @@ def test_poses_as_like_as_that_lie_within_reach(seed, points, lowest, scale):
                 assert (gap <= 0).all()
 
 
+def meet(found, truth, box, sigmas, lowest):
+    """Whether a pose is within reach of an object of area 100, and how alike they are."""
+    objects = keypoints.Objects(
+        *(readonly(one, np.float64) for one in ([box], [100], (np.array(sigmas) * 2) ** 2)), readonly([0], np.int64)
+    )
+    reached = _reach(
+        Keypoints.of(rows_of(np.array([found], float))), _Truth(rows_of(np.array([truth], float)), objects), lowest
+    )
+    near, far = (side.table[0] for side in reached)
+    like = naive.likeness(np.float64(found).tolist(), np.float64(truth).tolist(), box, 100, np.array(sigmas))
+    return bool((np.maximum(near[:2], far[:2]) <= np.minimum(near[2:], far[2:])).all()), like
+
+
+def test_without_visible_points_a_box_as_long_again_on_both_sides_is_within_reach():
+    for place in (-10, 20):
+        assert meet([place, place, 2], [0, 0, 0], [0, 0, 10, 10], [0.05], 1.0) == (True, 1.0)
+    assert meet([21.5, 20, 2], [0, 0, 0], [0, 0, 10, 10], [0.05], 0.9)[0] is False
+
+
+@pytest.mark.parametrize("sigmas", [[0.5, 0.001], [0.001, 0.5]])
+def test_the_point_that_may_be_farthest_says_how_far_an_object_reaches(sigmas):
+    near, like = meet([5, 0, 2] * 2, [0, 0, 2] * 2, [0, 0, 1, 1], sigmas, 0.4)
+    assert near
+    assert 0.4 < like < 0.5
+
+
 def test_nothing_is_out_of_reach_where_any_likeness_counts():
     assert _reach(None, None, 0.0) is None
     assert _reach(None, None, -math.inf) is None

@@ -276,13 +276,13 @@ MUTANTS = [
     (
         "keypoints._doubled",
         "return min(near - size, near + size * 2), max(near - size, near + size * 2)",
-        "return near - size, near + size * 2",
-        "poses_and_boundaries::poses_as_like_as_that_lie_within_reach",
+        "return min(near - size, near + size), max(near - size, near + size)",
+        "poses_and_boundaries::without_visible_points_a_box_as_long_again_on_both_sides_is_within_reach",
     ),
     (
         "keypoints.reaches",
         "widest = max(widest, objects.variances[objects.first[i] + k])",
         "widest = objects.variances[objects.first[i] + k]",
-        "poses_and_boundaries::poses_as_like_as_that_lie_within_reach",
+        "poses_and_boundaries::the_point_that_may_be_farthest_says_how_far_an_object_reaches",
     ),
 ]

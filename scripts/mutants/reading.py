@@ -133,4 +133,29 @@ MUTANTS = [
         "if kind == REPEATED and row >= state[ROW] and _same(data, word, data, ids[at - 1]):",
         "scanning::a_block_of_lines_does_not_look_at_the_row_before_it",
     ),
+    # -------------------------------------------------------------------------------------------------------- records
+    (
+        "records._find_field",
+        "if data[k] == 92:  # may spell a known name",
+        "if data[k] == 93:",
+        "scanning",
+    ),
+    (
+        "records._leave_out",
+        "if places[field, 0] == ID or places[field, 0] == LISTS:",
+        "if places[field, 0] == ID:",
+        "scanning shapes",
+    ),
+    (
+        "records._scan_numbers",
+        "return i + 1 if _byte(data, i) == 93 else -1",
+        "return i + 1",
+        "scanning",
+    ),
+    (
+        "records._scan_value",
+        "words[at] = np.uint64(c == 49 or c == 116)",
+        "words[at] = np.uint64(c == 49)",
+        "scanning",
+    ),
 ]

@@ -173,10 +173,7 @@ def read_numbers(
                 if not certain:
                     if state[DOUBTS] == len(doubts):
                         state[DOUBTS] = kept
-                        if kept:
-                            return
-                        wrong = True
-                        break
+                        return
                     doubts[state[DOUBTS], 0] = at
                     doubts[state[DOUBTS], 1] = i
                     doubts[state[DOUBTS], 2] = end

@@ -586,9 +586,7 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
                 kind = _read_outlines(data, i, powers, out, row, state, doubts)
                 if kind == ABSENT:
                     state[DOUBTS], state[ODD] = kept, odd
-                    if kept:
-                        return
-                    kind = BAD_OUTLINE
+                    return
             elif c != 110:  # null
                 kind = NEITHER
         out.kinds[row] = kind

@@ -539,6 +539,8 @@ def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, stat
 def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, state: Array, out: Segments) -> None:
     """Read the segmentations of records from ``state[ROW]`` on, until the list of doubts is full.
 
+    Where no record was read, the list is too short for one.
+
     Parameters
     ----------
     data : (k,) uint8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 
 import naive_masks as naive
 import numpy as np
@@ -18,7 +19,7 @@ from detmap.kernels.segmentations import STATE_SIZE
 from detmap.kernels.words import survey
 from detmap.masks import Masks
 from detmap.shapes.keypoints import Keypoints, _reach, _Truth, rows_of
-from detmap.shapes.reading import resolved
+from detmap.shapes.reading import Regions, resolved
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -271,3 +272,48 @@ def test_a_box_of_negative_width_keeps_no_pose_away():
 def test_no_masks_have_no_boundaries():
     masks = Masks.from_bitmaps(np.random.default_rng(0).random((8, 300, 300)) < 0.5)
     assert len(masks.take(np.zeros(8, bool)).boundary()) == 0
+
+
+@pytest.mark.parametrize("cores", [2, 8, 64])
+def test_memory_for_numbers_grows_little_with_processors(cores, monkeypatch):
+    """Each thread has a region; together they are not much more than the document may need, in one piece."""
+    monkeypatch.setattr("detmap.parallel.cores", lambda: cores)
+    size = 1 << 22
+    regions, begun = Regions(np.uint64, size), threading.Barrier(cores)
+
+    def read():
+        begun.wait()
+        values, begin, _ = regions.take(1000)
+        values[begin] = 7
+        regions.keep(begin + 1)
+
+    threads = [threading.Thread(target=read) for _ in range(cores)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    values, bases = regions.whole()
+    assert len(bases) == 2
+    assert values.size <= size + 2000 * cores
+    assert np.count_nonzero(values == 7) >= cores
+
+
+@pytest.mark.parametrize("name", ["keypoints", "segmentation"])
+def test_a_record_may_have_more_doubtful_numbers_than_there_is_room_for(name, monkeypatch, tmp_path):
+    """Numbers of over 19 digits are left to ``float()``, a list of them at a time, which grows for a record of many."""
+    monkeypatch.setattr("detmap.shapes.reading._DOUBTS", 4)
+    monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", 0)
+    digits = "12345678901234567890"
+    numbers = [f"{x}.{digits}" for x in (1, 2, 9, 3, 8, 30)]
+    listed = "[" + ",".join(numbers) + "]"
+    shape = listed if name == "keypoints" else f"[{listed}]"
+    results = ",".join(f'{{"image_id": 1, "category_id": 1, "score": 0.5, "{name}": {shape}}}' for _ in range(3))
+    (tmp_path / "results.json").write_text(f"[{results}]")
+    kind = "keypoints" if name == "keypoints" else "segm"
+    annotation = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 9, 9], "area": 81, "iscrowd": 0}
+    annotation |= {"keypoints": [1, 2, 2, 3, 4, 2], "num_keypoints": 2, "segmentation": [[1, 1, 9, 1, 9, 9]]}
+    images, categories = [{"id": 1, "height": 48, "width": 64}], [{"id": 1, "name": "c"}]
+    truth = detmap.read_coco({"images": images, "annotations": [annotation], "categories": categories}, iou_type=kind)
+    read = detmap.read_coco_results(tmp_path / "results.json", truth, iou_type=kind).shape(kind).arrays()
+    expected = detmap.read_coco_results(json.loads(f"[{results}]"), truth, iou_type=kind).shape(kind).arrays()
+    assert all(np.array_equal(read[field], expected[field]) for field in expected if field != "text")

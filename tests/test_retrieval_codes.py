@@ -277,3 +277,14 @@ def test_labels_farther_apart_than_32_bits_hold_are_not_listed_by_their_distance
         labels = np.array([[0], [far], [0]], np.uint64)
         _, positives = of_codes._relevant(labels, np.array([[0], [far], [1]], np.uint64), several=False)
         assert positives.tolist() == [2, 1, 0]
+
+
+def test_words_of_zeros_and_ones_that_are_not_packed_are_bits():
+    """``packed=False`` holds for uint64 as for any other kind of number."""
+    rng = np.random.default_rng(3)
+    query, gallery = rng.integers(0, 2, (5, 70)), rng.integers(0, 2, (20, 70))
+    expected = of_codes._both(query, gallery, False)
+    for one, other in ((np.uint64, np.uint64), (np.uint64, np.uint8)):
+        made = of_codes._both(query.astype(one), gallery.astype(other), False)
+        assert made[2] == expected[2] == 70
+        assert all(np.array_equal(a, b) for a, b in zip(made[:2], expected[:2], strict=True))

@@ -143,6 +143,8 @@ def read_numbers(
 ) -> None:
     """Read lists of numbers of records from ``state[ROW]`` on, until the list of doubts is full.
 
+    Where no record was read, the list is too short for one.
+
     Parameters are those of `detmap.kernels.segmentations.read_segmentations`, but for ``starts`` and ``stops`` (n,) int64:
     where in `values` (uint64, the bits of doubles) each record's begin and end; and ``state[POINTS]``, where the next values
     go. There must be room for half as many as the lists have bytes, and one more for each record. A record without a list
@@ -173,10 +175,7 @@ def read_numbers(
                 if not certain:
                     if state[DOUBTS] == len(doubts):
                         state[DOUBTS] = kept
-                        if kept:
-                            return
-                        wrong = True
-                        break
+                        return
                     doubts[state[DOUBTS], 0] = at
                     doubts[state[DOUBTS], 1] = i
                     doubts[state[DOUBTS], 2] = end

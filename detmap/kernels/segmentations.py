@@ -539,6 +539,8 @@ def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, stat
 def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, state: Array, out: Segments) -> None:
     """Read the segmentations of records from ``state[ROW]`` on, until the list of doubts is full.
 
+    Where no record was read, the list is too short for one.
+
     Parameters
     ----------
     data : (k,) uint8
@@ -586,9 +588,7 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
                 kind = _read_outlines(data, i, powers, out, row, state, doubts)
                 if kind == ABSENT:
                     state[DOUBTS], state[ODD] = kept, odd
-                    if kept:
-                        return
-                    kind = BAD_OUTLINE
+                    return
             elif c != 110:  # null
                 kind = NEITHER
         out.kinds[row] = kind

@@ -118,9 +118,11 @@ def _both(
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
     query, gallery = _matrix(query, "query_codes"), _matrix(gallery, "gallery_codes")
     either = packed is None and query.dtype == gallery.dtype == np.uint8
-    ours, bits, form = _pack(query, "query_codes", packed is True or query.dtype == np.uint64, either)
-    known = packed is True or (either and form == "packed")
-    theirs, other, form2 = _pack(gallery, "gallery_codes", known or gallery.dtype == np.uint64, either)
+    ours, bits, form = _pack(
+        query, "query_codes", packed is True or (packed is None and query.dtype == np.uint64), either
+    )
+    known = packed is True or (either and form == "packed") or (packed is None and gallery.dtype == np.uint64)
+    theirs, other, form2 = _pack(gallery, "gallery_codes", known, either)
     if either and form2 == "packed" != form:
         ours, bits, form = _pack(query, "query_codes", True)
     if bits != other:
@@ -201,7 +203,7 @@ def evaluate_codes(
     convention : str or Convention
         By default ``hits_topk``: AP at k over the hits up to k. See ``detmap conventions``.
     packed : bool, optional
-        Whether codes of dtype uint8 are packed; by default their values tell.
+        Whether codes of dtype uint8 or uint64 are packed; by default uint64 are, and of uint8 the values tell.
     self_match : True or array_like of int, shape (q,), optional
         For each query the item that is the query itself, which leaves the ranking; negative for none. True: item *i* is
         query *i*.

@@ -111,9 +111,9 @@ def join(given_columns: Sequence[Keypoints]) -> Keypoints:
 
 def records(column: Keypoints) -> list[dict[str, Any]]:
     """Return the fields of COCO's record that hold each pose."""
-    values, starts, stops = (part.tolist() for part in column.poses)
-    rows = zip(starts, stops, column.labelled.tolist(), strict=True)
-    return [{"keypoints": values[start:stop], "num_keypoints": labelled} for start, stop, labelled in rows]
+    values, starts, stops = column.poses  # between poses there may be much that nobody wrote
+    rows = zip(starts.tolist(), stops.tolist(), column.labelled.tolist(), strict=True)
+    return [{"keypoints": values[start:stop].tolist(), "num_keypoints": labelled} for start, stop, labelled in rows]
 
 
 def given(values: Any, source: str) -> Keypoints:

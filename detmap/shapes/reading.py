@@ -22,7 +22,8 @@ _DOUBTS = 1 << 10
 #: So many elements are there behind those that are taken: who reads points by three may look at two too many.
 _BEHIND = 64
 
-#: So many elements of memory a thread is given at a time, or, if that is more, its share of all so many times.
+#: So many elements of memory a thread is given at a time, unless its share of all is less; or, if that is more, its share of
+#: all divided by so many.
 _REGION, _SHARES = 1 << 22, 8
 
 # What float() reads beyond decimal numbers (inf, nan, 1_000) is not plain.
@@ -91,13 +92,17 @@ class Store:
 
     def whole(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return all that was taken, and where in it each chunk begins."""
-        parts = [chunk[:used] for chunk, used in zip(self._chunks, self._used, strict=True)]
-        bases = np.cumsum([0, *self._used])
-        return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, self._kind)]), bases
+        return _together(self._chunks, self._used, self._kind)
+
+
+def _together(chunks: list[NDArray[Any]], used: list[int], kind: type[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return what is used of chunks, without a copy where there is one, and where in it each chunk begins."""
+    parts = [chunk[:end] for chunk, end in zip(chunks, used, strict=True)]
+    return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, kind)]), np.cumsum([0, *used])
 
 
 class Regions:
-    """Memory for what several threads read of a document: each fills regions of its own, and nothing is copied.
+    """Memory for what several threads read of a document: each fills regions of its own, mostly without a copy.
 
     Parameters
     ----------
@@ -110,7 +115,7 @@ class Regions:
     def __init__(self, kind: type[Any], size: int) -> None:
         self._kind, self._size = kind, size
         self._chunks: list[NDArray[Any]] = []
-        self._used = 0  # of the last chunk
+        self._used: list[int] = []  # of each chunk
         self._lock = threading.Lock()
         self._own = threading.local()
 
@@ -121,15 +126,16 @@ class Regions:
             with self._lock:
                 # What is never written to takes no memory. A region is much larger than what is read at a time: what is left
                 # of it then is too small for more, and lies on pages that were written to.
-                share = self._size // (_SHARES * parallel.cores())
-                length = max(2 * most, min(max(_REGION, share), self._size))
-                if not self._chunks or self._used + length > self._chunks[-1].size:
-                    room = self._size + 2 * length
+                cores = parallel.cores()
+                share = self._size // cores
+                length = max(2 * most, min(_REGION, share), share // _SHARES)
+                if not self._chunks or self._used[-1] + length > self._chunks[-1].size:
+                    room = self._size + (cores + 1) * length  # of a region of each thread a part is left
                     # Large memory comes empty. Of what is left out of it in between nothing else is to be seen.
                     self._chunks.append((np.zeros if room < _REGION else np.empty)(room, self._kind))
-                    self._used = 0
-                chunk, begin = len(self._chunks) - 1, self._used
-                self._used = end = begin + length
+                    self._used.append(0)
+                chunk, begin = len(self._chunks) - 1, self._used[-1]
+                self._used[-1] = end = begin + length
         self._own.region = chunk, begin, end
         return self._chunks[chunk], begin, chunk
 
@@ -139,11 +145,8 @@ class Regions:
         self._own.region = chunk, end, stop
 
     def whole(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return all memory, and where in it each chunk begins."""
-        bases = np.cumsum([0, *(chunk.size for chunk in self._chunks)])
-        if len(self._chunks) == 1:
-            return self._chunks[0][: self._used], bases
-        return np.concatenate([*self._chunks, np.empty(0, self._kind)]), bases
+        """Return all memory that was given away, and where in it each chunk begins."""
+        return _together(self._chunks, self._used, self._kind)
 
 
 def decimal(text: bytes) -> float:
@@ -167,9 +170,11 @@ def resolved(
     data, spans = readonly(data, np.uint8), readonly(spans, np.int64)
     with np.errstate(over="ignore"):  # uncompiled, words that wrap around warn
         while True:
-            state[DOUBTS] = 0
+            state[DOUBTS], row = 0, int(state[ROW])
             kernel(data, spans, powers(), doubts, state, *out)
             for at, begin, end in doubts[: state[DOUBTS]].tolist():
                 floats[at] = decimal(data[begin:end].tobytes())
             if state[ROW] == len(spans):
                 return
+            if state[ROW] == row:  # one record has more of them than there is room for
+                doubts = np.empty((2 * len(doubts), 3), np.int64)

@@ -175,6 +175,15 @@ def test_poses_as_like_as_that_lie_within_reach(seed, points, lowest, scale):
                 assert (gap <= 0).all()
 
 
+def test_a_file_of_a_few_bytes_has_memory_for_no_numbers():
+    """Of records without a list of numbers nothing is taken."""
+    region = Regions(np.uint64, 0)
+    values, begin, chunk = region.take(0)
+    region.keep(begin)
+    assert values[begin:begin].size == 0
+    assert region.whole()[1][chunk] == 0
+
+
 def meet(found, truth, box, sigmas, lowest):
     """Whether a pose is within reach of an object of area 100, and how alike they are."""
     objects = keypoints.Objects(

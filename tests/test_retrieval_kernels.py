@@ -56,7 +56,7 @@ def test_one_signature_each():
     # Those of detection are called where its tests run in the same process.
     others = [name for name in called if (".sorting." in name or name.endswith(".best_f1")) and not called[name]]
     others.append(
-        "detmap.kernels.sorting.longest_group"
+        "detmap.kernels.sorting._longest_group"
     )  # a helper: numba compiles it again for a bound that is constant
     assert {name: count for name, count in called.items() if count != 1 and name not in others} == {}
 

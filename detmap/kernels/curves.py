@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
-from detmap.kernels.sorting import longest_group
+from detmap.kernels.sorting import _longest_group
 
 Array = NDArray[Any]
 
@@ -62,7 +62,7 @@ def average_precision(
     the precision at the hit before (at the first: with 1), a known mistake. All add in rank order and divide once, by the
     positives.
     """
-    envelope = np.empty(longest_group(starts, begin, end))
+    envelope = np.empty(_longest_group(starts, begin, end))
     for q in range(begin, end):
         first, hits = starts[q], starts[q + 1] - starts[q]
         if positives[q] <= 0:
@@ -101,7 +101,7 @@ def interpolate(
     scores, first_scores = rankings.scores, rankings.first_scores
     with_scores = out_scores.shape[0] > 0
     reached = np.empty(grid.shape[0], np.int64)  # how many hits it takes to reach each recall of the grid
-    envelope = np.empty(longest_group(starts, begin, end))
+    envelope = np.empty(_longest_group(starts, begin, end))
     found = 0
     for q in range(begin, end):
         first, hits = starts[q], starts[q + 1] - starts[q]
@@ -148,7 +148,7 @@ def read_lines(
     falls to (1, 0) in a straight line. 0 without hits, NaN where there is nothing to find.
     """
     starts, ranks, positives = rankings.starts, rankings.ranks, rankings.positives
-    longest = longest_group(starts, begin, end)
+    longest = _longest_group(starts, begin, end)
     envelope = np.empty(longest)
     at, value = np.empty(2 * longest + 3), np.empty(2 * longest + 3)
     for q in range(begin, end):
@@ -272,7 +272,7 @@ def inf_ap(starts: Array, ranks: Array, grades: Array, level: int, positives: Ar
 @kernel
 def interpolate_counts(starts: Array, ranks: Array, wanted: Array, out: Array) -> None:
     """Write the largest precision at hit ``wanted[q, i]`` (counted from 1; 0 means any) or later; 0 where there is none."""
-    envelope = np.empty(longest_group(starts, 0, starts.size - 1))
+    envelope = np.empty(_longest_group(starts, 0, starts.size - 1))
     for q in range(starts.size - 1):
         hits = starts[q + 1] - starts[q]
         _envelope(ranks, starts[q], hits, 0.0, envelope)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
-from detmap.kernels.sorting import longest_group
+from detmap.kernels.sorting import _longest_group
 
 Array = NDArray[Any]
 
@@ -191,7 +191,7 @@ def rank_relevant(distances: Distances, relevant: Lists, junk: Lists, begin: int
 
     The `junk` of a query is taken out of its ranking.
     """
-    most = longest_group(relevant.starts, begin, end)
+    most = _longest_group(relevant.starts, begin, end)
     found, orders, scratch = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
     groups = Groups(
         np.empty(most),

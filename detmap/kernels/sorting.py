@@ -150,7 +150,7 @@ def _sort(
 
 
 @helper
-def longest_group(starts: Array, begin: int, end: int) -> int:
+def _longest_group(starts: Array, begin: int, end: int) -> int:
     """Return how many elements the longest of groups ``[begin, end)`` has."""
     longest = 0
     for g in range(begin, end):
@@ -180,7 +180,7 @@ def arrange_cells(
     category keep their order.
     """
     order, bits = out.order, scores.view(np.uint64)
-    longest = longest_group(starts, begin, end)
+    longest = _longest_group(starts, begin, end)
     keys, spare_keys = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
     spare_order = np.empty(longest, order.dtype)
     counts = np.empty(256, np.int64)
@@ -262,7 +262,7 @@ def sort_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array)
     Group *g* has rows ``[starts[g], starts[g + 1])``. A column is copied before its rows are put into their order: into
     what the sort of the group leaves free.
     """
-    longest = longest_group(starts, begin, end)
+    longest = _longest_group(starts, begin, end)
     keys, spare_keys = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
     order, spare_order = np.empty(longest, np.int32), np.empty(longest, np.int32)
     integers, floats = spare_keys.view(np.int64), spare_keys.view(np.float64)

@@ -121,7 +121,7 @@ class Regions:
 
     def take(self, most: int) -> tuple[NDArray[Any], int, int]:
         """Return a chunk of memory, where in it this thread may write `most` elements, and which chunk it is."""
-        chunk, begin, end = getattr(self._own, "region", (0, 0, 0))
+        chunk, begin, end = getattr(self._own, "region", (0, 0, -1))
         if begin + most > end:
             with self._lock:
                 # What is never written to takes no memory. A region is much larger than what is read at a time: what is left

@@ -205,3 +205,20 @@ def test_a_notebook_marks_intervals_that_disagree_with_their_test(few):
     html = made._repr_html_()
     assert "interval and p<" in html
     assert html.count(">~<") == 2
+
+
+def test_a_p_value_that_equals_the_level_is_significant(models):
+    """1 - 0.9 is less than 0.1 in floating point, and nine permutations leave p = 0.1 at best."""
+    made = detmap.compare({name: models[name] for name in "ac"}, 200, permutations=9, level=0.9)
+    assert made.differences[0].p == 0.1
+    assert made.groups["a"] != made.groups["c"]
+    assert made.differences[0].high < 0
+    assert not any("for the family of AP: none" in one for one in made.sentences())
+
+
+def test_permutations_are_counted_over_all_pairs(models):
+    """Equal models have one permutation: the sentence is not of that pair alone."""
+    made = detmap.compare({"a": models["a"], "same": models["a"], "c": models["c"]}, 200, permutations=99)
+    assert made.sentences()[0].startswith(
+        "p: paired permutation test, 99 permutations (all of them where there are fewer): would the models differ"
+    )

@@ -36,6 +36,7 @@ from detmap.retrieval.conventions import CONVENTIONS
 from detmap.retrieval.metrics import parse
 from detmap.retrieval.scoring import by_query
 from detmap.statistics import compare_queries
+from detmap.statistics.bootstrap import alpha_of
 
 if TYPE_CHECKING:
     from detmap.checks.report import Report
@@ -295,10 +296,10 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
         }
         for one in found
     ]
-    doubtful = [one.disagrees(1 - level) for one in found]
+    doubtful = [one.disagrees(alpha_of(level)) for one in found]
     mark_doubts(rows, doubtful)
     apart = [Apart(*one[:5], one.adjusted["randomisation"]) for one in found]
-    blocks = differences(metric, level, 1 - level, "queries", apart, rows)
+    blocks = differences(metric, level, alpha_of(level), "queries", apart, rows)
     first, second = (columns[model.name] for model in models[:2])
     change = second - first
     one_column, other_column = (f"{key} {model.name}" for model in models[:2])  # a model may be called "query"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -247,6 +248,15 @@ def check_level(level: float) -> None:
     """
     if not 0 < level < 1:
         raise OptionError(f"a confidence level lies between 0 and 1, not {level!r}")
+
+
+def alpha_of(level: float) -> float:
+    """Return the level of the tests that belongs to a level of confidence.
+
+    1 - 0.9 is less than 0.1 in floating point, and a p-value of 0.1 is to be significant at 0.1. So the subtraction is a
+    decimal one, and what exceeds the level by rounding alone, as a corrected p-value may, counts as equal.
+    """
+    return float(1 - Decimal(repr(float(level)))) * (1 + 1e-12)
 
 
 def bootstrap(

@@ -14,7 +14,7 @@ import numpy as np
 from detmap.errors import OptionError, check_choice
 from detmap.results import fragment
 from detmap.statistics import intervals
-from detmap.statistics.bootstrap import Bootstrap, HasTally, bootstrap, check_level
+from detmap.statistics.bootstrap import Bootstrap, HasTally, alpha_of, bootstrap, check_level
 from detmap.statistics.draws import check_replicates, check_seed
 from detmap.statistics.grouping import group_letters
 from detmap.statistics.intervals import Method
@@ -102,7 +102,7 @@ class Comparison:
     @property
     def alpha(self) -> float:
         """The level of the tests."""
-        return 1 - self.level
+        return alpha_of(self.level)
 
     def _value(self, name: str) -> float:
         one = self.bootstraps[name]
@@ -193,14 +193,16 @@ class Comparison:
 
     def sentences(self) -> list[str]:
         """Return what was tested and estimated, in words, and what was not."""
-        one, test = self._any, next(iter(self.permutations.values()), None)
-        if test is None:
+        one = self._any
+        if not self.permutations:
             return []
         of_metric, of_category = self.families
         correction = promise(self.correction, self.alpha)
+        drawn = {one.drawn for one in self.permutations.values()}
+        fewer = " (all of them where there are fewer)" if len(drawn) > 1 else ""
         lines = [
-            f"p: paired permutation test, {_counted(test.drawn, 'permutation')}: would the models differ as much if it "
-            "were chance which of them made the detections of an image?",
+            f"p: paired permutation test, {_counted(max(drawn), 'permutation')}{fewer}: would the models differ as "
+            "much if it were chance which of them made the detections of an image?",
             f"family of {self.metric}: {_counted(of_metric.size, 'pair')} of models; family of the categories: "
             f"{_counted(of_category.size, 'hypothesis', 'hypotheses')}, each with objects on {of_category.fewest} images "
             f"or more; {correction}",
@@ -228,10 +230,16 @@ class Comparison:
                 lines.append(f"no interval of {self.metric} of {name}: {why}")
         every = (*self.differences, *self.categories)
         doubtful = sum(map(self.disagrees, every))
+        listed = sum(map(self.disagrees, (*self.differences, *self.changed)))
         if doubtful:
+            unlisted = (
+                f" ({doubtful - listed:,} of them not listed above, as the category did not change significantly)"
+                if doubtful > listed
+                else ""
+            )
             lines.append(
-                f"interval and p disagree (~) for {doubtful:,} of {_counted(len(every), 'difference')}: trust p, as the "
-                "interval is an approximation"
+                f"interval and p disagree (~) for {doubtful:,} of {_counted(len(every), 'difference')}{unlisted}: "
+                "trust p, as the interval is an approximation"
             )
         return lines
 
@@ -320,8 +328,8 @@ class PairTests:
     @cached_property
     def groups(self) -> dict[str, str]:
         """Letters for every model: two models that cannot be told apart share one, two that can do not."""
-        adjusted = adjust(list(self.p.values()), self.correction)
-        apart = {pair for pair, value in zip(self.p, adjusted, strict=True) if value <= 1 - self.level}
+        adjusted, alpha = adjust(list(self.p.values()), self.correction), alpha_of(self.level)
+        apart = {pair for pair, value in zip(self.p, adjusted, strict=True) if value <= alpha}
         return group_letters(self.models, apart)
 
     def sentences(self, *, counted: bool = True) -> list[str]:
@@ -336,9 +344,9 @@ class PairTests:
         lines = [
             "group: models that share a letter cannot be told apart; paired permutation test of every pair by "
             f"{self.metric}, {_counted(self.permutations, 'permutation')}{images}",
-            f"family: {_counted(tested, 'pair')}; {promise(self.correction, 1 - self.level)}",
+            f"family: {_counted(tested, 'pair')}; {promise(self.correction, alpha_of(self.level))}",
         ]
-        lines += _too_few_drawn(self.permutations, tested, self.metric, self.correction, 1 - self.level)
+        lines += _too_few_drawn(self.permutations, tested, self.metric, self.correction, alpha_of(self.level))
         if tested < len(self.p):
             untested = _counted(len(self.p) - tested, "pair")
             lines.append(f"not tested, so that they share a letter: {untested} of models scored on different classes")
@@ -384,8 +392,8 @@ def pair_tests(
     column = find_column(truth.protocol, truth.categories, metric)
     images = int(support(truth, names, category_metrics(truth.protocol))[column])
     pairs = list(itertools.combinations(models, 2))
-    fewest = testable([images], 1 - level, max(len(pairs), 1))[1]
-    count = permutations or permutations_needed(len(pairs), 1 - level)
+    fewest = testable([images], alpha_of(level), max(len(pairs), 1))[1]
+    count = permutations or permutations_needed(len(pairs), alpha_of(level))
     return PairTests(list(models), metric, dict.fromkeys(pairs, math.nan), count, fewest, images, level, correction)
 
 
@@ -453,8 +461,8 @@ def compare(
     ordered = sorted(done, key=lambda name: (-made._value(name), name))
     ordered = [name for name in ordered if not math.isnan(made._value(name))]
     pairs = list(itertools.combinations(ordered, 2))
-    tested, _ = testable(support(first, (), ("AP",)), 1 - level, len(pairs))
-    count = permutations or permutations_needed(max(int(tested.sum()), 1) * len(pairs), 1 - level)
+    tested, _ = testable(support(first, (), ("AP",)), alpha_of(level), len(pairs))
+    count = permutations or permutations_needed(max(int(tested.sum()), 1) * len(pairs), alpha_of(level))
     tests = {
         (a, b): permute(
             tallies[a],

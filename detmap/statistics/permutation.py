@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import OptionError
 from detmap.kernels import readonly
-from detmap.statistics.bootstrap import check_level
+from detmap.statistics.bootstrap import alpha_of, check_level
 from detmap.statistics.draws import check_integer, check_seed, exchanged
 from detmap.statistics.intervals import FEWEST_IMAGES
 from detmap.statistics.reweighting import Reweighted, column_names, find_column, metric_names, support
@@ -118,7 +118,7 @@ class Permutations:
             values = self.whole.get(column, self.differences[:, column])
             if math.isnan(difference) or self.support[column] < FEWEST_IMAGES:
                 continue
-            reach = _reach(values, bool(self.exact[column]), 1 - level)
+            reach = _reach(values, bool(self.exact[column]), alpha_of(level))
             if abs(difference) > reach:
                 spread = self.images * float((values**2).mean())
                 reach *= math.sqrt(min(1.0, max(0.0, 1 - difference**2 / spread) + reach**2 / spread))

@@ -47,7 +47,7 @@ def test_the_level_of_an_interval_is_said(models, capsys):
 
 def test_the_level_of_a_comparison_is_said(few):
     said = replace(few, level=0.9).sentences()
-    assert any(one.startswith("low, high of a difference: 90 % confidence interval, by itself") for one in said)
+    assert any(one.startswith("low, high of a difference: 90 % confidence interval, not corrected") for one in said)
     assert any(one.startswith("low, high of a model: 90 % confidence interval of the value expected") for one in said)
     assert "above 0.1;" in " ".join(said)
 

@@ -270,8 +270,8 @@ def _about(options: argparse.Namespace, compared: list[dict[str, Any]]) -> list[
         f"{corrected}: corrected over {len(compared)} pair{'s' if len(compared) > 1 else ''} of runs, "
         "the family of each test",
         promise(options.correction, 0.05),
-        "low, high: 95 % confidence interval of the mean difference over all queries that might be asked like these, by "
-        "itself (not corrected); Student's t; none where too few queries could tell",
+        "low, high: 95 % confidence interval of the mean difference over all queries that might be asked like these, "
+        "not corrected; Student's t; none where queries are too few, or runs too much alike, to tell",
     ]
     if any(row["disagrees"] for row in compared):
         lines.append(

@@ -321,7 +321,7 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
         Text(
             "p is that of a randomisation test: would they differ as much if it were chance which gave which value? "
             f"Corrected: by Holm's rule, over {len(found):,} pair{'s' if len(found) > 1 else ''}. low, high: interval of "
-            "the mean difference over all queries that might be asked like these, by itself (not corrected)."
+            "the mean difference over all queries that might be asked like these, not corrected."
             + (" Where interval and p disagree, trust p: the interval is an approximation." if any(doubtful) else "")
         )
     )

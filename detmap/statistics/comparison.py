@@ -214,10 +214,10 @@ class Comparison:
         for many in {one.drawn for one in self.permutations.values() if not one.exact.all()}:
             for name, family in ((self.metric, of_metric), ("the categories", of_category)):
                 lines += _too_few_drawn(many, family.size, name, self.correction, self.alpha)
-        of = f"low, high of a difference: {100 * self.level:.6g} % confidence interval, by itself (not corrected)"
+        of = f"low, high of a difference: {100 * self.level:.6g} % confidence interval, not corrected"
         if self._by_test:
             lines.append(
-                f"{of}, that belongs to the test: it holds 0 exactly where p (not corrected) is above {self.alpha:.3g}; "
+                f"{of}, of the test: it holds 0 exactly where p before correction is above {self.alpha:.3g}; "
                 f"none where fewer than {intervals.FEWEST_IMAGES} images hold something to find, or no difference could be "
                 "significant"
             )

@@ -366,10 +366,13 @@ class Compared:
         return "| " + " | ".join([*cells, ", ".join(self.failures()) or "ok"]) + " |"
 
 
-def turns(programs: dict[str, Warm | Whole], count: int) -> Iterator[tuple[str, float, float, str]]:
-    """Run every program so many times, in turn, and yield its side, seconds, bytes and value; twice before that counts."""
+def turns(programs: dict[str, Warm | Whole], before: int, count: int) -> Iterator[tuple[str, float, float, str]]:
+    """Run every program so many times, in turn, and yield its side, seconds, bytes and value.
+
+    The first runs, `before` of each program, compile and warm; they do not count.
+    """
     try:
-        for turn in range(-1 if isinstance(next(iter(programs.values())), Whole) else -2, count):
+        for turn in range(-before, count):
             for side in sorted(programs, reverse=bool(turn % 2)):
                 seconds, added, value = programs[side].run()
                 if turn >= 0:
@@ -382,20 +385,20 @@ def turns(programs: dict[str, Warm | Whole], count: int) -> Iterator[tuple[str, 
 def compare(name: str, row: Row, trees: dict[str, Path], folder: Path, pairs: int) -> Compared:
     """Run a row's task in turn here and there."""
     compared, values = Compared(name), set()
+    count = row.pairs or pairs
     programs: dict[str, Warm | Whole]
     if row.load:
         programs = {side: Warm(tree, name, folder) for side, tree in trees.items()}
     else:
         programs = {side: Whole(tree, row.command, folder, row.cold) for side, tree in trees.items()}
-    for side, seconds, added, value in turns(programs, row.pairs or pairs):
+    for side, seconds, added, value in turns(programs, 2 if row.load else 1, count):
         compared.seconds[side].append(seconds)
-        compared.bytes[side].append(added)
         values.add(value)
+        if not row.load:
+            compared.bytes[side].append(added)
     if row.load:
-        compared.bytes = {side: [] for side in trees}
-        for side, _, added, value in turns(
-            {side: Warm(tree, name, folder, steady=True) for side, tree in trees.items()}, min(pairs, MEMORY_RUNS)
-        ):
+        programs = {side: Warm(tree, name, folder, steady=True) for side, tree in trees.items()}
+        for side, _, added, value in turns(programs, 2, min(count, MEMORY_RUNS)):
             compared.bytes[side].append(added)
             values.add(value)
     if len(values) > 1:

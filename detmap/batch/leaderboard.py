@@ -189,13 +189,6 @@ class Leaderboard:
         """Return `rows` as a pandas data frame (extra ``frames``)."""
         return results.to_frame(self.rows())
 
-    def _behind(self, one: FileResult, shown: Sequence[str]) -> dict[str, Any]:
-        """Return how many images stand behind the intervals of a file, and why metrics have none: both count images."""
-        return {
-            "images": {metric: one.images(metric) for metric in one.intervals(shown)},
-            "no_interval": {metric: one.no_interval(metric) for metric in shown if one.no_interval(metric)},
-        }
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the categories as plain values."""
         shown = self._shown()
@@ -217,7 +210,7 @@ class Leaderboard:
                     "metrics": {metric: one[metric] for metric in shown if metric in one},
                     "intervals": one.intervals(shown),
                     "bias": {metric: one.bias(metric) for metric in one.intervals(shown)},
-                    **({} if self.discreet else self._behind(one, shown)),
+                    **({} if self.discreet else _behind(one, shown)),
                     "group": self.groups.get(one.entry.name),
                     "notices": {} if self.discreet else dict(one.notices),
                     "error": one.error,
@@ -380,3 +373,11 @@ def _in_all(mappings: Sequence[Mapping[T, Any]]) -> list[T]:
 def _place(one: FileResult, metric: str) -> tuple[int, float]:
     value = one.get(metric, float("nan"))
     return (2, 0.0) if one.error else (1, 0.0) if np.isnan(value) else (0, -value)
+
+
+def _behind(one: FileResult, metrics: Sequence[str]) -> dict[str, Any]:
+    """Return how many images stand behind the intervals of a file, and why metrics have none: both count images."""
+    return {
+        "images": {metric: one.images(metric) for metric in one.intervals(metrics)},
+        "no_interval": {metric: one.no_interval(metric) for metric in metrics if one.no_interval(metric)},
+    }

@@ -272,19 +272,19 @@ def add_bootstrap_options(
         add_correction(group)
 
 
+#: The corrections for many hypotheses, and what a column of p-values is called that are corrected so.
+CORRECTED = {"holm": "Holm", "bh": "BH"}
+
+
 def add_correction(group: Any) -> None:
     """Add the option of the correction for many hypotheses."""
     group.add_argument(
         "--correction",
-        choices=("holm", "bh"),
+        choices=tuple(CORRECTED),
         default="holm",
         help="correction for many hypotheses: Holm's (holm, default) limits the probability of any false claim in a "
         "family, Benjamini and Hochberg's (bh) the expected share of false claims among the claims",
     )
-
-
-#: What a column of corrected p-values is called.
-CORRECTED = {"holm": "Holm", "bh": "BH"}
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:

@@ -40,9 +40,8 @@ def show(result: Any, options: argparse.Namespace, title: str, made: Bootstrap |
         why = made.reasons()
         without = {name: why[made.columns[name]] for name in result}
         if options.rows:
-            told = {
-                made.columns[name] for name in result
-            }  # by VOC's rules the AP of every category is among the metrics
+            # By VOC's rules the AP of every category is among the metrics.
+            told = {made.columns[name] for name in result}
             own = zip(result.rows(), made.category_columns("AP").tolist(), strict=True)
             without |= {f"{row['category']} (AP)": why[at] for row, at in own if at not in told}
         print_notes([made.sentence(level=options.confidence), BIAS, *_without_interval(without)], options)

@@ -62,12 +62,15 @@ def _words(array: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return readonly(whole.view(np.uint64), np.uint64)
 
 
-def _pack(array: NDArray[Any], source: str, packed: bool, either: bool = False) -> tuple[NDArray[np.uint64], int, str]:
+def _pack(
+    array: NDArray[Any], source: str, packed: bool | None, either: bool = False
+) -> tuple[NDArray[np.uint64], int, str]:
     """Return codes as rows of words, the number of bits, and what they were: packed, signs or bits.
 
-    Bytes that may be `either` are packed unless they are all 0 and 1.
+    Where it is not said whether they are `packed` (None), words are. Bytes that may be `either` are packed unless they are
+    all 0 and 1.
     """
-    if packed:
+    if packed or (packed is None and array.dtype == np.uint64):
         if array.dtype not in (np.uint8, np.uint64):
             raise InputError("packed codes are uint8 or uint64", source=source, value=array.dtype.name)
         words = readonly(array, np.uint64) if array.dtype == np.uint64 else _words(array)
@@ -118,12 +121,9 @@ def _both(
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
     query, gallery = _matrix(query, "query_codes"), _matrix(gallery, "gallery_codes")
     either = packed is None and query.dtype == gallery.dtype == np.uint8
-    ours, bits, form = _pack(
-        query, "query_codes", packed is True or (packed is None and query.dtype == np.uint64), either
-    )
-    known = packed is True or (either and form == "packed") or (packed is None and gallery.dtype == np.uint64)
-    theirs, other, form2 = _pack(gallery, "gallery_codes", known, either)
-    if either and form2 == "packed" != form:
+    ours, bits, form = _pack(query, "query_codes", packed, either)
+    theirs, other, form2 = _pack(gallery, "gallery_codes", True if either and form == "packed" else packed, either)
+    if either and form2 == "packed" != form:  # the bytes of either side may tell
         ours, bits, form = _pack(query, "query_codes", True)
     if bits != other:
         raise InputError(f"{other} bits where the queries have {bits}", source="gallery_codes")

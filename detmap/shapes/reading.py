@@ -22,8 +22,7 @@ _DOUBTS = 1 << 10
 #: So many elements are there behind those that are taken: who reads points by three may look at two too many.
 _BEHIND = 64
 
-#: So many elements of memory a thread is given at a time, unless its share of all is less; or, if that is more, its share of
-#: all divided by so many.
+#: A thread is given so many elements of memory at a time, but at most its share of all, and at least an eighth of that.
 _REGION, _SHARES = 1 << 22, 8
 
 # What float() reads beyond decimal numbers (inf, nan, 1_000) is not plain.
@@ -121,7 +120,7 @@ class Regions:
 
     def take(self, most: int) -> tuple[NDArray[Any], int, int]:
         """Return a chunk of memory, where in it this thread may write `most` elements, and which chunk it is."""
-        chunk, begin, end = getattr(self._own, "region", (0, 0, -1))
+        chunk, begin, end = getattr(self._own, "region", (0, 0, -1))  # -1: too small even for nothing
         if begin + most > end:
             with self._lock:
                 # What is never written to takes no memory. A region is much larger than what is read at a time: what is left
@@ -130,7 +129,7 @@ class Regions:
                 share = self._size // cores
                 length = max(2 * most, min(_REGION, share), share // _SHARES)
                 if not self._chunks or self._used[-1] + length > self._chunks[-1].size:
-                    room = self._size + (cores + 1) * length  # of a region of each thread a part is left
+                    room = self._size + (cores + 1) * length  # each thread may leave a part of a region unused
                     # Large memory comes empty. Of what is left out of it in between nothing else is to be seen.
                     self._chunks.append((np.zeros if room < _REGION else np.empty)(room, self._kind))
                     self._used.append(0)

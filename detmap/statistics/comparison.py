@@ -211,7 +211,7 @@ class Comparison:
             lines.append(f"{self.metric}: too few images to tell (it takes {of_metric.fewest} with objects)")
         if of_category.untested:
             lines.append(f"too few images to tell ({len(of_category.untested)}): {', '.join(of_category.untested)}")
-        for many in {one.drawn for one in self.permutations.values() if not one.exact.all()}:
+        for many in sorted({one.drawn for one in self.permutations.values() if not one.exact.all()}):
             for name, family in ((self.metric, of_metric), ("the categories", of_category)):
                 lines += _too_few_drawn(many, family.size, name, self.correction, self.alpha)
         of = f"low, high of a difference: {100 * self.level:.6g} % confidence interval, not corrected"

@@ -4,10 +4,11 @@
 The workloads, made with fixed seeds (the hash of each file is printed):
 
 masks      5,000 images of 640 x 480, about 35,000 objects of 80 categories, 495,000 detections (99 an image, placed as
-           `workloads.detector_like` does). A mask is a wobbly outline of 24 to 40 points within its box. Ground truth is
-           polygons, crowds are lists of run lengths; detections are compressed strings with the box around them (vernier
-           asks for one).
-keypoints  5,000 images, about 35,000 people, 135,000 poses (27 an image) of 17 points, coordinates with three decimals.
+           `workloads.detector_like` does), 127 MB. A mask is a slightly wobbly outline of 24 to 40 points within its box.
+           Ground truth is polygons, crowds are lists of run lengths; detections are compressed strings. vernier asks for
+           boxes of detections, and reads a file that has them too.
+keypoints  5,000 images, about 35,000 people, 135,000 poses (27 an image) of 17 points, coordinates with three decimals,
+           55 MB.
 boundary   100 images of 640 x 480, 10,000 detections; masks as above.
 
     scripts/bench_shapes.py                      all three; or: scripts/bench_shapes.py masks keypoints
@@ -52,7 +53,7 @@ def outlines(boxes: np.ndarray, seed: int) -> list[list[float]]:
     for x, y, w, h in boxes.tolist():
         count = int(rng.integers(24, 41))
         angle = np.arange(count) * (2 * np.pi / count)
-        reach = np.clip(0.85 + rng.normal(0, 0.07, count), 0.5, 1) / 2
+        reach = np.clip(0.85 + rng.normal(0, 0.01, count), 0.5, 1) / 2
         points = np.stack([x + w * (0.5 + reach * np.cos(angle)), y + h * (0.5 + reach * np.sin(angle))], axis=1)
         made.append(np.round(np.clip(points, 0, [WIDTH, HEIGHT]), 2).reshape(-1).tolist())
     return made
@@ -86,17 +87,16 @@ def write_masks(folder: Path, images: int, per_image: int) -> None:
         )
     drawn = Masks.from_polygons([[p] for p in outlines(arrays["dt_boxes"], 3)], (HEIGHT, WIDTH))
     results = [
-        {"image_id": image, "category_id": category, "bbox": box, "segmentation": mask, "score": score}
-        for image, category, box, mask, score in zip(
+        {"image_id": image, "category_id": category, "segmentation": mask, "score": score}
+        for image, category, mask, score in zip(
             arrays["dt_image_ids"].tolist(),
             arrays["dt_category_ids"].tolist(),
-            drawn.boxes().tolist(),
             drawn.to_rle(),
             arrays["dt_scores"].tolist(),
             strict=True,
         )
     ]
-    write(folder, arrays, annotations, results, 80)
+    write(folder, arrays, annotations, results, drawn.boxes())
 
 
 def write_poses(folder: Path, images: int, per_image: int) -> None:
@@ -145,28 +145,29 @@ def write_poses(folder: Path, images: int, per_image: int) -> None:
     points = np.round(np.where(near, moved, own), 3)
     flat = np.concatenate([points, np.ones((*points.shape[:2], 1))], axis=2).reshape(len(points), -1)
     results = [
-        {"image_id": image, "category_id": 1, "bbox": box, "keypoints": numbers, "score": score}
-        for image, box, numbers, score in zip(
+        {"image_id": image, "category_id": 1, "keypoints": numbers, "score": score}
+        for image, numbers, score in zip(
             arrays["dt_image_ids"].tolist(),
-            arrays["dt_boxes"].round(2).tolist(),
             flat.tolist(),
             arrays["dt_scores"].tolist(),
             strict=True,
         )
     ]
-    write(folder, arrays, annotations, results, 1)
+    write(folder, arrays, annotations, results, arrays["dt_boxes"].round(2))
 
 
-def write(folder: Path, arrays: dict[str, Any], annotations: list[Any], results: list[Any], categories: int) -> None:
-    """Write both files, and say what they are."""
+def write(folder: Path, arrays: dict[str, Any], annotations: list[Any], results: list[Any], boxes: np.ndarray) -> None:
+    """Write ground truth and detections, the latter with boxes too, and say what they are."""
     folder.mkdir(parents=True)
+    categories = int(max(arrays["gt_category_ids"].max(), arrays["dt_category_ids"].max()))
     document = {
         "images": [{"id": int(i), "height": HEIGHT, "width": WIDTH} for i in arrays["image_ids"]],
         "categories": [{"id": i + 1, "name": f"c{i}"} for i in range(categories)],
         "annotations": annotations,
     }
-    for name, content in (("ground_truth", document), ("detections", results)):
-        data = json.dumps(content).encode()
+    boxed = [one | {"bbox": box} for one, box in zip(results, boxes.tolist(), strict=True)]
+    for name, content in (("ground_truth", document), ("detections", results), ("boxed_detections", boxed)):
+        data = json.dumps(content, separators=(",", ":")).encode()
         (folder / f"{name}.json").write_bytes(data)
         count = len(annotations if name == "ground_truth" else results)
         digest = hashlib.sha256(data).hexdigest()[:16]
@@ -178,7 +179,8 @@ def write(folder: Path, arrays: dict[str, Any], annotations: list[Any], results:
 
 def score(program: str, kind: str, folder: Path) -> float:
     """AP of the two files, by one program."""
-    truth, found = (folder / f"{name}.json" for name in ("ground_truth", "detections"))
+    names = ("ground_truth", "boxed_detections" if program == "vernier" else "detections")
+    truth, found = (folder / f"{name}.json" for name in names)
     iou_type = KINDS[kind]
     if program == "detmap":
         import detmap

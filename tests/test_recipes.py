@@ -386,7 +386,7 @@ def test_patch_is_reversible(capsys):
 
 
 def test_masks_and_keypoints_under_the_patch():
-    from test_dropin import with_keypoints, with_masks
+    from dropin_workloads import with_keypoints, with_masks
 
     def client(api):
         out = []
@@ -434,7 +434,7 @@ def validated(api, truth, results, *, iouType="bbox", params=None, **options):
 )
 @pytest.mark.parametrize("from_files", [False, True])
 def test_the_stand_in_for_faster_coco_eval(tmp_path, how, from_files, capsys):
-    from test_dropin import with_keypoints, with_masks
+    from dropin_workloads import with_keypoints, with_masks
 
     from detmap.pycocotools import faster
 

@@ -32,6 +32,8 @@ def evaluated(api, workload, *, inside=True):
 
 PLAIN = make_coco(7, images=6, categories=4, crowds=0.2, over_100=True)
 QUIRKY = make_coco(8, images=6, categories=4, crowds=0.2, zero_ids=True, duplicate_ids=True, stray_images=True)
+#: What the recipes of frameworks are run on.
+DATA = make_coco(31, images=11, categories=5, crowds=0.15, over_100=True)
 NAN, INF = float("nan"), float("inf")
 
 

@@ -118,7 +118,7 @@ MUTANTS = [
         "texts.keep",
         "last, copied = word, np.uint64((offset + end) << LENGTH_BITS | length)",
         "last, copied = word, np.uint64(end << LENGTH_BITS | length)",
-        "sources::the_kernel_keeps_strings_as_its_twin_does",
+        "sources_objects::the_kernel_keeps_strings_as_its_twin_does",
     ),
     # ---------------------------------------------------------------------------------------------------------- lines
     (

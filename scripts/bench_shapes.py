@@ -4,8 +4,8 @@
 The workloads, made with fixed seeds (the hash of each file is printed):
 
 masks      5,000 images of 640 x 480, about 35,000 objects of 80 categories, 495,000 detections (99 an image, placed as
-           `workloads.detector_like` does). A mask is a wobbly outline of 24 to 40 points within its box. Ground truth is
-           polygons, crowds are lists of run lengths; detections are compressed strings with the box around them (vernier
+           `large_workloads.detector_like` does). A mask is a wobbly outline of 24 to 40 points within its box. Ground truth
+           is polygons, crowds are lists of run lengths; detections are compressed strings with the box around them (vernier
            asks for one).
 keypoints  5,000 images, about 35,000 people, 135,000 poses (27 an image) of 17 points, coordinates with three decimals.
 boundary   100 images of 640 x 480, 10,000 detections; masks as above.
@@ -60,7 +60,7 @@ def outlines(boxes: np.ndarray, seed: int) -> list[list[float]]:
 
 def write_masks(folder: Path, images: int, per_image: int) -> None:
     """Write ground truth and detections with masks."""
-    from workloads import detector_like
+    from large_workloads import detector_like
 
     from detmap.masks import Masks
 
@@ -101,7 +101,7 @@ def write_masks(folder: Path, images: int, per_image: int) -> None:
 
 def write_poses(folder: Path, images: int, per_image: int) -> None:
     """Write ground truth and detections with poses."""
-    from workloads import detector_like
+    from large_workloads import detector_like
 
     arrays = detector_like(images, per_image, 1, seed=1)
     rng = np.random.default_rng(5)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import large_workloads
 import numpy as np
 import pytest
-import workloads
 from support import tables_of_arrays
 
 import detmap
@@ -24,7 +24,7 @@ def naive_params(params):
 @pytest.fixture(scope="module")
 def models():
     """Three results on the same images: a detector, the same with most good detections demoted, and a slight variant."""
-    arrays = workloads.detector_like(120, 20, 4, 3)
+    arrays = large_workloads.detector_like(120, 20, 4, 3)
     rng = np.random.default_rng(0)
     worse = {**arrays, "dt_scores": np.where(rng.random(2400) < 0.5, 0.001, arrays["dt_scores"])}
     alike = {**arrays, "dt_scores": arrays["dt_scores"] + rng.normal(0, 0.002, 2400)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import large_workloads
 import numpy as np
 import pytest
 import workloads
@@ -40,7 +41,7 @@ def expected(folder):
 @pytest.fixture(scope="module")
 def tables():
     """A made-up detector's output: a few hundred detections of four classes."""
-    return tables_of_arrays(workloads.detector_like(12, 60, 4, seed=3))
+    return tables_of_arrays(large_workloads.detector_like(12, 60, 4, seed=3))
 
 
 def made(truth, found, **options):

@@ -6,6 +6,7 @@ import json
 import random
 from dataclasses import replace
 
+import large_workloads
 import numpy as np
 import pytest
 import workloads
@@ -120,8 +121,8 @@ def test_empty_and_broken_shards(tmp_path):
 
 
 def test_shards_on_any_executor(tmp_path):
-    arrays = workloads.detector_like(30, 20, 4, 1)
-    dataset, records = workloads.to_coco(arrays)
+    arrays = large_workloads.detector_like(30, 20, 4, 1)
+    dataset, records = large_workloads.to_coco(arrays)
     truth, found = tables_of_arrays(arrays)
     paths = [write(tmp_path, f"{i}.json", json.dumps(shard)) for i, shard in enumerate(cut(records, 4, 2))]
     assert_same_result(batch.evaluate_shards(truth, paths, executor=Forgetful()), detmap.evaluate(truth, found))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
+import large_workloads
 import numpy as np
 import pytest
-import workloads
 from diagnosed import ERRORS, made, same, sized, small
 from diagnosed import tables as tables
 from hypothesis import given, settings
@@ -42,7 +42,7 @@ def test_operating_points_are_those_of_a_plain_search(tables, wanted):
 
 
 def test_operating_points_have_intervals(tables):
-    truth, found = tables_of_arrays(workloads.detector_like(60, 30, 3, seed=1))
+    truth, found = tables_of_arrays(large_workloads.detector_like(60, 30, 3, seed=1))
     points = made(truth, found, replicates=200).operating_points(precision=(0.5, 1.0))
     for row in points.rows():
         for name in ("score", "precision", "recall"):
@@ -147,7 +147,7 @@ def test_files_of_attributes_that_cannot_be_read(tables, tmp_path, text, message
 
 
 def test_slices_have_intervals_and_corrected_p_values():
-    truth, found = tables_of_arrays(workloads.detector_like(40, 30, 2, seed=2))
+    truth, found = tables_of_arrays(large_workloads.detector_like(40, 30, 2, seed=2))
     rows = made(truth, found, replicates=200).slices(by=["area", "aspect"]).rows()
     for row in rows:
         assert row["low"] <= row["AP"] <= row["high"]
@@ -193,7 +193,7 @@ def test_what_an_image_costs_is_what_perfecting_it_gains(tables, protocol):
 def test_the_first_order_estimate_ranks_images_as_their_costs(tables):
     from detmap.diagnostics.images import _estimate, _exact
 
-    diagnosis = made(*tables_of_arrays(workloads.detector_like(80, 40, 3, seed=5)))
+    diagnosis = made(*tables_of_arrays(large_workloads.detector_like(80, 40, 3, seed=5)))
     lost = diagnosis.places[diagnosis.matches.missed]
     estimate = _estimate(diagnosis, lost)
     exact = _exact(diagnosis, np.arange(80), lost)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import large_workloads
 import numpy as np
 import pytest
 import workloads
@@ -42,7 +43,7 @@ def test_one_signature_each():
             assert evaluate(dataset, results, protocol=name, threads=number + 1).per_category
             evaluate(dataset, [], {"use_categories": False}, protocol=name)
             evaluate({**dataset, "annotations": []}, results, {"max_dets": [1]}, protocol=name)
-    truth, found = tables_of_arrays(workloads.dense_scene(2, 30, 40, 1, canvas=200.0))
+    truth, found = tables_of_arrays(large_workloads.dense_scene(2, 30, 40, 1, canvas=200.0))
     one = detmap.match(truth, found, image_ids=[1])
     other = detmap.match(truth, found, image_ids=[2])
     result = detmap.DetectionResult(one.merge(other), threads=3)

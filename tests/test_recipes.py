@@ -10,8 +10,8 @@ import pytest
 import shape_workloads as made
 from dropin import BOTH, REAL, assert_same, compare, load, shown
 from dropin_workloads import DATA
+from large_workloads import detector_like, to_coco
 from support import assert_same_result, evaluate
-from workloads import detector_like, to_coco
 
 import detmap
 from detmap import Evaluator

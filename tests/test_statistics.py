@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import large_workloads
 import naive
 import naive_statistics
 import numpy as np
@@ -161,7 +162,7 @@ def test_voc_replicates_equal_files_whose_lines_are_really_duplicated(name, seed
 
 @pytest.mark.compiled
 def test_independent_of_threads_and_of_how_many_replicates_follow():
-    truth, found = tables_of_arrays(workloads.detector_like(40, 30, 5, 1))
+    truth, found = tables_of_arrays(large_workloads.detector_like(40, 30, 5, 1))
     tally = detmap.match(truth, found)
     one = replicated(tally, 30, 7, threads=1)
     other = replicated(detmap.DetectionResult(tally), 40, 7, threads=3)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import large_workloads
 import naive_statistics
 import numpy as np
 import pytest
-import workloads
 from compared_models import compared as compared
 from compared_models import models as models
 from hypothesis import given
@@ -116,10 +116,10 @@ def test_where_interval_and_test_disagree_the_output_says_so(models):
 def test_what_cannot_be_compared(models):
     with pytest.raises(detmap.OptionError, match="two models"):
         detmap.compare({"one": models["one"]})
-    other = detmap.evaluate(*tables_of_arrays(workloads.detector_like(121, 20, 4, 3)))
+    other = detmap.evaluate(*tables_of_arrays(large_workloads.detector_like(121, 20, 4, 3)))
     with pytest.raises(detmap.OptionError, match="'one' and 'other' were scored on different images"):
         detmap.compare({"one": models["one"], "other": other})
-    narrow = detmap.evaluate(*tables_of_arrays(workloads.detector_like(120, 20, 4, 3)), iou_thresholds=0.5)
+    narrow = detmap.evaluate(*tables_of_arrays(large_workloads.detector_like(120, 20, 4, 3)), iou_thresholds=0.5)
     with pytest.raises(detmap.OptionError, match="different protocols"):
         detmap.compare({"one": models["one"], "narrow": narrow})
     tally = models["one"].tally

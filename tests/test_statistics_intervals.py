@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import large_workloads
 import naive_statistics
 import numpy as np
 import pytest
-import workloads
 from compared_models import all_columns
 from compared_models import models as models
 from support import same_bits, tables_of_arrays
@@ -317,7 +317,7 @@ def test_intervals_of_other_methods_where_they_are_undefined():
 
 @pytest.mark.compiled
 def test_copies_many_images_leaves_out_groups():
-    tally = detmap.match(*tables_of_arrays(workloads.detector_like(450, 4, 2, 1)))
+    tally = detmap.match(*tables_of_arrays(large_workloads.detector_like(450, 4, 2, 1)))
     made = replicated(tally, 2, 0)
     assert made.jackknife.shape[0] == 200
     codes = np.where(np.arange(450) % 200 == 7, 0, 2).astype(np.int32)

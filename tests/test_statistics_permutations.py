@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import replace
 
+import large_workloads
 import naive_statistics
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ def test_hits_within_a_cap_are_counted_beyond_a_byte(most):
 
 
 def test_a_mean_over_more_classes_than_are_brought_together_at_a_time():
-    tables = tables_of_arrays(workloads.detector_like(12, 20, 19, 3))
+    tables = tables_of_arrays(large_workloads.detector_like(12, 20, 19, 3))
     result = detmap.evaluate(*tables)
     made = replicated(result, 1, 0, threads=1)
     assert same_bits([made.estimate[at] for at in made.columns.values()], list(result.values()))
@@ -275,7 +276,7 @@ def test_which_hypotheses_are_tested_follows_from_the_images_alone():
 @pytest.mark.parametrize("name", ["voc2007", "voc2012"])
 @pytest.mark.compiled
 def test_models_under_voc_are_compared_by_a_class_too(name):
-    truth, found = tables_of_arrays(workloads.detector_like(40, 10, 3, 1))
+    truth, found = tables_of_arrays(large_workloads.detector_like(40, 10, 3, 1))
     one = detmap.match(truth, found, name)
     other = detmap.match(truth, replace(found, scores=readonly(1 - found.scores, np.float64)), name)
     values = [detmap.DetectionResult(tally) for tally in (one, other)]

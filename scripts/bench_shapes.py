@@ -4,8 +4,8 @@
 The workloads, made with fixed seeds (the hash of each file is printed):
 
 masks      5,000 images of 640 x 480, about 35,000 objects of 80 categories, 495,000 detections (99 an image, placed as
-           `large_workloads.detector_like` does). A mask is a wobbly outline of 24 to 40 points within its box. Ground truth
-           is polygons, crowds are lists of run lengths; detections are compressed strings with the box around them (vernier
+           `workloads.detector_like` does). A mask is a wobbly outline of 24 to 40 points within its box. Ground truth is
+           polygons, crowds are lists of run lengths; detections are compressed strings with the box around them (vernier
            asks for one).
 keypoints  5,000 images, about 35,000 people, 135,000 poses (27 an image) of 17 points, coordinates with three decimals.
 boundary   100 images of 640 x 480, 10,000 detections; masks as above.

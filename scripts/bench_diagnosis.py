@@ -26,7 +26,7 @@ REPLICATES = 1000
 
 def write_case(folder: Path, images: int, per_image: int) -> None:
     """Write a workload of 80 categories as files that detmap and tidecv read."""
-    from workloads import detector_like, to_coco
+    from large_workloads import detector_like, to_coco
 
     dataset, results = to_coco(detector_like(images, per_image, 80, seed=3, objects_per_image=7.2))
     for image in dataset["images"]:

@@ -35,7 +35,7 @@ def resident() -> float:
 
 def measure(name: str, watched: bool) -> dict[str, float]:
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-    workloads = importlib.import_module("workloads")
+    large_workloads = importlib.import_module("large_workloads")
     small, big = ((20, 20, 5, 1), (5000, 100, 80, 0))
     coco, cocoeval = (importlib.import_module(module) for module in RIVALS[name])
 
@@ -54,8 +54,8 @@ def measure(name: str, watched: bool) -> dict[str, float]:
             evaluation.summarize()
             return time.perf_counter() - start
 
-    run(*workloads.to_coco(workloads.detector_like(*small)))
-    data = workloads.to_coco(workloads.detector_like(*big))
+    run(*large_workloads.to_coco(large_workloads.detector_like(*small)))
+    data = large_workloads.to_coco(large_workloads.detector_like(*big))
     before, most, done = resident(), [resident()], threading.Event()
 
     def watch() -> None:

@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "scripts")]
 
 def tables(images: int) -> tuple[Any, Any, Any]:
     """Ground truth and the detections of two models, 100 in each image, of 80 categories."""
-    from workloads import detector_like, to_coco
+    from large_workloads import detector_like, to_coco
 
     import detmap
 

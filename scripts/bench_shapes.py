@@ -61,7 +61,7 @@ def outlines(boxes: np.ndarray, seed: int) -> list[list[float]]:
 
 def write_masks(folder: Path, images: int, per_image: int) -> None:
     """Write ground truth and detections with masks."""
-    from workloads import detector_like
+    from large_workloads import detector_like
 
     from detmap.masks import Masks
 
@@ -101,7 +101,7 @@ def write_masks(folder: Path, images: int, per_image: int) -> None:
 
 def write_poses(folder: Path, images: int, per_image: int) -> None:
     """Write ground truth and detections with poses."""
-    from workloads import detector_like
+    from large_workloads import detector_like
 
     arrays = detector_like(images, per_image, 1, seed=1)
     rng = np.random.default_rng(5)

@@ -10,7 +10,7 @@ import numpy as np
 
 def write_case(folder: Path, arrays: dict[str, np.ndarray]) -> int:
     """Write a workload as every program can load it; return the number of detections."""
-    from workloads import to_coco
+    from large_workloads import to_coco
 
     none = {name: column[:0] for name, column in arrays.items() if name.startswith("dt_")}
     folder.mkdir()
@@ -22,7 +22,7 @@ def write_case(folder: Path, arrays: dict[str, np.ndarray]) -> int:
 
 def write_files(folder: Path, images: int, quick: bool) -> tuple[Path, str]:
     """Write a workload as two files of JSON; return their folder and what they are."""
-    from workloads import detector_like, to_coco
+    from large_workloads import detector_like, to_coco
 
     dataset, results = to_coco(detector_like(images // (50 if quick else 1), 100, 80, seed=1))
     folder.mkdir()
@@ -33,20 +33,20 @@ def write_files(folder: Path, images: int, quick: bool) -> tuple[Path, str]:
 
 
 def detector(images: int, detections: int, categories: int, quick: bool) -> dict[str, np.ndarray]:
-    from workloads import detector_like
+    from large_workloads import detector_like
 
     return detector_like(images // (50 if quick else 1), detections, categories, seed=1)
 
 
 def dense(quick: bool) -> dict[str, np.ndarray]:
-    from workloads import dense_scene
+    from large_workloads import dense_scene
 
     return dense_scene(2, 300, 500, seed=1, canvas=1300.0) if quick else dense_scene(40, 3000, 5000, seed=1)
 
 
 def write_batch(folder: Path, arrays: dict[str, np.ndarray], files: int) -> list[str]:
     """Write a workload and so many files of detections, each noisier than the one before; return their paths."""
-    from workloads import to_coco
+    from large_workloads import to_coco
 
     write_case(folder, arrays)
     rng = np.random.default_rng(2)

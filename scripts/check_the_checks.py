@@ -1,4 +1,4 @@
-"""Plants every defect of ``tests/planting.py`` in clean data, seed by seed, and prints recall and precision per code.
+"""Plants every defect of ``tests/planting/`` in clean data, seed by seed, and prints recall and precision per code.
 
 python scripts/check_the_checks.py [SEEDS [FIRST]]
 """

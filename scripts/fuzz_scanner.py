@@ -55,26 +55,28 @@ def main() -> None:
     if guided:
         os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiled code has no coverage to be guided by
         with atheris.instrument_imports(include=["naive_scanning", "detmap.kernels", "detmap.formats"]):
-            import test_scanning as tests
+            import scanner
+            import scanner_documents as documents
     else:
-        import test_scanning as tests
+        import scanner
+        import scanner_documents as documents
     seeds: dict[str, list[bytes]] = {
-        "results": [*tests.PLAIN, *tests.NOT_PLAIN, *tests.ESCAPED],
-        "lines": [data[1:-1].replace(b"}, {", b"}\n{").replace(b"},{", b"}\n{") for data in tests.PLAIN],
-        "truth": tests.PLAIN_TRUTHS,
-        "run": [tests.RUN],
-        "qrels": [tests.QRELS],
+        "results": [*documents.PLAIN, *documents.NOT_PLAIN, *documents.ESCAPED],
+        "lines": [data[1:-1].replace(b"}, {", b"}\n{").replace(b"},{", b"}\n{") for data in documents.PLAIN],
+        "truth": documents.PLAIN_TRUTHS,
+        "run": [documents.RUN],
+        "qrels": [documents.QRELS],
     }
     checks = {
-        "results": tests.check_results,
-        "lines": lambda data, threads: tests.check_results(data, True, threads),
-        "truth": tests.check_ground_truth,
-        "run": tests.check_run,
-        "qrels": tests.check_qrels,
+        "results": scanner.check_results,
+        "lines": lambda data, threads: scanner.check_results(data, True, threads),
+        "truth": scanner.check_ground_truth,
+        "run": scanner.check_run,
+        "qrels": scanner.check_qrels,
     }
 
     def check(kind: str, data: bytes, block: int, threads: int) -> None:
-        tests._documents.BLOCK = block
+        scanner._documents.BLOCK = block
         try:
             checks[kind](data, threads=threads)
         except AssertionError:

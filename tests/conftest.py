@@ -13,6 +13,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from workloads import REAL_DATA
 
+# An assertion that fails in these says what it compared, as one of a test does.
+pytest.register_assert_rewrite("diagnosed", "kernel_caches", "scanner", "source_files")
+
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 settings.register_profile(
     "ci",

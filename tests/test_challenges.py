@@ -8,7 +8,7 @@ import os
 import time
 
 import pytest
-from test_batch import FIXTURES, TRUTH, contents, counting, run, variants, write
+from batches import FIXTURES, TRUTH, contents, counting, run, variants, write
 
 import detmap
 from detmap import batch

@@ -7,8 +7,8 @@ import os
 import signal
 
 import pytest
+from batches import FIXTURES, TRUTH, contents, run, shards_of_fixture, variants
 from support import assert_same_result
-from test_batch import FIXTURES, TRUTH, contents, run, shards_of_fixture, variants
 
 import detmap
 from detmap import batch

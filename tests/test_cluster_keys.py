@@ -7,7 +7,7 @@ import json
 import os
 
 import pytest
-from test_batch import FIXTURES, TRUTH, variants
+from batches import FIXTURES, TRUTH, variants
 from test_cluster import cluster as cluster
 
 import detmap

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import large_workloads
 import naive
 import numpy as np
 import pytest
@@ -250,8 +251,8 @@ def test_very_small_and_very_large_coordinates(scale):
 )
 def test_dense_scene(objects, detections, canvas):
     """Cells that are swept (8 objects and 512 pairs, or more), and some just below."""
-    arrays = workloads.dense_scene(2, objects, detections, objects, canvas=canvas)
-    dataset, results = workloads.to_coco(arrays)
+    arrays = large_workloads.dense_scene(2, objects, detections, objects, canvas=canvas)
+    dataset, results = large_workloads.to_coco(arrays)
     assert_equal(dataset, results, {"max_dets": [1, 10, 100]})
     assert_equal(dataset, results, {"max_dets": [1, 100, 10_000]})
 
@@ -285,8 +286,8 @@ def test_dense_grid_of_equal_boxes():
 @pytest.mark.compiled
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_detector_like(threads):
-    arrays = workloads.detector_like(150, 100, 20, 5)
-    dataset, results = workloads.to_coco(arrays)
+    arrays = large_workloads.detector_like(150, 100, 20, 5)
+    dataset, results = large_workloads.to_coco(arrays)
     assert_equal(dataset, results, threads=threads)
 
 

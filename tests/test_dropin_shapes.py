@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import shape_workloads as made
 from dropin import BOTH, OURS, assert_same, compare, load, outcome, shown
+from dropin_workloads import run, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import examples
-from test_dropin import HABITS, run, segm_flag_of_old, whole
+from test_dropin_habits import HABITS, segm_flag_of_old
 from workloads import REAL_DATA, needs_real_data
 
 # ------------------------------------------------------------------------------------------------------ any workload
@@ -95,7 +96,7 @@ DATA = {
     "habit", [habit for habit in HABITS if habit is not segm_flag_of_old], ids=lambda h: h.__name__
 )
 def test_habits(habit, name):
-    """The ways in which evaluations are used, as in test_dropin, with masks and poses."""
+    """The ways in which evaluations are used, as in test_dropin_habits, with masks and poses."""
     kind, data = DATA[name]
     if habit.__name__ == "detections_as_a_data_set" and "boxes" not in name:
         data = data[0], [{**result, "bbox": [1.0, 2.0, 3.0, 4.0]} for result in data[1]]

@@ -10,8 +10,8 @@ import time
 
 import numpy as np
 import pytest
+from streamed import by_image, evaluator_of, feed
 from support import assert_same_result
-from test_evaluator import by_image, evaluator_of, feed
 from workloads import make_coco
 
 import detmap

@@ -6,6 +6,7 @@ import dataclasses
 import operator
 import pickle
 
+import large_workloads
 import naive
 import numpy as np
 import pytest
@@ -181,7 +182,7 @@ def test_every_column_equals_the_twin(workload, name, iou, data):
 
 
 def test_rows_stand_by_image_category_and_score_and_do_not_depend_on_threads():
-    truth, found = tables_of_arrays(workloads.detector_like(12, 60, 4, seed=3))
+    truth, found = tables_of_arrays(large_workloads.detector_like(12, 60, 4, seed=3))
     one, other = (match_pairs(truth, found, across_categories=True, threads=n) for n in (1, 3))
     for name in COLUMNS:
         a, b = getattr(one, name), getattr(other, name)

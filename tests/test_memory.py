@@ -9,7 +9,7 @@ import weakref
 
 import numpy as np
 import pytest
-from test_batch import run, write
+from batches import run, write
 
 import detmap
 from detmap import crowding, detection, limits, results

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from test_batch import FIXTURES, TRUTH, run, write
+from batches import FIXTURES, TRUTH, run, write
 
 import detmap
 from detmap.errors import InputError, OptionError, StateError

@@ -9,6 +9,7 @@ from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
+import large_workloads
 import naive
 import numpy as np
 import pytest
@@ -242,8 +243,8 @@ def test_hits_of_a_ranking_give_the_curve_of_pycocotools():
 
 def test_array_workloads_are_what_they_say():
     for make in (
-        lambda seed: workloads.detector_like(40, 100, 12, seed),
-        lambda seed: workloads.dense_scene(3, 60, 90, seed),
+        lambda seed: large_workloads.detector_like(40, 100, 12, seed),
+        lambda seed: large_workloads.dense_scene(3, 60, 90, seed),
     ):
         arrays, again, other = make(1), make(1), make(2)
         assert all(np.array_equal(arrays[name], again[name]) for name in arrays)
@@ -255,20 +256,20 @@ def test_array_workloads_are_what_they_say():
         assert len(set(Counter(arrays["dt_image_ids"].tolist()).values())) == 1  # the same number in each image
         same_image = np.diff(arrays["dt_image_ids"]) == 0
         assert (np.diff(arrays["dt_scores"])[same_image] <= 0).all()
-        dataset, results = workloads.to_coco(arrays)
+        dataset, results = large_workloads.to_coco(arrays)
         found = workloads.pycocotools_evaluate(dataset, results)
         assert 0.2 < found["stats"][0] < 0.8
         hits = sum(
             int((cell["dtMatches"][0] > 0).sum()) for cell in found["eval_imgs"] if cell and cell["aRng"][0] == 0
         )
         assert hits
-    assert len(workloads.detector_like(2, 5, 3, 0, objects_per_image=0)["dt_scores"]) == 10
+    assert len(large_workloads.detector_like(2, 5, 3, 0, objects_per_image=0)["dt_scores"]) == 10
 
 
 def test_detector_like_is_mostly_false_with_about_seven_objects_an_image():
-    arrays = workloads.detector_like(200, 100, 20, 0)
+    arrays = large_workloads.detector_like(200, 100, 20, 0)
     assert 6 < len(arrays["gt_boxes"]) / 200 < 8
-    dataset, results = workloads.to_coco(arrays)
+    dataset, results = large_workloads.to_coco(arrays)
     rankings = naive.coco_rankings(
         arrays["image_ids"].tolist(), range(1, 21), dataset["annotations"], results, [0.5], [0, 1e10], 100
     )

@@ -9,7 +9,7 @@ import json
 
 import numpy as np
 import pytest
-from test_batch import FIXTURES, TRUTH, run
+from batches import FIXTURES, TRUTH, run
 
 import detmap
 from detmap import batch, results, statistics

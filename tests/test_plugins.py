@@ -14,7 +14,7 @@ import types
 
 import numpy as np
 import pytest
-from test_batch import FIXTURES, ROOT, TRUTH, run
+from batches import FIXTURES, ROOT, TRUTH, run
 
 import detmap
 from detmap import batch, plugins

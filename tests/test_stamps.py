@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_batch import TRUTH, counting, run, variants
+from batches import TRUTH, counting, run, variants
 
 import detmap
 from detmap.batch import stamps

@@ -3,9 +3,9 @@
 import json
 from dataclasses import replace
 
+import large_workloads
 import numpy as np
 import pytest
-import workloads
 from executed import ROOT
 from support import tables_of_arrays
 
@@ -21,7 +21,7 @@ FILES = [str(ROOT / "fixtures/coco" / name) for name in ("ground_truth.json", "d
 @pytest.fixture(scope="module")
 def models():
     """A detector, and two that are worse: the last one much."""
-    arrays = workloads.detector_like(60, 12, 3, 3)
+    arrays = large_workloads.detector_like(60, 12, 3, 3)
     low = np.random.default_rng(0).random(720)
     scores = {
         name: np.where(low < share, 0.001, arrays["dt_scores"]) for name, share in (("a", 0), ("b", 0.2), ("c", 0.6))
@@ -74,7 +74,7 @@ def test_false_discovery_rates_take_fewer_permutations(few):
 
 def test_all_permutations_are_never_too_few():
     """Models that differ on three images have four permutations: more cannot be drawn."""
-    arrays = workloads.detector_like(30, 8, 2, 5)
+    arrays = large_workloads.detector_like(30, 8, 2, 5)
     other = {**arrays, "dt_scores": arrays["dt_scores"].copy()}
     other["dt_scores"][:24:8] /= 2
     made = detmap.compare({n: detmap.evaluate(*tables_of_arrays(one)) for n, one in (("a", arrays), ("b", other))}, 200)

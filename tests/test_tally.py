@@ -9,6 +9,7 @@ import signal
 import time
 import warnings
 
+import large_workloads
 import naive
 import numpy as np
 import pytest
@@ -175,7 +176,7 @@ def test_what_cannot_be_merged():
 def several_workloads():
     yield workloads.make_coco(3, images=9, categories=4, crowded_cell=True, over_100=True)
     yield workloads.make_coco(4, images=3, categories=1, scores="all equal", crowded_cell=True)
-    yield workloads.to_coco(workloads.dense_scene(2, 30, 40, 1, canvas=200.0))
+    yield large_workloads.to_coco(large_workloads.dense_scene(2, 30, 40, 1, canvas=200.0))
 
 
 @pytest.mark.parametrize("protocol", ["coco", "voc2007"])
@@ -216,7 +217,7 @@ def test_any_number_of_threads(threads, protocol):
 
 @pytest.mark.compiled
 def test_any_number_of_threads_at_size():
-    truth, found = tables_of_arrays(workloads.detector_like(1500, 60, 30, 1))
+    truth, found = tables_of_arrays(large_workloads.detector_like(1500, 60, 30, 1))
     expected = detmap.evaluate(truth, found, threads=1)
     for threads in (2, 7, None):
         assert_same_result(detmap.evaluate(truth, found, threads=threads), expected)
@@ -354,7 +355,7 @@ def test_order_of_records_by_voc(workload, random, protocol):
 
 @pytest.mark.parametrize("protocol", ["coco", "voc2007"])
 def test_any_order_where_nothing_is_equal(protocol):
-    arrays = workloads.detector_like(12, 30, 4, 3)
+    arrays = large_workloads.detector_like(12, 30, 4, 3)
     rng = np.random.default_rng(8)
     arrays["dt_scores"] = rng.permutation(len(arrays["dt_scores"])) / 1000.0
     expected = detmap.evaluate(*tables_of_arrays(arrays), protocol)

@@ -3,70 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import tarfile
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from legs import examples
-from PIL import Image
-from shape_workloads import mask_workload, pose_workload
-from support import assert_same_result, same_bits
-from test_round_trips import law, through
+from support import same_bits
+from yolo_folders import NAMES, boxes_of, labels, picture
+from yolo_folders import dataset as dataset
 
 import detmap
 from detmap.cli import main
-from detmap.errors import InputError, MissingDependencyError, OptionError
-from detmap.formats import files, registry
+from detmap.errors import InputError, MissingDependencyError
+from detmap.formats import files
 from detmap.formats._image_sizes import size_of_image
-from detmap.formats._outlines import outlines
 from detmap.masks import Masks
 from detmap.notices import describe
-
-NAMES = "names:\n  0: cat\n  1: dog\n"
-
-
-def picture(path, width, height, turned=None):
-    """A small image; `turned` is EXIF's number for how it is to be turned."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    exif = Image.Exif()
-    if turned:
-        exif[274] = turned
-    Image.new("RGB", (width, height)).save(path, **({"exif": exif} if turned else {}))
-
-
-def labels(path, text):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-
-
-@pytest.fixture
-def dataset(tmp_path):
-    """A data set as training takes it: data.yaml, images and labels of two splits; one image has no objects."""
-    root = tmp_path / "set"
-    for name, size in (("a", (200, 100)), ("b", (64, 48)), ("empty", (10, 10))):
-        picture(root / f"images/val/{name}.png", *size)
-    picture(root / "images/train/c.jpg", 20, 40, turned=6)
-    labels(root / "labels/val/a.txt", "0 0.5 0.5 0.25 0.5\n1 0.1 0.2 0.1 0.2\n")
-    labels(root / "labels/val/b.txt", "1 0.25 0.25 0.5 0.5\n\n")
-    labels(root / "labels/train/c.txt", "0 0.5 0.5 0.5 0.5\n")
-    labels(root / "data.yaml", f"path: .\ntrain: images/train\nval: images/val\n{NAMES}")
-    return root
-
-
-def boxes_of(table):
-    """Rows of image, category and box."""
-    ids = zip(table.images.codes.tolist(), table.categories.codes.tolist(), strict=True)
-    names = table.images.values.tolist(), table.categories.values.tolist()
-    return [
-        (names[0][i], names[1][c], [round(float(v), 6) for v in box])
-        for (i, c), box in zip(ids, table.boxes, strict=True)
-    ]
 
 
 def test_a_data_set_is_read_from_its_settings_its_folder_or_its_labels(dataset):
@@ -304,129 +257,6 @@ def test_an_image_is_as_large_as_it_is_shown(turned, tmp_path):
     assert size_of_image(tmp_path / "a.jpg") == ((30, 20) if turned and turned > 4 else (20, 30))
 
 
-def test_what_is_not_there_and_what_is_left_over(dataset, tmp_path):
-    labels(dataset / "labels/val/stray.txt", "0 0.5 0.5 0.5 0.5\n")
-    labels(dataset / "labels/val/classes.txt", "cat\n")
-    assert detmap.read(dataset, "ground_truth").notices["stray_labels"] == 1
-    with pytest.raises(OptionError, match=r"has no split test, only: val, train"):
-        detmap.read(dataset, "ground_truth", image_set="test")
-    with pytest.raises(InputError, match="holds folders: 'train', 'val'"):
-        detmap.read(dataset / "labels", "ground_truth", format="yolo")
-    with pytest.raises(InputError, match="no such file"):
-        detmap.read(dataset / "other.yaml", "ground_truth")
-    (dataset / "data.yaml").write_text(f"val: nowhere\n{NAMES}")
-    with pytest.raises(InputError, match=r"field 'val': is not there \(got 'nowhere'\)"):
-        detmap.read(dataset, "ground_truth")
-    with pytest.raises(InputError, match="a stream does not say where the images are"):
-        registry.FORMATS["yolo"].read_ground_truth(b"0 1 2 3 4", registry.Reading())
-
-
-def test_splits_are_lists_and_lists_of_folders_too(dataset):
-    expected = boxes_of(detmap.read(dataset, "ground_truth"))
-    (dataset / "val.txt").write_text("./images/val/a.png\n./images/val/b.png\n\nimages/val/empty.png\n")
-    for val in ("val.txt", "[images/val]", "[val.txt]", "../images/val"):  # the last as some exporters write it
-        (dataset / "data.yaml").write_text(f"val: {val}\n{NAMES}")
-        assert boxes_of(detmap.read(dataset, "ground_truth")) == expected, val
-    (dataset / "data.yaml").write_text(f"val: [images/val, images/train]\n{NAMES}")
-    assert len(detmap.read(dataset, "ground_truth")) == 4
-    (dataset / "data.yaml").write_text(f"val: [images/val, val.txt]\n{NAMES}")
-    with pytest.raises(InputError, match="is the name of two images"):
-        detmap.read(dataset, "ground_truth")
-    (dataset / "data.yaml").write_text(f"val: val.txt\n{NAMES}")
-    (dataset / "val.txt").write_text("/etc/passwd\n")
-    with pytest.raises(InputError, match=r"val\.txt: line 1: is not the path of an image"):
-        detmap.read(dataset, "ground_truth")
-
-
-def test_folders_outside_of_that_of_the_settings_are_said(dataset, tmp_path):
-    for place in (dataset, os.path.relpath(dataset, tmp_path / "elsewhere")):
-        labels(tmp_path / "elsewhere/data.yaml", f"path: {place}\nval: images/val\n{NAMES}")
-        table = detmap.read(tmp_path / "elsewhere", "ground_truth")
-        [code] = [code for code in table.notices if code.startswith("outside_paths:")]
-        assert code.endswith("set/images/val")
-        assert "data.yaml names lie outside of its own" in " ".join(describe(table.notices))
-    (dataset / "linked").mkdir()
-    os.symlink(dataset / "images", tmp_path / "elsewhere/images")
-    os.symlink(dataset / "labels", tmp_path / "elsewhere/labels")
-    labels(tmp_path / "elsewhere/data.yaml", f"val: images/val\n{NAMES}")
-    assert any(code.startswith("outside") for code in detmap.read(tmp_path / "elsewhere", "ground_truth").notices)
-
-
-def settings_of(dataset, text):
-    """Write data.yaml, and return its path."""
-    (dataset / "data.yaml").write_text(text)
-    return dataset / "data.yaml"
-
-
-def test_a_split_that_is_not_val_is_said(dataset):
-    for text, split in (
-        ("train: images/train\nval:\n", "train"),
-        ("train: images/train\ntest: images/val\nval: []\n", "test"),
-    ):
-        table = detmap.read(settings_of(dataset, text + NAMES), "ground_truth")
-        assert f"data.yaml has no split val: its split {split} is read" in " ".join(describe(table.notices))
-    table = detmap.read(settings_of(dataset, f"train: images/train\n{NAMES}"), "ground_truth", image_set="train")
-    assert not describe(table.notices)
-
-
-def test_the_number_of_classes_agrees_with_their_names(dataset):
-    """nc alone counts classes that have no objects too; beside names it must be their number, as training has it."""
-    val = "val: images/val\n"
-    assert len(detmap.read(settings_of(dataset, f"nc: 2\n{val}{NAMES}"), "ground_truth").category_names) == 2
-    assert detmap.read(settings_of(dataset, f"nc: 5\n{val}"), "ground_truth").categories.values.tolist() == [
-        0,
-        1,
-        2,
-        3,
-        4,
-    ]
-    with pytest.raises(InputError, match=r"field 'nc': is not the number of names, of which there are 2 \(got 80\)"):
-        detmap.read(settings_of(dataset, f"nc: 80\n{val}{NAMES}"), "ground_truth")
-    with pytest.raises(InputError, match=r"a\.txt: line 2: the class 1 is not below nc of data\.yaml, 1"):
-        detmap.read(settings_of(dataset, f"nc: 1\n{val}"), "ground_truth")
-
-
-def test_keys_and_settings_that_are_there_twice_are_refused(dataset):
-    """YAML itself would take the last of them without a word."""
-    val = "val: images/val\n"
-    with pytest.raises(InputError, match=r"line 5, field 'names': is there twice"):
-        detmap.read(settings_of(dataset, f"{val}{NAMES}names: [x, y]\n"), "ground_truth")
-    with pytest.raises(InputError, match=r"line 3, field '0': is there twice"):
-        detmap.read(settings_of(dataset, "names:\n  0: cat\n  0: dog\n" + val), "ground_truth")
-    settings_of(dataset, val + NAMES)
-    labels(dataset / "dataset.yaml", f"{val}names: [x, y]\n")
-    with pytest.raises(InputError, match=r"holds data\.yaml and dataset\.yaml"):
-        detmap.read(dataset, "ground_truth")
-    assert detmap.read(dataset / "dataset.yaml", "ground_truth").category_names == ("x", "y")
-
-
-def test_folders_within_a_folder_of_images_are_not_lost(dataset):
-    """Training would read them; hidden ones, as of notebooks, are no images of anybody's."""
-    picture(dataset / "images/val/.ipynb_checkpoints/a.png", 5, 5)
-    assert len(detmap.read(dataset, "ground_truth").image_sizes) == 3
-    picture(dataset / "images/val/more/deep/d.png", 5, 5)
-    with pytest.raises(InputError, match=r"images/val: holds files, and folders of files too: 'more/deep'"):
-        detmap.read(dataset, "ground_truth")
-    labels(dataset / "labels/test/a.txt", "0 0.5 0.5 0.5 0.5\n")
-    labels(dataset / "labels/test/more/b.txt", "0 0.5 0.5 0.5 0.5\n")
-    with pytest.raises(InputError, match="holds files, and folders of files too: 'more'"):
-        detmap.read(dataset / "labels/test", "ground_truth", image_sizes="10x10")
-
-
-def test_lists_of_images_are_read_from_their_folder_or_that_of_the_settings(dataset):
-    """A list may be given itself; one of which nothing is there, as of another machine, is no list of empty images."""
-    expected = boxes_of(detmap.read(dataset, "ground_truth"))
-    labels(dataset / "splits/val.txt", "images/val/a.png\nimages/val/b.png\nimages/val/empty.png\n")
-    assert boxes_of(detmap.read(settings_of(dataset, f"val: splits/val.txt\n{NAMES}"), "ground_truth")) == expected
-    labels(dataset / "val.txt", "./images/val/a.png\n./images/val/b.png\n./images/val/empty.png\n")
-    assert boxes_of(detmap.read(dataset / "val.txt", "ground_truth")) == expected
-    labels(dataset / "splits/val.txt", "/content/set/images/val/a.png\n/content/set/images/val/b.png\n")
-    with pytest.raises(
-        InputError, match=r"val\.txt: none of the 2 images that it lists is there, and none of their labels"
-    ):
-        detmap.read(dataset, "ground_truth", image_sizes="64x48")
-
-
 def poses(rng, count, width, lines, scored=False):
     """Lines of a box and keypoints within it."""
     out = []
@@ -492,179 +322,11 @@ def test_scores_ahead_of_boxes_are_seen_in_small_boxes_too(tmp_path):
     assert describe(found.notices) == []
 
 
-def test_a_folder_of_splits_without_settings_names_them(dataset):
-    (dataset / "data.yaml").unlink()
-    with pytest.raises(InputError, match=r"holds folders: 'train', 'val'; give the one that is meant"):
-        detmap.read(dataset, "ground_truth")
-
-
-LETTERS = "abcdefghijklmnopqr"
-BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in pairwise(LETTERS))
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("", "a mapping was expected"),
-        ("[1, 2]", "a mapping was expected"),
-        ("names: [cat", "is not valid YAML"),
-        ("a: &a [*a]\n", "is not valid YAML|has no split"),
-        ("x: !!python/object/apply:os.system ['true']\nnames: 5", "field 'names'"),
-        ("names: {a: cat}", "field 'names': must be a list of names"),
-        ("names: [[a]]", "field 'names'"),
-        ("names: [a]\nkpt_shape: 17", "field 'kpt_shape'"),
-        ("names: [a]\nkpt_shape: [17, 4]", "field 'kpt_shape'"),
-        ("names: [a]\nkpt_shape: [99999999, 3]", "field 'kpt_shape'"),
-        ("names: [a]\nval: {a: b}", "field 'val'"),
-        ("names: [a]\npath: [b]", "field 'path'"),
-        ("names: [a]\nnc: two", "field 'nc': must be the number of classes"),
-        ("names: [a]\nnc: " + "9" * 5000, "field 'nc': must be the number of classes"),
-        ("names: [a]\n", "has no split val, only: none"),
-        (BOMB + "names: *r\n", "field 'names'"),
-        (BOMB + "<<: [*r, *r, *r]\nnames: [a]\n", "has no split"),
-        ("[" * 1500, "is not valid YAML"),
-        ("# " + "x" * (1 << 20), "is larger than 1 MiB"),
-        ("\x01: 3", "is not valid YAML"),
-    ],
-)
-def test_settings_that_are_none(text, problem, tmp_path):
-    """Nothing in them is run or expanded, and each is refused in one line."""
-    (tmp_path / "data.yaml").write_text(text)
-    with pytest.raises((InputError, OptionError), match=problem) as caught:
-        detmap.read(tmp_path / "data.yaml", "ground_truth")
-    assert str(caught.value).isprintable()
-
-
 def test_packages_that_are_missing_are_named(dataset, monkeypatch):
     for name, package in (("PIL", "pillow"), ("yaml", "pyyaml")):
         monkeypatch.setitem(__import__("sys").modules, name, None)
         with pytest.raises(MissingDependencyError, match=rf"needs {package}: pip install 'detmap\[yolo\]'"):
             detmap.read(dataset, "ground_truth")
-
-
-# --------------------------------------------------------------------------------------------------------------- writing
-
-
-def test_labels_hold_boxes_but_for_their_last_digits(tmp_path_factory):
-    """Shares times sizes are the boxes again, to a few units in the last place of the image's size."""
-
-    @law(files=True, sizes=True)
-    def holds(world):
-        truth, found = world
-        folder = tmp_path_factory.mktemp("yolo")
-        again, lost = through(truth, folder / "set", format="yolo")
-        if len(truth):
-            far = np.abs(again.boxes - truth.boxes[np.argsort(order_of(truth, again), kind="stable")])
-            assert far.max() <= 1e-12 * max(truth.boxes.max(), truth.image_sizes.max())
-        assert lost.get("crowd", 0) == truth.crowd.sum()
-        assert lost.get("difficult", 0) == truth.difficult.sum()
-        assert again.category_names == truth.category_names
-        assert sorted(again.image_sizes.tolist()) == sorted(truth.image_sizes.tolist())
-        if not len(found):
-            return
-        detmap.write(found, folder / "found", format="yolo", ground_truth=truth)
-        results = detmap.read(folder / "found", "detections", ground_truth=again)
-        assert sorted(results.scores.tolist()) == sorted(found.scores.tolist())
-
-    holds()
-
-
-def order_of(truth, again):
-    """For each object the place of its image in the second table, whose ids are the names of files."""
-    place = {name: i for i, name in enumerate(again.images.values.tolist())}
-    return np.array([place[str(truth.images.values[code])] for code in truth.images.codes])
-
-
-def test_boxes_that_divide_evenly_keep_every_bit(tmp_path):
-    """Sizes that are powers of two: nothing is rounded, and results are the same."""
-    rng = np.random.default_rng(3)
-    ids = rng.integers(0, 5, 60)
-    boxes = np.concatenate([rng.integers(0, 300, (60, 2)), rng.integers(1, 200, (60, 2))], axis=1)
-    truth = detmap.GroundTruth.from_arrays(
-        image_ids=np.array([f"i{i}" for i in ids[:30]]),
-        category_ids=rng.integers(0, 2, 30),
-        boxes=boxes[:30],
-        images=[f"i{i}" for i in range(5)],
-        categories=[0, 1],
-        category_names={0: "no", 1: 'a "dog": {x}'},
-        image_sizes=[[512, 1024]] * 5,
-    )
-    found = detmap.Detections.from_arrays(
-        image_ids=np.array([f"i{i}" for i in ids]),
-        category_ids=rng.integers(0, 2, 60),
-        boxes=boxes,
-        scores=rng.random(60),
-    )
-    again, lost = through(truth, tmp_path / "set", format="yolo")
-    assert lost == {}
-    assert again.category_names == truth.category_names
-    assert detmap.write(found, tmp_path / "found", format="yolo", ground_truth=truth) == {}
-    results = detmap.read(tmp_path / "found", "detections", ground_truth=again)
-    order = np.argsort(found.images.codes, kind="stable")
-    assert same_bits(results.boxes, found.boxes[order])
-    assert same_bits(results.scores, found.scores[order])
-    assert_same_result(detmap.evaluate(again, results), detmap.evaluate(truth, found))
-
-
-@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
-@given(seed=st.integers(0, 2**32), side=st.integers(1, 12), share=st.sampled_from([0.1, 0.5, 0.9]))
-def test_an_outline_is_drawn_as_the_same_mask_again(seed, side, share):
-    """Also with holes, in parts, and where pixels touch at a corner."""
-    rng = np.random.default_rng(seed)
-    pixels = rng.random((3, side, side + 3)) < share
-    pixels = pixels[pixels.any(axis=(1, 2))]
-    if not len(pixels):
-        return
-    masks = Masks.from_bitmaps(pixels)
-    drawn = Masks.from_polygons([[one] for one in outlines(masks)], (side, side + 3))
-    assert np.array_equal(drawn.to_bitmaps(), pixels)
-
-
-@pytest.mark.parametrize(("kind", "make"), [("segm", mask_workload), ("keypoints", pose_workload)])
-def test_masks_and_poses_score_the_same_when_they_were_written(kind, make, tmp_path):
-    dataset, results = make(4)[:2]
-    for image in dataset["images"]:
-        image.update({"height": image.get("height", 512), "width": image.get("width", 512)})
-    truth = detmap.read_coco(dataset, iou_type=kind)
-    truth = replace(truth, crowd=detmap.kernels.readonly(np.zeros(len(truth)), np.bool_))
-    found = detmap.read_coco_results(results, truth, iou_type=kind)
-    keep = found.shapes[kind].areas() > 0
-    found = found.take(keep) if kind == "segm" else found
-    again, lost = through(truth, tmp_path / "set", format="yolo", iou_type=kind)
-    assert "masks" not in lost
-    assert "shapes" not in lost
-    more = detmap.write(found, tmp_path / "found", format="yolo", ground_truth=truth)
-    assert "masks" not in more
-    settings_of = tmp_path / "set/data.yaml"
-    back = detmap.read(tmp_path / "found", "detections", ground_truth=again, iou_type=kind, classes=settings_of)
-    assert sorted(back.scores.tolist()) == sorted(found.scores.tolist())
-    if kind == "segm":
-        in_order = found.take(np.argsort(found.images.codes, kind="stable"))
-        codes = [table.shapes["segm"].masks().to_rle() for table in (in_order, back)]
-        assert codes[0] == codes[1]
-
-
-def test_what_yolo_cannot_hold_is_counted_or_refused(tmp_path):
-    given = {"image_ids": ["a"], "category_ids": [4], "boxes": [[0, 0, 8, 8]]}
-    truth = detmap.GroundTruth.from_arrays(**given, areas=[5], crowd=[True], image_sizes=[[16, 16]], images=["a"])
-    lost = detmap.write(truth, tmp_path / "set", format="yolo")
-    assert lost == {"crowd": 1, "areas": 1, "category_ids": 1}
-    assert any("are crowds" in text for text in registry.describe_lost(lost))
-    found = detmap.Detections.from_arrays(**given, scores=[1])
-    with pytest.raises(InputError, match=r"give the ground truth \(ground_truth=\.\.\., --ground-truth\)"):
-        detmap.write(found, tmp_path / "found", format="yolo")
-    with pytest.raises(InputError, match="size of the image is not known"):
-        detmap.write(replace(truth, images=replace(truth.images, sizes=None)), tmp_path / "other", format="yolo")
-    other = detmap.Detections.from_arrays(**{**given, "category_ids": [5]}, scores=[1])
-    with pytest.raises(InputError, match="is not a category of the ground truth"):
-        detmap.write(other, tmp_path / "found", format="yolo", ground_truth=truth)
-    named = replace(truth, categories=replace(truth.categories, names=("a\x07b",)))
-    with pytest.raises(InputError, match=r"cannot be written as a name in data\.yaml"):
-        detmap.write(named, tmp_path / "other", format="yolo")
-    assert not (tmp_path / "other").exists()
-
-
-# -------------------------------------------------------------------------------------------------------------- sniffing
 
 
 def test_folders_of_text_are_told_apart(tmp_path):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+import large_workloads
 import numpy as np
 import pytest
-import workloads
 from support import tables_of_arrays
 
 import detmap
@@ -28,7 +28,7 @@ def images_of(truth, found):
 
 @pytest.fixture(params=[3, 4])
 def tables(request):
-    return tables_of_arrays(workloads.detector_like(25, 60, 5, seed=request.param))
+    return tables_of_arrays(large_workloads.detector_like(25, 60, 5, seed=request.param))
 
 
 @pytest.mark.parametrize("options", [{}, {"score": 0.1, "iou": 0.6}])

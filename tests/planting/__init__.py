@@ -1,0 +1,14 @@
+"""Clean data sets, and defects that are planted in them at random severities, for what `detmap check` should find.
+
+Nothing here imports the library under test, nor shares a constant with it. A defect is a function of a random generator
+and a data set, which it changes; it is registered under the code that should be found. What it brings along and is true
+as well (a class of which no detection is left) is named beside it.
+"""
+
+from __future__ import annotations
+
+from planting import boxes, classes, images, records, scores, shapes  # noqa: F401, each registers its defects
+from planting.boxes import _corners as _corners
+from planting.data import clean as clean
+from planting.registry import DEFECTS as DEFECTS
+from planting.registry import make as make

@@ -234,7 +234,10 @@ def whole(*command: str) -> tuple[float, float]:
 
 
 def measure(kind: str, folder: Path, repeats: int, peers: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    """Seconds of warm processes, and seconds and memory of whole ones, above one that has imported numpy and numba."""
+    """Seconds of warm processes; seconds of whole ones, and their memory above one that has only imported numpy and numba.
+
+    All import these, the peers too, so that every program is measured above the same.
+    """
     programs = ("detmap", *peers)
     processes = {
         program: subprocess.Popen(
@@ -257,7 +260,7 @@ def measure(kind: str, folder: Path, repeats: int, peers: tuple[str, ...]) -> di
     for process in processes.values():
         process.stdin.close()
         process.wait()
-    base = whole("-c", "import numpy, numba")[1]
+    base = statistics.median(whole(__file__, "--whole", "nothing", kind, str(folder))[1] for _ in range(3))
     out = {}
     for program in programs:
         peaks = [whole(__file__, "--whole", program, kind, str(folder)) for _ in range(3)]
@@ -300,8 +303,11 @@ def main() -> None:
         worker(*arguments.worker)
         return
     if arguments.whole:
+        import numba  # noqa: F401 - so that what it takes is in the base, and in every program
+
         program, kind, folder = arguments.whole
-        score(program, kind, Path(folder))
+        if program != "nothing":
+            score(program, kind, Path(folder))
         return
     if set(arguments.kinds) - set(KINDS):
         parser.error(f"kinds are {', '.join(KINDS)}")

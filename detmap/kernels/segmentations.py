@@ -61,8 +61,8 @@ _COUNTS = np.uint64(int.from_bytes(b'counts"', "little"))
 _FIVE_BYTES = np.uint64((1 << 40) - 1)
 # Added to eight characters it makes of each its group: five bits, 32 where more follow, and always 64, but never 128.
 _TO_GROUPS, _GROUPS, _BEYOND = (np.uint64(n * 0x0101010101010101) for n in (0x10, 0x40, 0xC0))
-# Where these bits are those of the second no more follows.
-_MARKS, _SINGLE = np.uint64(0xE0E0E0E0E0E0E0E0), np.uint64(0x4040404040404040)
+# None of these bits is set in a number that is one character: no more follows.
+_MARKS = np.uint64(0xE0E0E0E0E0E0E0E0)
 _FIVE, _NEXT_FIVE, _LANE = np.uint64(31), np.uint64(31 << 5), np.uint64(0xFFFF)
 U13, U15 = np.uint64(13), np.uint64(15)
 # Four numbers of 16 bits side by side, each with a bias, so that none is negative: times `_LANES` each is added to all that
@@ -70,12 +70,10 @@ U13, U15 = np.uint64(13), np.uint64(15)
 _BIAS, _LANE_LIMIT = 0x4000, 0x800
 _LANES, _EVEN, _LANE_HIGHS = np.uint64(0x0001000100010001), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x8000800080008000)
 _TO_BIASED = np.uint64(0x5050505050505050)  # makes of groups numbers from 0 to 31, 16 more than they are
-_UNBIASED = np.uint64(0x4000400040004000 - 0x0040003000200010)  # takes those from their sums, and adds the lanes' bias
+_SIXTEENS = np.uint64(0x0040003000200010)  # takes those from their sums
 _MOVED = np.uint64(0x4400330022001100)
 _ABOVE_ZERO, _FROM_ZERO = np.uint64(0x3FFF3FFF3FFF3FFF), np.uint64(0x4000400040004000)
-_TWICE = np.uint64(
-    0x0000C000C000C000 + (0xC000 << 48)
-)  # less two biased numbers: the bias, less what they are together
+_TWICE = np.uint64(0xC000C000C000C000)  # less two biased numbers: the bias, less what they are together
 _ALL_LANES, _NO_LANES = np.uint64(0x7FFF7FFF7FFF7FFF), np.uint64(0x4000400040004000)
 _SEVEN = np.uint64((1 << 56) - 1)
 
@@ -199,19 +197,18 @@ def _step(word: Any) -> Any:
 
 
 @innermost
-def _four_columns(word: Any, inside: int, outside: int, line: int, height: int) -> Any:
-    """Read four pairs of runs at once, from eight groups: whether each is one run of its column, which the next one follows.
+def _four_columns(groups: Any, inside: Any, outside: Any, line: Any, height: int) -> Any:
+    """Read four pairs of runs at once, from eight numbers: whether each is one run of its column, the next one following.
 
     Then, 16 bits for each pair and `_BIAS` more than they are: the lengths of the runs of foreground, those of
     background, the rows that foreground begins at, and those that it begins at in the columns that follow. Before the first
-    are `inside`, `outside` and `line`; these and `height` are below `_LANE_LIMIT`.
+    are `inside`, `outside` and `line`, `_BIAS` more too; these and `height` are below `_LANE_LIMIT` at first.
     """
-    groups = word ^ _TO_BIASED
-    ins = (groups & _EVEN) * _LANES + (np.uint64(inside) * _LANES + _UNBIASED)
-    outs = (groups >> U8 & _EVEN) * _LANES + (np.uint64(outside) * _LANES + _UNBIASED)
+    ins = ((groups & _EVEN) + inside) * _LANES - _SIXTEENS
+    outs = ((groups >> U8 & _EVEN) + outside) * _LANES - _SIXTEENS
     moves = ins + outs - np.uint64(0x8000 + height - 0x1100) * _LANES  # from row to row, and 0x1100 more
-    behind = moves * _LANES + (np.uint64(line + _BIAS) * _LANES - _MOVED)
-    begins = behind << U16 | np.uint64(line + _BIAS)
+    behind = (moves + line) * _LANES - _MOVED
+    begins = behind << U16 | line
     fine = (ins + _ABOVE_ZERO) & (outs + _ABOVE_ZERO) & (behind + _FROM_ZERO)
     fine &= np.uint64(0xC000 + height - 1) * _LANES - behind
     fine &= np.uint64(0x8000 + height) * _LANES + _LANE_HIGHS - begins - ins
@@ -221,13 +218,35 @@ def _four_columns(word: Any, inside: int, outside: int, line: int, height: int) 
 @innermost
 def _lesser(one: Any, other: Any) -> Any:
     """Return the lesser of each two of four numbers below 2**15."""
-    take = (((one | _LANE_HIGHS) - other) & _LANE_HIGHS) >> U15
-    return one ^ (one ^ other) & ((take << U16) - take)
+    beyond = (one | _LANE_HIGHS) - other  # by how much, where its highest bit says that it is
+    take = beyond & _LANE_HIGHS
+    return one - (beyond & (take - (take >> U15)))
 
 
 @innermost
 def _lane(word: Any, k: int) -> Any:
     return np.int64(word >> np.uint64(16 * k) & _LANE)
+
+
+@innermost
+def _read_columns(text: Array, p: int, stop: int, height: int, tops: Any, bottoms: Any, state: Any) -> Any:
+    """Read a string from `p` on for as long as eight characters are eight numbers, of four columns with one run each.
+
+    Where that ends, the area of these runs, and the rest as `_measure_text` and `_four_columns` have it.
+    """
+    area = np.int64(0)
+    inside, outside, line = state
+    while p + 8 <= stop:
+        groups = _word(text, p) + _TO_GROUPS ^ _TO_BIASED
+        if groups & _MARKS != NOTHING:
+            break
+        fine, ins, outs, begins, behind = _four_columns(groups, inside, outside, line, height)
+        if not fine:
+            break
+        area += np.int64(ins * _LANES >> U48)
+        tops, bottoms = _lesser(tops, begins), _lesser(bottoms, _TWICE - begins - ins)
+        inside, outside, line, p = ins >> U48, outs >> U48, behind >> U48, p + 8
+    return p, area, tops, bottoms, (inside, outside, line)
 
 
 @helper
@@ -250,17 +269,22 @@ def _measure_text(out: Segments, row: int, values: Array) -> int:
     tops, bottoms = _ALL_LANES, _NO_LANES  # the greatest that are never reached, less the bottoms: of four columns each
     singly = p if height < _LANE_LIMIT else stop  # up to here a pair is read at a time
     while p < stop:
-        word = _word(text, p) + _TO_GROUPS
-        if p >= singly and p + 8 <= stop and np.uint64(inside | outside) < _LANE_LIMIT:
-            if word & _MARKS == _SINGLE:
-                fine, ins, outs, begins, behind = _four_columns(word, inside, outside, line, height)
-                if fine:
-                    area += np.int64(ins * _LANES >> U48)
-                    tops, bottoms = _lesser(tops, begins), _lesser(bottoms, _TWICE - begins - ins)
-                    inside, outside, line = _lane(ins, 3) - _BIAS, _lane(outs, 3) - _BIAS, _lane(behind, 3) - _BIAS
-                    column, right, p = column + 4, column + 3, p + 8
-                    continue
+        if p >= singly and np.uint64(inside | outside) < _LANE_LIMIT:
+            state = np.uint64(inside + _BIAS), np.uint64(outside + _BIAS), np.uint64(line + _BIAS)
+            begin = p
+            p, many, tops, bottoms, state = _read_columns(text, p, stop, height, tops, bottoms, state)
             singly = p + 8
+            if p > begin:
+                column += (p - begin) >> 1
+                right, area = column - 1, area + many
+                inside, outside, line = (
+                    np.int64(state[0]) - _BIAS,
+                    np.int64(state[1]) - _BIAS,
+                    np.int64(state[2]) - _BIAS,
+                )
+                if p >= stop:
+                    break
+        word = _word(text, p) + _TO_GROUPS
         value, more = _step(word)
         rest = word >> np.uint64(8 + 8 * more)
         other, also = _step(rest)

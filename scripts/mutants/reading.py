@@ -72,7 +72,7 @@ MUTANTS = [
     ),
     (
         "segmentations._four_columns",
-        "begins = behind << U16 | np.uint64(line + _BIAS)",
+        "begins = behind << U16 | line",
         "begins = behind << U16 | np.uint64(_BIAS)",
         "shapes_strings::areas_and_boxes_of_strings_are_those_of_their_runs",
     ),

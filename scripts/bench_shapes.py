@@ -4,9 +4,9 @@
 The workloads, made with fixed seeds (the hash of each file is printed):
 
 masks      5,000 images of 640 x 480, about 35,000 objects of 80 categories, 495,000 detections (99 an image, placed as
-           `workloads.detector_like` does), 127 MB. A mask is a slightly wobbly outline of 24 to 40 points within its box.
-           Ground truth is polygons, crowds are lists of run lengths; detections are compressed strings. vernier asks for
-           boxes of detections, and reads a file that has them too.
+           `large_workloads.detector_like` does), 127 MB. A mask is a slightly wobbly outline of 24 to 40 points within its
+           box. Ground truth is polygons, crowds are lists of run lengths; detections are compressed strings. vernier asks
+           for boxes of detections, and reads a file that has them too.
 keypoints  5,000 images, about 35,000 people, 135,000 poses (27 an image) of 17 points, coordinates with three decimals,
            55 MB.
 boundary   100 images of 640 x 480, 10,000 detections; masks as above.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from planting.data import _box
 from planting.registry import _ONE_CLASS, _sizes, _some, plants
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+
 from planting.data import clean
 
 #: Every defect: the code that is to be found, a name, what else is true then, the kind of data, and what plants it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from planting.registry import _NO_IMAGE, _some, plants
 
 

@@ -250,8 +250,8 @@ def _read_columns(text: Array, p: int, stop: int, height: int, tops: Any, bottom
 
 
 @helper
-def _measure_text(out: Segments, row: int, values: Array) -> int:
-    """Check a compressed mask, and write its area, its box and whether it is regular; a problem, or `PACKED`.
+def _measure_text(out: Segments, row: int, values: Array) -> bool:
+    """Write area and box of a compressed mask, and whether it is regular; return whether it is one, and fills its image.
 
     Runs come in pairs, foreground and then background, of which none is empty here. Most numbers are one character, and
     most columns have one run: eight such characters are read at once. Else a pair is read at a time, without a branch for
@@ -262,7 +262,7 @@ def _measure_text(out: Segments, row: int, values: Array) -> int:
     pixels = height * out.spans[row, 3]
     before, p = _number_at(text, out.spans[row, 0], stop)
     if p < 0 or before < 0 or before > pixels:
-        return UNFILLED
+        return False
     column, line = before // height, before % height
     left, right, top, bottom, area = column, column, height, np.int64(0), np.int64(0)
     inside, outside, wrong = np.int64(0), np.int64(0), np.int64(0)  # the last run of each; negative if one was empty
@@ -306,7 +306,7 @@ def _measure_text(out: Segments, row: int, values: Array) -> int:
                 behind_it = outside
                 wrong |= outside - 1
             if p < 0 or inside > pixels or outside > pixels:  # so that no sum can wrap around
-                return UNFILLED
+                return False
         area += inside
         end = line + inside
         if end > height:
@@ -321,17 +321,17 @@ def _measure_text(out: Segments, row: int, values: Array) -> int:
     if wrong < 0:
         return _measure_slowly(out, row, values, _numbers(text, out.spans[row, 0], stop, values))
     if column * height + line != pixels:
-        return UNFILLED
+        return False
     for k in range(4):
         top, bottom = min(top, _lane(tops, k) - _BIAS), max(bottom, _BIAS - _lane(bottoms, k))
     out.areas[row], out.regular[row] = area, True
     out.boxes[row, 0], out.boxes[row, 2] = left if area else 0, right - left + 1 if area else 0
     out.boxes[row, 1], out.boxes[row, 3] = top if area else 0, bottom - top if area else 0
-    return PACKED
+    return True
 
 
 @helper
-def _measure_slowly(out: Segments, row: int, values: Array, count: int) -> int:
+def _measure_slowly(out: Segments, row: int, values: Array, count: int) -> bool:
     """Do as `_measure_text` where runs may be empty, from the `count` numbers of a string; -1: it has something else."""
     height, width = out.spans[row, 2], out.spans[row, 3]
     pixels, position, area = height * width, np.int64(0), np.int64(0)
@@ -342,7 +342,7 @@ def _measure_slowly(out: Segments, row: int, values: Array, count: int) -> int:
             length += values[np.uint64(k - 2)]
             values[np.uint64(k)] = length
         if length < 0 or position + length > pixels:
-            return UNFILLED
+            return False
         if k & 1 and length > 0:
             area += length
             first, last = position // height, (position + length - 1) // height
@@ -351,11 +351,11 @@ def _measure_slowly(out: Segments, row: int, values: Array, count: int) -> int:
             bottom = max(bottom, (position + length - 1) % height + 1) if first == last else height
         position += length
     if position != pixels:
-        return UNFILLED
+        return False
     out.areas[row], out.regular[row] = area, False
     out.boxes[row, 0], out.boxes[row, 2] = left if area else 0, right - left + 1 if area else 0
     out.boxes[row, 1], out.boxes[row, 3] = top if area else 0, bottom - top if area else 0
-    return PACKED
+    return True
 
 
 @helper
@@ -599,7 +599,7 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
                 kind = PACKED
                 if not _read_alike(data, places[row], out, row, state, alike):
                     kind = _read_mask(data, i, places[row, 1], powers, out, row, state, alike)
-                if kind == PACKED and _measure_text(out, row, values) != PACKED:
+                if kind == PACKED and not _measure_text(out, row, values):
                     whole = _value_end(data, i, False, powers) == places[row, 1]
                     kind = _why(out, row) if whole else NO_JSON
                 if kind == PACKED:

@@ -23,18 +23,13 @@ from detmap.kernels.numbers import (
     _quotient,
     _short_number,
 )
+from detmap.kernels.strings import _measure_text
 from detmap.kernels.values import BACKSLASHES, QUOTES, _hexadecimal, _string_end, _value_end
 from detmap.kernels.words import (
     BYTE,
     HIGHS,
     NOTHING,
     ONES,
-    U1,
-    U3,
-    U5,
-    U8,
-    U16,
-    U48,
     U63,
     _before,
     _blank,
@@ -59,22 +54,6 @@ _WORD = 0xFFFFFFFF
 _SIZE = np.uint64(int.from_bytes(b'size"', "little"))
 _COUNTS = np.uint64(int.from_bytes(b'counts"', "little"))
 _FIVE_BYTES = np.uint64((1 << 40) - 1)
-# Added to eight characters it makes of each its group: five bits, 32 where more follow, and always 64, but never 128.
-_TO_GROUPS, _GROUPS, _BEYOND = (np.uint64(n * 0x0101010101010101) for n in (0x10, 0x40, 0xC0))
-# None of these bits is set in a number that is one character: no more follows.
-_MARKS = np.uint64(0xE0E0E0E0E0E0E0E0)
-_FIVE, _NEXT_FIVE, _LANE = np.uint64(31), np.uint64(31 << 5), np.uint64(0xFFFF)
-U13, U15 = np.uint64(13), np.uint64(15)
-# Four numbers of 16 bits side by side, each with a bias, so that none is negative: times `_LANES` each is added to all that
-# are above it.
-_BIAS, _LANE_LIMIT = 0x4000, 0x800
-_LANES, _EVEN, _LANE_HIGHS = np.uint64(0x0001000100010001), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x8000800080008000)
-_TO_BIASED = np.uint64(0x5050505050505050)  # makes of groups numbers from 0 to 31, 16 more than they are
-_SIXTEENS = np.uint64(0x0040003000200010)  # takes those from their sums
-_MOVED = np.uint64(0x4400330022001100)
-_ABOVE_ZERO, _FROM_ZERO = np.uint64(0x3FFF3FFF3FFF3FFF), np.uint64(0x4000400040004000)
-_TWICE = np.uint64(0xC000C000C000C000)  # less two biased numbers: the bias, less what they are together
-_ALL_LANES, _NO_LANES = np.uint64(0x7FFF7FFF7FFF7FFF), np.uint64(0x4000400040004000)
 _SEVEN = np.uint64((1 << 56) - 1)
 
 
@@ -157,205 +136,6 @@ def _read_text(data: Any, i: int, stop: int, out: Segments, at: int) -> Any:
         at += 1
     out.text[at] = 0
     return i, at
-
-
-@helper
-def _number_at(text: Array, p: int, stop: int) -> Any:
-    """Read one number of a string: the number, and where it ends, -1 where it is cut off or none."""
-    value, shift, c = np.int64(0), np.int64(0), np.int64(32)
-    while c & 32:
-        c = np.int64(np.uint8(text[np.uint64(p)] - np.uint8(48)))
-        p += 1
-        if c > 63 or p > stop or shift > 35:
-            return value, np.int64(-1)
-        value |= (c & 31) << shift
-        shift += 5
-    sign = np.int64(1) << (shift - 1)
-    return (value ^ sign) - sign, p
-
-
-@helper
-def _numbers(text: Array, first: int, stop: int, values: Array) -> Any:
-    """Write the numbers of a string, as they stand there; how many there are, -1 where one is cut off or none."""
-    count, p = np.uint64(0), first
-    while p < stop:
-        value, p = _number_at(text, p, stop)
-        if p < 0:
-            return np.int64(-1)
-        values[count] = value
-        count += np.uint64(1)
-    return np.int64(count)
-
-
-@innermost
-def _step(word: Any) -> Any:
-    """Read the number that a word of groups begins with, of one character or two: the number, and 1 where it has two."""
-    more = np.int64(word >> U5 & U1)
-    value = np.int64(word & _FIVE | word >> U3 & _NEXT_FIVE) & (31 | (0x3E0 & -more))
-    sign = np.int64(16) << (5 * more)
-    return (value ^ sign) - sign, more
-
-
-@innermost
-def _four_columns(groups: Any, inside: Any, outside: Any, line: Any, height: int) -> Any:
-    """Read four pairs of runs at once, from eight numbers: whether each is one run of its column, the next one following.
-
-    Then, 16 bits for each pair and `_BIAS` more than they are: the lengths of the runs of foreground, those of
-    background, the rows that foreground begins at, and those that it begins at in the columns that follow. Before the first
-    are `inside`, `outside` and `line`, `_BIAS` more too; these and `height` are below `_LANE_LIMIT` at first.
-    """
-    ins = ((groups & _EVEN) + inside) * _LANES - _SIXTEENS
-    outs = ((groups >> U8 & _EVEN) + outside) * _LANES - _SIXTEENS
-    moves = ins + outs - np.uint64(0x8000 + height - 0x1100) * _LANES  # from row to row, and 0x1100 more
-    behind = (moves + line) * _LANES - _MOVED
-    begins = behind << U16 | line
-    fine = (ins + _ABOVE_ZERO) & (outs + _ABOVE_ZERO) & (behind + _FROM_ZERO)
-    fine &= np.uint64(0xC000 + height - 1) * _LANES - behind
-    fine &= np.uint64(0x8000 + height) * _LANES + _LANE_HIGHS - begins - ins
-    return fine & _LANE_HIGHS == _LANE_HIGHS, ins, outs, begins, behind
-
-
-@innermost
-def _lesser(one: Any, other: Any) -> Any:
-    """Return the lesser of each two of four numbers below 2**15."""
-    beyond = (one | _LANE_HIGHS) - other  # by how much, where its highest bit says that it is
-    take = beyond & _LANE_HIGHS
-    return one - (beyond & (take - (take >> U15)))
-
-
-@innermost
-def _lane(word: Any, k: int) -> Any:
-    return np.int64(word >> np.uint64(16 * k) & _LANE)
-
-
-@innermost
-def _read_columns(text: Array, p: int, stop: int, height: int, tops: Any, bottoms: Any, state: Any) -> Any:
-    """Read a string from `p` on for as long as eight characters are eight numbers, of four columns with one run each.
-
-    Where that ends, the area of these runs, and the rest as `_measure_text` and `_four_columns` have it.
-    """
-    area = np.int64(0)
-    inside, outside, line = state
-    while p + 8 <= stop:
-        groups = _word(text, p) + _TO_GROUPS ^ _TO_BIASED
-        if groups & _MARKS != NOTHING:
-            break
-        fine, ins, outs, begins, behind = _four_columns(groups, inside, outside, line, height)
-        if not fine:
-            break
-        area += np.int64(ins * _LANES >> U48)
-        tops, bottoms = _lesser(tops, begins), _lesser(bottoms, _TWICE - begins - ins)
-        inside, outside, line, p = ins >> U48, outs >> U48, behind >> U48, p + 8
-    return p, area, tops, bottoms, (inside, outside, line)
-
-
-@helper
-def _measure_text(out: Segments, row: int, values: Array) -> bool:
-    """Write area and box of a compressed mask, and whether it is regular; return whether it is one, and fills its image.
-
-    Runs come in pairs, foreground and then background, of which none is empty here. Most numbers are one character, and
-    most columns have one run: eight such characters are read at once. Else a pair is read at a time, without a branch for
-    numbers of two characters nor for columns of several runs, as neither can be foreseen.
-    """
-    # It is longer than a kernel should be: with long numbers and the box in functions of their own it takes 4 % longer.
-    text, stop, height = out.text, out.spans[row, 1], out.spans[row, 2]
-    pixels = height * out.spans[row, 3]
-    before, p = _number_at(text, out.spans[row, 0], stop)
-    if p < 0 or before < 0 or before > pixels:
-        return False
-    column, line = before // height, before % height
-    left, right, top, bottom, area = column, column, height, np.int64(0), np.int64(0)
-    inside, outside, wrong = np.int64(0), np.int64(0), np.int64(0)  # the last run of each; negative if one was empty
-    tops, bottoms = _ALL_LANES, _NO_LANES  # the greatest that are never reached, less the bottoms: of four columns each
-    singly = p if height < _LANE_LIMIT else stop  # up to here a pair is read at a time
-    while p < stop:
-        if p >= singly and np.uint64(inside | outside) < _LANE_LIMIT:
-            state = np.uint64(inside + _BIAS), np.uint64(outside + _BIAS), np.uint64(line + _BIAS)
-            begin = p
-            p, many, tops, bottoms, state = _read_columns(text, p, stop, height, tops, bottoms, state)
-            singly = p + 8
-            if p > begin:
-                column += (p - begin) >> 1
-                right, area = column - 1, area + many
-                inside, outside, line = (
-                    np.int64(state[0]) - _BIAS,
-                    np.int64(state[1]) - _BIAS,
-                    np.int64(state[2]) - _BIAS,
-                )
-                if p >= stop:
-                    break
-        word = _word(text, p) + _TO_GROUPS
-        value, more = _step(word)
-        rest = word >> np.uint64(8 + 8 * more)
-        other, also = _step(rest)
-        used = 2 + more + also
-        longer = more & np.int64(word >> U13) | also & np.int64(rest >> U13)
-        foreign = ((word ^ _GROUPS) & _BEYOND) << np.uint64(64 - 8 * used)
-        behind_it = np.int64(0)
-        if p + used <= stop and not longer & 1 and foreign == NOTHING:
-            inside, outside, p = inside + value, outside + other, p + used
-            behind_it = outside
-            wrong |= (inside - 1) | (outside - 1)
-        else:
-            value, p = _number_at(text, p, stop)
-            inside += value
-            wrong |= inside - 1
-            if 0 <= p < stop:
-                value, p = _number_at(text, p, stop)
-                outside += value
-                behind_it = outside
-                wrong |= outside - 1
-            if p < 0 or inside > pixels or outside > pixels:  # so that no sum can wrap around
-                return False
-        area += inside
-        end = line + inside
-        if end > height:
-            column, end = column + (end - 1) // height, (end - 1) % height + 1
-            top, bottom = np.int64(0), height
-        top, bottom, right = min(top, line), max(bottom, end), column
-        line = end + behind_it - height  # most runs end in the next column, or go on in this one
-        here = np.int64(line < 0)
-        column, line = column + 1 - here, line + here * height
-        if line >= height:
-            column, line = column + line // height, line % height
-    if wrong < 0:
-        return _measure_slowly(out, row, values, _numbers(text, out.spans[row, 0], stop, values))
-    if column * height + line != pixels:
-        return False
-    for k in range(4):
-        top, bottom = min(top, _lane(tops, k) - _BIAS), max(bottom, _BIAS - _lane(bottoms, k))
-    out.areas[row], out.regular[row] = area, True
-    out.boxes[row, 0], out.boxes[row, 2] = left if area else 0, right - left + 1 if area else 0
-    out.boxes[row, 1], out.boxes[row, 3] = top if area else 0, bottom - top if area else 0
-    return True
-
-
-@helper
-def _measure_slowly(out: Segments, row: int, values: Array, count: int) -> bool:
-    """Do as `_measure_text` where runs may be empty, from the `count` numbers of a string; -1: it has something else."""
-    height, width = out.spans[row, 2], out.spans[row, 3]
-    pixels, position, area = height * width, np.int64(0), np.int64(0)
-    left, right, top, bottom = width, np.int64(-1), height, np.int64(0)
-    for k in range(count):
-        length = values[np.uint64(k)]
-        if k > 2:
-            length += values[np.uint64(k - 2)]
-            values[np.uint64(k)] = length
-        if length < 0 or position + length > pixels:
-            return False
-        if k & 1 and length > 0:
-            area += length
-            first, last = position // height, (position + length - 1) // height
-            left, right = min(left, first), max(right, last)
-            top = min(top, position % height) if first == last else np.int64(0)
-            bottom = max(bottom, (position + length - 1) % height + 1) if first == last else height
-        position += length
-    if position != pixels:
-        return False
-    out.areas[row], out.regular[row] = area, False
-    out.boxes[row, 0], out.boxes[row, 2] = left if area else 0, right - left + 1 if area else 0
-    out.boxes[row, 1], out.boxes[row, 3] = top if area else 0, bottom - top if area else 0
-    return True
 
 
 @helper

@@ -20,9 +20,10 @@ import sys
 import time
 import uuid
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -43,7 +44,7 @@ _HOME = Path(__file__).resolve().parent
 _SETTINGS = ("BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE", "USING_SVML")
 
 #: What a file of the cache begins with; the digest of its key and the checksum of the rest follow.
-_MAGIC = b"detmap kernel 1\n"
+_MAGIC = b"detmap kernel 2\n"
 _DIGEST = 32
 
 #: So many files of one kernel are kept: of other processors, versions and settings.
@@ -80,6 +81,7 @@ def is_plain() -> bool:
             codegen.JITCPUCodegen.magic_tuple,
         ]
         needed += [compiler.CompileResult._reduce, compiler.CompileResult._rebuild]
+        needed += [codegen.CPUCodeLibrary._get_module_for_linking]
     except (AttributeError, ImportError):
         return True
     return not (all(needed) and _HOME.is_dir())
@@ -213,7 +215,9 @@ class SourceCache:
                 if payload is not None:
                     _name_runtime()
                     result: Any = compiler.CompileResult
-                    found = result._rebuild(target_context, *pickle.loads(payload))
+                    kept, source = pickle.loads(payload)
+                    found = result._rebuild(target_context, *kept)
+                    found.library._get_module_for_linking = partial(_module, source)
                     if tuple(found.signature.args) == _arguments(sig):
                         return found
         return None
@@ -232,12 +236,13 @@ class SourceCache:
             name, key = self._name(sig, data.codegen)
             if self._stamp() != self._stamp(anew=True):  # the sources changed since this process read them
                 return
-            *kept, environments = data._reduce()
+            library, *kept, environments = data._reduce()
+            library, source = _without_source(*library)
             # An environment holds a function's constant objects; numba's own functions have none. Loading one imports its
             # module, and the module of array functions, which `np.empty` names, takes longer than all kernels together.
             kept.append([e for e in environments if e.consts or not e.globals["__name__"].startswith("numba.")])
             dumps: Any = serialize.dumps
-            payload = dumps(tuple(kept))
+            payload = dumps(((library, *kept), source))
         except Exception as error:  # private names: whatever surprises here must not stop a score
             _say(f"compiled kernels cannot be kept: {type(error).__name__}: {error}")
             return
@@ -291,6 +296,30 @@ class _Forgiving:
             self._kept.save_overload(sig, data)
         except Exception as error:
             _say(f"compiled kernels cannot be kept in {self._kept.cache_path}: {getattr(error, 'strerror', error)}")
+
+
+def _without_source(name: str, kind: str, parts: tuple[bytes, bytes]) -> tuple[Any, bytes]:
+    """Return what numba keeps of a compiled kernel with an empty one in place of its LLVM code, and that, compressed.
+
+    Only a kernel that calls this one and is compiled later asks for the code; to read it takes as long as all else that
+    loading a kernel does, and more memory than the machine code. The empty one defines the same names.
+    """
+    from llvmlite import binding
+
+    machine_code, source = parts
+    module = binding.parse_bitcode(source)
+    names = [
+        one.name for group in (module.functions, module.global_variables) for one in group if not one.is_declaration
+    ]
+    empty = binding.parse_assembly("".join(f'define void @"{one}"() {{ ret void }}\n' for one in names))
+    return (name, kind, (machine_code, empty.as_bitcode())), zlib.compress(source)
+
+
+def _module(source: bytes) -> Any:
+    """Read what `_without_source` took away."""
+    from llvmlite import binding
+
+    return binding.parse_bitcode(zlib.decompress(source))
 
 
 @cache

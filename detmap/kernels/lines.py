@@ -24,7 +24,7 @@ from detmap.kernels.scanning import (
     Columns,
     _leave_lines,
 )
-from detmap.kernels.texts import LENGTH_BITS, _same
+from detmap.kernels.texts import ABSENT, LENGTH_BITS, LENGTHS, _same
 from detmap.kernels.words import NOTHING, U1, U2, _byte, _next_line, _tab_or_space, _token_end
 
 # A line that may have further tokens has no more of them than this: four could be a second record on the same line.
@@ -32,11 +32,17 @@ MOST_FURTHER = 3
 
 
 @innermost
-def _same_end(data: Any, i: int, word: Any) -> int:
-    """Where the token ends that begins at `i`, if it is the one that `word` locates; -1 if it is another."""
-    length = np.int64(word) & ((1 << LENGTH_BITS) - 1)
-    same = _byte(data, i + length) <= 32 and _same(data, np.uint64(i << LENGTH_BITS | length), data, word)
-    return i + length if same else -1
+def _id_at(data: Any, i: int, before: Any) -> Any:
+    """Read the token that begins at `i`: where it lies, and its end, -1 where it is too long.
+
+    If it is the one that the string `before` locates, that is where it lies; to see it takes less than to find its end.
+    """
+    length = np.int64(before & LENGTHS)
+    again = np.uint64(i << LENGTH_BITS | length)
+    if before != ABSENT and _byte(data, i + length) <= 32 and _same(data, again, data, before):
+        return before, i + length
+    end = _token_end(data, i)
+    return np.uint64(i << LENGTH_BITS | end - i), end if end - i < 1 << LENGTH_BITS else -1
 
 
 @kernel
@@ -94,17 +100,8 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
                     if i >= 0 and _byte(data, i) > 32:
                         i = -1
                 else:
-                    i, word = -1, NOTHING
-                    if kind == REPEATED and row > state[ROW]:
-                        word = ids[at - U1]
-                        i = _same_end(data, begin, word)
-                    if i < 0:
-                        i = _token_end(data, begin)
-                        if i - begin >= 1 << LENGTH_BITS:
-                            i = -1
-                            break
-                        word = np.uint64(begin << LENGTH_BITS | i - begin)
-                    ids[at] = word
+                    before = ids[at - U1] if kind == REPEATED and row > state[ROW] else ABSENT
+                    ids[at], i = _id_at(data, begin, before)
             if i < 0:
                 break
             token += 1

@@ -1097,6 +1097,26 @@ def test_every_byte_of_a_run_replaced_and_cut(block: int, threads: int, monkeypa
             check_qrels(QRELS[:place] + bytes([byte]) + QRELS[place + 1 :], threads)
 
 
+@pytest.mark.parametrize("end", [b"\n", b"", b"\r"])
+def test_rows_of_lines_stay_where_they_were_scanned(end: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block begins with the row behind the last one of the block before: no column is moved together afterwards."""
+    monkeypatch.setattr(_documents, "BLOCK", 100)
+    blocks: list[tuple[int, int]] = []
+
+    class Seen(_tables.Table):
+        def __init__(self, *arguments: Any) -> None:
+            blocks.extend((int(p.state[scanning.FIRST]), int(p.state[scanning.ROW])) for p in arguments[-1])
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(_lists, "Table", Seen)
+    data = b"\n".join(b"q%d Q0 d%d %d %.3f name" % (k // 7, k, k, 1 / (k + 1)) for k in range(100)) + end
+    columns = _scan.scan_run(data)
+    assert columns is not None
+    assert len(columns.score) == 100
+    assert len(blocks) > 10
+    assert [first for first, _ in blocks] == [0, *(row for _, row in blocks[:-1])]
+
+
 TOKEN = st.sampled_from(
     [b"a", b"b", b"ab", b"abcdefgh", b"abcdefghi", b"abcdefghj", b"\xff", b"#", b"1", b"-2.5e3", b".5"]
 ) | st.binary(min_size=1, max_size=3)

@@ -10,7 +10,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -133,6 +133,7 @@ def run(
         pool = _pool(workers)
         for begin, end in blocks:
             futures.append(pool.submit(work, begin, end))
+        wait(futures, return_when=FIRST_EXCEPTION)  # wakes this thread once, not for every block
         results = [future.result() for future in futures]
     except BaseException as error:  # nothing goes on behind the caller's back
         if above is None:

@@ -16,6 +16,9 @@ import numpy as np
 from detmap.errors import MissingDependencyError
 from detmap.notices import describe
 
+#: Types of values that JSON has: of floats those that are finite.
+_PLAIN = frozenset((float, int, str, bool, type(None)))
+
 
 class Result(Mapping[str, float]):
     """A read-only mapping from metric name to value; an undefined value is NaN.
@@ -92,6 +95,8 @@ def sentences(notices: Mapping[str, Mapping[str, int]]) -> list[dict[str, str]]:
 
 def without_nan(value: Any) -> Any:
     """Return `value` with plain Python numbers and None for every NaN or infinity."""
+    if type(value) in _PLAIN:  # nearly all are; that something is no mapping takes long to find out
+        return None if type(value) is float and not math.isfinite(value) else value
     if isinstance(value, Mapping):
         return {str(key): without_nan(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):

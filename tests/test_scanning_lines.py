@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scanner import UNCOMPILED, check_qrels, check_run, document_ids, query_ids, same
 from scanner_documents import HARD, QRELS, RUN
 
-from detmap.formats import _documents, _scan
+from detmap.formats import _documents, _lists, _scan, _tables
 from detmap.kernels import readonly, scanning
 from detmap.kernels.lines import scan_lines
 from detmap.kernels.texts import LENGTH_BITS, Grouped, factorise, find_strings, rank_rows
@@ -81,6 +81,26 @@ def test_every_byte_of_a_run_replaced_and_cut(block: int, threads: int, monkeypa
         for byte in b"\x00\t\n\x0b\x0c\r\x1f #1.e-\x7f\x80\xff":
             check_run(RUN[:place] + bytes([byte]) + RUN[place + 1 :], threads)
             check_qrels(QRELS[:place] + bytes([byte]) + QRELS[place + 1 :], threads)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"", b"\r"])
+def test_rows_of_lines_stay_where_they_were_scanned(end: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block begins with the row behind the last one of the block before: no column is moved together afterwards."""
+    monkeypatch.setattr(_documents, "BLOCK", 100)
+    blocks: list[tuple[int, int]] = []
+
+    class Seen(_tables.Table):
+        def __init__(self, *arguments: Any) -> None:
+            blocks.extend((int(p.state[scanning.FIRST]), int(p.state[scanning.ROW])) for p in arguments[-1])
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(_lists, "Table", Seen)
+    data = b"\n".join(b"q%d Q0 d%d %d %.3f name" % (k // 7, k, k, 1 / (k + 1)) for k in range(100)) + end
+    columns = _scan.scan_run(data)
+    assert columns is not None
+    assert len(columns.score) == 100
+    assert len(blocks) > 10
+    assert [first for first, _ in blocks] == [0, *(row for _, row in blocks[:-1])]
 
 
 TOKEN = st.sampled_from(

@@ -169,12 +169,14 @@ class List:
         self.ids, self.words = passing(sizes[0], np.uint64), np.empty(sizes[1], np.uint64)
 
     def most_rows(self, block: int, marks: int) -> int:
-        """Return how many records a block can have: no more than marks, or than fit. The last line may have no mark.
+        """Return how many records a block can have: no more than marks, or than fit. The document's last line may have none.
 
-        Where it is how many there are, as nearly always in JSON, columns stay where they are.
+        Where it is how many there are, as nearly always, columns stay where they are.
         """
         most = min(marks, -(-(self.cuts[block + 1] - self.cuts[block]) // self.kind.fields.least))
-        return most + 1 if self.kind.by_line else max(most, 1)
+        if self.kind.by_line:
+            return most + (block + 1 == len(self.blocks))
+        return max(most, 1)
 
     def marks(self, block: int, begin: int | None = None) -> int:
         """Count the marks of a block, or those from a position on."""

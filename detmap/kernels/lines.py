@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from detmap.kernels import kernel
-from detmap.kernels.numbers import _double, _doubt, _integer
+from detmap.kernels import innermost, kernel
+from detmap.kernels.numbers import NUMBER_ROOM, _doubt, _integer, _pointed_or_double
 from detmap.kernels.scanning import (
     CLOSED,
     DOUBTS,
@@ -24,11 +24,25 @@ from detmap.kernels.scanning import (
     Columns,
     _leave_lines,
 )
-from detmap.kernels.texts import LENGTH_BITS, _same
-from detmap.kernels.words import _byte, _next_line, _tab_or_space, _token_end
+from detmap.kernels.texts import ABSENT, LENGTH_BITS, LENGTHS, _same
+from detmap.kernels.words import NOTHING, U1, U2, _byte, _next_line, _tab_or_space, _token_end
 
 # A line that may have further tokens has no more of them than this: four could be a second record on the same line.
 MOST_FURTHER = 3
+
+
+@innermost
+def _id_at(data: Any, i: int, before: Any) -> Any:
+    """Read the token that begins at `i`: where it lies, and its end, -1 where it is too long.
+
+    If it is the one that the string `before` locates, that is where it lies; to see it takes less than to find its end.
+    """
+    length = np.int64(before & LENGTHS)
+    again = np.uint64(i << LENGTH_BITS | length)
+    if before != ABSENT and _byte(data, i + length) <= 32 and _same(data, again, data, before):
+        return before, i + length
+    end = _token_end(data, i)
+    return np.uint64(i << LENGTH_BITS | end - i), end if end - i < 1 << LENGTH_BITS else -1
 
 
 @kernel
@@ -51,7 +65,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
     """
     places, ids, words, doubts = columns
     i, row, doubtful = state[POSITION], state[ROW], state[DOUBTS]
-    most = len(tokens) + MOST_FURTHER * more
+    most, inside = len(tokens) + MOST_FURTHER * more, len(data) - NUMBER_ROOM
     status = FAILED
     while True:
         if i >= stop:
@@ -68,16 +82,17 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
             break
         while c > 32:
             begin = i
-            field = tokens[token] if token < len(tokens) else -1
+            field = tokens[np.uint64(token)] if token < len(tokens) else -1
             if field < 0:
                 i = _token_end(data, i) if token < most or blank else -1
             else:
-                kind, at = places[field, 0], places[field, 2] + row
+                # Unsigned indices have no negative case.
+                kind, at = places[np.uint64(field), NOTHING], np.uint64(places[np.uint64(field), U2] + row)
                 if kind == NUMBERS:
-                    bits, i, certain = _double(data, begin, powers)
+                    bits, i, certain = _pointed_or_double(data, begin, inside, powers)
                     if i < 0 or _byte(data, i) > 32 or not certain:
                         i = _token_end(data, begin)
-                        doubtful = _doubt(doubts, doubtful, at, begin, i)
+                        doubtful = _doubt(doubts, doubtful, np.int64(at), begin, i)
                     words[at] = bits
                 elif kind == INTEGER:
                     value, i = _integer(data, begin, powers)
@@ -85,14 +100,8 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
                     if i >= 0 and _byte(data, i) > 32:
                         i = -1
                 else:
-                    i = _token_end(data, begin)
-                    if i - begin >= 1 << LENGTH_BITS:
-                        i = -1
-                        break
-                    word = np.uint64(begin << LENGTH_BITS | i - begin)
-                    if kind == REPEATED and row > state[ROW] and _same(data, word, data, ids[at - 1]):
-                        word = ids[at - 1]
-                    ids[at] = word
+                    before = ids[at - U1] if kind == REPEATED and row > state[ROW] else ABSENT
+                    ids[at], i = _id_at(data, begin, before)
             if i < 0:
                 break
             token += 1

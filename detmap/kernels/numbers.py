@@ -313,6 +313,19 @@ def _double(data: Any, i: int, powers: Any) -> Any:
     return bits, end, fits and certain
 
 
+@innermost
+def _pointed_or_double(data: Any, i: int, inside: int, powers: Any) -> Any:
+    """Read a number as `_double` does, faster where it has a point and no sign. Before `inside` are `NUMBER_ROOM` bytes."""
+    negative = _byte(data, i) == 45
+    mantissa, exponent, end, fits = NOTHING, 0, -1, True
+    if i < inside:
+        mantissa, exponent, end = _long_number(data, i, powers)
+    if end < 0:
+        mantissa, exponent, end, fits = _number(data, i, powers)
+    bits, certain = _nearest(mantissa, exponent, powers)
+    return bits | np.uint64(negative) << U63, end, fits and certain
+
+
 @helper
 def _integer(data: Any, i: int, powers: Any) -> Any:
     """Read a JSON integer of 64 bits: its value, its end (-1: there is none)."""

@@ -11,6 +11,7 @@ from detmap.kernels.words import ALL, NOTHING, U24, U32, _byte, _load
 
 # A string is a word: its first byte's position, then its length in the lower bits.
 LENGTH_BITS = 24
+LENGTHS = np.uint64((1 << LENGTH_BITS) - 1)
 ABSENT = ALL
 MIXER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -18,11 +19,14 @@ MIXER = np.uint64(0x9E3779B97F4A7C15)
 @kernel
 def kept_size(words: Any) -> int:
     """Return how many bytes `keep` copies."""
-    size = 0
-    for row in range(len(words)):
-        if words[row] != ABSENT and (row == 0 or words[row] != words[row - 1]):
-            size += np.int64(words[row]) & ((1 << LENGTH_BITS) - 1)
-    return size
+    size, one = NOTHING, np.uint64(1)
+    if len(words) > 0 and words[0] != ABSENT:
+        size = words[0] & LENGTHS
+    for row in range(1, len(words)):  # no row needs what the one before made: several are looked at at once
+        word = words[np.uint64(row)]
+        own = (word != ABSENT) & (word != words[np.uint64(row) - one])
+        size += word & LENGTHS if own else NOTHING
+    return int(np.int64(size))
 
 
 @innermost

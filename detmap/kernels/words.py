@@ -61,17 +61,6 @@ def _byte(data: Any, i: int) -> Any:
 
 
 @helper
-def _before(flags: Any) -> Any:
-    """How many bytes lie below the lowest one whose highest bit is set; 8 where there is none."""
-    below = (flags - U1) & ~flags & HIGHS
-    count = 0
-    while below != NOTHING:  # LLVM knows this loop as one instruction
-        below &= below - U1
-        count += 1
-    return count
-
-
-@helper
 def _lowest_bit(word: Any) -> Any:
     """Which bit of a word is the lowest that is set; 64 where none is."""
     below = (word - U1) & ~word
@@ -80,6 +69,12 @@ def _lowest_bit(word: Any) -> Any:
         below &= below - U1
         count += 1
     return count
+
+
+@helper
+def _before(flags: Any) -> Any:
+    """How many bytes lie below the lowest one that has a bit set; 8 where there is none."""
+    return _lowest_bit(flags) >> 3
 
 
 @kernel

@@ -317,7 +317,10 @@ class List:
             if kind in (scanning.SPAN, scanning.LISTS) and state[scanning.EVER] >> f & 1:
                 own = self.ids if kind in scanning.APART else self.words
                 spans = own[place + width * first : place + width * row].view(np.int64)
-                np.add(spans, window.base, out=spans, where=spans >= 0)
+                if state[scanning.ALWAYS] >> f & 1:
+                    spans += window.base
+                else:
+                    np.add(spans, window.base, out=spans, where=spans >= 0)
             elif kind in scanning.APART and state[scanning.STRINGS] >> f & 1:
                 if state[scanning.INTEGERS] >> f & 1:  # which no column may have besides
                     raise NotUnderstood

@@ -261,10 +261,12 @@ class List:
                 continue
             state[scanning.POSITION] += window.base
             start = int(state[scanning.POSITION])
-            if state[scanning.STATUS] == scanning.CLOSED or start >= stop:
+            if state[scanning.STATUS] == scanning.CLOSED:
                 break
             if start == window.base + window.data.size:  # there may be white space ahead of the next record
-                start = self.document.after_blanks(start)
+                start = state[scanning.POSITION] = self.document.after_blanks(start)
+            if start >= stop:
+                break
             window = None
         if state[scanning.STATUS] == scanning.CLOSED:
             self.ended = min(self.ended, start)

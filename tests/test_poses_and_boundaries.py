@@ -87,6 +87,16 @@ def test_lists_of_numbers_however_they_are_written(records, behind):
     st.sampled_from([b" " * 8, b" " * 64]),
 )
 @example([["1.5"] * 9, ["2.5"], ["3.5"], ["4.5"] * 9, ["5.5"] * 9, ["6.5"] * 9, ["7.5"], ["8.5"] * 9], ", ", b" " * 64)
+@example(
+    [["1.0", "9.0", "0.0", "0.05", "1.01", "10.0", "7"], ["2.0", "0.0", "1.5", "0.0", "1.0", "1.0", "2.0"]] * 3,
+    ",",
+    b" " * 64,
+)
+@example(
+    [["1.0", "9.0", "0.0", "0.05", "1.01", "10.0", "7"], ["2.0", "0.0", "1.5", "0.0", "1.0", "1.0", "2.0"]] * 3,
+    ", ",
+    b" " * 64,
+)
 def test_lists_of_one_length_are_read_side_by_side(rows, comma, behind):
     """And others too: what is read of one is not written over another."""
     texts = ["[" + comma.join(row) + "]" for row in rows]
@@ -112,6 +122,9 @@ WRONG = [
     "[1]",
     '"1"',
     "nan",
+    "/.0",
+    ":.0",
+    "1.0.",
 ]
 
 

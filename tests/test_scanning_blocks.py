@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scanner import UNCOMPILED, check_ground_truth, check_results, same
+from scanner import UNCOMPILED, InWindows, check_ground_truth, check_results, same
 from scanner_documents import RESULT, document
 
 from detmap.formats import _documents, _lists, _open, _scan
@@ -138,6 +138,25 @@ def test_a_list_that_goes_on_behind_a_block_without_its_first_key(monkeypatch: p
             exact.clear()
             assert same(check_results(data, threads=threads), whole)
             assert exact == tries * 2
+
+
+def test_a_window_may_end_between_a_comma_and_white_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where its block ends there: the next block begins with a record."""
+    data = (
+        b'{"info": {"year": [2014]}, "images": [{"id": 1, "width": 5}, {"file_name": "a", "id": 2}], "annotations": '
+        b'[{"image_id": "1", "category_id": "3", "NaN": "x", "area": 1e-3}], "licenses": [], "categories": '
+        b'[{"supercategory": "x", "id": 3, "name": "cat"}]}'
+    )
+    monkeypatch.setattr(_documents, "BLOCK", 16)
+    whole = check_ground_truth(data)
+    assert whole is not None
+    for window in range(8, len(data)):
+        for margin in (1, 6, 39):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(_documents, "WINDOW", window)
+                patch.setattr(_documents, "MARGIN", margin)
+                patch.setattr(_documents, "GROWTH", 2)
+                assert same(_scan.scan_ground_truth(InWindows(data), 1), whole), (window, margin)
 
 
 def test_what_follows_a_list_is_not_counted_as_its_records(monkeypatch: pytest.MonkeyPatch) -> None:

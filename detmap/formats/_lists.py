@@ -263,10 +263,12 @@ class List:
                 continue
             state[scanning.POSITION] += window.base
             start = int(state[scanning.POSITION])
-            if state[scanning.STATUS] == scanning.CLOSED or start >= stop:
+            if state[scanning.STATUS] == scanning.CLOSED:
                 break
             if start == window.base + window.data.size:  # there may be white space ahead of the next record
-                start = self.document.after_blanks(start)
+                start = state[scanning.POSITION] = self.document.after_blanks(start)
+            if start >= stop:
+                break
             window = None
         if state[scanning.STATUS] == scanning.CLOSED:
             self.ended = min(self.ended, start)
@@ -319,7 +321,10 @@ class List:
             if kind in (scanning.SPAN, scanning.LISTS) and state[scanning.EVER] >> f & 1:
                 own = self.ids if kind in scanning.APART else self.words
                 spans = own[place + width * first : place + width * row].view(np.int64)
-                np.add(spans, window.base, out=spans, where=spans >= 0)
+                if state[scanning.ALWAYS] >> f & 1:
+                    spans += window.base
+                else:
+                    np.add(spans, window.base, out=spans, where=spans >= 0)
             elif kind in scanning.APART and state[scanning.STRINGS] >> f & 1:
                 if state[scanning.INTEGERS] >> f & 1:  # which no column may have besides
                     raise NotUnderstood

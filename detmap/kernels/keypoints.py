@@ -146,15 +146,17 @@ def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: 
     """
     farthest = 0.0
     for i in range(begin, end):
-        first, stop = poses.starts[i], poses.stops[i]
-        labelled = 0
+        first, labelled = np.uint64(poses.starts[i]), 0
         left, right, top, bottom = 0.0, 0.0, 0.0, 0.0
-        for k in range(first, stop, 3):
-            x, y, v = poses.values[k], poses.values[k + 1], poses.values[k + 2]
+        count = max(poses.stops[i] - poses.starts[i] + 2, 0) // 3
+        if count > 0:
+            left = right = poses.values[first]
+            top = bottom = poses.values[first + _Y]
+        for k in range(np.uint64(count)):
+            at = first + _XYV * k  # an unsigned index has no negative case
+            x, y, v = poses.values[at], poses.values[at + _Y], poses.values[at + _V]
             labelled += v > 0
             farthest = max(farthest, abs(v))
-            if k == first:
-                left, right, top, bottom = x, x, y, y
             left, right, top, bottom = min(left, x), max(right, x), min(top, y), max(bottom, y)
         out_boxes[i, 0], out_boxes[i, 1], out_boxes[i, 2], out_boxes[i, 3] = left, top, right - left, bottom - top
         out_labelled[i] = labelled

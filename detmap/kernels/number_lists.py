@@ -17,6 +17,7 @@ from detmap.kernels.numbers import (
     NUMBER_ROOM,
     POINT,
     SPACED,
+    TEN,
     TIGHT,
     TO_HIGH,
     TWO_BYTES,
@@ -41,6 +42,14 @@ from detmap.kernels.words import (
 
 Array = NDArray[Any]
 
+# Behind a digit: the rest of a whole number with a point, as v of COCO's points often is, what is between two numbers, and
+# what of eight bytes that is. As elsewhere a digit is less than ten, every byte being combined with that of "0".
+_TENTHS, _TENTHS_SPACED = (
+    np.uint64(int.from_bytes(bytes(c ^ ord("0") for c in text), "little") & ~BYTE.item())
+    for text in (b"..0,", b"..0, ")
+)
+_THREE_BYTES, _FOUR_BYTES = np.uint64(0xFFFFFF00), np.uint64(0xFFFFFFFF00)
+
 #: After so many rows in a row that are unlike the one before no two are read side by side.
 _MOST_MISSES = 16
 
@@ -61,15 +70,24 @@ class _Two(NamedTuple):
 def _plain_pairs(data: Any, i: int, j: int, powers: Any, two_lists: _Two, count: int) -> Any:
     """Read numbers of two lists by turns, as `_plain_numbers` does, but for the last one of either.
 
-    Where a number begins has to wait for the one before it. While that of one list is waited for, the other's is read.
+    Where a number begins has to wait for the one before it. While that of one list is waited for, the other's is read. A
+    digit, a point and a zero are looked for first.
     Returned are the places of the next numbers, and how many are read of either, `count` included.
     """
     out, at, size, gap = two_lists
     beside, most = at + size, size - 1
     inside = len(data) - NUMBER_ROOM
     looked_at, expected = (TWO_BYTES, SPACED) if gap == 2 else (BYTE, TIGHT)
+    behind_digit, tenths = (_FOUR_BYTES, _TENTHS_SPACED) if gap == 2 else (_THREE_BYTES, _TENTHS)
     while count < most and i < inside and j < inside:
         one, two = _word(data, i) ^ DIGIT_ZEROS, _word(data, j) ^ DIGIT_ZEROS
+        if ((one ^ tenths) | (two ^ tenths)) & behind_digit == NOTHING and one & BYTE < TEN and two & BYTE < TEN:
+            k = np.uint64(count)
+            out[np.uint64(at) + k] = np.float64(np.int64(one & BYTE)).view(np.uint64)
+            out[np.uint64(beside) + k] = np.float64(np.int64(two & BYTE)).view(np.uint64)
+            count += 1
+            i, j = i + 3 + gap, j + 3 + gap
+            continue
         others, further = ((one + TO_HIGH) | one) & HIGHS, ((two + TO_HIGH) | two) & HIGHS
         bit, other_bit = _lowest_bit(others), _lowest_bit(further)
         whole, other_whole = bit >> 3, other_bit >> 3

@@ -61,6 +61,7 @@ GLUE_WORDS = 4
 # before it: its length, then its words, each ahead of the mask of what counts of it.
 KIND, PLACE, STEP, BEGIN, END, NOTES = range(6)
 LENGTH, WORDS, GLUE_NOTES = 0, 1, 1 + 2 * GLUE_WORDS
+SHORT_GLUE = np.uint64(16)  # most has no more bytes
 # So many bytes are there where glue is compared, and a number read after it, without a look at the end of the document.
 ROOM = 8 * GLUE_WORDS + NUMBER_ROOM
 # After so many records in a row that are unlike the first one, the others are not compared with it.
@@ -127,9 +128,13 @@ def _learn(data: Any, begin: int, end: int, likeness: Likeness, count: int) -> i
 def _has_glue(data: Any, place: int, glue: Any, g: Any) -> bool:
     """Return whether the bytes at `place` are those before value `g` of the first record."""
     other = NOTHING
-    for w in range(GLUE_WORDS):
+    for w in range(2):
         word = np.uint64(WORDS + 2 * w)
         other |= _word(data, place + 8 * w) & glue[g, word + U1] ^ glue[g, word]
+    if glue[g, LENGTH] > SHORT_GLUE:
+        for w in range(2, GLUE_WORDS):
+            word = np.uint64(WORDS + 2 * w)
+            other |= _word(data, place + 8 * w) & glue[g, word + U1] ^ glue[g, word]
     return bool(other == NOTHING)
 
 

@@ -11,7 +11,20 @@ import numpy as np
 
 from detmap.kernels import helper, innermost, kernel
 from detmap.kernels.numbers import _number
-from detmap.kernels.words import FIVE_BYTES, FROM_BRACES, HIGHS, LOW32, NOTHING, ONES, U1, _before, _blank, _byte, _load
+from detmap.kernels.words import (
+    FIVE_BYTES,
+    FROM_BRACES,
+    HIGHS,
+    LOW32,
+    NOTHING,
+    ONES,
+    U1,
+    _before,
+    _blank,
+    _byte,
+    _load,
+    _word,
+)
 
 # Values nested deeper than this are not understood.
 MAX_DEPTH = 64
@@ -19,7 +32,7 @@ MAX_DEPTH = 64
 QUOTES = np.uint64(0x2222222222222222)
 BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
 FROM_BRACKETS = np.uint64(0x2525252525252525)  # added to a byte: the highest bit says that it is "[" or more
-BRACKET, QUOTE = np.uint8(ord("[")), np.uint8(ord('"'))
+BRACKET, OPENING_BRACE, QUOTE = (np.uint8(ord(c)) for c in '[{"')
 SPACES = np.uint64(0x2020202020202020)
 TRUE, FALSE, NULL = (np.uint64(int.from_bytes(name, "little")) for name in (b"true", b"false", b"null"))
 
@@ -141,14 +154,27 @@ def _value_end(data: Any, i: int, lines: bool, powers: Any) -> int:
 
 
 @innermost
+def _braces(data: Any, i: int) -> Any:
+    """Set the highest bit of every byte of eight that is an opening brace or more, and clear all other bits."""
+    word = _word(data, i)
+    return ((word + FROM_BRACES) | word) & HIGHS
+
+
+@innermost
 def _brace_after(data: Any, i: int) -> Any:
     """Return where the first byte from `i` on is that is an opening brace or more, or the end."""
-    while True:
-        word = _load(data, i)
-        special = ((word + FROM_BRACES) | word) & HIGHS
-        if special != NOTHING or i >= len(data):
-            return i + _before(special)
-        i += 8
+    while i + 32 <= len(data):
+        one, two, three, four = _braces(data, i), _braces(data, i + 8), _braces(data, i + 16), _braces(data, i + 24)
+        if one | two | three | four != NOTHING:
+            # Which of them is first is chosen, not branched upon: it cannot be foretold.
+            near, far = one if one != NOTHING else two, three if three != NOTHING else four
+            before, beyond = 0 if one != NOTHING else 8, 16 if three != NOTHING else 24
+            here = one | two != NOTHING
+            return i + (before if here else beyond) + _before(near if here else far)
+        i += 32
+    while i < len(data) and data[np.uint64(i)] < OPENING_BRACE:
+        i += 1
+    return i
 
 
 @helper

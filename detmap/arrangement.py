@@ -231,23 +231,28 @@ class Arrangement:
             # Of corners that are less than a pixel apart boxes of inclusive pixels touch: so do those without width.
             _reach=None if reach is None else (reach[0].placed(found.order, 1.0), reach[1].placed(truth.order, 1.0)),
             _least=least,
-            _bounds=(shapes[0].bounds().placed(found.order, pixel), shapes[1].bounds().placed(truth.order, pixel)),
+            _bounds=(_bounds(kind, shapes[0], found, pixel), _bounds(kind, shapes[1], truth, pixel)),
             _crowd=readonly(crowd, np.bool_),
         )
 
     def detection_areas(self, begin: int, end: int) -> NDArray[np.float64]:
         """Return the areas of the detections at positions ``[begin, end)``, as area ranges look at them."""
-        shapes, bounds = self._columns[0], self._bounds[0]
-        if self.kind.measure is not None:
-            areas = self.kind.measure(shapes, bounds.order, bounds.pixel, begin, end)
+        if self._own_areas is None:
+            areas = self._shape_areas(begin, end)
         else:
-            areas = shapes.areas()[bounds.order[begin:end]]
-        if self._own_areas is not None:
-            own = self._own_areas[bounds.order[begin:end]]
-            areas = np.where(np.isnan(own), areas, own)
+            areas = self._own_areas[self._bounds[0].order[begin:end]]
+            unknown = np.isnan(areas)
+            if unknown.any():
+                areas = np.where(unknown, self._shape_areas(begin, end), areas)
         if self.protocol.matching == "best":  # VOC's rule knows no areas: a box of negative size counts like any miss
             areas = np.maximum(areas, 0.0)
         return readonly(areas, np.float64)
+
+    def _shape_areas(self, begin: int, end: int) -> NDArray[np.float64]:
+        shapes, bounds = self._columns[0], self._bounds[0]
+        if self.kind.measure is not None:
+            return self.kind.measure(shapes, bounds.order, bounds.pixel, begin, end)
+        return shapes.areas()[bounds.order[begin:end]]
 
     def candidates(
         self, cells: overlap.Cells, lowest: float, begin: int, end: int, stop: NDArray[np.uint8] = NEVER
@@ -309,6 +314,12 @@ def _joined(found: Side, truth: Side) -> overlap.Cells:
         *(readonly(column, np.int64) for column in (found.starts[left], found.starts[left + 1])),
         *(readonly(column, np.int64) for column in (truth.starts[right], truth.starts[right + 1])),
     )
+
+
+def _bounds(kind: Kind, shapes: Column, side: Side, pixel: float) -> overlap.Boxes:
+    """Return the boxes around shapes by position, and the areas of the shapes where the kind knows them."""
+    boxes = shapes.bounds().placed(side.order, pixel)
+    return boxes if kind.covered is None else boxes._replace(areas=readonly(kind.covered(shapes), np.float64))
 
 
 def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[Any, str]) -> dict[str, int]:

@@ -17,10 +17,11 @@ from detmap.errors import OptionError, shorten
 from detmap.hits import Curve, best_f1
 from detmap.kernels import allocate, matching, readonly
 from detmap.naming import distinct_names, metric_table
+from detmap.precisions import Curves, recalls
 from detmap.protocols import UNLIMITED, AreaRanges, OksArea, Protocol, Sigmas, resolve
 from detmap.results import Result
 from detmap.tables import Detections, GroundTruth, check_pair
-from detmap.tally import Rankings, Tally, word_count
+from detmap.tally import Tally, word_count
 
 
 def evaluate(
@@ -242,14 +243,14 @@ class DetectionResult(Result):
         AP under the protocol's interpolation.
     """
 
-    precision: NDArray[np.float64]
-    scores: NDArray[np.float64]
     recall: NDArray[np.float64]
-    average_precision: NDArray[np.float64]
 
     def __init__(self, tally: Tally, *, threads: int | None = None) -> None:
-        self.tally = tally.in_ranking_order(threads)
-        self._accumulate(threads)
+        self.tally = tally = tally.in_ranking_order(threads)
+        self._threads = threads
+        self.recall = recalls(tally)
+        # Metrics ask for no more; most users for nothing but metrics.
+        self._largest = Curves.of(tally, self.protocol.max_dets[-1:], False, threads)
         metrics = {name: self._mean(*row) for name, row in metric_table(self.protocol, self.categories)}
         super().__init__(metrics, self.tally.every_notice())
 
@@ -263,36 +264,25 @@ class DetectionResult(Result):
         """The K categories as (id, name)."""
         return self.tally.categories
 
-    def _accumulate(self, threads: int | None) -> None:
-        protocol = self.protocol
-        shape = (
-            len(self.categories),
-            len(protocol.area_ranges),
-            len(protocol.max_dets),
-            len(protocol.iou_thresholds),
-        )
-        rankings = Rankings(self.tally)
-        grid = readonly(protocol.recall_thresholds, np.float64)
-        precision, scores = np.empty((len(rankings), grid.size)), np.empty((len(rankings), grid.size))
-        recall, ap = np.empty(len(rankings)), np.empty(len(rankings))
+    @cached_property
+    def _every(self) -> Curves:
+        """The curves within every cap, made when somebody asks for them."""
+        return Curves.of(self.tally, self.protocol.max_dets, True, self._threads)
 
-        def accumulate(begin: int, end: int) -> None:
-            hits, rows = rankings.hits(begin, end), slice(begin, end)
-            hits.interpolate_into(grid, protocol.epsilon, precision[rows], scores[rows])
-            recall[rows] = hits.recall()
-            if protocol.interpolation == "grid":
-                ap[rows] = precision[rows].mean(axis=1)
-            else:
-                ap[rows] = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
+    @property
+    def precision(self) -> NDArray[np.float64]:
+        """The largest precision at that recall or more."""
+        return self._every.precision
 
-        parallel.run(accumulate, rankings.blocks(), threads)
-        # Made by category, area and cap; shown in pycocotools' order of axes.
-        for array in (precision, scores, recall, ap):
-            array.setflags(write=False)
-        self.precision = precision.reshape(*shape, grid.size).transpose(3, 4, 0, 1, 2)
-        self.scores = scores.reshape(*shape, grid.size).transpose(3, 4, 0, 1, 2)
-        self.recall = recall.reshape(shape).transpose(3, 0, 1, 2)
-        self.average_precision = ap.reshape(shape).transpose(3, 0, 1, 2)
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """The score at which that recall is first reached."""
+        return self._every.scores
+
+    @property
+    def average_precision(self) -> NDArray[np.float64]:
+        """AP under the protocol's interpolation."""
+        return self._every.average_precision
 
     def _mean(self, kind: str, iou: float | None, area: int, cap: int, category: int | None) -> float:
         """Return the mean over thresholds and categories with ground truth; NaN where there is none.
@@ -307,12 +297,14 @@ class DetectionResult(Result):
 
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
         """Return what a metric is the mean of: by threshold, recall (but for AR), and category."""
+        largest = cap == len(self.protocol.max_dets) - 1
         if kind == "AR":
             values = self.recall[:, :, area, cap]
         elif self.protocol.interpolation == "grid":
-            values = self.precision[:, :, :, area, cap]
+            values = self._largest.precision[:, :, :, area, 0] if largest else self.precision[:, :, :, area, cap]
         else:
-            values = self.average_precision[:, None, :, area, cap]
+            aps = self._largest.average_precision[..., 0] if largest else self.average_precision[..., cap]
+            values = aps[:, None, :, area]
         if iou is not None:
             t = self._find_threshold(iou)
             values = values[:0] if t is None else values[t : t + 1]
@@ -439,7 +431,7 @@ class DetectionResult(Result):
         every = range(len(self.categories)) if categories is None else [self._category(one) for one in categories]
         chosen = [k for k in dict.fromkeys(every) if self.tally.positives[k, 0]]
         chosen.sort(key=lambda k: -int(self.tally.positives[k, 0]))
-        ap = self.average_precision[t, :, 0, -1]
+        ap = self._largest.average_precision[t, :, 0, 0]
         recall = np.linspace(0, 1, 201)
         lines, means = [], np.zeros(recall.size)
         for k in chosen:

@@ -1,4 +1,4 @@
-"""The mergeable outcome of matching detections, and how it becomes hits."""
+"""The mergeable outcome of matching detections."""
 
 from __future__ import annotations
 
@@ -13,15 +13,11 @@ from numpy.typing import NDArray
 
 from detmap import parallel
 from detmap.errors import DetmapError, StateError, shorten
-from detmap.hits import Hits
 from detmap.ids import locate
 from detmap.kernels import Frozen, allocate, matching, readonly, sorting
 from detmap.notices import added
 from detmap.protocols import Protocol
 from detmap.states import seal, unseal
-
-#: The rankings are made in about so many blocks: few, as each costs a call, and enough to share among threads.
-_BLOCKS = 16
 
 
 class Column(NamedTuple):
@@ -313,9 +309,22 @@ class Tally(Frozen):
         return readonly(np.stack(columns, axis=1), np.int64)
 
     @cached_property
+    def hits_within(self) -> NDArray[np.int64]:
+        """The numbers of hits within each cap, in ranking order, shape (K, M, A, T)."""
+        protocol = self.protocol
+        shape = (len(protocol.max_dets), len(protocol.area_ranges), len(protocol.iou_thresholds))
+        counts = np.zeros((len(self.categories), shape[0], 64 * self.hit.shape[1]), np.int64)
+        matching.count_hits(self.columns(), readonly(protocol.max_dets, np.int64), counts)
+        return counts[:, :, : shape[1] * shape[2]].reshape(-1, *shape)
+
+    @property
     def hit_counts(self) -> NDArray[np.int64]:
         """The numbers of hits within the largest cap, in ranking order, shape (K, A, T)."""
-        return self._count(self.hit)
+        return self.hits_within[:, -1]
+
+    def columns(self) -> matching.Ranked:
+        """Return what kernels read of detections in ranking order."""
+        return matching.Ranked(self.class_starts, self.rank, self.scores, self.hit, self.ignored)
 
     def every_notice(self) -> dict[str, int]:
         """Return `notices` and those that follow from the tally: no detections, categories without ground truth."""
@@ -538,52 +547,3 @@ def _product(shape: Sequence[int]) -> int:
 def word_count(protocol: Protocol) -> int:
     """Return how many 64-bit words hold the bits of a detection."""
     return -(-len(protocol.area_ranges) * len(protocol.iou_thresholds) // 64)
-
-
-@dataclass(frozen=True, eq=False)
-class Rankings:
-    """The rankings of a tally in ranking order, made a block at a time.
-
-    Ranking ``((k * A + a) * M + m) * T + t`` belongs to category *k*, area range *a*, cap *m* and IoU threshold *t*.
-    """
-
-    tally: Tally
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        protocol = self.tally.protocol
-        return self.tally.positives.size * len(protocol.max_dets) * len(protocol.iou_thresholds)
-
-    def _per_area(self) -> int:
-        return len(self.tally.protocol.max_dets) * len(self.tally.protocol.iou_thresholds)
-
-    def _capacity(self, begin: int, end: int) -> NDArray[np.int64]:
-        """Return how many hits each ranking can have at most: as many as within the largest cap."""
-        caps, thresholds = len(self.tally.protocol.max_dets), len(self.tally.protocol.iou_thresholds)
-        ranking = np.arange(begin, end)
-        return np.asarray(
-            self.tally.hit_counts.ravel()[ranking // (caps * thresholds) * thresholds + ranking % thresholds]
-        )
-
-    def blocks(self) -> list[tuple[int, int]]:
-        """Cut the rankings into blocks whose hits take up no more memory than the tally or their numbers do."""
-        capacity = self._capacity(0, len(self))
-        looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
-        costs = capacity + looked_at / self._per_area() + 4
-        # Every block looks at all rows of its classes: one that makes little of that costs more than it shares out.
-        least = max(float(costs.sum()) / _BLOCKS, 2.0 * np.diff(self.tally.class_starts).max(initial=0))
-        return parallel.split(costs, max(min(least, max(len(self.tally), len(self))), 1.0))
-
-    def hits(self, begin: int, end: int) -> Hits:
-        """Return the hits of rankings ``[begin, end)``."""
-        tally = self.tally
-        starts = np.concatenate(([0], np.cumsum(self._capacity(begin, end))))
-        items, first = np.empty(end - begin, np.int64), np.empty(end - begin)
-        ranks, scores = np.empty(starts[-1], np.int64), np.empty(starts[-1])
-        caps, thresholds = readonly(tally.protocol.max_dets, np.int64), len(tally.protocol.iou_thresholds)
-        rows = matching.Ranked(tally.class_starts, tally.rank, tally.scores, tally.hit, tally.ignored)
-        out = matching.Collected(starts, ranks, scores, items, first)
-        matching.collect_hits(rows, caps, tally.positives, thresholds, begin, end, out)
-        found = starts[-1]
-        positives = tally.positives.ravel()[np.arange(begin, end) // self._per_area()]
-        return Hits(starts, ranks[:found], positives, items, scores[:found], first)

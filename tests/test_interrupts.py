@@ -24,7 +24,7 @@ import detmap
 from detmap import cli, parallel, writing
 from detmap import interrupts as command
 from detmap.errors import OptionError
-from detmap.tally import Rankings
+from detmap.precisions import Rankings
 
 MOMENTS = int(os.environ.get("DETMAP_INTERRUPTS", "1"))
 GUARD = 20.0  # seconds; a hang guard: 0.5 s is what an idle machine takes at most
@@ -288,7 +288,8 @@ def test_many_thresholds_are_one_pass():
     assert np.array_equal(result.recall[at], expected.recall, equal_nan=True)
     given = {"image_ids": [1, 1], "category_ids": [1, 1], "boxes": np.array([[0.0, 0, 9, 9], [20, 20, 9, 9]])}
     pair = detmap.GroundTruth.from_arrays(**given), detmap.Detections.from_arrays(**given, scores=[0.9, 0.8])
-    assert len(Rankings(detmap.evaluate(*pair, iou_thresholds=many).tally).blocks()) <= 20
+    tally = detmap.evaluate(*pair, iou_thresholds=many).tally
+    assert len(Rankings(tally, tally.protocol.max_dets).blocks()) <= 20
 
 
 FORK = """

@@ -198,9 +198,9 @@ def test_assignment_by_hand():
 
 
 @settings(max_examples=examples(300))
-@given(st.data())
-def test_collect_hits(data):
-    """Rankings made in two blocks, cut anywhere, against a plain count."""
+@given(st.data(), st.booleans())
+def test_collect_hits(data, scored):
+    """Rankings made in two blocks, cut anywhere, against a plain count; with scores and without."""
     classes, areas = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([1, 3]))
     thresholds = data.draw(st.sampled_from([1, 2, 30]))
     caps = data.draw(st.sampled_from([[1], [1, 2, 5], [2, 100]]))
@@ -236,8 +236,8 @@ def test_collect_hits(data):
         room = np.repeat(np.minimum(positives, np.array(sizes)[:, None]).ravel(), len(caps) * thresholds)[begin:end]
         assert per_class * classes == total
         out_starts = np.concatenate(([0], np.cumsum(room))).astype(np.int64)
-        out_ranks, out_scores = np.empty(out_starts[-1], np.int64), np.empty(out_starts[-1])
-        items, first = np.empty(end - begin, np.int64), np.empty(end - begin)
+        out_ranks, out_scores = np.empty(out_starts[-1], np.int64), np.zeros(out_starts[-1] if scored else 0)
+        items, first = np.empty(end - begin, np.int64), np.zeros(end - begin if scored else 0)
         flags = [readonly(words(bits), np.uint64) for bits in (hit, ignored)]
         detections = readonly(starts, np.int64), readonly(ranks, np.int32), readonly(values, np.float64), *flags
         given = readonly(caps, np.int64), readonly(positives, np.int64), thresholds
@@ -245,6 +245,27 @@ def test_collect_hits(data):
         matching.collect_hits(matching.Ranked(*detections), *given, begin, end, out)
         for q in range(end - begin):
             rows = slice(out_starts[q], out_starts[q + 1])
-            found = list(zip(out_ranks[rows].tolist(), out_scores[rows].tolist(), strict=True))
-            got.append((found, int(items[q]), float(first[q])))
+            if scored:
+                found = list(zip(out_ranks[rows].tolist(), out_scores[rows].tolist(), strict=True))
+                got.append((found, int(items[q]), float(first[q])))
+            else:
+                got.append((out_ranks[rows].tolist(), int(items[q])))
+    if not scored:
+        expected = [([rank for rank, _ in found], count) for found, count, _ in expected]
     assert got == expected
+
+
+@settings(max_examples=examples(100))
+@given(st.integers(0, 2**32 - 1), st.sampled_from([[1], [1, 2, 5], [2, 100]]), st.sampled_from([1, 30, 70]))
+def test_count_hits(seed, caps, bits):
+    rng = np.random.default_rng(seed)
+    starts = np.cumsum([0, *rng.integers(0, 6, 3)])
+    hit, ranks = rng.random((starts[-1], bits)) < 0.4, rng.integers(0, 6, starts[-1])
+    flags = readonly(words(hit), np.uint64)
+    rows = readonly(starts, np.int64), readonly(ranks, np.int32), readonly(np.zeros(len(hit)), np.float64), flags, flags
+    out = np.zeros((3, len(caps), 64 * flags.shape[1]), np.int64)
+    matching.count_hits(matching.Ranked(*rows), readonly(caps, np.int64), out)
+    for c, (a, b) in enumerate(itertools.pairwise(starts)):
+        for m, cap in enumerate(caps):
+            assert out[c, m, :bits].tolist() == hit[a:b][ranks[a:b] < cap].sum(axis=0).tolist()
+    assert not out[:, :, bits:].any()

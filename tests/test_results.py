@@ -174,6 +174,20 @@ def test_pickles_are_read_only_and_equal(tables, result):
     assert str(error) == "c needs a: pip install 'detmap[b]'"
 
 
+def test_curves_within_smaller_caps_are_made_when_asked_for(tables):
+    """Metrics need none of them, and those within the largest cap are the same either way."""
+    for protocol in ("coco", "voc2007"):
+        result = detmap.evaluate(*tables, protocol)
+        assert result.rows()
+        assert result.summary()
+        assert "_every" not in vars(result)
+        assert np.array_equal(result._largest.precision[..., 0], result.precision[..., -1], equal_nan=True)
+        largest = result._largest.average_precision
+        assert np.array_equal(largest[..., 0], result.average_precision[..., -1], equal_nan=True)
+        assert result.scores.shape == result.precision.shape
+        assert "_every" in vars(result)
+
+
 def test_names_never_collide(tables):
     with pytest.raises(OptionError, match="an area range cannot be called '10'"):
         detmap.evaluate(*tables, area_ranges={"all": (0, 1e10), "10": (0, 100)})

@@ -28,7 +28,7 @@ from support import (
 )
 
 import detmap
-from detmap import parallel, tally
+from detmap import parallel, precisions, tally
 from detmap.protocols import resolve
 
 COLUMNS = ("category", "image", "rank", "order", "scores", "hit", "ignored")
@@ -196,7 +196,7 @@ def test_any_block_size(monkeypatch, protocol, blocks, pieces):
         cuts.append(len(runs))
         return runs
 
-    monkeypatch.setattr(tally, "_BLOCKS", blocks)
+    monkeypatch.setattr(precisions, "_BLOCKS", blocks)
     monkeypatch.setattr(parallel, "split", other_split)
     if pieces == "each by itself":
         monkeypatch.setattr(parallel, "even", lambda count, threads: [(i, i + 1) for i in range(count)])

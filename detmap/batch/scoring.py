@@ -216,7 +216,7 @@ def _scored(tally: Tally, options: Options) -> dict[str, Any]:
 def _curve(result: DetectionResult) -> dict[str, Any] | None:
     """Return the mean precision of the classes with ground truth at each recall; None where there is none."""
     at = result.protocol.find_threshold(0.5) or 0
-    precision = result.precision[at, :, :, 0, -1]
+    precision = result._largest.precision[at, :, :, 0, 0]
     precision = precision[:, ~np.isnan(precision).any(axis=0)]
     if not precision.size:
         return None

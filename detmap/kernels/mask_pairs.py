@@ -1,4 +1,4 @@
-"""How far masks overlap, pair by pair: masks are unpacked only where bounds do not decide."""
+"""How far masks overlap, pair by pair."""
 
 from __future__ import annotations
 
@@ -81,7 +81,15 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
     start = max(one[0], other[b_first])
     a, b = _first_behind(one, 0, a_stop, start), _first_behind(other, b_first, b_stop, start)
     shared = np.int64(0)
-    while a < a_stop and b < b_stop:
+    # A run that ends before the other mask's next run begins shares no more: mostly neither of two runs of one column does.
+    while a + 1 < a_stop and b + 1 < b_stop:
+        a_end, b_end = np.int64(one[np.uint64(a)]), np.int64(other[np.uint64(b)])
+        inside = min(a_end, b_end) - max(np.int64(one[np.uint64(a - 1)]), np.int64(other[np.uint64(b - 1)]))
+        shared += max(inside, 0)
+        a_next, b_next = np.int64(one[np.uint64(a + 1)]), np.int64(other[np.uint64(b + 1)])
+        a += 2 * (a_end <= b_next)
+        b += 2 * (b_end <= a_next)
+    while a < a_stop and b < b_stop:  # one of the masks has no next run
         a_end, b_end = np.int64(one[a]), np.int64(other[b])
         inside = min(a_end, b_end) - max(np.int64(one[a - 1]), np.int64(other[b - 1]))
         shared += max(inside, 0)
@@ -110,15 +118,13 @@ def mask_overlaps(
     left: Array,
     right: Array,
     crowd: Array,
-    lowest: float,
     stop: Array,
     out: Array,
 ) -> None:
-    """Write the overlap of pairs of rows, those of one detection side by side; below `lowest` any number below it.
+    """Write the overlap of pairs of rows, those of one detection side by side.
 
-    The ground truth is unpacked. 0: boxes do not touch; -1: sizes differ. Over a crowd the detection's area counts. What two
-    masks share is no more than their boxes do, and no more than the smaller one has: most pairs need no look at the runs.
-    Once `stop` is set the rest is left undone.
+    0: boxes do not touch; -1: sizes differ. The ground truth is unpacked. Over a crowd the detection's area counts. Once
+    `stop` is set the rest is left undone.
     """
     most, widest = 0, 0
     for i in range(len(left)):
@@ -143,20 +149,12 @@ def mask_overlaps(
         if detections.spans[d, 2] != ground_truth.spans[g, 2] or detections.spans[d, 3] != ground_truth.spans[g, 3]:
             out[i] = -1.0
             continue
-        own, whole = detections.areas[d], detections.areas[d]
-        regular = detections.regular[d] and ground_truth.regular[g]
-        if regular:
-            bound = min(min(own, ground_truth.areas[g]), width * height)
-            # A quotient is rounded in the same direction for larger numbers: no pair is lost.
-            if bound < lowest * (own if crowd[i] else own + ground_truth.areas[g] - bound) * (1.0 - 1e-9):
-                continue
         if unpacked != d:
             count, unpacked = _unpack(detections, d, ours, 0), d
-        if regular:
+        own = detections.areas[d]
+        if detections.regular[d] and ground_truth.regular[g]:
             shared = float(_shared(ours, count, ground_truth.ends, ground_truth.spans[g, 0], ground_truth.spans[g, 1]))
-            if not crowd[i]:
-                whole = own + ground_truth.areas[g] - shared
             if shared > 0.0:
-                out[i] = shared / whole
+                out[i] = shared / (own if crowd[i] else own + ground_truth.areas[g] - shared)
         else:
             out[i] = _by_runs(ours, count, ground_truth, g, np.int64(own) if crowd[i] else -1, spare, spans)

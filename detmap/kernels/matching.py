@@ -54,7 +54,7 @@ class Ranked(NamedTuple):
 
 
 class Collected(NamedTuple):
-    """The hits of rankings, with the columns of `detmap.hits.Hits`."""
+    """The hits of rankings, with the columns of `detmap.hits.Hits`; both columns of scores may be empty."""
 
     starts: Array
     ranks: Array
@@ -252,6 +252,27 @@ def count_bits(starts: Array, words: Array, out: Array) -> None:
                     bit += 1
 
 
+@kernel
+def count_hits(rows: Ranked, caps: Array, out: Array) -> None:
+    """Add up how many detections of class *c* within cap *m* hit, by bit, into ``out[c, m]``; the `caps` ascend."""
+    cuts = caps.shape[0]
+    for c in range(rows.starts.shape[0] - 1):
+        for d in range(rows.starts[c], rows.starts[c + 1]):
+            for w in range(rows.hit.shape[1]):
+                rest, bit, m = rows.hit[d, w], 64 * w, 0
+                if rest == 0:
+                    continue
+                while m < cuts and rows.ranks[d] >= caps[m]:
+                    m += 1
+                while rest and m < cuts:
+                    out[c, m, bit] += np.int64(rest & np.uint64(1))
+                    rest >>= np.uint64(1)
+                    bit += 1
+        for m in range(1, cuts):  # those within a cap are within all that are larger
+            for bit in range(out.shape[2]):
+                out[c, m, bit] += out[c, m - 1, bit]
+
+
 @helper
 def _first_bits(areas: int, thresholds: int) -> Any:
     """Return the word with the bit of the first threshold set in every area range."""
@@ -279,7 +300,9 @@ def _close_up(found: Array, out: Collected) -> None:
         start = out.starts[ranking]
         out.starts[ranking] = written
         for j in range(found[ranking]):
-            out.ranks[written], out.scores[written] = out.ranks[start + j], out.scores[start + j]
+            out.ranks[written] = out.ranks[start + j]
+            if out.scores.shape[0]:
+                out.scores[written] = out.scores[start + j]
             written += 1
     out.starts[found.shape[0]] = written
 
@@ -298,7 +321,7 @@ def collect_hits(
     """
     class_starts, ranks, scores, hit, ignored = rows.starts, rows.ranks, rows.scores, rows.hit, rows.ignored
     areas, words, cuts = positives.shape[1], hit.shape[1], caps.shape[0]
-    per_area = cuts * thresholds
+    per_area, scored = cuts * thresholds, out.first_scores.shape[0] > 0
     found = np.zeros(end - begin, np.int64)
     counted = np.empty((areas, cuts + 1), np.int64)  # by area, and by how many caps a detection is within
     skipped = np.empty((areas, per_area), np.int64)
@@ -347,12 +370,13 @@ def collect_hits(
                         elif (hit[d, bit >> 6] >> shift) & np.uint64(1):
                             to = out.starts[first + t - begin] + found[first + t - begin]
                             out.ranks[to] = above - skipped[area, m * thresholds + t]
-                            out.scores[to] = scores[d]
+                            if scored:
+                                out.scores[to] = scores[d]
                             found[first + t - begin] += 1
         for ranking in range(at, stop):
             out.items[ranking - begin] = _items(counted, skipped, ranking - base, thresholds)
-            # The best of its image, within any cap.
-            empty = class_starts[c + 1] == class_starts[c]
-            out.first_scores[ranking - begin] = 0.0 if empty else scores[class_starts[c]]
+            if scored:  # the first is the best of its image, within any cap
+                empty = class_starts[c + 1] == class_starts[c]
+                out.first_scores[ranking - begin] = 0.0 if empty else scores[class_starts[c]]
         at = stop
     _close_up(found, out)

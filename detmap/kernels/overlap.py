@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import NEVER, helper, kernel
+from detmap.kernels import NEVER, helper, innermost, kernel, readonly
 
 Array = NDArray[Any]
+
+_NONE = readonly((), np.float64)
 
 
 class Cells(NamedTuple):
@@ -29,13 +31,15 @@ class Boxes(NamedTuple):
     """Boxes by position: the box at position *p* is ``coordinates[order[p]]``.
 
     ``sizes`` says that columns 2 and 3 are width and height rather than the far corner. ``pixel`` is 1.0 where corners are
-    inclusive pixels and 0.0 where they are points.
+    inclusive pixels and 0.0 where they are points. ``areas`` are, by record, those of the shapes that the boxes are around,
+    NaN where they are not to be relied on; empty: the boxes are the shapes.
     """
 
     coordinates: Array
     order: Array
     sizes: bool
     pixel: float
+    areas: Array = _NONE
 
 
 class Candidates(NamedTuple):
@@ -140,6 +144,8 @@ def _place(boxes: Boxes, start: int, count: int, by_left: bool, out: Array, name
         _sort_by_left(keys, names, count)
     for i in range(count):
         out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4] = _corners(boxes, start + names[i])
+        if boxes.areas.shape[0]:
+            out[i, 4] = boxes.areas[boxes.order[start + names[i]]]
 
 
 @helper
@@ -166,6 +172,63 @@ def _swept(
     return kept, entered, beyond
 
 
+class Compared(NamedTuple):
+    """A cell's ground truth: ``boxes`` as x1, y1, x2, y2 and area; how often its own area counts in the union (``weights``),
+    0 times for a crowd, else once; and which is which (``names``).
+    """
+
+    boxes: Array
+    weights: Array
+    names: Array
+
+
+@innermost
+def _overlap(box: tuple[float, ...], truth: Compared, g: int, pixel: float, bounds: bool, hopeless: float) -> Any:
+    """Return the overlap of a box, as `_corners` returns it, with an object; -inf where it is less than `hopeless`.
+
+    With `bounds` the largest that the shapes in the boxes may have; NaN where the area of one is.
+    """
+    x1, y1, x2, y2, area = box
+    height = max(min(y2, truth.boxes[g, 3]) - max(y1, truth.boxes[g, 1]) + pixel, 0.0)
+    width = max(min(x2, truth.boxes[g, 2]) - max(x1, truth.boxes[g, 0]) + pixel, 0.0)
+    inter = width * height
+    if bounds:  # of an area that is NaN no number is the lesser
+        inter = min(inter, min(area, truth.boxes[g, 4]))
+    if inter < (area + truth.weights[g] * (truth.boxes[g, 4] - inter)) * hopeless:
+        return -np.inf
+    if inter > 0.0:
+        return inter / (area if truth.weights[g] == 0.0 else area + truth.boxes[g, 4] - inter)
+    return 0.0
+
+
+@helper
+def _compare_all(
+    boxes: Boxes,
+    run: tuple[int, int],
+    truth: Compared,
+    objects: int,
+    least: tuple[float, float],
+    row: int,
+    used: int,
+    out: Any,
+) -> int:
+    """Compare a run of detections with all objects of their cell, which are few or all wanted; return where pairs end."""
+    runs, found, iou = out
+    bounds = boxes.areas.shape[0] > 0
+    for i in range(run[1] - run[0]):
+        box = _corners(boxes, run[0] + i)
+        if bounds:
+            box = box[0], box[1], box[2], box[3], boxes.areas[boxes.order[run[0] + i]]
+        runs.first[row + i] = used
+        for g in range(objects):
+            value = _overlap(box, truth, g, boxes.pixel, bounds, least[1])
+            if not value < least[0]:  # NaN, where an area is, is not
+                found[used], iou[used] = g, value
+                used += 1
+        runs.last[row + i] = used
+    return used
+
+
 @kernel
 def box_candidates(
     cells: Cells, detections: Boxes, ground_truth: Boxes, wanted: Wanted, begin: int, end: int, stop: Array, out: Runs
@@ -175,7 +238,8 @@ def box_candidates(
     The overlap is intersection over union, or over the detection's own area where the ground truth is a crowd. In a
     crowded cell both sides are sorted by their left edge and swept: a detection is compared with the ground truth that it
     meets along x, and with no other. Where the lowest overlap is 0 or less pairs that do not touch count too, and all are
-    compared. Once `stop` is set the rest is left undone.
+    compared. Where boxes are around shapes of known areas, the overlap is the largest that these can have: they share no
+    more than their boxes do, and no more than the smaller one has. Once `stop` is set the rest is left undone.
 
     Written are the first columns of `Candidates`; returned are the others, one after the other, as bytes: see `candidates`,
     which calls this.
@@ -186,10 +250,10 @@ def box_candidates(
     packed = np.empty(_PAIR * room, np.uint8)
     iou, found = packed[: 8 * room].view(np.float64), packed[8 * room :].view(np.int32)
     left, left_names = np.empty((most, 5)), np.empty(most, np.int64)  # the cell's detections: x1, y1, x2, y2, area
-    right, right_names = np.empty((widest, 5)), np.empty(widest, np.int64)  # and its ground truth
-    right_weights = np.empty(widest)  # how often its own area counts in the union: 0 times for a crowd, else once
+    right, right_names, right_weights = np.empty((widest, 5)), np.empty(widest, np.int64), np.empty(widest)
+    truth = Compared(right, right_weights, right_names)
     active = np.empty(widest, np.int64)  # what the sweep has reached and not yet left behind
-    pixel = detections.pixel
+    pixel, bounds = detections.pixel, detections.areas.shape[0] > 0
     # Cheap rejection of most pairs: compare the intersection with the union times the lowest overlap instead of dividing.
     # The factor leaves a margin for rounding; where the lowest overlap is too small for one nothing is rejected so.
     hopeless = lowest * (1.0 - 1e-6) if lowest > 1e-300 else 0.0
@@ -198,17 +262,29 @@ def box_candidates(
         start = cells.ground_truth_starts[c]
         count, objects = cells.detection_stops[c] - cells.detection_starts[c], cells.ground_truth_stops[c] - start
         sweep = objects >= 8 and count * objects >= 512 and lowest > 0.0
-        _place(detections, cells.detection_starts[c], count, sweep, left, left_names)
         _place(ground_truth, start, objects, sweep, right, right_names)
         for g in range(objects):
             right_weights[g] = 0.0 if wanted.crowd[ground_truth.order[start + right_names[g]]] else 1.0
-        live, entered, beyond = 0, 0, objects
+            if np.isnan(right[g, 4]):
+                right_weights[g] = np.nan
+        if stop[0]:
+            return packed
+        if not sweep:
+            if used + count * objects > room:
+                packed = _grown(packed, used, used + count * objects)
+                room = packed.shape[0] // _PAIR
+                iou, found = packed[: 8 * room].view(np.float64), packed[8 * room :].view(np.int32)
+            run, pairs = (cells.detection_starts[c], cells.detection_stops[c]), (out, found, iou)
+            used = _compare_all(detections, run, truth, objects, (lowest, hopeless), row, used, pairs)
+            row += count
+            continue
+        _place(detections, cells.detection_starts[c], count, True, left, left_names)
+        live, entered = 0, 0
         for at in range(count):
             if stop[0]:
                 return packed
-            x1, y1, x2, y2, area = left[at, 0], left[at, 1], left[at, 2], left[at, 3], left[at, 4]
-            if sweep:
-                live, entered, beyond = _swept(right, objects, active, live, entered, x1, x2, pixel)
+            box = left[at, 0], left[at, 1], left[at, 2], left[at, 3], left[at, 4]
+            live, entered, beyond = _swept(right, objects, active, live, entered, box[0], box[2], pixel)
             met = live + beyond - entered
             if used + met > room:
                 packed = _grown(packed, used, used + met)
@@ -218,19 +294,10 @@ def box_candidates(
             out.first[d] = used
             for i in range(met):
                 g = active[i] if i < live else entered + i - live
-                height = max(min(y2, right[g, 3]) - max(y1, right[g, 1]) + pixel, 0.0)
-                width = max(min(x2, right[g, 2]) - max(x1, right[g, 0]) + pixel, 0.0)
-                inter = width * height
-                if inter < (area + right_weights[g] * (right[g, 4] - inter)) * hopeless:
-                    continue
-                value = 0.0
-                name = right_names[g]
-                if inter > 0.0:
-                    value = inter / (area if right_weights[g] == 0.0 else area + right[g, 4] - inter)
-                if not value >= lowest:
-                    continue
-                found[used], iou[used] = name, value
-                used += 1
+                value = _overlap(box, truth, g, pixel, bounds, hopeless)
+                if not value < lowest:
+                    found[used], iou[used] = right_names[g], value
+                    used += 1
             out.last[d] = used
         row += count
     return packed

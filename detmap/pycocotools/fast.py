@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.detection import DetectionResult, match
+from detmap.detection import match
 from detmap.errors import DetmapError, OptionError
 from detmap.ids import Categories, Images
 from detmap.kernels import readonly
+from detmap.precisions import Curves, recalls
 from detmap.protocols import COCO as PRESET
 from detmap.protocols import Protocol
 from detmap.pycocotools import records as reading
@@ -72,11 +73,12 @@ class Snapshot:
             protocol = replace(self.tally.protocol, recall_thresholds=_floats(p.recThrs), max_dets=tuple(p.maxDets))
         except OptionError:
             return None
-        result = DetectionResult(replace(self.tally, protocol=protocol))
-        made = {}
-        for name in ("precision", "recall", "scores"):
-            made[name] = np.array(getattr(result, name), order="C")
-            made[name][np.isnan(made[name])] = -1.0
+        tally = replace(self.tally, protocol=protocol).in_ranking_order()
+        curves = Curves.of(tally, protocol.max_dets, True, None)
+        arrays = {"precision": curves.precision, "recall": recalls(tally), "scores": curves.scores}
+        made = {name: np.array(array, order="C") for name, array in arrays.items()}
+        for array in made.values():
+            array[np.isnan(array)] = -1.0
         return made
 
 

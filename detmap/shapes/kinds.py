@@ -148,6 +148,10 @@ class Kind:
     propose : {"threshold", "touch", "all"}
         The pairs in an image and category whose overlap is found: those whose boxes overlap by the lowest threshold,
         those whose boxes touch, or all. With a threshold of 0 or less it is always all.
+    covered : callable or None
+        Where the lowest threshold proposes: ``covered(column)`` returns the area of each shape within its box, shape (n,),
+        NaN where it is not to be relied on. Two shapes are then known to share no more than the smaller one has. None:
+        shapes fill their boxes.
     refine : callable, or None
         ``refine(detections, ground_truth, pairs, out)`` writes the overlap of each of the `Pairs` of rows of two columns
         into ``out``, float64, never NaN. It is called in several threads at a time. None: the overlap of the bounds.
@@ -192,6 +196,7 @@ class Kind:
     column: type[Any]
     field: str
     propose: Literal["threshold", "touch", "all"] = "touch"
+    covered: Callable[[Any], NDArray[np.float64]] | None = None
     refine: Callable[[Any, Any, Pairs, NDArray[np.float64]], None] | None = None
     prepare: Callable[[Any, Any, Any], tuple[Any, Any, dict[str, int]]] | None = None
     reach: Callable[[Any, Any, float], tuple[Boxes, Boxes] | None] | None = None

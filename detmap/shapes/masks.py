@@ -489,9 +489,16 @@ def _prepare(
     return found, truth.unpacked(), {}
 
 
+def _covered(column: MaskColumn) -> NDArray[np.float64]:
+    """Return areas; NaN for those of masks whose overlap does not follow from them."""
+    areas, regular = column.held.areas, column.held.regular
+    return areas if regular.all() else np.where(regular, areas, np.nan)
+
+
 def _refine(detections: MaskColumn, ground_truth: MaskColumn, pairs: Pairs, out: NDArray[np.float64]) -> None:
     """Write the overlap of masks."""
-    mask_pairs.mask_overlaps(detections.held, ground_truth.held, *pairs, parallel.stop_flag(), out)
+    rows = pairs.detections, pairs.ground_truth, pairs.crowd
+    mask_pairs.mask_overlaps(detections.held, ground_truth.held, *rows, parallel.stop_flag(), out)
 
 
 @dataclass(frozen=True)
@@ -550,7 +557,8 @@ KIND = Kind(
     name="segm",
     column=MaskColumn,
     field="segmentation",
-    propose="touch",
+    propose="threshold",
+    covered=_covered,
     prepare=_prepare,
     refine=_refine,
     reader=MaskReader,

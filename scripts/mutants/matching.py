@@ -118,9 +118,9 @@ MUTANTS = [
         "kernels_overlap::box_areas",
     ),
     (
-        "overlap.box_candidates",
-        "if not value >= lowest:",
-        "if not value > lowest:",
+        "overlap._compare_all",
+        "if not value < least[0]:  # NaN, where an area is, is not",
+        "if not value <= least[0]:",
         "kernels_overlap::swept_cells kernels_overlap::box_candidates",
     ),
     (
@@ -148,9 +148,9 @@ MUTANTS = [
         "kernels_overlap::swept_cells",
     ),
     (
-        "overlap.box_candidates",
-        "value = inter / (area if right_weights[g] == 0.0 else area + right[g, 4] - inter)",
-        "value = inter / (area if right_weights[g] == 1.0 else area + right[g, 4] - inter)",
+        "overlap._overlap",
+        "return inter / (area if truth.weights[g] == 0.0 else area + truth.boxes[g, 4] - inter)",
+        "return inter / (area if truth.weights[g] == 1.0 else area + truth.boxes[g, 4] - inter)",
         "kernels_overlap::swept_cells",
     ),
     (

@@ -194,10 +194,10 @@ MUTANTS = [
         "masks_naive::overlaps_of_pairs_are_those_of_sets_of_pixels",
     ),
     (
-        "mask_pairs.mask_overlaps",
-        "bound = min(min(own, ground_truth.areas[g]), width * height)",
-        "bound = min(min(own, ground_truth.areas[g]), width * height) - 1",
-        "masks_naive::overlaps_of_pairs_are_those_of_sets_of_pixels",
+        "overlap._overlap",
+        "inter = min(inter, min(area, truth.boxes[g, 4]))",
+        "inter = min(inter, min(area, truth.boxes[g, 4])) - 1",
+        "masks_naive::pairs_are_left_out_where_areas_are_too_small_for_the_lowest_overlap",
     ),
     (
         "mask_pairs.mask_overlaps",
@@ -207,8 +207,8 @@ MUTANTS = [
     ),
     (
         "mask_pairs.mask_overlaps",
-        "whole = own + ground_truth.areas[g] - shared",
-        "whole = own + ground_truth.areas[g]",
+        "out[i] = shared / (own if crowd[i] else own + ground_truth.areas[g] - shared)",
+        "out[i] = shared / (own if crowd[i] else own + ground_truth.areas[g])",
         "masks_naive::overlaps_of_pairs_are_those_of_sets_of_pixels",
     ),
     # ------------------------------------------------------------------------------------------------------- polygons

@@ -1,0 +1,120 @@
+"""A tally to precision, recall and average precision of every category, area range, cap and IoU threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap import parallel
+from detmap.hits import Hits
+from detmap.kernels import matching, readonly
+from detmap.tally import Tally
+
+#: The rankings are made in about so many blocks: few, as each costs a call, and enough to share among threads.
+_BLOCKS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Rankings:
+    """The rankings of a tally in ranking order, made a block at a time.
+
+    Ranking ``((k * A + a) * M + m) * T + t`` belongs to category *k*, area range *a*, cap *m* and IoU threshold *t*.
+
+    Attributes
+    ----------
+    tally : Tally
+        In ranking order.
+    caps : tuple of int
+        The caps, ascending, of those of the protocol.
+    scored : bool
+        Whether the hits carry scores.
+    """
+
+    tally: Tally
+    caps: tuple[int, ...]
+    scored: bool = True
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return self.tally.positives.size * self._per_area()
+
+    def _per_area(self) -> int:
+        return len(self.caps) * len(self.tally.protocol.iou_thresholds)
+
+    def _capacity(self, begin: int, end: int) -> NDArray[np.int64]:
+        """Return how many hits each ranking can have at most: as many as within the largest cap."""
+        thresholds = len(self.tally.protocol.iou_thresholds)
+        ranking = np.arange(begin, end)
+        return np.asarray(
+            self.tally.hit_counts.ravel()[ranking // self._per_area() * thresholds + ranking % thresholds]
+        )
+
+    def blocks(self) -> list[tuple[int, int]]:
+        """Cut the rankings into blocks whose hits take up no more memory than the tally or their numbers do."""
+        capacity = self._capacity(0, len(self))
+        looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
+        costs = capacity + looked_at / self._per_area() + 4
+        # Every block looks at all rows of its classes: one that makes little of that costs more than it shares out.
+        least = max(float(costs.sum()) / _BLOCKS, 2.0 * np.diff(self.tally.class_starts).max(initial=0))
+        return parallel.split(costs, max(min(least, max(len(self.tally), len(self))), 1.0))
+
+    def hits(self, begin: int, end: int) -> Hits:
+        """Return the hits of rankings ``[begin, end)``."""
+        tally = self.tally
+        starts = np.concatenate(([0], np.cumsum(self._capacity(begin, end))))
+        room, rankings = (starts[-1], end - begin) if self.scored else (0, 0)
+        items, ranks = np.empty(end - begin, np.int64), np.empty(starts[-1], np.int64)
+        scores, first = np.empty(room), np.empty(rankings)
+        caps, thresholds = readonly(self.caps, np.int64), len(tally.protocol.iou_thresholds)
+        out = matching.Collected(starts, ranks, scores, items, first)
+        matching.collect_hits(tally.columns(), caps, tally.positives, thresholds, begin, end, out)
+        found = starts[-1]
+        positives = tally.positives.ravel()[np.arange(begin, end) // self._per_area()]
+        return Hits(starts, ranks[:found], positives, items, scores[:found], first)
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """What `detmap.DetectionResult` shows, within some of the caps; `scores` are empty unless they were asked for."""
+
+    precision: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    average_precision: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, tally: Tally, caps: tuple[int, ...], scored: bool, threads: int | None) -> Curves:
+        """Make them of a tally in ranking order; `scored` asks for the scores."""
+        protocol = tally.protocol
+        shape = (len(tally.categories), len(protocol.area_ranges), len(caps), len(protocol.iou_thresholds))
+        rankings = Rankings(tally, caps, scored)
+        grid = readonly(protocol.recall_thresholds, np.float64)
+        precision, scores = (np.empty((rows, grid.size)) for rows in (len(rankings), len(rankings) if scored else 0))
+        ap = np.empty(len(rankings))
+
+        def accumulate(begin: int, end: int) -> None:
+            hits, rows = rankings.hits(begin, end), slice(begin, end)
+            hits.interpolate_into(grid, protocol.epsilon, precision[rows], scores[rows])
+            if protocol.interpolation == "grid":
+                ap[rows] = precision[rows].mean(axis=1)
+            else:
+                ap[rows] = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
+
+        parallel.run(accumulate, rankings.blocks(), threads)
+        # Made by category, area and cap; shown in pycocotools' order of axes.
+        for array in (precision, scores, ap):
+            array.setflags(write=False)
+        return cls(
+            precision.reshape(*shape, grid.size).transpose(3, 4, 0, 1, 2),
+            scores.reshape(*shape, grid.size).transpose(3, 4, 0, 1, 2) if scored else scores,
+            ap.reshape(shape).transpose(3, 0, 1, 2),
+        )
+
+
+def recalls(tally: Tally) -> NDArray[np.float64]:
+    """Return the recall reached in the end, shape (T, K, A, M), of a tally in ranking order; NaN without positives."""
+    positives = tally.positives[:, None, :, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        reached = np.where(positives > 0, tally.hits_within / positives, np.nan)
+    return readonly(reached.transpose(3, 0, 2, 1), np.float64)

@@ -45,7 +45,7 @@ def _fifth(value: float) -> Any:
 
 
 @helper
-def _count_crossings(points: Array, span: Array) -> int:
+def _count_crossings(points: Array, span: Array) -> Any:
     """Return how many crossings a polygon has; -1: a vertex is no number or too far."""
     first, stop, width = span[0], span[1], span[3]
     near, count = True, np.int64(0)
@@ -187,7 +187,7 @@ def _crossings(vertices: Array, count: int, start: int, height: float, exact: bo
 
 
 @innermost
-def _write_run(ends: Array, m: int, behind: int, begin: int, end: int) -> int:
+def _write_run(ends: Array, m: int, behind: int, begin: int, end: int) -> Any:
     """Write a run of foreground; where it begins at `behind`, the end of the last one, that goes on. Where runs stop."""
     if begin == behind:
         m -= 2

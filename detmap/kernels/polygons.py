@@ -159,7 +159,7 @@ def _far_down(edge: Any, columns: Any, height: float, rows: Array, at: int) -> N
 
 
 @helper
-def _crossings(vertices: Array, count: int, start: int, height: float, exact: bool, rows: Array) -> int:
+def _crossings(vertices: Array, count: int, start: int, height: float, exact: bool, rows: Array) -> Any:
     """Write the rows of a polygon's crossings in the order of the outline from vertex `start`; how many there are."""
     at, p = np.int64(0), start
     x, y, column = np.int64(vertices[0, start]), np.int64(vertices[1, start]), np.int64(vertices[2, start])
@@ -259,7 +259,7 @@ def _write_sorted(rows: Array, starts: Array, left: int, height: int, out_ends: 
 @helper
 def _draw(
     points: Array, span: Array, vertices: Array, rows: Array, ordered: Array, starts: Array, out_ends: Array, at: int
-) -> int:
+) -> Any:
     """Write the ends of a polygon's mask from ``out_ends[at]``, and return where they stop.
 
     There is room for three numbers for each vertex in `vertices`, (3, n) int32; for all crossings in `ordered`, for `_LANES`

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from detmap.kernels import helper, kernel
 from detmap.kernels.masks import _WORD, _mask_ious, _measure, _merge_all, _number, _read_string, _words, _write_string
-from detmap.kernels.polygons import _columns, _draw, _most_crossings
+from detmap.kernels.polygons import _LANES, _count_crossings, _draw
 
 Array = NDArray[Any]
 
 #: What kernels return in place of a mask: all is well; a mask of height 0 has foreground; runs do not add up to the same.
 FINE, FLAT, UNEQUAL = -1, -2, -3
 
-#: Polygons that may cross more columns' centres than this are left to others, who say so.
+#: Polygons that cross more columns' centres than this are left to others, who say so.
 MOST_CROSSINGS = 1 << 26
 
 
@@ -149,15 +149,16 @@ def strings_of_polygons(
     p, span = 0, np.array([0, 0, height, width])
     for i in range(begin, len(stops)):
         span[0], span[1] = stops[i - 1] if i else 0, stops[i]
-        crossings = _most_crossings(points, span)
+        crossings = _count_crossings(points, span)
         if crossings < 0 or crossings > MOST_CROSSINGS:
             return -1
         out_stops[i] = 7 * (crossings + 1)
         if p + out_stops[i] > len(out):
             return i
-        starts, rows = np.empty(_columns(points, span)[1] + 2, np.int64), np.empty(crossings + 1, np.int64)
-        ends, edges = np.empty(crossings + 1, np.uint32), np.empty((span[1] - span[0], 4), np.int64)
-        p = _write_string(ends, 0, _draw(points, span, starts, rows, edges, ends, 0), out, p)
+        vertices, rows = np.empty((3, span[1] - span[0]), np.int32), np.empty(crossings + _LANES, np.int32)
+        ordered, starts = np.empty(crossings, np.int32), np.empty(crossings + 2, np.int64)
+        ends = np.empty(crossings + 1, np.uint32)
+        p = _write_string(ends, 0, _draw(points, span, vertices, rows, ordered, starts, ends, 0), out, p)
         out_stops[i] = p
     return len(stops)
 

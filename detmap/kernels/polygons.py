@@ -3,6 +3,9 @@
 Vertices are rounded to fifths of a pixel. Where the outline steps from fifth 5c + 2 to 5c + 3, or back, it crosses the
 centre of column c, at the row of the upper one of the two points. Each crossing turns inside to outside
 for all pixels that follow.
+
+Crossings are found in the order of the outline. Where it crosses every column twice, there and back, the first half of
+them is that of the columns from the left, the second that of the columns from the right. Else they are sorted by column.
 """
 
 from __future__ import annotations
@@ -12,95 +15,135 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import helper, kernel
+from detmap.kernels import helper, innermost, kernel
 
 Array = NDArray[Any]
 
 #: Vertices beyond this many fifths of a pixel are not drawn: differences must fit into 32 bits.
 FIFTHS_LIMIT = 2**30
 
+#: Up to so many fifths from 0 the sums below are so exact that nothing is rounded across a whole fifth.
+_EXACT = 2**20
+
+#: No vertex lies in a row or column behind this one.
+_BEYOND = 2**28
+
+#: So many crossings of an edge are found at a time, as processors do.
+_LANES = 8
+
+
+@innermost
+def _column(fifth: int, width: int) -> Any:
+    """Return how many of the image's columns have their centre in front of `fifth`."""
+    # Half a fifth away from what would be rounded to another number.
+    return min(max(np.int32(np.floor((np.float64(fifth) + 2.5) * 0.2)), np.int32(0)), np.int32(min(width, _BEYOND)))
+
+
+@innermost
+def _fifth(value: float) -> Any:
+    return np.int32(5.0 * value + 0.5)  # towards zero, as in C
+
 
 @helper
-def _fifths(value: float) -> int:
-    return int(5.0 * value + 0.5)  # towards zero, as in C
-
-
-@helper
-def _first_column(low: int) -> int:
-    """Return the first column, from 0, whose centre lies at or behind `low` (in fifths)."""
-    return max(-((2 - low) // 5), 0)
-
-
-@helper
-def _last_column(high: int, width: int) -> int:
-    """Return the last column of the image whose centre lies in front of `high` (in fifths)."""
-    return min((high - 3) // 5, width - 1)
-
-
-@helper
-def _most_crossings(points: Array, span: Array) -> Any:
-    """Return how many crossings a polygon has at most; -1: a vertex is no number or too far."""
-    if span[0] >= span[1]:
-        return np.int64(0)
-    count, before = np.int64(0), np.int64(0)
-    for p in range(span[0] - 1, span[1]):  # the edge from the last vertex to the first one is the first
-        at = p if p >= span[0] else span[1] - 1
-        if not (abs(points[at, 0]) < FIFTHS_LIMIT // 5 and abs(points[at, 1]) < FIFTHS_LIMIT // 5):
-            return np.int64(-1)
-        x = np.int64(_fifths(points[at, 0]))
-        across = _last_column(max(before, x), span[3]) - _first_column(min(before, x)) + 1
-        count += max(across, 0) * (p >= span[0])
-        before = x
+def _count_crossings(points: Array, span: Array) -> Any:
+    """Return how many crossings a polygon has; -1: a vertex is no number or too far."""
+    first, stop, width = span[0], span[1], span[3]
+    near, count = True, np.int64(0)
+    for p in range(first, stop):
+        x, y = points[np.uint64(p), 0], points[np.uint64(p), 1]
+        near &= (abs(x) < FIFTHS_LIMIT // 5) & (abs(y) < FIFTHS_LIMIT // 5)
+    if not near:
+        return np.int64(-1)
+    if first < stop:
+        before = _column(_fifth(points[stop - 1, 0]), width)
+        for p in range(first, stop):
+            column = _column(_fifth(points[np.uint64(p), 0]), width)
+            count += np.int64(abs(column - before))
+            before = column
     return count
 
 
 @kernel
 def count_crossings(points: Array, spans: Array, begin: int, end: int, out: Array) -> None:
-    """Write how many crossings polygons ``[begin, end)`` have at most; -1: a vertex is no number or too far.
+    """Write how many crossings polygons ``[begin, end)`` have; -1: a vertex is no number or too far.
 
     Polygon *i* has the vertices ``points[spans[i, 0]:spans[i, 1]]`` (x, y) and an image of height ``spans[i, 2]`` and width
     ``spans[i, 3]``.
     """
     for i in range(begin, end):
-        out[i] = _most_crossings(points, spans[i])
+        out[i] = _count_crossings(points, spans[i])
 
 
 @helper
-def _row(fifth: int, height: int) -> Any:
-    """Return the first row whose centre lies at or below a fifth, which is -1 or more, from 0 to `height`."""
-    return min(np.int64(np.uint64(fifth + 2) // np.uint64(5)), height)
+def _vertices(points: Array, span: Array, out: Array) -> Any:
+    """Write each vertex: fifths x, y, the columns in front. Return the range of those, and whether all are `_EXACT`."""
+    least, most, exact = np.int32(min(span[3], _BEYOND)), np.int32(0), True
+    first = span[0]
+    for p in range(span[1] - first):
+        x, y = _fifth(points[np.uint64(first + p), 0]), _fifth(points[np.uint64(first + p), 1])
+        column = _column(x, span[3])
+        exact &= (abs(x) < _EXACT) & (abs(y) < _EXACT)
+        least, most = min(least, column), max(most, column)
+        k = np.uint64(p)
+        out[0, k], out[1, k], out[2, k] = x, y, column
+    return np.int64(least), np.int64(most), exact
+
+
+@innermost
+def _row(fifth: float, height: float) -> Any:
+    """Return the first row whose centre lies at or below a fifth, from 0 to `height`."""
+    row = (fifth + 2.5) * 0.2
+    row = row if row > 0.0 else 0.0
+    return np.int32(row if row < height else height)
 
 
 @helper
-def _cross_along(edge: Any, low: int, high: int, height: int, left: int, starts: Array, rows: Array) -> None:
-    """Write the rows at which an edge crosses the centres of columns `low` to `high`; it is longer along x than along y."""
-    x, y, next_x, next_y = edge
-    if x > next_x:
-        x, y, next_x, next_y = next_x, next_y, x, y
-    slope = float(next_y - y) / float(next_x - x) if next_x > x else 0.0
-    shift = 2 - x + (slope < 0)
-    for c in range(low, high + 1):
-        place = starts[np.uint64(c - left + 1)]
-        rows[np.uint64(place)] = _row(max(int(y + slope * (5 * c + shift) + 0.5), 0), height)
-        starts[np.uint64(c - left + 1)] = place + 1
+def _along(x: float, y: float, slope: float, columns: Any, height: float, rows: Array, at: int) -> None:
+    """Write the rows from ``rows[at]`` at which an edge crosses columns; it begins at (x, y), and is longer along x.
+
+    `columns` has the centre of the first, in fifths, the step from each to the next, and how many they are. Rows are written
+    in blocks; behind the last one they mean nothing.
+    """
+    centre, step, count = columns
+    ahead = centre - x + (slope < 0)
+    while count > 0:
+        for k in range(
+            (min(count, _LANES) + _LANES - 1) & _LANES
+        ):  # it is `_LANES`; where that is plain it is not made
+            fifth = np.floor(y + slope * (ahead + step * np.float64(np.int32(k))) + 0.5)  # one instruction for all
+            rows[np.uint64(at + k)] = _row(fifth, height)
+        ahead, at, count = ahead + step * _LANES, at + _LANES, count - _LANES
 
 
 @helper
-def _cross_down(edge: Any, low: int, high: int, height: int, left: int, starts: Array, rows: Array) -> None:
-    """Write the rows at which an edge crosses the centres of columns `low` to `high`; it is longer along y than along x.
+def _down(x: float, y: float, slope: float, columns: Any, height: float, rows: Array, at: int) -> None:
+    """Do as `_along` for an edge that is longer along y; `slope` is that of x, and all vertices are `_EXACT`.
+
+    The step at which the outline is behind a centre is the nearest to where the line is there, or the next one.
+    """
+    centre, step, count = columns
+    ahead = centre - x + 0.5
+    inverse, rising = 1.0 / slope, slope > 0
+    while count > 0:
+        for k in range((min(count, _LANES) + _LANES - 1) & _LANES):  # as above
+            to = ahead + step * np.float64(np.int32(k))
+            t = np.floor(inverse * to + 0.5)
+            behind = (x + slope * t + 0.5 >= to + x + 0.5) == rising
+            rows[np.uint64(at + k)] = _row(y + t - np.float64(behind), height)
+        ahead, at, count = ahead + step * _LANES, at + _LANES, count - _LANES
+
+
+@helper
+def _far_down(edge: Any, columns: Any, height: float, rows: Array, at: int) -> None:
+    """Do as `_down` for any edge, given by its upper vertex, its slope, its length along y and whether it leads upwards.
 
     Where it steps over a centre the row is 0. Only an edge of millions of pixels can: rounded, it moves by two fifths at
     once. What is compared is not rounded: towards zero all from `centre` to `centre` + 1 becomes `centre`.
     """
-    x, y, next_x, next_y = edge
-    back = y > next_y
-    if back:
-        x, y, next_x, next_y = next_x, next_y, x, y
-    down = next_y - y
-    slope = float(next_x - x) / float(down)
+    x, y, slope, down, back = edge
+    centre, step, count = columns
     inverse, rising = 1.0 / slope, slope > 0
-    for c in range(low, high + 1):
-        centre = float(5 * c + 2)
+    for k in range(count):
         t = min(max(int((centre + 0.5 - x) * inverse) + 1, 1), down)  # nearly always; the walk from here is exact
         old, new = x + slope * (t - 1) + 0.5, x + slope * t + 0.5
         while t > 1 and (old >= centre + 1.0) == rising:
@@ -111,102 +154,133 @@ def _cross_down(edge: Any, low: int, high: int, height: int, left: int, starts: 
             old, new = new, x + slope * t + 0.5
         near, far = (old, new) if rising else (new, old)
         met = far < centre + 2.0 if rising != back else near >= centre
-        place = starts[np.uint64(c - left + 1)]
-        rows[np.uint64(place)] = _row(max(y + t - 1, 0) if met else -1, height)
-        starts[np.uint64(c - left + 1)] = place + 1
+        rows[at + k] = _row(y + t - 1.0 if met else -1.0, height)
+        centre += step
 
 
 @helper
-def _sort_down(rows: Array, first: int, stop: int) -> None:
-    """Sort the few crossings of a column by their row."""
-    for k in range(first + 1, stop):
-        row, place = rows[k], k
-        while place > first and rows[place - 1] > row:
-            rows[place] = rows[place - 1]
-            place -= 1
-        rows[place] = row
+def _crossings(vertices: Array, count: int, start: int, height: float, exact: bool, rows: Array) -> Any:
+    """Write the rows of a polygon's crossings in the order of the outline from vertex `start`; how many there are."""
+    at, p = np.int64(0), start
+    x, y, column = np.int64(vertices[0, start]), np.int64(vertices[1, start]), np.int64(vertices[2, start])
+    for _ in range(count):
+        p = p + 1 if p + 1 < count else 0
+        k = np.uint64(p)
+        next_x, next_y, next_column = np.int64(vertices[0, k]), np.int64(vertices[1, k]), np.int64(vertices[2, k])
+        across, down, crossed = next_x - x, next_y - y, abs(next_column - column)
+        if crossed:
+            right = next_column > column
+            columns = (5.0 * (column if right else column - 1) + 2.0, 5.0 if right else -5.0, crossed)
+            steep = abs(across) < abs(down)
+            back = down < 0 if steep else across < 0
+            from_x, from_y = np.float64(next_x if back else x), np.float64(next_y if back else y)
+            if not steep:
+                _along(from_x, from_y, float(down) / float(across), columns, height, rows, at)
+            elif exact:
+                _down(from_x, from_y, float(across) / float(down), columns, height, rows, at)
+            else:
+                edge = (from_x, from_y, float(across) / float(down), abs(down), back)
+                _far_down(edge, columns, height, rows, at)
+            at += crossed
+        x, y, column = next_x, next_y, next_column
+    return at
+
+
+@innermost
+def _write_run(ends: Array, m: int, behind: int, begin: int, end: int) -> Any:
+    """Write a run of foreground; where it begins at `behind`, the end of the last one, that goes on. Where runs stop."""
+    if begin == behind:
+        m -= 2
+    else:
+        ends[np.uint64(m)] = begin
+    ends[np.uint64(m + 1)] = end
+    return m + 2
 
 
 @helper
-def _crossings(points: Array, span: Array, left: int, columns: int, starts: Array, rows: Array, edges: Array) -> None:
-    """Write the rows of a polygon's crossings, grouped by column and sorted, and where each column's begin.
+def _write_simple(rows: Array, left: int, columns: int, height: int, out_ends: Array, at: int) -> Any:
+    """Write the runs of an outline that crosses each of some columns twice; where they stop, and the end of the last."""
+    m, behind, base = at, np.int64(-1), left * height
+    for c in range(columns):
+        one, other = rows[np.uint64(c)], rows[np.uint64(2 * columns - 1 - c)]
+        if one != other:
+            m = _write_run(out_ends, m, behind, base + min(one, other), base + max(one, other))
+            behind = base + max(one, other)
+        base += height
+    return m, behind
 
-    ``rows[starts[c]:starts[c + 1]]`` belong to column ``left + c``. `edges` has room for four numbers for each vertex.
-    """
-    count = span[1] - span[0]
-    for c in range(columns + 2):
+
+@helper
+def _sort_by_column(vertices: Array, count: int, start: int, left: int, rows: Array, starts: Array, out: Array) -> None:
+    """Sort what `_crossings` wrote by column and row: those of column ``left + c`` are ``out[starts[c]:starts[c + 1]]``."""
+    columns = len(starts) - 2
+    for c in range(len(starts)):
         starts[c] = 0
-    for p in range(count):
-        edges[p, 0], edges[p, 1] = _fifths(points[span[0] + p, 0]), _fifths(points[span[0] + p, 1])
-    for p in range(count):  # count, then place
-        x, next_x = edges[p, 0], edges[p + 1 if p + 1 < count else 0, 0]
-        low, high = _first_column(min(x, next_x)), _last_column(max(x, next_x), span[3])
-        edges[p, 2], edges[p, 3] = low, high
-        if low <= high:
-            starts[low - left + 2] += 1
-            if high - left + 3 < columns + 2:
-                starts[high - left + 3] -= 1
-    change = np.int64(0)  # from one column's number of crossings to the next one's
-    for c in range(2, columns + 2):
-        change += starts[c]
-        starts[c] = starts[c - 1] + change
-    for p in range(count):
-        low, high = edges[p, 2], edges[p, 3]
-        if low > high:
-            continue
-        q = p + 1 if p + 1 < count else 0
-        edge = (edges[p, 0], edges[p, 1], edges[q, 0], edges[q, 1])
-        if abs(edge[2] - edge[0]) >= abs(edge[3] - edge[1]):
-            _cross_along(edge, low, high, span[2], left, starts, rows)
-        else:
-            _cross_down(edge, low, high, span[2], left, starts, rows)
+    column, at = np.int64(vertices[2, start]), np.int64(0)
+    for placing in range(2):  # count, then place
+        for p in range(start + 1, start + 1 + count):
+            there = np.int64(vertices[2, p if p < count else p - count])
+            while column != there:
+                right = column < there
+                c = np.uint64((column if right else column - 1) - left + 1)
+                if placing:
+                    out[np.uint64(starts[c])] = rows[np.uint64(at)]
+                    at += 1
+                    starts[c] += 1
+                else:
+                    starts[c + np.uint64(1)] += 1
+                column += 1 if right else -1
+        if not placing:
+            for c in range(2, columns + 2):
+                starts[c] += starts[c - 1]
+    for c in range(columns):
+        for k in range(starts[c] + 1, starts[c + 1]):
+            row, place = out[k], k
+            while place > starts[c] and out[place - 1] > row:
+                out[place] = out[place - 1]
+                place -= 1
+            out[place] = row
 
 
 @helper
-def _columns(points: Array, span: Array) -> Any:
-    """Return the first column whose centre a polygon may cross, and how many columns there are from it."""
-    if span[0] >= span[1]:
-        return np.int64(0), np.int64(0)
-    least, most = points[span[0], 0], points[span[0], 0]
-    for p in range(span[0] + 1, span[1]):
-        least, most = min(least, points[p, 0]), max(most, points[p, 0])
-    left = min(np.int64(_first_column(_fifths(least))), span[3])
-    return left, max(np.int64(_last_column(_fifths(most), span[3])) - left + 1, np.int64(0))
+def _write_sorted(rows: Array, starts: Array, left: int, height: int, out_ends: Array, at: int) -> Any:
+    """Do as `_write_simple` for any outline; its crossings are sorted by column and row."""
+    m, behind = at, np.int64(-1)
+    for c in range(len(starts) - 2):
+        base = (left + c) * height
+        for k in range(starts[c], starts[c + 1], 2):  # an outline is closed: it crosses each column back again
+            begin, end = base + rows[np.uint64(k)], base + rows[np.uint64(k + 1)]
+            if begin != end:
+                m = _write_run(out_ends, m, behind, begin, end)
+                behind = end
+    return m, behind
 
 
 @helper
-def _draw(points: Array, span: Array, starts: Array, rows: Array, edges: Array, out_ends: Array, at: int) -> Any:
+def _draw(
+    points: Array, span: Array, vertices: Array, rows: Array, ordered: Array, starts: Array, out_ends: Array, at: int
+) -> Any:
     """Write the ends of a polygon's mask from ``out_ends[at]``, and return where they stop.
 
-    `starts` has room for two more than `_columns` says, `rows` for all crossings, `edges` for four numbers for each vertex.
+    There is room for three numbers for each vertex in `vertices`, (3, n) int32; for all crossings in `ordered`, for `_LANES`
+    more in `rows`, both int32, for two more in `starts`; and for one run more.
     """
-    height, width = span[2], span[3]
-    left, columns = _columns(points, span)
-    _crossings(points, span, left, columns, starts, rows, edges)
-    m = at
-    behind, widen = np.int64(-1), False
-    for c in range(columns + 1):
-        last = c == columns
-        first, stop = (np.int64(0), np.int64(1)) if last else (starts[c], starts[c + 1])
-        if stop - first == 2 and not last:  # most columns
-            one, other = rows[first], rows[first + 1]
-            position, end = (left + c) * height + min(one, other), (left + c) * height + max(one, other)
-            if position != behind and position != end and not widen:
-                out_ends[m], out_ends[m + 1] = position, end
-                m, behind = m + 2, end
-                continue
-        if not last:
-            _sort_down(rows, first, stop)
-        for k in range(first, stop):
-            position = height * width if last else (left + c) * height + rows[k]
-            if widen:  # the run in front of an empty one goes on to where the run behind it ends
-                out_ends[m - 1], widen = position, False
-            elif position == behind:
-                widen = True
-            else:
-                out_ends[m] = position
-                m += 1
-            behind = position
+    count, height, width = span[1] - span[0], span[2], span[3]
+    left, right, exact = _vertices(points, span, vertices)
+    columns, m, behind = right - left, at, np.int64(-1)
+    if columns > 0:
+        start = 0
+        while vertices[2, start] != left:
+            start += 1
+        total = _crossings(vertices, count, start, float(min(height, _BEYOND)), exact, rows)
+        if total == 2 * columns:
+            m, behind = _write_simple(rows, left, columns, height, out_ends, at)
+        else:
+            _sort_by_column(vertices, count, start, left, rows, starts[: columns + 2], ordered)
+            m, behind = _write_sorted(ordered, starts[: columns + 2], left, height, out_ends, at)
+    if behind != height * width:
+        out_ends[m] = height * width
+        m += 1
     return m
 
 
@@ -216,12 +290,11 @@ def draw_polygons(points: Array, spans: Array, begin: int, end: int, out_ends: A
 
     There must be room for one run more than there are crossings; where the last one ends goes to ``out_spans[i, 1]``.
     """
-    widest, most, longest = np.int64(0), np.int64(0), np.int64(0)
+    most, longest = np.int64(0), np.int64(0)
     for i in range(begin, end):
-        widest = max(widest, _columns(points, spans[i])[1])
         most = max(most, out_spans[i, 1] - out_spans[i, 0])
         longest = max(longest, spans[i, 1] - spans[i, 0])
-    starts, rows = np.empty(widest + 2, np.int64), np.empty(most, np.int64)
-    edges = np.empty((longest, 4), np.int64)
+    vertices, rows = np.empty((3, longest), np.int32), np.empty(most + _LANES, np.int32)
+    ordered, starts = np.empty(most, np.int32), np.empty(most + 2, np.int64)
     for i in range(begin, end):
-        out_spans[i, 1] = _draw(points, spans[i], starts, rows, edges, out_ends, out_spans[i, 0])
+        out_spans[i, 1] = _draw(points, spans[i], vertices, rows, ordered, starts, out_ends, out_spans[i, 0])

@@ -107,9 +107,8 @@ def _along(x: float, y: float, slope: float, columns: Any, height: float, rows: 
     centre, step, count = columns
     ahead = centre - x + (slope < 0)
     while count > 0:
-        for k in range(
-            (min(count, _LANES) + _LANES - 1) & _LANES
-        ):  # it is `_LANES`; where that is plain it is not made
+        # It is `_LANES`; where the compiler can see that, it unrolls the loop instead of making vectors of it.
+        for k in range((min(count, _LANES) + _LANES - 1) & _LANES):
             fifth = np.floor(y + slope * (ahead + step * np.float64(np.int32(k))) + 0.5)  # one instruction for all
             rows[np.uint64(at + k)] = _row(fifth, height)
         ahead, at, count = ahead + step * _LANES, at + _LANES, count - _LANES

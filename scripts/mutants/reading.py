@@ -130,8 +130,8 @@ MUTANTS = [
     ),
     (
         "lines.scan_lines",
-        "if kind == REPEATED and row > state[ROW] and _same(data, word, data, ids[at - 1]):",
-        "if kind == REPEATED and row >= state[ROW] and _same(data, word, data, ids[at - 1]):",
+        "before = ids[at - U1] if kind == REPEATED and row > state[ROW] else ABSENT",
+        "before = ids[at - U1] if kind == REPEATED and row >= state[ROW] else ABSENT",
         "scanning_lines::a_block_of_lines_does_not_look_at_the_row_before_it",
     ),
     # -------------------------------------------------------------------------------------------------------- records

@@ -249,7 +249,7 @@ class DetectionResult(Result):
         self.tally = tally = tally.in_ranking_order(threads)
         self._threads = threads
         self.recall = recalls(tally)
-        # Metrics ask for no more; most users for nothing but metrics.
+        # Metrics ask for recall within every cap, and for all else within the largest one.
         self._largest = Curves.of(tally, self.protocol.max_dets[-1:], False, threads)
         metrics = {name: self._mean(*row) for name, row in metric_table(self.protocol, self.categories)}
         super().__init__(metrics, self.tally.every_notice())
@@ -267,22 +267,45 @@ class DetectionResult(Result):
     @cached_property
     def _every(self) -> Curves:
         """The curves within every cap, made when somebody asks for them."""
-        return Curves.of(self.tally, self.protocol.max_dets, True, self._threads)
+        caps = self.protocol.max_dets
+        return self._largest if len(caps) == 1 else Curves.of(self.tally, caps, False, self._threads)
 
     @property
     def precision(self) -> NDArray[np.float64]:
-        """The largest precision at that recall or more."""
+        """The largest precision at that recall or more, shape (T, R, K, A, M); NaN without ground truth."""
         return self._every.precision
 
-    @property
+    @cached_property
     def scores(self) -> NDArray[np.float64]:
-        """The score at which that recall is first reached."""
-        return self._every.scores
+        """The score at which that recall is first reached, shape (T, R, K, A, M); NaN without ground truth."""
+        return Curves.of(self.tally, self.protocol.max_dets, True, self._threads).scores
 
     @property
     def average_precision(self) -> NDArray[np.float64]:
-        """AP under the protocol's interpolation."""
+        """AP under the protocol's interpolation, shape (T, K, A, M); NaN without ground truth."""
         return self._every.average_precision
+
+    def mean_precision(self, iou: float | None = None) -> NDArray[np.float64]:
+        """Return the mean precision of the classes at each recall threshold, over all areas and within the largest cap.
+
+        Parameters
+        ----------
+        iou : float, optional
+            One of the IoU thresholds; 0.5 by default, or the first where that was not evaluated.
+
+        Returns
+        -------
+        ndarray of float64, shape (R,)
+            Over the classes with ground truth; NaN where none has any.
+
+        Raises
+        ------
+        OptionError
+            Where that threshold was not evaluated.
+        """
+        precision = self._largest.precision[self._threshold(iou), :, :, 0, 0]
+        precision = precision[:, ~np.isnan(precision).any(axis=0)]
+        return precision.mean(axis=1) if precision.size else np.full(len(precision), np.nan)
 
     def _mean(self, kind: str, iou: float | None, area: int, cap: int, category: int | None) -> float:
         """Return the mean over thresholds and categories with ground truth; NaN where there is none.
@@ -297,14 +320,12 @@ class DetectionResult(Result):
 
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
         """Return what a metric is the mean of: by threshold, recall (but for AR), and category."""
-        largest = cap == len(self.protocol.max_dets) - 1
         if kind == "AR":
             values = self.recall[:, :, area, cap]
-        elif self.protocol.interpolation == "grid":
-            values = self._largest.precision[:, :, :, area, 0] if largest else self.precision[:, :, :, area, cap]
+        elif self.protocol.interpolation == "grid":  # AP is within the largest cap
+            values = self._largest.precision[:, :, :, area, 0]
         else:
-            aps = self._largest.average_precision[..., 0] if largest else self.average_precision[..., cap]
-            values = aps[:, None, :, area]
+            values = self._largest.average_precision[:, None, :, area, 0]
         if iou is not None:
             t = self._find_threshold(iou)
             values = values[:0] if t is None else values[t : t + 1]
@@ -544,6 +565,9 @@ class DetectionResult(Result):
         metrics: dict[str, float] = self.__dict__.get("_metrics", {})
         if name in metrics:
             return metrics[name]
+        if hasattr(type(self), name):  # a property that failed: its own error says why
+            value: float = object.__getattribute__(self, name)
+            return value
         raise AttributeError(f"no attribute or metric {name!r}; metrics: {', '.join(list(metrics)[:20])}")
 
 

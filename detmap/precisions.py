@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from detmap import parallel
 from detmap.hits import Hits
-from detmap.kernels import matching, readonly
+from detmap.kernels import Frozen, matching, readonly
 from detmap.tally import Tally
 
 #: The rankings are made in about so many blocks: few, as each costs a call, and enough to share among threads.
@@ -76,7 +76,7 @@ class Rankings:
 
 
 @dataclass(frozen=True, eq=False)
-class Curves:
+class Curves(Frozen):
     """What `detmap.DetectionResult` shows, within some of the caps; `scores` are empty unless they were asked for."""
 
     precision: NDArray[np.float64]

@@ -310,7 +310,7 @@ class Tally(Frozen):
 
     @cached_property
     def hits_within(self) -> NDArray[np.int64]:
-        """The numbers of hits within each cap, in ranking order, shape (K, M, A, T)."""
+        """The numbers of hits within each cap, shape (K, M, A, T), of a tally in ranking order."""
         protocol = self.protocol
         shape = (len(protocol.max_dets), len(protocol.area_ranges), len(protocol.iou_thresholds))
         counts = np.zeros((len(self.categories), shape[0], 64 * self.hit.shape[1]), np.int64)
@@ -319,7 +319,7 @@ class Tally(Frozen):
 
     @property
     def hit_counts(self) -> NDArray[np.int64]:
-        """The numbers of hits within the largest cap, in ranking order, shape (K, A, T)."""
+        """The numbers of hits within the largest cap, shape (K, A, T), of a tally in ranking order."""
         return self.hits_within[:, -1]
 
     def columns(self) -> matching.Ranked:

@@ -153,6 +153,26 @@ def test_polygons_are_drawn_alike():
             assert found == naive.polygon(points.tolist(), height, width)
 
 
+def test_polygons_around_the_exact_range_are_drawn_alike():
+    """Where steep edges begin to be walked step by step: at 2**20 fifths of a pixel."""
+    rng = np.random.default_rng(11)
+    edge = 2**20 / 5
+    polygons = [(edge + rng.normal(0, 3, (5, 2))).ravel().tolist() for _ in range(3 if SLOW else 20)]
+    for polygon in polygons:
+        same("frPyObjects", [polygon], 3, int(edge) + 5)
+        same(
+            "frPyObjects", [polygon[::-1], [v - edge if k % 2 else v for k, v in enumerate(polygon)]], 5, int(edge) + 5
+        )
+
+
+def test_many_crossings_of_one_column():
+    """A zigzag of 20,000 vertices: its crossings are sorted in far less than the square of their number."""
+    count = 200 if SLOW else 20_000
+    rows = np.random.default_rng(12).permutation(count) % 4_000
+    zigzag = np.column_stack([np.arange(count) % 2, rows]).ravel().tolist()
+    same("frPyObjects", [zigzag], 4_000, 3)
+
+
 def test_huge_polygons_are_drawn_alike():
     rng = np.random.default_rng(4)
     for scale in (1e4, 1e5, 1e6):

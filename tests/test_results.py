@@ -186,6 +186,20 @@ def test_curves_within_smaller_caps_are_made_when_asked_for(tables):
         assert np.array_equal(largest[..., 0], result.average_precision[..., -1], equal_nan=True)
         assert result.scores.shape == result.precision.shape
         assert "_every" in vars(result)
+        assert (result._every is result._largest) == (len(result.protocol.max_dets) == 1)
+        copied = pickle.loads(pickle.dumps(result))
+        assert np.array_equal(copied.precision, result.precision, equal_nan=True)
+        assert not copied.precision.flags.writeable
+        assert np.array_equal(copied.mean_precision(), result.mean_precision())
+
+
+def test_a_property_that_fails_says_why(result):
+    """Not that there is no such attribute, nor metric."""
+    broken = pickle.loads(pickle.dumps(result))
+    del broken._threads
+    vars(broken).pop("scores", None)
+    with pytest.raises(AttributeError, match="'_threads'"):
+        _ = broken.scores
 
 
 def test_names_never_collide(tables):

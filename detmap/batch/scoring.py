@@ -216,14 +216,13 @@ def _scored(tally: Tally, options: Options) -> dict[str, Any]:
 def _curve(result: DetectionResult) -> dict[str, Any] | None:
     """Return the mean precision of the classes with ground truth at each recall; None where there is none."""
     at = result.protocol.find_threshold(0.5) or 0
-    precision = result._largest.precision[at, :, :, 0, 0]
-    precision = precision[:, ~np.isnan(precision).any(axis=0)]
-    if not precision.size:
+    precision = result.mean_precision(result.protocol.iou_thresholds[at])
+    if not precision.size or np.isnan(precision[0]):
         return None
     return {
         "iou": round(result.protocol.iou_thresholds[at], 9),
         "recall": np.round(result.protocol.recall_thresholds, 9).tolist(),
-        "precision": precision.mean(axis=1).round(6).tolist(),
+        "precision": precision.round(6).tolist(),
     }
 
 

@@ -169,7 +169,7 @@ class List:
         self.ids, self.words = passing(sizes[0], np.uint64), np.empty(sizes[1], np.uint64)
 
     def most_rows(self, block: int, marks: int) -> int:
-        """Return how many records a block can have: no more than marks, or than fit. The document's last line may have none.
+        """Return how many records a block can have: no more than marks, or than fit. The last line of all may have no mark.
 
         Where it is how many there are, as nearly always, columns stay where they are.
         """

@@ -217,7 +217,7 @@ class SourceCache:
                     result: Any = compiler.CompileResult
                     kept, source = pickle.loads(payload)
                     found = result._rebuild(target_context, *kept)
-                    found.library._get_module_for_linking = partial(_module, source)
+                    found.library._get_module_for_linking = partial(_source_module, source)
                     if tuple(found.signature.args) == _arguments(sig):
                         return found
         return None
@@ -299,10 +299,11 @@ class _Forgiving:
 
 
 def _without_source(name: str, kind: str, parts: tuple[bytes, bytes]) -> tuple[Any, bytes]:
-    """Return what numba keeps of a compiled kernel with an empty one in place of its LLVM code, and that, compressed.
+    """Return what numba keeps of a compiled kernel, with a stand-in for its LLVM code; and that code, compressed.
 
-    Only a kernel that calls this one and is compiled later asks for the code; to read it takes as long as all else that
-    loading a kernel does, and more memory than the machine code. The empty one defines the same names.
+    Only a kernel that calls this one and is compiled later asks for the code. To read it takes as long as all else that
+    loading a kernel does, and more memory than the machine code. numba's linker asks for the names that the code defines:
+    the stand-in defines them, as functions that do nothing.
     """
     from llvmlite import binding
 
@@ -311,12 +312,13 @@ def _without_source(name: str, kind: str, parts: tuple[bytes, bytes]) -> tuple[A
     names = [
         one.name for group in (module.functions, module.global_variables) for one in group if not one.is_declaration
     ]
-    empty = binding.parse_assembly("".join(f'define void @"{one}"() {{ ret void }}\n' for one in names))
+    written = ("".join(chr(c) if chr(c).isalnum() and c < 128 else f"\\{c:02X}" for c in one.encode()) for one in names)
+    empty = binding.parse_assembly("".join(f'define void @"{one}"() {{ ret void }}\n' for one in written))
     return (name, kind, (machine_code, empty.as_bitcode())), zlib.compress(source)
 
 
-def _module(source: bytes) -> Any:
-    """Read what `_without_source` took away."""
+def _source_module(source: bytes) -> Any:
+    """Read the LLVM code that `_without_source` took away; it was made fit for linking before it was kept."""
     from llvmlite import binding
 
     return binding.parse_bitcode(zlib.decompress(source))

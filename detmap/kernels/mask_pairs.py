@@ -81,7 +81,8 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
     start = max(one[0], other[b_first])
     a, b = _first_behind(one, 0, a_stop, start), _first_behind(other, b_first, b_stop, start)
     shared = np.int64(0)
-    # A run that ends before the other mask's next run begins shares no more: mostly neither of two runs of one column does.
+    # A run that ends before the other mask's next run begins shares no more. Mostly that holds for both runs, and both are
+    # passed at once.
     while a + 1 < a_stop and b + 1 < b_stop:
         a_end, b_end = np.int64(one[np.uint64(a)]), np.int64(other[np.uint64(b)])
         inside = min(a_end, b_end) - max(np.int64(one[np.uint64(a - 1)]), np.int64(other[np.uint64(b - 1)]))

@@ -46,7 +46,7 @@ Array = NDArray[Any]
 # what of eight bytes that is. As elsewhere a digit is less than ten, every byte being combined with that of "0".
 _TENTHS, _TENTHS_SPACED = (
     np.uint64(int.from_bytes(bytes(c ^ ord("0") for c in text), "little") & ~BYTE.item())
-    for text in (b"..0,", b"..0, ")
+    for text in (b"\0.0,", b"\0.0, ")
 )
 _THREE_BYTES, _FOUR_BYTES = np.uint64(0xFFFFFF00), np.uint64(0xFFFFFFFF00)
 

@@ -186,7 +186,7 @@ class Compared(NamedTuple):
 def _overlap(box: tuple[float, ...], truth: Compared, g: int, pixel: float, bounds: bool, hopeless: float) -> Any:
     """Return the overlap of a box, as `_corners` returns it, with an object; -inf where it is less than `hopeless`.
 
-    With `bounds` the largest that the shapes in the boxes may have; NaN where the area of one is.
+    With `bounds` it is the largest that the shapes within the boxes may have, and NaN where an area is unknown.
     """
     x1, y1, x2, y2, area = box
     height = max(min(y2, truth.boxes[g, 3]) - max(y1, truth.boxes[g, 1]) + pixel, 0.0)
@@ -212,7 +212,11 @@ def _compare_all(
     used: int,
     out: Any,
 ) -> int:
-    """Compare a run of detections with all objects of their cell, which are few or all wanted; return where pairs end."""
+    """Compare detections with all objects of their cell: these are few, or all pairs are wanted. Return where pairs end.
+
+    `run` has the positions where the detections begin and stop; `least` the lowest overlap, and what is rejected without a
+    division; `out` what is written, as in `box_candidates`: from `row` on where pairs begin and end, from `used` on pairs.
+    """
     runs, found, iou = out
     bounds = boxes.areas.shape[0] > 0
     for i in range(run[1] - run[0]):
@@ -222,7 +226,7 @@ def _compare_all(
         runs.first[row + i] = used
         for g in range(objects):
             value = _overlap(box, truth, g, boxes.pixel, bounds, least[1])
-            if not value < least[0]:  # NaN, where an area is, is not
+            if value >= least[0] or (bounds and np.isnan(value)):  # of an unknown area nothing is known
                 found[used], iou[used] = g, value
                 used += 1
         runs.last[row + i] = used
@@ -265,7 +269,7 @@ def box_candidates(
         _place(ground_truth, start, objects, sweep, right, right_names)
         for g in range(objects):
             right_weights[g] = 0.0 if wanted.crowd[ground_truth.order[start + right_names[g]]] else 1.0
-            if np.isnan(right[g, 4]):
+            if np.isnan(right[g, 4]):  # unknown, which a crowd's weight of 0 would hide
                 right_weights[g] = np.nan
         if stop[0]:
             return packed
@@ -295,7 +299,7 @@ def box_candidates(
             for i in range(met):
                 g = active[i] if i < live else entered + i - live
                 value = _overlap(box, truth, g, pixel, bounds, hopeless)
-                if not value < lowest:
+                if value >= lowest or (bounds and np.isnan(value)):
                     found[used], iou[used] = right_names[g], value
                     used += 1
             out.last[d] = used

@@ -107,7 +107,7 @@ def _along(x: float, y: float, slope: float, columns: Any, height: float, rows: 
     centre, step, count = columns
     ahead = centre - x + (slope < 0)
     while count > 0:
-        # It is `_LANES`; where the compiler can see that, it unrolls the loop instead of making vectors of it.
+        # The count is `_LANES`, so written that the compiler cannot see it: it would unroll the loop and make no vectors.
         for k in range((min(count, _LANES) + _LANES - 1) & _LANES):
             fifth = np.floor(y + slope * (ahead + step * np.float64(np.int32(k))) + 0.5)  # one instruction for all
             rows[np.uint64(at + k)] = _row(fifth, height)
@@ -118,7 +118,8 @@ def _along(x: float, y: float, slope: float, columns: Any, height: float, rows: 
 def _down(x: float, y: float, slope: float, columns: Any, height: float, rows: Array, at: int) -> None:
     """Do as `_along` for an edge that is longer along y; `slope` is that of x, and all vertices are `_EXACT`.
 
-    The step at which the outline is behind a centre is the nearest to where the line is there, or the next one.
+    The slope is at least 2**-21, and the place where the line meets a centre is found to 2**-30 of a step: the first step
+    behind the centre is the nearest to that place, or the next one.
     """
     centre, step, count = columns
     ahead = centre - x + 0.5
@@ -233,12 +234,17 @@ def _sort_by_column(vertices: Array, count: int, start: int, left: int, rows: Ar
             for c in range(2, columns + 2):
                 starts[c] += starts[c - 1]
     for c in range(columns):
-        for k in range(starts[c] + 1, starts[c + 1]):
-            row, place = out[k], k
-            while place > starts[c] and out[place - 1] > row:
-                out[place] = out[place - 1]
-                place -= 1
-            out[place] = row
+        gap = 1
+        while 3 * gap < starts[c + 1] - starts[c]:  # of two crossings, as nearly always, one is looked at
+            gap = 3 * gap + 1
+        while gap > 0:  # Shell's sort
+            for k in range(starts[c] + gap, starts[c + 1]):
+                row, place = out[k], k
+                while place >= starts[c] + gap and out[place - gap] > row:
+                    out[place] = out[place - gap]
+                    place -= gap
+                out[place] = row
+            gap //= 3
 
 
 @helper

@@ -149,7 +149,7 @@ class Kind:
         The pairs in an image and category whose overlap is found: those whose boxes overlap by the lowest threshold,
         those whose boxes touch, or all. With a threshold of 0 or less it is always all.
     covered : callable or None
-        Where the lowest threshold proposes: ``covered(column)`` returns the area of each shape within its box, shape (n,),
+        With ``propose="threshold"``: ``covered(column)`` returns the area of each shape within its box, shape (n,),
         NaN where it is not to be relied on. Two shapes are then known to share no more than the smaller one has. None:
         shapes fill their boxes.
     refine : callable, or None

@@ -119,8 +119,8 @@ MUTANTS = [
     ),
     (
         "overlap._compare_all",
-        "if not value < least[0]:  # NaN, where an area is, is not",
-        "if not value <= least[0]:",
+        "if value >= least[0] or (bounds and np.isnan(value)):  # of an unknown area nothing is known",
+        "if value > least[0] or (bounds and np.isnan(value)):",
         "kernels_overlap::swept_cells kernels_overlap::box_candidates",
     ),
     (

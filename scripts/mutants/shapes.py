@@ -262,8 +262,8 @@ MUTANTS = [
     ),
     (
         "polygons._sort_by_column",
-        "while place > starts[c] and out[place - 1] > row:",
-        "while place > starts[c] + 1 and out[place - 1] > row:",
+        "while place >= starts[c] + gap and out[place - gap] > row:",
+        "while place > starts[c] + gap and out[place - gap] > row:",
         "masks::polygons_are_drawn_alike",
     ),
     # ------------------------------------------------------------------------------------------------------ keypoints

@@ -237,7 +237,7 @@ class SourceCache:
             if self._stamp() != self._stamp(anew=True):  # the sources changed since this process read them
                 return
             library, *kept, environments = data._reduce()
-            library, source = _without_source(*library)
+            library, source = _without_source(library, data.library._get_module_for_linking())
             # An environment holds a function's constant objects; numba's own functions have none. Loading one imports its
             # module, and the module of array functions, which `np.empty` names, takes longer than all kernels together.
             kept.append([e for e in environments if e.consts or not e.globals["__name__"].startswith("numba.")])
@@ -298,17 +298,16 @@ class _Forgiving:
             _say(f"compiled kernels cannot be kept in {self._kept.cache_path}: {getattr(error, 'strerror', error)}")
 
 
-def _without_source(name: str, kind: str, parts: tuple[bytes, bytes]) -> tuple[Any, bytes]:
+def _without_source(library: Any, module: Any) -> tuple[Any, bytes]:
     """Return what numba keeps of a compiled kernel, with a stand-in for its LLVM code; and that code, compressed.
 
     Only a kernel that calls this one and is compiled later asks for the code. To read it takes as long as all else that
     loading a kernel does, and more memory than the machine code. numba's linker asks for the names that the code defines:
-    the stand-in defines them, as functions that do nothing.
+    the stand-in defines them, as functions that do nothing. `module` is the code as numba holds it.
     """
     from llvmlite import binding
 
-    machine_code, source = parts
-    module = binding.parse_bitcode(source)
+    name, kind, (machine_code, source) = library
     names = [
         one.name for group in (module.functions, module.global_variables) for one in group if not one.is_declaration
     ]

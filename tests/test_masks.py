@@ -153,6 +153,16 @@ def test_polygons_are_drawn_alike():
             assert found == naive.polygon(points.tolist(), height, width)
 
 
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_polygons_on_a_grid_are_drawn_alike(steps):
+    """Vertices on the centres of columns, and edges that meet them at whole steps: what is compared is equal there."""
+    rng = np.random.default_rng(13)
+    for _ in range(30 if SLOW else 1000):
+        height, width = rng.integers(4, 16, 2).tolist()
+        points = rng.integers(0, 14 * steps, (rng.integers(3, 7), 2)) / steps
+        same("frPyObjects", [points.ravel().tolist()], height, width)
+
+
 def test_polygons_around_the_exact_range_are_drawn_alike():
     """Where steep edges begin to be walked step by step: at 2**20 fifths of a pixel."""
     rng = np.random.default_rng(11)

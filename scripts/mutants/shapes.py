@@ -222,7 +222,7 @@ MUTANTS = [
         "polygons._column",
         "return min(max(np.int32(np.floor((np.float64(fifth) + 2.5) * 0.2)), np.int32(0)), np.int32(min(width, _BEYOND)))",
         "return min(max(np.int32(np.floor((np.float64(fifth) + 3.5) * 0.2)), np.int32(0)), np.int32(min(width, _BEYOND)))",
-        "masks::polygons_are_drawn_alike",
+        "masks::polygons_on_a_grid_are_drawn_alike",
     ),
     (
         "polygons._along",
@@ -234,13 +234,13 @@ MUTANTS = [
         "polygons._down",
         "behind = (x + slope * t + 0.5 >= to + x + 0.5) == rising",
         "behind = (x + slope * t + 0.5 > to + x + 0.5) == rising",
-        "masks::polygons_are_drawn_alike",
+        "masks::polygons_on_a_grid_are_drawn_alike",
     ),
     (
         "polygons._far_down",
         "while (new >= centre + 1.0) != rising:",
         "while (new >= centre) != rising:",
-        "masks::polygons_are_drawn_alike",
+        "masks::polygons_around_the_exact_range_are_drawn_alike",
     ),
     (
         "polygons._row",

@@ -27,7 +27,7 @@ class Rankings:
     tally : Tally
         In ranking order.
     caps : tuple of int
-        The caps, ascending, of those of the protocol.
+        Those of the protocol's caps that are looked at, ascending.
     scored : bool
         Whether the hits carry scores.
     """

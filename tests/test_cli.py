@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from batches import run
 
 import detmap
-from detmap import cli
 from detmap.kernels import compiled_before, matching
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,15 +23,6 @@ VOC = str(ROOT / "fixtures/voc/Annotations"), str(ROOT / "fixtures/voc/results")
 @pytest.fixture(autouse=True)
 def _wide_plain_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
-
-
-def run(capsys, *arguments):
-    try:
-        code = cli.main(list(map(str, arguments)))
-    except SystemExit as stop:
-        code = stop.code
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 @pytest.fixture(scope="module")

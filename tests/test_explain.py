@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from batches import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import examples, same_bits
 from test_presets import tables, workload
 
 import detmap
-from detmap import cli
 from detmap.explanations import replay, search
 from detmap.explanations.search import interval
 from detmap.explanations.shares import sampled, shapley
@@ -329,15 +329,6 @@ def test_a_number_that_nothing_gives(pair, monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------ the command line
-
-
-def run(capsys, *words):
-    try:
-        code = cli.main([str(word) for word in words])
-    except SystemExit as ended:
-        code = ended.code
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def test_the_command(capsys, tmp_path):

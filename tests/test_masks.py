@@ -176,7 +176,7 @@ def test_polygons_around_the_exact_range_are_drawn_alike():
 
 
 def test_many_crossings_of_one_column():
-    """A zigzag of 20,000 vertices: its crossings are sorted in far less than the square of their number."""
+    """A zigzag between two columns: 20,000 crossings that come in no order."""
     count = 200 if SLOW else 20_000
     rows = np.random.default_rng(12).permutation(count) % 4_000
     zigzag = np.column_stack([np.arange(count) % 2, rows]).ravel().tolist()

@@ -216,7 +216,7 @@ def _scored(tally: Tally, options: Options) -> dict[str, Any]:
 def _curve(result: DetectionResult) -> dict[str, Any] | None:
     """Return the mean precision of the classes with ground truth at each recall; None where there is none."""
     at = result.protocol.find_threshold(0.5) or 0
-    precision = result.mean_precision(result.protocol.iou_thresholds[at])
+    precision = result.mean_precision()
     if not precision.size or np.isnan(precision[0]):
         return None
     return {

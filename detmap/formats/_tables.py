@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from detmap.formats._documents import Document, NotUnderstood, unquoted
 from detmap.kernels import readonly, scanning
-from detmap.kernels.texts import ABSENT, LENGTH_BITS, factorise
+from detmap.kernels.texts import ABSENT, LENGTH_BITS, LENGTHS, factorise
 from detmap.shapes import Reader
 
 
@@ -194,7 +194,7 @@ def distinct_strings(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> tup
     with np.errstate(over="ignore"):  # see Document.skip
         count = factorise(texts, readonly(words, np.uint64), seed, codes, firsts)
     begins = (firsts[:count] >> np.uint64(LENGTH_BITS)).astype(np.int64)
-    ends = begins + (firsts[:count] & np.uint64((1 << LENGTH_BITS) - 1)).astype(np.int64)
+    ends = begins + (firsts[:count] & LENGTHS).astype(np.int64)
     return codes, [texts[begin:end].tobytes() for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
 
 

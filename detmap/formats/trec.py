@@ -14,7 +14,7 @@ from detmap.errors import InputError
 from detmap.formats._scan import QrelsColumns, RunColumns, scan_qrels, scan_run
 from detmap.formats._source import Opened, Source
 from detmap.kernels import readonly
-from detmap.kernels.texts import LENGTH_BITS
+from detmap.kernels.texts import LENGTH_BITS, LENGTHS
 
 #: Longer ids are refused: no corpus has them, and some columns are as wide as their longest element.
 LONGEST_ID = 1024
@@ -62,7 +62,7 @@ class Texts:
     @classmethod
     def _at(cls, data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> Texts:
         if lengths.size and int(lengths.max()) >> LENGTH_BITS:
-            raise InputError(f"an id has more than {(1 << LENGTH_BITS) - 1} bytes", source="ids")
+            raise InputError(f"an id has more than {LENGTHS} bytes", source="ids")
         if data.size < 8:
             data = np.concatenate((data, np.zeros(8, np.uint8)))
         return cls(readonly(data, np.uint8), readonly(begins << LENGTH_BITS | lengths, np.uint64))
@@ -73,7 +73,7 @@ class Texts:
 
     def lengths(self) -> NDArray[np.int64]:
         """Return how many bytes each string has."""
-        lengths: NDArray[np.uint64] = self.words & np.uint64((1 << LENGTH_BITS) - 1)
+        lengths: NDArray[np.uint64] = self.words & LENGTHS
         return lengths.astype(np.int64)
 
     def tolist(self) -> list[bytes]:
@@ -166,7 +166,7 @@ def _plain(found: RunColumns | QrelsColumns) -> bool:
     documents = found.document
 
     def longest(begin: int, end: int) -> int:
-        return int((documents[begin:end] & np.uint64((1 << LENGTH_BITS) - 1)).max())
+        return int((documents[begin:end] & LENGTHS).max())
 
     # In blocks that fit into a cache: a temporary column of all lengths would take longer to make than the maximum.
     blocks = [(begin, min(begin + _BLOCK, documents.size)) for begin in range(0, documents.size, _BLOCK)]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from detmap.kernels import helper, innermost, kernel
-from detmap.kernels.words import ALL, NOTHING, U24, U32, _byte, _load
+from detmap.kernels.words import ALL, NOTHING, U1, U24, U32, _byte, _load
 
 # A string is a word: its first byte's position, then its length in the lower bits.
 LENGTH_BITS = 24
@@ -19,12 +19,12 @@ MIXER = np.uint64(0x9E3779B97F4A7C15)
 @kernel
 def kept_size(words: Any) -> int:
     """Return how many bytes `keep` copies."""
-    size, one = NOTHING, np.uint64(1)
+    size = NOTHING
     if len(words) > 0 and words[0] != ABSENT:
         size = words[0] & LENGTHS
     for row in range(1, len(words)):  # no row needs what the one before made: several are looked at at once
         word = words[np.uint64(row)]
-        own = (word != ABSENT) & (word != words[np.uint64(row) - one])
+        own = (word != ABSENT) & (word != words[np.uint64(row) - U1])
         size += word & LENGTHS if own else NOTHING
     return int(np.int64(size))
 
@@ -64,7 +64,7 @@ def keep(data: Any, words: Any, kept: Any, offset: int) -> None:
             continue
         if word != last:
             place = np.int64(word) >> LENGTH_BITS
-            length = np.int64(word) & ((1 << LENGTH_BITS) - 1)
+            length = np.int64(word & LENGTHS)
             k = 0
             while k < length:
                 if place + k + 8 <= len(data) and end + k + 8 <= len(kept):
@@ -82,7 +82,7 @@ def keep(data: Any, words: Any, kept: Any, offset: int) -> None:
 def _hash(data: Any, word: Any, seed: Any) -> Any:
     """Hash the string that `word` locates; the seed keeps a document from choosing its collisions."""
     begin = np.int64(word) >> LENGTH_BITS
-    length = np.int64(word) & ((1 << LENGTH_BITS) - 1)
+    length = np.int64(word & LENGTHS)
     value = (seed ^ np.uint64(length)) * MIXER
     for k in range(0, length, 8):
         part = _load(data, begin + k)
@@ -99,8 +99,8 @@ def _same(data: Any, word: Any, others: Any, other: Any) -> Any:
     """Whether a string of `data` and a string of `others` have the same bytes."""
     begin = np.int64(word) >> LENGTH_BITS
     place = np.int64(other) >> LENGTH_BITS
-    length = np.int64(word) & ((1 << LENGTH_BITS) - 1)
-    if length != np.int64(other) & ((1 << LENGTH_BITS) - 1):
+    length = np.int64(word & LENGTHS)
+    if length != np.int64(other & LENGTHS):
         return False
     for k in range(0, length, 8):
         difference = _load(data, begin + k) ^ _load(others, place + k)
@@ -245,8 +245,8 @@ def _ahead(data: Any, score: float, word: Any, other_score: float, other_word: A
     """Whether a row ranks ahead of another one: by the higher score, then by the higher string."""
     tied = np.int64(score == other_score)  # without a tie, empty strings at 0 are compared
     place, other_place = tied * (np.int64(word) >> LENGTH_BITS), tied * (np.int64(other_word) >> LENGTH_BITS)
-    length = tied * (np.int64(word) & ((1 << LENGTH_BITS) - 1))
-    other_length = tied * (np.int64(other_word) & ((1 << LENGTH_BITS) - 1))
+    length = tied * np.int64(word & LENGTHS)
+    other_length = tied * np.int64(other_word & LENGTHS)
     shorter = min(length, other_length)
     k = 0
     while k + 8 <= shorter and _load(data, place + k) == _load(data, other_place + k):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, innermost, kernel
+from detmap.kernels.mask_strings import _measure_text
 from detmap.kernels.numbers import (
     NUMBER_ROOM,
     _integer,
@@ -23,7 +24,6 @@ from detmap.kernels.numbers import (
     _quotient,
     _short_number,
 )
-from detmap.kernels.strings import _measure_text
 from detmap.kernels.values import BACKSLASHES, QUOTES, _hexadecimal, _string_end, _value_end
 from detmap.kernels.words import (
     BYTE,

@@ -57,21 +57,21 @@ MUTANTS = [
         "if other_whole == 0:",
         "poses_and_boundaries::what_is_no_number_is_found_among_plain_ones",
     ),
-    # -------------------------------------------------------------------------------------------------------- strings
+    # --------------------------------------------------------------------------------------------------- mask_strings
     (
-        "strings._measure_slowly",
+        "mask_strings._measure_slowly",
         "if k & 1 and length > 0:",
         "if k & 1:",
         "shapes::strings_with_empty_runs_are_measured_as_when_they_are_unpacked",
     ),
     (
-        "strings._step",
+        "mask_strings._step",
         "sign = np.int64(16) << (5 * more)",
         "sign = np.int64(16)",
         "shapes_strings::areas_and_boxes_of_strings_are_those_of_their_runs",
     ),
     (
-        "strings._four_columns",
+        "mask_strings._four_columns",
         "begins = behind << U16 | line",
         "begins = behind << U16 | np.uint64(_BIAS)",
         "shapes_strings::areas_and_boxes_of_strings_are_those_of_their_runs",

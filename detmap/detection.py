@@ -266,24 +266,28 @@ class DetectionResult(Result):
 
     @cached_property
     def _every(self) -> Curves:
-        """The curves within every cap, made when somebody asks for them."""
-        caps = self.protocol.max_dets
-        return self._largest if len(caps) == 1 else Curves.of(self.tally, caps, False, self._threads)
+        """The curves within every cap, with scores: made in one pass, when somebody asks for one of the arrays."""
+        return Curves.of(self.tally, self.protocol.max_dets, True, self._threads)
+
+    @property
+    def _whole(self) -> Curves:
+        """The curves within every cap, perhaps without scores."""
+        return self._largest if len(self.protocol.max_dets) == 1 else self._every
 
     @property
     def precision(self) -> NDArray[np.float64]:
         """The largest precision at that recall or more, shape (T, R, K, A, M); NaN without ground truth."""
-        return self._every.precision
+        return self._whole.precision
 
-    @cached_property
+    @property
     def scores(self) -> NDArray[np.float64]:
         """The score at which that recall is first reached, shape (T, R, K, A, M); NaN without ground truth."""
-        return Curves.of(self.tally, self.protocol.max_dets, True, self._threads).scores
+        return self._every.scores
 
     @property
     def average_precision(self) -> NDArray[np.float64]:
         """AP under the protocol's interpolation, shape (T, K, A, M); NaN without ground truth."""
-        return self._every.average_precision
+        return self._whole.average_precision
 
     def mean_precision(self, iou: float | None = None) -> NDArray[np.float64]:
         """Return the mean precision of the classes at each recall threshold, over all areas and within the largest cap.

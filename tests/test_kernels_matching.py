@@ -269,3 +269,16 @@ def test_count_hits(seed, caps, bits):
         for m, cap in enumerate(caps):
             assert out[c, m, :bits].tolist() == hit[a:b][ranks[a:b] < cap].sum(axis=0).tolist()
     assert not out[:, :, bits:].any()
+
+
+@pytest.mark.parametrize("bits", [1, 30, 64, 65, 150])
+def test_count_bits(bits):
+    """Of one word and of several, added to what is there."""
+    rng, starts = np.random.default_rng(bits), np.array([0, 5, 5, 17])
+    flags = rng.random((starts[-1], bits)) < 0.4
+    packed = readonly(words(flags), np.uint64)
+    out = np.ones((3, 64 * packed.shape[1]), np.int64)
+    matching.count_bits(readonly(starts, np.int64), packed, out)
+    for c, (a, b) in enumerate(itertools.pairwise(starts)):
+        assert (out[c, :bits] - 1).tolist() == flags[a:b].sum(axis=0).tolist()
+    assert (out[:, bits:] == 1).all()

@@ -90,7 +90,7 @@ MUTANTS = [
         "matching.count_bits",
         "rest, bit = words[row, w], 64 * w",
         "rest, bit = words[row, w], 63 * w",
-        "coco_equality::many_thresholds_and_areas_need_several_words tally",
+        "kernels_matching::count_bits",
     ),
     (
         "matching.collect_hits",

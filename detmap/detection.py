@@ -265,29 +265,29 @@ class DetectionResult(Result):
         return self.tally.categories
 
     @cached_property
-    def _every(self) -> Curves:
-        """The curves within every cap, with scores: made in one pass, when somebody asks for one of the arrays."""
+    def _scored(self) -> Curves:
+        """The curves within every cap, with their scores: made in one pass, when somebody asks for one of the arrays."""
         return Curves.of(self.tally, self.protocol.max_dets, True, self._threads)
 
     @property
-    def _whole(self) -> Curves:
-        """The curves within every cap, perhaps without scores."""
-        return self._largest if len(self.protocol.max_dets) == 1 else self._every
+    def _every(self) -> Curves:
+        """The curves within every cap: of one cap they are there already, but without scores."""
+        return self._largest if len(self.protocol.max_dets) == 1 else self._scored
 
     @property
     def precision(self) -> NDArray[np.float64]:
         """The largest precision at that recall or more, shape (T, R, K, A, M); NaN without ground truth."""
-        return self._whole.precision
+        return self._every.precision
 
     @property
     def scores(self) -> NDArray[np.float64]:
         """The score at which that recall is first reached, shape (T, R, K, A, M); NaN without ground truth."""
-        return self._every.scores
+        return self._scored.scores
 
     @property
     def average_precision(self) -> NDArray[np.float64]:
         """AP under the protocol's interpolation, shape (T, K, A, M); NaN without ground truth."""
-        return self._whole.average_precision
+        return self._every.average_precision
 
     def mean_precision(self, iou: float | None = None) -> NDArray[np.float64]:
         """Return the mean precision of the classes at each recall threshold, over all areas and within the largest cap.

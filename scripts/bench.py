@@ -252,14 +252,6 @@ def diagnoses(options: Options) -> list[Line]:
     return [Line(title, {OURS: seconds}, "seconds") for title, seconds in bench_diagnosis.rows(options.quick).items()]
 
 
-#: The workloads of bench_shapes.py.
-SHAPES = {
-    "masks": "495,000 masks, 127 MB",
-    "keypoints": "135,000 poses, 55 MB",
-    "boundary": "10,000 masks by their boundaries, 3 MB",
-}
-
-
 def shapes(kind: str, options: Options) -> list[Line]:
     """Masks, poses, boundaries from files; see bench_shapes.py, which describes the workloads and can be run by itself."""
     import bench_shapes
@@ -271,13 +263,12 @@ def shapes(kind: str, options: Options) -> list[Line]:
         note = f"AP DIFFERS by {max(values) - min(values):.2g}"
     return [
         Line(
-            f"{SHAPES[kind]}: from files to the numbers",
+            f"{bench_shapes.title(options.folder / kind)}: from files to the numbers",
             {p: one["seconds"] for p, one in found.items()},
             "seconds",
             [note],
         ),
-        Line("… a whole process", {p: one["whole"] for p, one in found.items()}, "seconds"),
-        Line("… its peak memory above numpy and numba", {p: one["memory"] for p, one in found.items()}, "bytes"),
+        Line("… peak memory above numpy and numba", {p: one["memory"] for p, one in found.items()}, "bytes"),
     ]
 
 
@@ -380,10 +371,11 @@ def write(text: str, path: Path = ROOT / "README.md") -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("rows", nargs="*", metavar="NAME", help="as --only")
-    parser.add_argument("--quick", action="store_true", help="small inputs, few runs")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--quick", action="store_true", help="small inputs, few runs")
+    sizes.add_argument("--write", action="store_true", help="put the table, of these rows, into README.md")
     parser.add_argument("--only", nargs="+", metavar="NAME", help=f"of {', '.join(row.name for row in ROWS)}")
     parser.add_argument("--all", action="store_true", help="the peers that take minutes too")
-    parser.add_argument("--write", action="store_true", help="put the table, of these rows, into README.md")
     parser.add_argument("--against", metavar="COMMIT", help="compare with a commit; a row that is slower fails")
     parser.add_argument(
         "--pairs", type=int, default=15, metavar="N", help="runs of each side with --against; default: 15"
@@ -398,8 +390,6 @@ def main() -> None:
     rows = [row for row in ROWS if not arguments.only or any(row.name.startswith(name) for name in arguments.only)]
     if not rows:
         parser.error("no such row")
-    if arguments.write and arguments.quick:
-        parser.error("--write needs rows at their full size")
     peers = tuple(peer for peer in PEERS if version(peer))
     for peer in set(PEERS) - set(peers):
         print(f"{peer} is not installed: pip install 'detmap[bench]'", file=sys.stderr)

@@ -174,6 +174,16 @@ def write(folder: Path, arrays: dict[str, Any], annotations: list[Any], results:
         print(f"  {name}: {count:,} records, {len(data) / 1e6:.0f} MB, sha256 {digest}…", file=sys.stderr)
 
 
+def title(folder: Path) -> str:
+    """What a workload is, and how much: by the file of its detections."""
+    data = (folder / "detections.json").read_bytes()
+    count, nouns = (
+        data.count(b"score"),
+        {"masks": "masks", "keypoints": "poses", "boundary": "masks by their boundaries"},
+    )
+    return f"{count:,} {nouns[folder.name]}, {len(data) / 1e6:.0f} MB"
+
+
 # ------------------------------------------------------------------------------------------------------------- programs
 
 
@@ -218,23 +228,20 @@ def worker(program: str, kind: str, folder: str) -> None:
 
 
 LAUNCHER = """
-import json, os, subprocess, sys, time
-start = time.perf_counter()
+import os, subprocess, sys
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
-peak = os.wait4(process.pid, 0)[2].ru_maxrss * 1024
-print(json.dumps([time.perf_counter() - start, peak]))
+print(os.wait4(process.pid, 0)[2].ru_maxrss * 1024)
 """
 
 
-def whole(*command: str) -> tuple[float, float]:
-    """Seconds and peak bytes of a process. A small one starts it: Linux counts what a process was before."""
+def peak(*command: str) -> int:
+    """Peak bytes of a process. A small one starts it: Linux counts what a process was before."""
     launch = [sys.executable, "-c", LAUNCHER, sys.executable, *command]
-    elapsed, peak = json.loads(subprocess.run(launch, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
-    return elapsed, peak
+    return int(subprocess.run(launch, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
 
 
 def measure(kind: str, folder: Path, repeats: int, peers: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    """Seconds of warm processes; seconds of whole ones, and their memory above one that has only imported numpy and numba.
+    """Seconds of warm processes; and memory of new ones, above one that has only imported numpy and numba.
 
     All import these, the peers too, so that every program is measured above the same.
     """
@@ -260,15 +267,14 @@ def measure(kind: str, folder: Path, repeats: int, peers: tuple[str, ...]) -> di
     for process in processes.values():
         process.stdin.close()
         process.wait()
-    base = statistics.median(whole(__file__, "--whole", "nothing", kind, str(folder))[1] for _ in range(3))
+    base = statistics.median(peak(__file__, "--whole", "nothing", kind, str(folder)) for _ in range(3))
     out = {}
     for program in programs:
-        peaks = [whole(__file__, "--whole", program, kind, str(folder)) for _ in range(3)]
+        peaks = [peak(__file__, "--whole", program, kind, str(folder)) for _ in range(3)]
         out[program] = {
             "seconds": statistics.median(times[program]),
             "least": min(times[program]),
-            "whole": statistics.median(one for one, _ in peaks),
-            "memory": statistics.median(peak for _, peak in peaks) - base,
+            "memory": statistics.median(peaks) - base,
             "AP": values[program],
         }
     return out
@@ -318,7 +324,7 @@ def main() -> None:
             for program, one in found.items():
                 print(
                     f"{kind:10} {program:12} {one['seconds']:7.3f} s (least {one['least']:.3f}, "
-                    f"{one['seconds'] / ours['seconds']:.1f}x)  whole {one['whole']:.2f} s  "
+                    f"{one['seconds'] / ours['seconds']:.1f}x)  "
                     f"memory {one['memory'] / 1e6:5.0f} MB ({one['memory'] / ours['memory']:.1f}x)  AP {one['AP']:.6f}"
                 )
             if max(abs(one["AP"] - ours["AP"]) for one in found.values()) > 1e-9:

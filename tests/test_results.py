@@ -180,14 +180,14 @@ def test_curves_within_smaller_caps_are_made_when_asked_for(tables):
         result = detmap.evaluate(*tables, protocol)
         assert result.rows()
         assert result.summary()
-        assert "_every" not in vars(result)
+        assert "_scored" not in vars(result)
         assert np.array_equal(result._largest.precision[..., 0], result.precision[..., -1], equal_nan=True)
         largest = result._largest.average_precision
         assert np.array_equal(largest[..., 0], result.average_precision[..., -1], equal_nan=True)
-        assert ("_every" in vars(result)) == (len(result.protocol.max_dets) > 1)  # of one cap they are there already
+        assert ("_scored" in vars(result)) == (len(result.protocol.max_dets) > 1)  # of one cap they are there already
         assert result.scores.shape == result.precision.shape
-        assert "_every" in vars(result)
-        assert np.array_equal(result._every.precision, result.precision, equal_nan=True)
+        assert "_scored" in vars(result)
+        assert np.array_equal(result._scored.precision, result.precision, equal_nan=True)
         copied = pickle.loads(pickle.dumps(result))
         assert np.array_equal(copied.precision, result.precision, equal_nan=True)
         assert not copied.precision.flags.writeable
@@ -198,7 +198,7 @@ def test_a_property_that_fails_says_why(result):
     """Not that there is no such attribute, nor metric."""
     broken = pickle.loads(pickle.dumps(result))
     del broken._threads
-    vars(broken).pop("_every", None)
+    vars(broken).pop("_scored", None)
     with pytest.raises(AttributeError, match="'_threads'"):
         _ = broken.scores
 

@@ -215,12 +215,12 @@ def _scored(tally: Tally, options: Options) -> dict[str, Any]:
 
 def _curve(result: DetectionResult) -> dict[str, Any] | None:
     """Return the mean precision of the classes with ground truth at each recall; None where there is none."""
-    at = result.protocol.find_threshold(0.5) or 0
-    precision = result.mean_precision()
+    iou = result.protocol.iou_thresholds[result.protocol.find_threshold(0.5) or 0]
+    precision = result.mean_precision(iou)
     if not precision.size or np.isnan(precision[0]):
         return None
     return {
-        "iou": round(result.protocol.iou_thresholds[at], 9),
+        "iou": round(iou, 9),
         "recall": np.round(result.protocol.recall_thresholds, 9).tolist(),
         "precision": precision.round(6).tolist(),
     }

@@ -16,11 +16,12 @@ from detmap.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.errors import OptionError, shorten
 from detmap.hits import Curve, best_f1
 from detmap.kernels import allocate, matching, readonly
+from detmap.mismatches import check_pair, scored_kind
 from detmap.naming import distinct_names, metric_table
 from detmap.precisions import Curves, recalls
 from detmap.protocols import UNLIMITED, AreaRanges, OksArea, Protocol, Sigmas, resolve
 from detmap.results import Result
-from detmap.tables import Detections, GroundTruth, check_pair
+from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally, word_count
 
 
@@ -63,7 +64,8 @@ def evaluate(
         False treats all categories as one.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}, optional
         What is compared: boxes, masks, poses (by object keypoint similarity), or contours of masks. Both tables must hold
-        such shapes. By default the protocol's, "bbox".
+        such shapes. By default what both tables were read for, or given (`GroundTruth.kinds`); tables for different kinds,
+        or a `Protocol` for another one, are an error then.
     result_areas : {"own", "shape"}, optional
         The area of a detected mask or pose that area ranges look at: that of its own box where it has one (default), or
         that of its shape.
@@ -104,7 +106,7 @@ def evaluate(
         area_ranges=area_ranges,
         max_dets=max_dets,
         use_categories=use_categories,
-        iou_type=iou_type,
+        iou_type=scored_kind(protocol, iou_type, ground_truth, detections),
         result_areas=result_areas,
         dilation=dilation,
         sigmas=sigmas,
@@ -132,7 +134,7 @@ def match(
     makes the metrics.
     """
     check_pair(ground_truth, detections)
-    decided = resolve(protocol, iou_type=iou_type)
+    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, ground_truth, detections))
     tally = _match(ground_truth, detections, decided, image_ids, category_ids, threads)
     del detections
     return tally.in_ranking_order(threads, grouped=True)
@@ -510,7 +512,7 @@ class DetectionResult(Result):
                 "metric": name if category is None or classes[category] in of_all else classes[category],
                 "value": self[name],
                 "mean of": {"AP": "precision", "AR": "recall"}[kind],
-                "IoU": every if iou is None else f"{iou:g}",
+                f"{protocol.iou_type} IoU": every if iou is None else f"{iou:g}",
                 "area": protocol.area_ranges[area][0],
                 "max detections": "all" if most == UNLIMITED else str(most),
             }
@@ -561,7 +563,7 @@ class DetectionResult(Result):
     def __repr__(self) -> str:
         name = next(iter(self))
         return (
-            f"<DetectionResult: {name} {self[name]:.4f} under {self.protocol.name}, {len(self.categories)} categories>"
+            f"<DetectionResult: {name} {self[name]:.4f} under {self.protocol.title}, {len(self.categories)} categories>"
         )
 
     def __getattr__(self, name: str) -> float:

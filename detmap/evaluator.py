@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -13,9 +14,8 @@ import numpy as np
 
 from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
-from detmap.ids import index_ids
 from detmap.kernels import readonly
-from detmap.protocols import AreaRanges, OksArea, Protocol, Sigmas, resolve
+from detmap.protocols import COCO, AreaRanges, OksArea, Protocol, Sigmas, resolve
 from detmap.shapes import Column, find
 from detmap.shapes.boxes import (
     INVALID_BOXES,
@@ -26,7 +26,7 @@ from detmap.shapes.boxes import areas as box_areas
 from detmap.states import gathered, seal, unseal
 from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally
-from detmap.updates import FOUND, TRUE, Image, read_ids, read_image
+from detmap.updates import FOUND, TRUE, Image, kind_given, notices_of, read_categories, read_ids, read_image
 
 #: Images are matched when so many wait, or so many boxes.
 _IMAGES, _BOXES = 512, 100_000
@@ -51,7 +51,8 @@ class Evaluator:
     iou_thresholds, recall_thresholds, area_ranges, max_dets, use_categories
         See `detmap.evaluate`.
     iou_type, result_areas, dilation, sigmas, oks_area
-        See `detmap.evaluate`. With "segm" or "boundary" updates have ``masks``, with "keypoints" ``keypoints``.
+        See `detmap.evaluate`. With "segm" or "boundary" updates have ``masks``, with "keypoints" ``keypoints``. Without an
+        `iou_type` the first image says it, by what its prediction and its target both have.
     threads : int, optional
         One per processor by default. The result does not depend on it.
 
@@ -94,19 +95,24 @@ class Evaluator:
         oks_area: OksArea | None = None,
         threads: int | None = None,
     ) -> None:
-        self.protocol = resolve(
-            protocol,
-            iou_thresholds=iou_thresholds,
-            recall_thresholds=recall_thresholds,
-            area_ranges=area_ranges,
-            max_dets=max_dets,
-            use_categories=use_categories,
-            iou_type=iou_type,
-            result_areas=result_areas,
-            dilation=dilation,
-            sigmas=sigmas,
-            oks_area=oks_area,
-        )
+        given: dict[str, Any] = {
+            "iou_thresholds": iou_thresholds,
+            "recall_thresholds": recall_thresholds,
+            "area_ranges": area_ranges,
+            "max_dets": max_dets,
+            "use_categories": use_categories,
+            "result_areas": result_areas,
+            "dilation": dilation,
+            "sigmas": sigmas,
+            "oks_area": oks_area,
+        }
+        self.protocol = decided = resolve(protocol, iou_type=iou_type, **given)
+        self._undecided = iou_type is None and isinstance(protocol, str) and decided.iou_type == COCO.iou_type
+        # Rules by kind of shape, which the first image says where nothing else does. What was given can be read only once.
+        own = {name: getattr(decided, name) for name, value in given.items() if value is not None}
+        if area_ranges is not None:
+            own["area_ranges"] = {name: (low, high) for name, low, high in decided.area_ranges}
+        self._rules = partial(resolve, protocol, **own) if self._undecided else None
         if box_format not in ("xyxy", "xywh", "cxcywh"):
             raise OptionError(f"box_format must be xyxy, xywh or cxcywh, not {box_format!r}")
         if duplicates not in ("error", "first"):
@@ -117,26 +123,7 @@ class Evaluator:
         self.invalid_boxes: InvalidBoxes = invalid_boxes
         self.duplicates = duplicates
         self.threads = threads
-        self._names: dict[Any, str] | None = None
-        if isinstance(categories, str | bytes):
-            remedy = f"for one category write [{categories!r}]"
-            raise InputError("is a single string", source="evaluator", field="categories", remedy=remedy)
-        if categories is not None:
-            try:
-                names: Mapping[Any, Any] = categories if isinstance(categories, Mapping) else {c: c for c in categories}
-            except TypeError:
-                remedy = "give a sequence of ids, or a mapping of id to name"
-                raise InputError(
-                    "must be integers or strings",
-                    source="evaluator",
-                    field="categories",
-                    value=categories,
-                    remedy=remedy,
-                ) from None
-            ids = index_ids(list(names), source="evaluator", field="categories").ids.tolist()
-            if set(ids) != set(names):
-                raise InputError("must be all integers or all strings", source="evaluator", field="categories")
-            self._names = {identity: str(names[identity]) for identity in ids}
+        self._names = read_categories(categories)
         self._lock = threading.RLock()  # held by whoever looks at what was seen; never two evaluators' at once
         self.reset()
 
@@ -146,6 +133,8 @@ class Evaluator:
             self._forget()
 
     def _forget(self) -> None:
+        if self._rules is not None:
+            self.protocol, self._undecided = self._rules(), True
         self._tally = Tally.empty(self.protocol, self._categories())
         self._parts: list[Tally] = []
         self._waiting: dict[Any, Image] = {}
@@ -160,7 +149,8 @@ class Evaluator:
         return len(self._seen)
 
     def __repr__(self) -> str:
-        return f"<Evaluator: {len(self)} images under {self.protocol.name}>"
+        rules = self.protocol.name if self._undecided else self.protocol.title
+        return f"<Evaluator: {len(self)} images under {rules}>"
 
     def _categories(self) -> tuple[tuple[Any, str], ...]:
         if not self.protocol.use_categories:
@@ -226,6 +216,10 @@ class Evaluator:
             raise InputError(
                 "image ids must be given with every update, or with none", source="update", field="image_ids"
             )
+        protocol = self.protocol
+        if self._undecided and self._rules is not None and ids:
+            protocol = self._rules(iou_type=kind_given(predictions[0], targets[0]))
+        kind = find(protocol.iou_type)
         batch: dict[Any, Image] = {}
         for i, (identity, prediction, target) in enumerate(zip(ids, predictions, targets, strict=True)):
             if identity in self._seen or identity in batch:
@@ -239,16 +233,31 @@ class Evaluator:
                         remedy="if a sampler pads the last batch, say duplicates='first'",
                     )
                 continue
-            kind = find(self.protocol.iou_type)
             batch[identity] = read_image(prediction, target, i, kind, self.box_format, self.invalid_boxes, self._names)
         self._check_kind(batch)
         if batch:
             self._numbered = numbered
+            self._decide(protocol)
         self._waiting.update(batch)
         self._seen.update(batch)
         self._boxes += sum(image.scores.size + image.areas.size for image in batch.values())
         if len(self._waiting) >= _IMAGES or self._boxes >= _BOXES:
             self._match()
+
+    def _rules_for(self, like: Protocol) -> Protocol:
+        """Return the rules of this evaluator; where it is open what is compared, for the shapes that `like` compares."""
+        if not self._undecided:
+            return self.protocol
+        if self._rules is not None:
+            return self._rules(iou_type=like.iou_type)
+        names = ("iou_type", *find(like.iou_type).decisions)  # it was restored: what it was given is not known
+        return replace(self.protocol, **{name: getattr(like, name) for name in names})
+
+    def _decide(self, protocol: Protocol) -> None:
+        """Score what a protocol compares from now on, if that was open."""
+        if self._undecided:
+            self.protocol, self._undecided = protocol, False
+            self._tally = Tally.empty(protocol, self._categories())
 
     def _check_kind(self, batch: Mapping[Any, Image]) -> None:
         """Refuse ids or labels that are integers where they were strings before, or the other way round."""
@@ -318,10 +327,10 @@ class Evaluator:
             notices={"dropped_boxes": joined.dropped},
             source="predictions",
         )
-        tally = match(truth, found, self.protocol, threads=self.threads)
+        tally = match(truth, found, self.protocol, iou_type=kind.name, threads=self.threads)
         notices = {code: count for code, count in tally.notices.items() if code != "no_detections"}
         if notices:
-            noted = {identity: self._notices_of(image) for identity, image in self._waiting.items()}
+            noted = {identity: self._noted_of(image) for identity, image in self._waiting.items()}
             self._noted.update((identity, counts) for identity, counts in noted.items() if counts)
         if tally.order.size:  # from the place among all to the place within the image
             first = np.cumsum([0, *counts])[np.argsort(given, kind="stable")]
@@ -329,22 +338,8 @@ class Evaluator:
         self._parts.append(replace(tally, notices=notices).by_image_and_order())
         self._waiting, self._boxes = {}, 0
 
-    def _notices_of(self, image: Image) -> dict[str, int]:
-        """Return what the notices of a batch say of one image: a merge may find that it was seen before."""
-        empty, missed = 0, 0
-        for boxes in (image.boxes, image.true_boxes):
-            sizes = boxes[:, 2:] - boxes[:, :2] if self.box_format == "xyxy" else boxes[:, 2:]
-            missed += int((sizes < 0).any(axis=1).sum())
-            empty += int((sizes == 0).any(axis=1).sum())
-        names = self._names
-        unknown = 0 if names is None else sum(label not in names for label in image.labels.tolist())
-        counts = {
-            "zero_sized_boxes": 0 if self.protocol.inclusive_pixels else empty,
-            "missed_boxes": missed,
-            "dropped_boxes": image.dropped,
-            "unknown_category": unknown,
-        }
-        return {code: count for code, count in counts.items() if count}
+    def _noted_of(self, image: Image) -> dict[str, int]:
+        return notices_of(image, self.box_format, self._names, self.protocol.inclusive_pixels)
 
     # ------------------------------------------------------------------------------------------------------- output
 
@@ -389,7 +384,8 @@ class Evaluator:
         """
         if not isinstance(other, Evaluator):
             raise StateError(f"only an Evaluator can be merged, not {type(other).__name__}")
-        if other.protocol != self.protocol:
+        protocol = self.protocol if other._undecided else self._rules_for(other.protocol)
+        if other._rules_for(protocol) != protocol:
             raise StateError("evaluators of different protocols cannot be merged")
         if other._names != self._names:
             raise StateError("evaluators of different categories cannot be merged")
@@ -401,6 +397,8 @@ class Evaluator:
                 dict(other._noted),
             )
         with self._lock:
+            if not other._undecided:
+                self._decide(protocol)
             self._add(theirs, numbered, label_kind, noted)
         return self
 
@@ -486,6 +484,7 @@ class Evaluator:
             "numbered": numbered,
             "categories": None if self._names is None else list(self._names.items()),
             **({"noted": noted} if noted else {}),
+            **({"undecided": True} if self._undecided else {}),
         }
         return seal("evaluator", header, tally.to_bytes())
 
@@ -534,7 +533,10 @@ class Evaluator:
         negative = any(count < 0 for counts in noted.values() for count in counts.values())
         if negative or not noted.keys() <= set(ids) or any(n > tally.notices.get(code, 0) for code, n in total.items()):
             raise StateError("not an evaluator: it notes more of its images than its tally does")
+        if header.undecided and ids:
+            raise StateError("not an evaluator: it has seen images, and does not know what to compare")
         made._take(tally, header.numbered, noted)
+        made._undecided = header.undecided
         return made
 
     def _take(self, tally: Tally, numbered: bool | None, noted: Mapping[Any, dict[str, int]] | None = None) -> None:
@@ -557,16 +559,22 @@ class Evaluator:
         """
         if not isinstance(state, Mapping) or "state" not in state:
             raise StateError("not what state_dict returned: there is no 'state'")
-        saved = Evaluator.from_bytes(state["state"], self.protocol)
+        saved = Evaluator.from_bytes(state["state"])
+        fresh = self._fresh()
+        wanted = fresh.protocol if saved._undecided else fresh._rules_for(saved.protocol)
+        if saved._rules_for(wanted) != wanted:
+            Evaluator.from_bytes(state["state"], wanted)  # says so
         if saved._names != self._names:
             raise StateError("the saved state has other categories")
         with self._lock:
             self._forget()
+            if not saved._undecided:
+                self._decide(wanted)
             self._take(saved._tally, saved._numbered, saved._noted)
 
     def __reduce__(self) -> Any:
         data = self.to_bytes()
-        own = vars(Evaluator()).keys() - {"threads"}  # what `to_bytes` says, and what is seen
+        own = vars(Evaluator()).keys() - {"threads", "_rules"}  # what `to_bytes` says, and what is seen
         return _revived, (type(self), data, {name: value for name, value in vars(self).items() if name not in own})
 
 
@@ -586,3 +594,4 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     categories: list[tuple[int | str, str]] | None
     invalid_boxes: Literal["error", "miss", "drop"] = "error"
     noted: list[tuple[int | str, dict[str, int]]] = []
+    undecided: bool = False

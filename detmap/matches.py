@@ -16,8 +16,9 @@ from detmap.errors import OptionError
 from detmap.kernels import Frozen, overlap, pairs, readonly
 from detmap.kernels.matching import Objects
 from detmap.kernels.pairs import HIT, IGNORED, MISS
+from detmap.mismatches import check_pair, scored_kind
 from detmap.protocols import Protocol, resolve
-from detmap.tables import Detections, GroundTruth, check_pair
+from detmap.tables import Detections, GroundTruth
 
 __all__ = ["HIT", "IGNORED", "MISS", "Matches", "match_pairs"]
 
@@ -151,7 +152,7 @@ def match_pairs(
         For decisions that cannot be carried out.
     """
     check_pair(ground_truth, detections)
-    decided = resolve(protocol, iou_type=iou_type)
+    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, ground_truth, detections))
     if not _number(iou) or not math.isfinite(iou):
         raise OptionError(f"iou must be one finite number, not {iou!r}")
     if not _number(floor) or not 0 < floor <= 1:

@@ -44,6 +44,8 @@ NOTICES = {
     "mask_sizes": "{n} masks of another height and width than their image: they overlap only others of theirs",
     "boxless_results": "{n} results without a box of their own, unlike others: the areas of their shapes count",
     "unused_boxes": "{n} results with a box of their own, unlike the first: as in pycocotools the areas of shapes count",
+    "boxes_of_shapes": "{n} results without boxes: the boxes around their masks or poses are scored, as in pycocotools "
+    "(iou_type, --iou-type, scores the shapes)",
     "no_detections": "no detections at all: every recall is 0",
     "empty_categories": "{n} categories without ground truth: left out of the means",
     "missing_queries": "{n} judged queries that the run does not have: left out, or 0 where the convention says so",

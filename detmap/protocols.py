@@ -340,6 +340,11 @@ class Protocol:
         """Return the decisions in one line, to stand beside a number."""
         return decisions.describe(self)
 
+    @property
+    def title(self) -> str:
+        """Its name and the kind of shape that it compares, to stand beside a number: "coco segm"."""
+        return f"{self.name} {self.iou_type}"
+
     def find_threshold(self, iou: float) -> int | None:
         """Return the index of the threshold that equals `iou`, up to rounding; None if there is none."""
         distance = np.abs(np.array(self.iou_thresholds) - iou)

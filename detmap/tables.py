@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -89,6 +89,24 @@ def _columns(shapes: Mapping[str, Column] | None, values: Mapping[str, Any], sou
     return columns
 
 
+def _kinds(kinds: Sequence[str] | None, boxes: Any, shapes: Mapping[str, Column], source: str) -> tuple[str, ...]:
+    """Return the kinds that a table is for: those asked for, which it must hold, or else those of what was given."""
+    if kinds is None:
+        return (*(() if boxes is None and shapes else ("bbox",)), *shapes)
+    named = tuple(dict.fromkeys(find(kind).name for kind in kinds))
+    absent = [kind for kind in named if find(kind).column_name not in ("bbox", *shapes)]
+    if absent or not named or isinstance(kinds, str):
+        held = ", ".join(("bbox", *shapes))
+        raise InputError(
+            "must list kinds of shape that are given",
+            source=source,
+            field="kinds",
+            value=kinds,
+            remedy=f"these are given: {held}",
+        )
+    return named
+
+
 def _shapes(checked: Checked, others: Mapping[str, Column] | None) -> dict[str, Column]:
     """Return the columns of a table by kind, boxes first, of the rows that were kept."""
     rows = checked.kept
@@ -101,6 +119,7 @@ class _Shaped(Framed):
 
     make_ids = Ids
     shapes: Mapping[str, Column]
+    kinds: tuple[str, ...]
     source: str
 
     @property
@@ -162,6 +181,8 @@ class GroundTruth(_Shaped, Frozen):
         category ``categories.ids[categories.codes[k]]``.
     shapes : mapping of str to Column
         A column for each kind of shape, by its `iou_type`; "bbox" is always there.
+    kinds : tuple of str
+        The kinds of shape that it was read or given for, which `detmap.evaluate` scores unless another one is asked for.
     boxes : ndarray of float64, shape (n, 4)
         In pixels: x, y, width, height where `box_sizes`, else x1, y1, x2, y2. An alias of what ``shapes["bbox"]`` holds.
     box_sizes : bool
@@ -191,6 +212,7 @@ class GroundTruth(_Shaped, Frozen):
     within_unit: bool = False
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "ground truth"
+    kinds: tuple[str, ...] = ("bbox",)
 
     @property
     def category_names(self) -> tuple[str, ...]:
@@ -212,6 +234,7 @@ class GroundTruth(_Shaped, Frozen):
         masks: Any = None,
         keypoints: Any = None,
         shapes: Mapping[str, Column] | None = None,
+        kinds: Sequence[str] | None = None,
         box_format: BoxFormat = "xywh",
         areas: ArrayLike | None = None,
         crowd: ArrayLike | None = None,
@@ -238,6 +261,9 @@ class GroundTruth(_Shaped, Frozen):
             x, y and visibility of each point; for ``iou_type`` "keypoints".
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
+        kinds : sequence of str, optional
+            The `iou_type` of those shapes that are to be scored; by default of all that are given. Of several
+            `detmap.evaluate` has to be told which one.
         box_format : {"xywh", "xyxy", "cxcywh"}
             Near corner and size, two corners, or centre and size. Sizes are widths and heights under every protocol: where
             pixels are inclusive, as VOC's are, the far corner is ``x + width - 1``, and a box of corners is
@@ -301,6 +327,7 @@ class GroundTruth(_Shaped, Frozen):
             ),
             categories=Categories(category.ids, category_codes, tuple(flat)),
             shapes=_shapes(checked, shapes),
+            kinds=_kinds(kinds, boxes, shapes, source),
             areas=_of(checked.kept if given else None, readonly(area, np.float64))[0],
             crowd=flags[0],
             difficult=flags[1],
@@ -334,7 +361,8 @@ class GroundTruth(_Shaped, Frozen):
 
     def __repr__(self) -> str:
         return (
-            f"<GroundTruth: {len(self)} objects, {self.images.ids.size} images, {self.categories.ids.size} categories>"
+            f"<GroundTruth ({', '.join(self.kinds)}): {len(self)} objects, {self.images.ids.size} images, "
+            f"{self.categories.ids.size} categories>"
         )
 
 
@@ -351,6 +379,8 @@ class Detections(_Shaped, Frozen):
         ``images.ids[images.codes[k]]``, and likewise of a category. ``values`` is an alias of ``ids`` until 0.2.
     shapes : mapping of str to Column
         A column for each kind of shape, by its `iou_type`; "bbox" is always there.
+    kinds : tuple of str
+        The kinds of shape that it was read or given for, which `detmap.evaluate` scores unless another one is asked for.
     boxes : ndarray of float64, shape (n, 4)
         In pixels: x, y, width, height where `box_sizes`, else x1, y1, x2, y2. An alias of what ``shapes["bbox"]`` holds.
     box_sizes : bool
@@ -382,6 +412,7 @@ class Detections(_Shaped, Frozen):
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "detections"
     areas: NDArray[np.float64] | None = None
+    kinds: tuple[str, ...] = ("bbox",)
 
     @classmethod
     def from_arrays(
@@ -393,6 +424,7 @@ class Detections(_Shaped, Frozen):
         masks: Any = None,
         keypoints: Any = None,
         shapes: Mapping[str, Column] | None = None,
+        kinds: Sequence[str] | None = None,
         scores: ArrayLike,
         areas: ArrayLike | None = None,
         box_format: BoxFormat = "xywh",
@@ -414,6 +446,9 @@ class Detections(_Shaped, Frozen):
             x, y and visibility of each point; for ``iou_type`` "keypoints".
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
+        kinds : sequence of str, optional
+            The `iou_type` of those shapes that are to be scored; by default of all that are given. Of several
+            `detmap.evaluate` has to be told which one.
         scores : array_like of float, shape (n,)
             Higher is surer.
         areas : array_like of float, shape (n,), optional
@@ -466,6 +501,7 @@ class Detections(_Shaped, Frozen):
             images=images,
             categories=categories,
             shapes=_shapes(checked, shapes),
+            kinds=_kinds(kinds, boxes, shapes, source),
             scores=_of(checked.kept, score)[0],
             within_unit=checked.within_unit,
             notices=added(notices, checked.notices),
@@ -548,22 +584,4 @@ class Detections(_Shaped, Frozen):
         return int(self.scores.size)
 
     def __repr__(self) -> str:
-        return f"<Detections: {len(self)} on {self.images.ids.size} images>"
-
-
-def check_pair(ground_truth: object, detections: object) -> None:
-    """Refuse anything but a `GroundTruth` and `Detections`, in that order.
-
-    Raises
-    ------
-    InputError
-        Says so where the two are swapped.
-    """
-    if isinstance(ground_truth, Detections) and isinstance(detections, GroundTruth):
-        raise InputError("the arguments are swapped", remedy="give the ground truth first, then the detections")
-    for value, kind in ((ground_truth, GroundTruth), (detections, Detections)):
-        if not isinstance(value, kind):
-            raise InputError(
-                f"expected {kind.__name__}, not {type(value).__name__}",
-                remedy=f"read or build one first: detmap.read_coco, {kind.__name__}.from_arrays, …",
-            )
+        return f"<Detections ({', '.join(self.kinds)}): {len(self)} on {self.images.ids.size} images>"

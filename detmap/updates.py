@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from detmap.columns import array, flags, identifiers, numbers, plain
 from detmap.errors import InputError
-from detmap.shapes import Boxes, Kind
+from detmap.ids import index_ids
+from detmap.shapes import KINDS, Boxes, Kind
 from detmap.shapes.boxes import FARTHEST, BoxFormat, InvalidBoxes, finite, infinite, inverted, negative
 
 _NOWHERE = np.zeros(1)
@@ -100,6 +101,36 @@ def read_image(
         own = sides[:, 0] * sides[:, 1]
     image = Image(boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, 0, shapes, true_shapes)
     return image if kept is None and true_kept is None else _without(image, kept, true_kept)
+
+
+#: What records of images hold besides shapes.
+_NO_SHAPES = frozenset(("scores", "labels", "area", "iscrowd", "difficult"))
+
+
+def kind_given(prediction: object, target: object) -> str | None:
+    """Return the kind of shape that an image's prediction and target both have; None where they have none in common.
+
+    Raises
+    ------
+    InputError
+        Where they have several.
+    """
+    if not isinstance(prediction, Mapping) or not isinstance(target, Mapping):
+        return None
+    both = (prediction.keys() & target.keys()) - _NO_SHAPES
+    found = ["bbox"] if "boxes" in both else []
+    if both - {"boxes"}:
+        found += [
+            one.name for one in KINDS.values() if one.given is not None and not one.stored and one.argument in both
+        ]
+    if len(found) > 1:
+        raise InputError(
+            f"there are shapes of several kinds, {' and '.join(found)}",
+            source="update",
+            record="image 0",
+            remedy=f"say which one is scored: Evaluator(iou_type={' or '.join(map(repr, found))})",
+        )
+    return found[0] if found else None
 
 
 def _read_shapes(record: Mapping[str, Any], source: str, i: int, kind: Kind) -> Any:
@@ -209,6 +240,45 @@ _DTYPES: dict[Any, type[np.float64 | np.int64 | np.bool_]] = {
     identifiers: np.int64,
     flags: np.bool_,
 }
+
+
+def read_categories(categories: Sequence[int] | Sequence[str] | Mapping[Any, str] | None) -> dict[Any, str] | None:
+    """Return names of categories by id, in the order of ids; None for whatever targets have."""
+    if categories is None:
+        return None
+    if isinstance(categories, str | bytes):
+        remedy = f"for one category write [{categories!r}]"
+        raise InputError("is a single string", source="evaluator", field="categories", remedy=remedy)
+    try:
+        names: Mapping[Any, Any] = categories if isinstance(categories, Mapping) else {c: c for c in categories}
+    except TypeError:
+        remedy = "give a sequence of ids, or a mapping of id to name"
+        raise InputError(
+            "must be integers or strings", source="evaluator", field="categories", value=categories, remedy=remedy
+        ) from None
+    ids = index_ids(list(names), source="evaluator", field="categories").ids.tolist()
+    if set(ids) != set(names):
+        raise InputError("must be all integers or all strings", source="evaluator", field="categories")
+    return {identity: str(names[identity]) for identity in ids}
+
+
+def notices_of(
+    image: Image, box_format: BoxFormat, names: Mapping[Any, str] | None, inclusive_pixels: bool
+) -> dict[str, int]:
+    """Return what the notices of a batch say of one image: a merge may find that it was seen before."""
+    empty, missed = 0, 0
+    for boxes in (image.boxes, image.true_boxes):
+        sizes = boxes[:, 2:] - boxes[:, :2] if box_format == "xyxy" else boxes[:, 2:]
+        missed += int((sizes < 0).any(axis=1).sum())
+        empty += int((sizes == 0).any(axis=1).sum())
+    unknown = 0 if names is None else sum(label not in names for label in image.labels.tolist())
+    counts = {
+        "zero_sized_boxes": 0 if inclusive_pixels else empty,
+        "missed_boxes": missed,
+        "dropped_boxes": image.dropped,
+        "unknown_category": unknown,
+    }
+    return {code: count for code, count in counts.items() if count}
 
 
 def _own(value: Any, source: str, name: str, i: int, read: Callable[..., Any] = numbers) -> Any:

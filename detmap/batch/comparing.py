@@ -22,13 +22,14 @@ from detmap.batch.scoring import (
     digest,
     nothing,
     options_of,
+    rules_of,
 )
 from detmap.batch.splits import Splits, split_of
 from detmap.batch.workers import dispatch, one_line, whence
 from detmap.detection import match
 from detmap.errors import DetmapError, InputError
 from detmap.formats import files
-from detmap.protocols import Protocol, resolve
+from detmap.protocols import Protocol
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import PairTests, pair_tests, permute
 from detmap.statistics.tests import Correction
@@ -70,7 +71,7 @@ def _tally_again(ground_truth: GroundTruth, path: str, content: str | None, opti
         if content is not None and content != f"sha256:{files.fingerprint(path, options.format)}":
             raise InputError("has changed since it was scored", source=path, remedy="score it again")
         detections = options.read(path, ground_truth)
-    return match(ground_truth, detections, options.protocol)
+    return match(ground_truth, detections, options.protocol, iou_type=options.protocol.iou_type)
 
 
 def compare_files(
@@ -125,8 +126,10 @@ def compare_files(
     scored = sorted(
         (one for one in scored if not np.isnan(one.get(name, np.nan))), key=lambda one: (-one[name], one.entry.name)
     )
-    decided = resolve(protocol)
-    plain, images = _of_split(name, splits, match(ground_truth, nothing(ground_truth), decided))
+    decided = rules_of(protocol, ground_truth)
+    plain, images = _of_split(
+        name, splits, match(ground_truth, nothing(ground_truth), decided, iou_type=decided.iou_type)
+    )
     made = pair_tests(images, [one.entry.name for one in scored], plain, permutations, level, correction)
     made = replace(made, metric=name)
     options = options_of(decided, unknown_images, invalid_boxes, missing_classes, 0, seed, "t", level, reading)

@@ -27,6 +27,7 @@ from detmap.detection import DetectionResult, match
 from detmap.errors import OptionError, check_choice, shorten
 from detmap.formats import files, registry
 from detmap.formats._class_maps import class_map_of
+from detmap.mismatches import scored_kind
 from detmap.protocols import Protocol, resolve
 from detmap.results import Result, without_nan
 from detmap.shapes.boxes import InvalidBoxes
@@ -186,7 +187,7 @@ def _score(
 
         under = {"under": values_under(ground_truth, read[0], options.protocol, options.under)}
     # Popped, so that `match` can let the detections go before it ranks.
-    tally = match(ground_truth, read.pop(), options.protocol)
+    tally = match(ground_truth, read.pop(), options.protocol, iou_type=options.protocol.iou_type)
     document = {**identity, **_scored(tally, options), **under}
     if options.splits is not None:
         parts = {split: _scored(part, options) for split, part in options.splits.parts(tally)}
@@ -252,7 +253,9 @@ def _within_limits(
 def _prepare(ground_truth: GroundTruth, path: str, options: Options, *_: object) -> None:
     """Load what scoring any file needs: match the first object with itself."""
     first = nothing(ground_truth, 1)
-    _scored(match(ground_truth, first, options.protocol), replace(options, replicates=0))
+    _scored(
+        match(ground_truth, first, options.protocol, iou_type=options.protocol.iou_type), replace(options, replicates=0)
+    )
 
 
 def score(
@@ -330,7 +333,7 @@ def score(
     """
     entries = find(predictions)
     rules = unknown_images, invalid_boxes, missing_classes
-    decided = options_of(resolve(protocol), *rules, replicates, seed, method, level, reading)
+    decided = options_of(rules_of(protocol, ground_truth), *rules, replicates, seed, method, level, reading)
     decided = replace(decided, limits=limits, discreet=discreet, under=under)
     if under is not None:
         from detmap.explanations.replay import trimmed
@@ -438,6 +441,13 @@ def options_of(
     return Options(protocol, *rules, replicates, seed, method, level, more, tuple(files.content_of(more)))
 
 
+def rules_of(protocol: str | Protocol, ground_truth: GroundTruth | PathLike) -> Protocol:
+    """Return the protocol for the kind of shape that the ground truth was read for, where it has been read already."""
+    return resolve(
+        protocol, iou_type=scored_kind(protocol, None, ground_truth) if isinstance(ground_truth, GroundTruth) else None
+    )
+
+
 def read_truth(
     ground_truth: GroundTruth | PathLike, invalid_boxes: InvalidBoxes, options: Options, entries: Iterable[Entry]
 ) -> GroundTruth:
@@ -463,5 +473,6 @@ def nothing(ground_truth: GroundTruth, objects: int = 0) -> Detections:
         box_format="xywh" if some.box_sizes else "xyxy",
         invalid_boxes="miss",
         shapes=others,
+        kinds=ground_truth.kinds,
         scores=np.ones(len(some)),
     )

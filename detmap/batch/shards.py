@@ -19,6 +19,7 @@ from detmap.batch.scoring import (
     nothing,
     options_of,
     read_truth,
+    rules_of,
 )
 from detmap.batch.workers import dispatch, one_line, whence
 from detmap.detection import DetectionResult, match
@@ -27,7 +28,7 @@ from detmap.formats import files
 from detmap.ids import locate
 from detmap.kernels import readonly
 from detmap.notices import NOTICES
-from detmap.protocols import Protocol, resolve
+from detmap.protocols import Protocol
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.tables import GroundTruth, MissingClasses
 from detmap.tally import Tally
@@ -56,7 +57,7 @@ def _match_shard(
         rules = unknown_images, invalid_boxes, missing_classes
         detections = files.read_detections(source, ground_truth, *rules, protocol.iou_type, **more)
     images = detections.images.ids
-    tally = match(ground_truth, detections, protocol, image_ids=images)
+    tally = match(ground_truth, detections, protocol, iou_type=protocol.iou_type, image_ids=images)
     notices = {
         code: count - ground_truth.notices.get(code, 0) for code, count in tally.notices.items()
     }  # once is enough
@@ -100,7 +101,7 @@ def evaluate_shards(
         )
     entries = find(shards)
     paths = [entry.path for entry in entries]
-    decided = resolve(protocol)
+    decided = rules_of(protocol, ground_truth)
     rules = unknown_images, invalid_boxes, missing_classes
     options = options_of(decided, *rules, 0, 0, "t", 0.95, reading)
     truth = read_truth(ground_truth, invalid_boxes, options, entries)
@@ -136,7 +137,7 @@ def evaluate_shards(
                     )
                 owner[place] = i
             tree.add(i, outcome.records, outcome.tally)
-    rest = match(truth, nothing(truth), decided, image_ids=images[owner < 0])
+    rest = match(truth, nothing(truth), decided, iou_type=decided.iou_type, image_ids=images[owner < 0])
     counts.update(rest.notices)
     counts["no_detections"] = int(not contents)
     for code, times in lacking.items():

@@ -16,8 +16,9 @@ from detmap.errors import InputError, OptionError
 from detmap.formats._class_maps import ClassMap, class_map_of
 from detmap.formats._open import STANDARD_INPUT
 from detmap.formats.registry import Path
+from detmap.mismatches import check_pair
 from detmap.shapes import find
-from detmap.tables import Detections, GroundTruth, check_pair
+from detmap.tables import Detections, GroundTruth
 
 __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_run"]
 

@@ -271,7 +271,12 @@ def _read(source: Path | Held, role: Role, kinds: Sequence[str], options: Option
     tables = [files.read(source, role, iou_type=kind, **own, **more) for kind in kinds]
     table = tables[0]
     for other in tables[1:]:
-        table = replace(table, shapes={**other.shapes, **table.shapes}, notices={**other.notices, **table.notices})
+        table = replace(
+            table,
+            shapes={**other.shapes, **table.shapes},
+            kinds=tuple(kinds),
+            notices={**other.notices, **table.notices},
+        )
     return table
 
 

@@ -118,7 +118,7 @@ def _show_survival(options: argparse.Namespace, made: Any) -> None:
         )
     values = ", ".join(f"{name} {value:.4f}" for name, value in made.values.items())
     document = made.to_dict()
-    title = f"{made.metric} under {made.protocol.name}: {values}"
+    title = f"{made.metric} under {made.protocol.title}: {values}"
     rows = [
         {"kind": one.kind, "name": one.name, "changes": one.changes, **{name: one.shown(name) for name in made.values}}
         for one in made.situations
@@ -152,7 +152,7 @@ def show_contrast(options: argparse.Namespace, protocol: Any, ground_truth: Any,
     document = made.to_dict()
     rows = [{"split": split["name"], **effect} for split in document["splits"] for effect in split["effects"]]
     title = (
-        f"{made.metric} under {made.protocol.name}: {first} {made.first_value:.4f}, {second} {made.second_value:.4f}"
+        f"{made.metric} under {made.protocol.title}: {first} {made.first_value:.4f}, {second} {made.second_value:.4f}"
     )
     _finish(options, document, tables, title, made.sentences(), rows)
 

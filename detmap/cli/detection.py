@@ -120,8 +120,7 @@ def _eval(options: argparse.Namespace) -> None:
         _write_arrays(options.arrays, result)
     if options.plot:
         result.plot(options.plot)
-    kind = "" if protocol.iou_type == "bbox" else f" {protocol.iou_type}"
-    title = f"{protocol.name}{kind}: {', '.join(f'{count:,} {of}' for of, count in scored.counts.items())}"
+    title = f"{protocol.title}: {', '.join(f'{count:,} {of}' for of, count in scored.counts.items())}"
     show(result, options, title, made)
 
 
@@ -319,7 +318,7 @@ def _batch(options: argparse.Namespace) -> int:
     if options.card:
         write_card("batch", batch_card(options, protocol, of_truth, entries, done), options)
     failed = sum(outcome.error is not None for outcome in done)
-    title = f"{protocol.name}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
+    title = f"{protocol.title}: {len(done)} files by {board.rank_by}" + (f", {failed} with errors" if failed else "")
     print_tables(
         [board.table(), board.doubts(), board.notices(), board.errors()], options, title, board.to_dict(), board.rows()
     )
@@ -407,7 +406,7 @@ def _compare(options: argparse.Namespace) -> None:
     ]
     pairs = len(made.differences)
     models = sorted(document["models"], key=lambda row: (-row[made.metric], row["model"]))
-    title = f"{protocol.name}: {made.metric}, {ground_truth.images.ids.size:,} images"
+    title = f"{protocol.title}: {made.metric}, {ground_truth.images.ids.size:,} images"
     print_tables([models, shown[:pairs], shown[pairs:], sentences(made.notices)], options, title, document, rows)
     notes = [] if made.changed else [f"no category changed significantly (at {made.alpha:.2g}, corrected)"]
     print_notes([*notes, *made.sentences()], options)

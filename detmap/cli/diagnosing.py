@@ -171,10 +171,9 @@ def _show(made: Diagnosis, findings: dict[str, Finding], options: argparse.Names
         return
     from detmap.results import cell
 
-    kind = "" if made.protocol.iou_type == "bbox" else f" {made.protocol.iou_type}"
     counts = f"{len(made.matches):,} detections, {int(made.positives.sum()):,} objects"
     print(
-        f"{made.protocol.name}{kind} at IoU {made.iou:g}: AP {cell(made.ap)}, {counts}, "
+        f"{made.protocol.title} at IoU {made.iou:g}: AP {cell(made.ap)}, {counts}, "
         f"{made.matches.image_ids.size:,} images"
     )
     for name, finding in findings.items():

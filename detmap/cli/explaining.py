@@ -174,6 +174,7 @@ def _explain_rankings(kind: str, options: argparse.Namespace) -> None:
 
 
 def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "classes") -> None:
+    from detmap.explanations.shares import heading
     from detmap.results import signed
 
     note(options, {"": made.notices})
@@ -220,12 +221,7 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
         if step.change
         for one in step.examples[:3]
     ]
-    ends = [
-        f"{value:.4f} under {one.name}"
-        for value, one in ((made.source_value, made.source), (made.target_value, made.target))
-    ]
-    title = f"{made.metric}: {', '.join(ends)}"
-    print_tables([shares, chain, examples], options, title, document, document["shares"])
+    print_tables([shares, chain, examples], options, heading(made), document, document["shares"])
     print_notes(made.sentences(), options)
 
 

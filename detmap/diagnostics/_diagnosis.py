@@ -16,11 +16,12 @@ from detmap.diagnostics._parts import PARTS, Finding, Part, number
 from detmap.diagnostics._ranking import Cuts, Ranking, mean
 from detmap.errors import OptionError
 from detmap.matches import Matches, matches_of
+from detmap.mismatches import check_pair, scored_kind
 from detmap.naming import distinct_names
 from detmap.notices import describe
 from detmap.protocols import Protocol, resolve
 from detmap.results import fragment, to_frame, without_nan
-from detmap.tables import Detections, GroundTruth, check_pair
+from detmap.tables import Detections, GroundTruth
 
 
 def diagnose(
@@ -115,7 +116,7 @@ class Diagnosis:
         check_pair(ground_truth, detections)
         self.ground_truth = ground_truth
         self.detections = detections.on_images_of(ground_truth)
-        self.protocol = resolve(protocol, iou_type=iou_type)
+        self.protocol = resolve(protocol, iou_type=scored_kind(protocol, iou_type, ground_truth, detections))
         self.iou = number("iou", iou)
         if not BACKGROUND < self.iou <= 1:
             raise OptionError(f"iou must be above {BACKGROUND} and at most 1, not {iou!r}")
@@ -307,5 +308,5 @@ class Diagnosis:
 
     def __repr__(self) -> str:
         return (
-            f"<Diagnosis: AP {self.ap:.4f} at IoU {self.iou:g} under {self.protocol.name}, parts: {', '.join(PARTS)}>"
+            f"<Diagnosis: AP {self.ap:.4f} at IoU {self.iou:g} under {self.protocol.title}, parts: {', '.join(PARTS)}>"
         )

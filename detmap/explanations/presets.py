@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from detmap.decisions import differing
 from detmap.errors import InputError, OptionError
-from detmap.explanations.replay import Replay, parse, players, said, trimmed
-from detmap.protocols import PRESETS, Protocol, resolve
+from detmap.explanations.replay import Replay, decided, players, said, trimmed
+from detmap.protocols import PRESETS, Protocol
 from detmap.tables import Detections, GroundTruth
 
 
@@ -76,7 +76,7 @@ def under_presets(
     InputError
         Where there is nothing to find.
     """
-    base = trimmed(parse(protocol) if isinstance(protocol, str) else resolve(protocol), metric)
+    base = trimmed(decided(protocol, None, ground_truth, detections), metric)
     if base.iou_type != "bbox":
         return []
     replay = Replay(ground_truth, detections, metric, threads)

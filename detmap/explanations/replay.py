@@ -15,10 +15,11 @@ from detmap.decisions import YES_OR_NO, decisions_of, default_of
 from detmap.errors import InputError, OptionError, shorten
 from detmap.explanations.lean import Lean, knows
 from detmap.explanations.whole import Whole
+from detmap.mismatches import check_pair, scored_kind
 from detmap.preparation import prepared
-from detmap.protocols import Protocol, resolve
+from detmap.protocols import COCO, Protocol, resolve
 from detmap.shapes.boxes import Boxes
-from detmap.tables import Detections, GroundTruth, check_pair
+from detmap.tables import Detections, GroundTruth
 
 #: The thresholds of metrics that are taken at one.
 _AT = {"AP50": 0.5, "AP75": 0.75}
@@ -324,18 +325,30 @@ def _mean(values: NDArray[np.float64]) -> float:
     return float(np.mean(defined)) if defined.size else float("nan")
 
 
+def decided(protocol: str | Protocol, iou_type: str | None, *tables: GroundTruth | Detections) -> Protocol:
+    """Return a protocol, or what `parse` reads, for the kind of shape that is asked for, or else that of the tables."""
+    if not isinstance(protocol, str):
+        return resolve(protocol, iou_type=scored_kind(protocol, iou_type, *tables))
+    if iou_type is None and parse(protocol).iou_type == COCO.iou_type:
+        iou_type = scored_kind(protocol.split("+")[0].strip(), None, *tables)
+    return parse(protocol, iou_type)
+
+
 def pair(
-    source: str | Protocol, target: str | Protocol, metric: str, iou_type: str | None
+    source: str | Protocol,
+    target: str | Protocol,
+    metric: str,
+    iou_type: str | None,
+    *tables: GroundTruth | Detections,
 ) -> tuple[Protocol, Protocol]:
-    """Return two protocols, trimmed for a metric.
+    """Return two protocols for two tables, trimmed for a metric.
 
     Raises
     ------
     OptionError
         Where they compare other shapes, or have no such metric.
     """
-    named = [parse(one, iou_type) if isinstance(one, str) else one for one in (source, target)]
-    both = [trimmed(resolve(one, iou_type=iou_type), metric) for one in named]
+    both = [trimmed(decided(one, iou_type, *tables), metric) for one in (source, target)]
     if both[0].iou_type != both[1].iou_type:
         raise OptionError(
             "one protocol compares {}, the other {}: give one iou_type".format(*(one.iou_type for one in both))

@@ -11,6 +11,7 @@ from typing import Any
 from detmap.choices import UNLIMITED
 from detmap.errors import InputError, OptionError, shorten
 from detmap.explanations.replay import TACIT, Replay, is_late, said, trimmed
+from detmap.mismatches import scored_kind
 from detmap.protocols import COCO, PRESETS, Protocol
 from detmap.results import fragment
 from detmap.tables import Detections, GroundTruth
@@ -233,6 +234,7 @@ def find_value(
     """
     low, high = interval(value)
     check_most(most)
+    scored_kind(COCO, None, ground_truth, detections)  # all rules that are tried compare boxes
     replay = Replay(ground_truth, detections, metric, threads)
     bases = {}
     for name, one in PRESETS.items():

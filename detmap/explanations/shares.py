@@ -156,6 +156,13 @@ def told(one: Any) -> list[str]:
     return [first, *(share.sentence for share in one.shares if share.exact), *more]
 
 
+def heading(one: Any) -> str:
+    """Return the title of an explanation: the metric, of detections with the kind of shape, and both values."""
+    kind = f" of {one.source.iou_type}" if isinstance(one.source, Protocol) else ""
+    ends = ((one.source_value, one.source), (one.target_value, one.target))
+    return f"{one.metric}{kind}: {', '.join(f'{value:.4f} under {rules.name}' for value, rules in ends)}"
+
+
 def markup(one: Any) -> str:
     """Return an explanation as markup for a notebook."""
     ends = (one.source.name, one.target.name) if one.source.name != one.target.name else ("from", "to")
@@ -164,10 +171,7 @@ def markup(one: Any) -> str:
         for share in one.shares
         if share.exact
     ]
-    title = (
-        f"{one.metric}: {one.source_value:.4f} under {one.source.name}, {one.target_value:.4f} under {one.target.name}"
-    )
-    return fragment(title, {"": rows}, one.sentences())
+    return fragment(heading(one), {"": rows}, one.sentences())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,7 +266,8 @@ class Explanation:
         return markup(self)
 
     def __repr__(self) -> str:
-        return f"<Explanation: {self.metric} {self.source_value:.4f} to {self.target_value:.4f}, {len(self.shares)} shares>"
+        ends = f"{self.source_value:.4f} to {self.target_value:.4f}"
+        return f"<Explanation: {self.metric} of {self.source.iou_type} {ends}, {len(self.shares)} shares>"
 
 
 def explain(
@@ -311,7 +316,7 @@ def explain(
         Where the metric is undefined, as there is nothing to find.
     """
     check_orders(orders)
-    both = pair(source, target, metric, iou_type)
+    both = pair(source, target, metric, iou_type, ground_truth, detections)
     replay = Replay(ground_truth, detections, metric, threads)
     differ = players(*both)
 

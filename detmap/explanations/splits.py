@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection import DetectionResult, match
-from detmap.explanations.replay import parse, trimmed, undefined
-from detmap.protocols import COCO, Protocol, resolve
+from detmap.explanations.replay import decided, trimmed, undefined
+from detmap.protocols import COCO, Protocol
 from detmap.results import fragment, signed
 from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally
@@ -134,7 +134,7 @@ class Contrast:
         ends = "" if math.isnan(self.low) else f" ({signed(self.low)} to {signed(self.high)})"
         told = [
             f"{self.metric} is {self.first_value:.4f} for {self.first} and {self.second_value:.4f} for {self.second} under "
-            f"{self.protocol.name}: {signed(self.difference) if self.difference else 'no difference'}{ends}."
+            f"{self.protocol.title}: {signed(self.difference) if self.difference else 'no difference'}{ends}."
         ]
         for split in self.splits.values():
             most = [one for one in split.effects[:_NAMED] if one.value]
@@ -285,10 +285,10 @@ def contrast(
     check_replicates(replicates)
     check_seed(seed)
     check_level(level)
-    named = parse(protocol, iou_type) if isinstance(protocol, str) else resolve(protocol, iou_type=iou_type)
+    named = decided(protocol, iou_type, ground_truth, first, second)
     base = trimmed(named, metric)
     wide = replace(base, area_ranges=_ranges(named, base))
-    tallies = [match(ground_truth, found, wide, threads=threads) for found in (first, second)]
+    tallies = [match(ground_truth, found, wide, iou_type=base.iou_type, threads=threads) for found in (first, second)]
     results = [DetectionResult(tally, threads=threads) for tally in tallies]
     one, other = (bootstrap(tally, replicates, seed, threads=threads) for tally in tallies)
     drawn = _gain(one, other)
@@ -304,7 +304,18 @@ def contrast(
     iou = 0.5 if base.find_threshold(0.5) is not None else base.iou_thresholds[0]
     if iou > BACKGROUND:
         costs = [
-            redrawn(diagnose(ground_truth, found, base, iou=iou, replicates=replicates, seed=seed, threads=threads))
+            redrawn(
+                diagnose(
+                    ground_truth,
+                    found,
+                    base,
+                    iou=iou,
+                    replicates=replicates,
+                    seed=seed,
+                    iou_type=base.iou_type,
+                    threads=threads,
+                )
+            )
             for found in (first, second)
         ]
         splits.append(_errors(costs, iou, level))

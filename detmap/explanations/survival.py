@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from detmap.decisions import differing, written
 from detmap.detection import match
 from detmap.errors import InputError, OptionError
-from detmap.explanations.replay import Replay, parse, players, trimmed
+from detmap.explanations.replay import Replay, decided, players, trimmed
 from detmap.explanations.search import GRID, changed_to
 from detmap.kernels import readonly
-from detmap.protocols import PRESETS, Protocol, resolve
+from detmap.protocols import PRESETS, Protocol
 from detmap.results import fragment
 from detmap.tables import Detections, GroundTruth
 
@@ -289,7 +289,7 @@ def survives(
     check_replicates(replicates)
     check_seed(seed)
     check_level(level)
-    named = parse(protocol, iou_type) if isinstance(protocol, str) else resolve(protocol, iou_type=iou_type)
+    named = decided(protocol, iou_type, ground_truth, *models.values())
     base = trimmed(named, metric)
     trial = _Trial(base, {name: Replay(ground_truth, found, metric, threads) for name, found in models.items()})
     values = {name: one.value(base).value for name, one in trial.replays.items()}
@@ -424,7 +424,7 @@ class _Trial:
         truth = next(iter(self.replays.values())).ground_truth
         found, rows = np.zeros(len(truth), np.bool_), {}
         for name, one in self.replays.items():
-            diagnosis = diagnose(truth, one.detections, base, iou=iou, threads=one.threads)
+            diagnosis = diagnose(truth, one.detections, base, iou=iou, iou_type=base.iou_type, threads=one.threads)
             rows[name] = diagnosis.suspects(most=most).rows()
             scored = diagnosis.places >= 0
             found[scored] |= diagnosis.found[diagnosis.places[scored]] >= 0
@@ -458,7 +458,7 @@ class _Trial:
 
         made = {}
         for name, one in self.replays.items():
-            tally = match(one.ground_truth, one.detections, self.base, threads=one.threads)
+            tally = match(one.ground_truth, one.detections, self.base, iou_type=self.base.iou_type, threads=one.threads)
             drawn = bootstrap(tally, replicates, seed, threads=one.threads)
             made[name] = drawn.replicates[:, drawn.columns["AP"]]
         return made

@@ -69,7 +69,15 @@ class Whole:
         The overlap is that with the object that it takes, NaN without one.
         """
         area = protocol.area_ranges[0][0]
-        made = match_pairs(self.ground_truth, self.detections, protocol, iou=iou, area=area, threads=self.threads)
+        made = match_pairs(
+            self.ground_truth,
+            self.detections,
+            protocol,
+            iou=iou,
+            area=area,
+            iou_type=protocol.iou_type,
+            threads=self.threads,
+        )
         outcome, overlaps = np.full(len(self.detections), -1), np.full(len(self.detections), np.nan)
         outcome[made.detection], overlaps[made.detection] = made.outcome, made.overlap
         return outcome, overlaps
@@ -77,7 +85,9 @@ class Whole:
     def _tally(self, protocol: Protocol) -> Tally:
         if self._last is None or self._last.protocol != protocol:
             self.matchings += 1
-            self._last = match(self.ground_truth, self.detections, protocol, threads=self.threads)
+            self._last = match(
+                self.ground_truth, self.detections, protocol, iou_type=protocol.iou_type, threads=self.threads
+            )
         return self._last
 
     def _values(self, tally: Tally) -> NDArray[np.float64]:

@@ -121,8 +121,14 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
         if shape is not None and field in ("bbox", "area") and _nothing(record.get(field)):
             out[field] = None
             continue
-        if field not in record:
-            raise InputError("is missing", **place, field=field, remedy=_instead(field, record) or _REMEDIES.get(field))
+        if field not in record or (kind == "result" and field == "bbox" and _nothing(record[field])):
+            other = _other_kind(record) if field == "bbox" else None
+            if other is None:
+                raise InputError("is missing", **place, field=field, remedy=_REMEDIES.get(field))
+            remedy = f"it has {other.field}: iou_type={other.name!r} (--iou-type {other.name}) scores that"
+            if kind == "result" and index == 0:
+                raise BoxlessError(other, "is missing", **place, field=field, remedy=remedy)
+            raise InputError("is missing", **place, field=field, remedy=remedy)
         value = record[field]
         if field == "bbox":
             out[field] = _checked_box(value, place)
@@ -150,11 +156,19 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
     return out
 
 
-def _instead(field: str, record: Mapping[str, Any]) -> str | None:
-    """Return what can be done with a record that has no box but another shape."""
-    for kind in KINDS.values() if field == "bbox" else ():
+class BoxlessError(InputError):
+    """The first result has no box, but a shape of `kind`: as in pycocotools all results then have the boxes around these."""
+
+    def __init__(self, kind: Kind, problem: str, **place: Any) -> None:
+        super().__init__(problem, **place)
+        self.kind = kind
+
+
+def _other_kind(record: Mapping[str, Any]) -> Kind | None:
+    """Return the kind of shape that a record without a box has."""
+    for kind in KINDS.values():
         if kind.reader is not None and not _nothing(record.get(kind.field)):
-            return f"it has {kind.field}: iou_type={kind.name!r} (--iou-type {kind.name}) scores that"
+            return kind
     return None
 
 

@@ -134,7 +134,8 @@ def _results(document: Any, kinds: Sequence[str], truth: GroundTruth | None, nam
 def _joined(table: Any, tables: Sequence[GroundTruth | Detections], name: str) -> Any:
     """Return one table with the shapes of all."""
     shapes = {kind: column for other in reversed(tables) for kind, column in other.shapes.items()}
-    return replace(table, shapes=shapes, source=name)
+    kinds = tuple(dict.fromkeys(kind for other in tables for kind in other.kinds))
+    return replace(table, shapes=shapes, kinds=kinds, source=name)
 
 
 def _one_by_one(

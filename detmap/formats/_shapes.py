@@ -66,6 +66,22 @@ def result_shapes(
     return {**columns, "boxes": _filled(boxes, column), "areas": areas, "notices": notices}
 
 
+def boxes_around(columns: dict[str, Any], kind: Kind) -> dict[str, Any]:
+    """Return what `result_shapes` does, with the boxes around the shapes in place of these, and their areas.
+
+    Raises
+    ------
+    InputError
+        Where some of the results have boxes of their own.
+    """
+    column = columns["shapes"][kind.column_name]
+    if columns["boxes"] is not None:
+        raise InputError("some results have boxes, and the first has none", source="", field="bbox")
+    notices = {code: count for code, count in columns["notices"].items() if code != "mask_sizes"}
+    notices["boxes_of_shapes"] = len(column)
+    return {**columns, "shapes": None, "boxes": _filled(None, column), "areas": column.areas(), "notices": notices}
+
+
 def truth_shapes(
     kind: Kind,
     reader: Reader,

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from detmap.columns import texts
 from detmap.errors import InputError
-from detmap.formats._coco_checks import FIELDS, checked_ground_truth, checked_results
+from detmap.formats._coco_checks import FIELDS, BoxlessError, checked_ground_truth, checked_results
 from detmap.formats._coco_facts import holds_lines, inspect, kinds_in, with_facts
 from detmap.formats._open import Held
 from detmap.formats._scan import RESULT_LISTS, scan_ground_truth, scan_results
-from detmap.formats._shapes import read_values, reader_of, result_shapes, truth_shapes
+from detmap.formats._shapes import boxes_around, read_values, reader_of, result_shapes, truth_shapes
 from detmap.formats._source import Buffer, Opened, Source, read_bytes
 from detmap.formats._tables import Strings
 from detmap.formats._walking import crowded, walked
@@ -138,7 +138,7 @@ def read_coco(
             else:
                 decode = partial(_decode_truth, name=name)
                 columns = _ground_truth_columns(_parse(opened.whole(), name, decode, checked_ground_truth), name)
-    return GroundTruth.from_arrays(**columns, invalid_boxes=invalid_boxes, source=name)
+    return GroundTruth.from_arrays(**columns, kinds=(kind.name,), invalid_boxes=invalid_boxes, source=name)
 
 
 def read_coco_results(
@@ -180,27 +180,47 @@ def read_coco_results(
     kind, _ = reader_of(iou_type, 0)
     if isinstance(source, Sequence | Mapping) and not isinstance(source, str | bytes | bytearray | memoryview):
         name = "detections"
-        if kind.reader is not None:
-            columns = _results_with(kind, checked_results(source, name, kind), ground_truth, name)
-        else:
-            records = [_Result(**{f: r[f] for f in FIELDS["result"]}) for r in checked_results(source, name)]
-            columns = _result_columns(records, name)
+        columns = _boxes_if_none(partial(_results_of, source, truth=ground_truth), kind)
     else:
         with Opened(source, "detections") as opened:
             name = opened.name
-            lines = holds_lines(source, name)
-            scanned = _scanned_results(opened, lines, iou_type, ground_truth)
-            if scanned is not None:
-                columns = scanned
-            elif kind.reader is not None:
-                decode = partial(_decode_plain, keys=RESULT_LISTS, name=name, lines=lines)
-                check = partial(checked_results, kind=kind)
-                found = check(_parse(opened.whole(), name, decode, check, lines), name)
-                columns = _results_with(kind, found, ground_truth, name)
-            else:
-                columns = _result_columns(_parsed_results(opened.whole(), name, lines), name)
-    detections = Detections.from_arrays(**columns, invalid_boxes=invalid_boxes, source=name)
+            columns = _boxes_if_none(partial(_results_in, opened, holds_lines(source, name), truth=ground_truth), kind)
+    detections = Detections.from_arrays(**columns, kinds=(kind.name,), invalid_boxes=invalid_boxes, source=name)
     return detections if ground_truth is None else detections.on_images_of(ground_truth, unknown_images)
+
+
+def _boxes_if_none(read: Callable[[Kind], dict[str, Any]], kind: Kind) -> dict[str, Any]:
+    """Read results; where they are masks or poses without boxes, and boxes are asked for, the boxes around them."""
+    try:
+        return read(kind)
+    except BoxlessError as error:
+        other, plain = error.kind, error.elsewhere(error.source or "", error.record)
+    try:
+        return boxes_around(read(other), other)
+    except InputError:
+        raise plain from None
+
+
+def _results_of(document: Any, kind: Kind, truth: GroundTruth | None) -> dict[str, Any]:
+    """Return the columns of parsed results."""
+    name = "detections"
+    if kind.reader is not None:
+        return _results_with(kind, checked_results(document, name, kind), truth, name)
+    records = [_Result(**{f: r[f] for f in FIELDS["result"]}) for r in checked_results(document, name)]
+    return _result_columns(records, name)
+
+
+def _results_in(opened: Opened, lines: bool, kind: Kind, truth: GroundTruth | None) -> dict[str, Any]:
+    """Return the columns of a file of results."""
+    scanned = _scanned_results(opened, lines, kind.name, truth)
+    if scanned is not None:
+        return scanned
+    if kind.reader is None:
+        return _result_columns(_parsed_results(opened.whole(), opened.name, lines), opened.name)
+    decode = partial(_decode_plain, keys=RESULT_LISTS, name=opened.name, lines=lines)
+    check = partial(checked_results, kind=kind)
+    found = check(_parse(opened.whole(), opened.name, decode, check, lines), opened.name)
+    return _results_with(kind, found, truth, opened.name)
 
 
 def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTruth | None) -> dict[str, Any] | None:

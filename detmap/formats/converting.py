@@ -132,7 +132,7 @@ def convert(
         )
     table = tables[0]
     for other in tables[1:]:
-        table = replace(table, shapes={**other.shapes, **table.shapes})
+        table = replace(table, shapes={**other.shapes, **table.shapes}, kinds=tuple(kinds))
     lost = files.write(table, target, format=written.name, ground_truth=ground_truth)
     if unread:
         lost["shapes"] = max(lost.get("shapes", 0), unread)

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from detmap.formats._open import STANDARD_INPUT, Held, changed
 from detmap.formats._open import noted as noted  # for callers
 from detmap.formats.registry import Path, Reading
 from detmap.kernels import readonly
+from detmap.shapes import find
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.tables import Detections, GroundTruth, MissingClasses
 
@@ -277,14 +278,25 @@ def read(
     if role == "ground_truth":
         assert found.read_ground_truth is not None
         with registry.asked(found, source):
-            table = found.read_ground_truth(source, reading)
+            table = read_for(found.read_ground_truth(source, reading), iou_type)
         table = table if mapping is None else mapped_ground_truth(table, mapping)
         return table if image_sizes is None else with_sizes(table, image_sizes)
     assert found.read_detections is not None
     among = ground_truth if ground_truth is None or mapping is None else without_classes(ground_truth)
     with registry.asked(found, source):
-        own = found.read_detections(source, among, reading)
+        own = read_for(found.read_detections(source, among, reading), iou_type)
     return own if mapping is None else mapped_detections(own, mapping, ground_truth)
+
+
+T = TypeVar("T")
+
+
+def read_for(table: T, iou_type: str) -> T:
+    """Return a table that knows for which kind of shape it was read, if it holds such shapes."""
+    kind = find(iou_type)
+    if not isinstance(table, GroundTruth | Detections) or table.kinds == (kind.name,):
+        return table
+    return replace(table, kinds=(kind.name,)) if kind.column_name in table.shapes else table
 
 
 def concerning(path: Path | Held, role: registry.Role, given: Mapping[str, Any]) -> tuple[Path | Held, dict[str, Any]]:

@@ -33,7 +33,8 @@ class _Images:
 
     def __init__(self, source: str, role: Role, iou_type: str) -> None:
         check_choice("role", role, ("ground_truth", "detections"))
-        self.source, self.role, self.kind = source, role, find(iou_type).column_name
+        kind = find(iou_type)
+        self.source, self.role, self.kind, self.scored = source, role, kind.column_name, kind.name
         if self.kind not in ("bbox", "segm", "keypoints"):
             raise InputError(f"hands over boxes, masks and keypoints, not {iou_type}", source=source)
         self.ids: list[Any] = []
@@ -109,7 +110,7 @@ class _Images:
             given["shapes"] = {"segm": joined.take(np.flatnonzero(rows))}
         given["image_ids"] = _column(images)
         given["category_ids"] = self._categories(given.get("category_ids", np.empty(0, np.int64)), names, ground_truth)
-        given["box_format"], given["source"] = "xyxy", self.source
+        given |= {"box_format": "xyxy", "source": self.source, "kinds": (self.scored,)}
         if self.role == "detections":
             notices = {"unknown_image": dropped} if dropped else {}
             return Detections.from_arrays(**given, notices=notices)

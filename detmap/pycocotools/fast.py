@@ -145,6 +145,7 @@ def take(
             areas=_areas(found, results, p.iouType),
         ),
         protocol,
+        iou_type=protocol.iou_type,
     )
     low, high = protocol.area_ranges[-1][1:]
     for gt in gts:

@@ -389,12 +389,20 @@ def _markdown(card: Mapping[str, Any], digest: str) -> str:
     said = {code: count for code, count in card["notices"].items() if type(count) is int}
     scored = f"`detmap {card['command']}` {card['versions'].get('detmap')}"
     lines = [
-        f"**{card['decisions'].get('name')}**, scored by {scored}: {counts}.",
+        f"**{_rules_named(card)}**, scored by {scored}: {counts}.",
         to_markdown(rows),
         f"Inputs: {inputs}. Card: `{digest[:16]}`; `detmap verify card.json …` checks it.",
         *(f"* {sentence}" for sentence in describe(said)),
     ]
     return "\n\n".join(lines[:3]) + ("\n\n" + "\n".join(lines[3:]) if lines[3:] else "")
+
+
+def _rules_named(card: Mapping[str, Any]) -> str:
+    """Return the name of the protocol or convention, and of the kind of shape that was compared."""
+    decisions = card["decisions"]
+    # Boxes go without saying in what a protocol decides, and rankings compare nothing of the kind.
+    kind = decisions.get("iou_type", "bbox") if "iou_thresholds" in decisions else ""
+    return f"{decisions.get('name')} {kind}".rstrip()
 
 
 def _rounded(value: Mapping[str, str]) -> str:
@@ -407,7 +415,7 @@ def _rounded(value: Mapping[str, str]) -> str:
 
 def _bibtex(card: Mapping[str, Any], digest: str) -> str:
     """Return the line for a bibliography."""
-    version, name = card["versions"].get("detmap"), card["decisions"].get("name")
+    version, name = card["versions"].get("detmap"), _rules_named(card)
     values = [f"{metric} = {_rounded(value)}" for metric, value in card["numbers"].items()]
     note = f"Protocol {name}, {next(iter(values), 'no number')}, evaluation card {digest[:16]}"
     author = "{The detmap developers}"

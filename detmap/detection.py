@@ -473,7 +473,9 @@ class DetectionResult(Result):
             mean = plots.Line(label, recall, None, means / len(chosen), f"AP {ap[chosen].mean():.4f}", front=True)
             lines.insert(0, mean)
         shown = round(self.protocol.iou_thresholds[t], 9)
-        return plots.precision_recall(lines, path=path, title=f"Precision and recall at IoU {shown:g}")
+        return plots.precision_recall(
+            lines, path=path, title=f"Precision and recall at {self.protocol.iou_type} IoU {shown:g}"
+        )
 
     def counts(self, iou: float | None = None, score: float = -np.inf) -> Counts:
         """Return TP, FP and FN of every category, counting only detections of at least that score.
@@ -552,9 +554,10 @@ class DetectionResult(Result):
         return flat
 
     def to_dict(self) -> dict[str, Any]:
-        """Return protocol, metrics, per_category and notices as plain values."""
+        """Return protocol, iou_type, metrics, per_category and notices as plain values."""
         return {
             "protocol": self.protocol.to_dict(),
+            "iou_type": self.protocol.iou_type,
             "metrics": dict(self),
             "per_category": [{name: _copied(value) for name, value in row.items()} for row in self.per_category],
             "notices": dict(self.notices),

@@ -97,7 +97,8 @@ class Matches(Frozen):
 
     def __repr__(self) -> str:
         hits, ignored = ((self.outcome == what).sum() for what in (HIT, IGNORED))
-        return f"<Matches: {len(self)} detections, {hits} hits, {ignored} ignored, {self.missed.size} objects missed>"
+        counts = f"{len(self)} detections, {hits} hits, {ignored} ignored, {self.missed.size} objects missed"
+        return f"<Matches ({self.protocol.iou_type}): {counts}>"
 
 
 def match_pairs(

@@ -118,7 +118,8 @@ def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | D
     if isinstance(protocol, Protocol) or decided.iou_type != COCO.iou_type:
         column = find(decided.iou_type).column_name
         for table in tables:
-            if column not in (find(kind).column_name for kind in table.kinds):
+            # What a table does not hold is refused where it is looked for.
+            if column in table.shapes and column not in (find(kind).column_name for kind in table.kinds):
                 said = f"the protocol {decided.name!r} for {decided.iou_type!r}"
                 raise InputError(
                     f"is for the iou_type {_either(table.kinds)}, and {said}",

@@ -93,9 +93,9 @@ def _kinds(kinds: Sequence[str] | None, boxes: Any, shapes: Mapping[str, Column]
     """Return the kinds that a table is for: those asked for, which it must hold, or else those of what was given."""
     if kinds is None:
         return (*(() if boxes is None and shapes else ("bbox",)), *shapes)
-    named = tuple(dict.fromkeys(find(kind).name for kind in kinds))
+    named = () if isinstance(kinds, str) else tuple(dict.fromkeys(find(kind).name for kind in kinds))
     absent = [kind for kind in named if find(kind).column_name not in ("bbox", *shapes)]
-    if absent or not named or isinstance(kinds, str):
+    if absent or not named:
         held = ", ".join(("bbox", *shapes))
         raise InputError(
             "must list kinds of shape that are given",

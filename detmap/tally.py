@@ -151,7 +151,8 @@ class Tally(Frozen):
         return int(self.scores.size)
 
     def __repr__(self) -> str:
-        return f"<Tally: {len(self)} detections, {self.image_ids.size} images, {len(self.categories)} categories>"
+        counts = f"{len(self)} detections, {self.image_ids.size} images, {len(self.categories)} categories"
+        return f"<Tally ({self.protocol.iou_type}): {counts}>"
 
     def merge(self, *others: Tally) -> Tally:
         """Return the tally of all images of this one and the others.

@@ -34,7 +34,7 @@ def test_the_command_writes_what_the_library_finds(capsys, tmp_path):
 def test_the_command_prints_tables(capsys):
     code, out, _ = run(capsys, *FILES, "--quiet", "--rows", "3", "--parts", "tide,images")
     assert code == 0
-    assert out.startswith("coco at IoU 0.5: AP 0.")
+    assert out.startswith("coco bbox at IoU 0.5: AP 0.")
     assert "tide: errors" in out
     assert "3 more rows: --rows 0 shows all" in out
     assert "images: worst images by lost AP" in out

@@ -341,7 +341,7 @@ def test_the_command(capsys, tmp_path):
     assert json.loads((tmp_path / "e.json").read_text())["shares"] == made.to_dict()["shares"]
     assert all(sentence in out for sentence in made.sentences())
     assert out.splitlines()[0].startswith(
-        f"AP: {made.source_value:.4f} under ultralytics, {made.target_value:.4f} under coco"
+        f"AP (bbox): {made.source_value:.4f} under ultralytics, {made.target_value:.4f} under coco"
     )
 
 

@@ -119,7 +119,7 @@ def test_match_pairs_of_circles_equals_the_twin_and_the_tally(seed):
             assert matches.outcome.tolist() == np.where(hit, detmap.HIT, 2 * ignored).tolist()
     half = detmap.match_pairs(*tables(truth, found), PROTOCOL)
     assert (half.outcome == detmap.HIT).any()
-    boxes = detmap.match_pairs(*tables(truth, found), dataclasses.replace(PROTOCOL, iou_type="bbox"))
+    boxes = detmap.match_pairs(*tables(truth, found), PROTOCOL, iou_type="bbox")
     assert half.outcome.tolist() != boxes.outcome.tolist()
 
 
@@ -158,7 +158,21 @@ def test_evaluate_merge_and_saved_states_of_circles():
     assert again.protocol.iou_type == "circle"
     assert again.to_bytes() == a.to_bytes()
     with pytest.raises(StateError, match="different protocols"):
-        a.merge(detmap.match(*tables(more_truth, more_found), dataclasses.replace(PROTOCOL, iou_type="bbox")))
+        a.merge(detmap.match(*tables(more_truth, more_found), PROTOCOL, iou_type="bbox"))
+
+
+def test_tables_of_circles_are_scored_as_circles(files):
+    truth, found = tables(*scene(1))
+    assert truth.kinds == found.kinds == ("circle",)
+    expected = detmap.evaluate(truth, found, iou_type="circle")
+    assert expected["AP"] != detmap.evaluate(truth, found, iou_type="bbox")["AP"]
+    read = detmap.read(files[0], "ground_truth", iou_type="circle")
+    for one in ((truth, found), (read, detmap.read(files[1], "detections", ground_truth=read, iou_type="circle"))):
+        assert_same_result(detmap.evaluate(*one), expected)
+    [scored] = batch.score(truth, [files[1]])
+    assert scored.document["metrics"] == metrics_of(expected)
+    with pytest.raises(InputError, match="is for the iou_type 'circle', and the protocol 'mine' for 'bbox'"):
+        detmap.evaluate(truth, found, dataclasses.replace(PRESETS["coco"], name="mine"))
 
 
 def test_tables_keep_shapes_through_take_and_pickle():
@@ -285,7 +299,7 @@ def test_shards_of_circles_are_the_whole(tmp_path):
 
 
 def test_a_format_says_what_it_holds(files):
-    [found] = batch.score(detmap.GroundTruth.from_arrays(**scene(1)[0]), [files[1]])
+    [found] = batch.score(detmap.GroundTruth.from_arrays(**scene(1)[0], kinds=["bbox"]), [files[1]])
     assert "a file of the format circles holds circle, not bbox" in found.error
 
 

@@ -222,7 +222,7 @@ def test_by_hand():
     assert matches.other_overlap[2] == 0.9
     assert matches.other_category.tolist() == [-1, -1, 1, -1]
     assert matches.missed.tolist() == [1, 2]
-    assert repr(matches) == "<Matches: 4 detections, 1 hits, 0 ignored, 2 objects missed>"
+    assert repr(matches) == "<Matches (bbox): 4 detections, 1 hits, 0 ignored, 2 objects missed>"
     assert matches.notices == {"unknown_category": 1}
     medium = match_pairs(*example(), area="medium")
     assert medium.outcome.tolist() == [detmap.IGNORED, detmap.IGNORED, detmap.MISS, detmap.IGNORED]

@@ -225,7 +225,9 @@ def test_the_command(capsys, tmp_path, other):
     code, out, _ = run(capsys, *words, "--out", tmp_path / "s.json")
     assert code == 0
     made = json.loads((tmp_path / "s.json").read_text())
-    assert out.splitlines()[0].startswith(f"AP under coco: detections {made['models']['detections']:.4f}, other 0.")
+    assert out.splitlines()[0].startswith(
+        f"AP under coco bbox: detections {made['models']['detections']:.4f}, other 0."
+    )
     assert all(sentence in out for sentence in made["sentences"])
     truth = detmap.read_coco(TRUTH)
     assert made["models"]["other"] == detmap.evaluate(truth, detmap.read_coco_results(other, truth))["AP"]

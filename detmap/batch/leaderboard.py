@@ -181,9 +181,15 @@ class Leaderboard:
             rows.append({**row, "error": one.error or ""})
         return rows
 
+    @property
+    def title(self) -> str:
+        """The metric that models are ranked by, and the kind of shape that was compared: "AP (bbox)"."""
+        kind = next((one.iou_type for one in self.results if not one.error), None)
+        return f"{self.rank_by} ({kind})" if kind else str(self.rank_by)
+
     def _repr_html_(self) -> str:
         tables = {"": self.table(), "Orders that do not survive": self.doubts(), "Not scored": self.errors()}
-        return results.fragment(f"Leaderboard by {self.rank_by}", tables, self.sentences())
+        return results.fragment(f"Leaderboard by {self.title}", tables, self.sentences())
 
     def to_frame(self) -> Any:
         """Return `rows` as a pandas data frame (extra ``frames``)."""
@@ -201,6 +207,7 @@ class Leaderboard:
             "tests": tests,
             **({"orders": self.orders} if self.orders else {}),
             "protocol": next((one.document["protocol"] for one in self.results if not one.error), None),
+            "iou_type": next((one.iou_type for one in self.results if not one.error), None),
             "models": [
                 {
                     "rank": row["rank"] or None,
@@ -259,7 +266,7 @@ class Leaderboard:
         rows = self.rows()
         write_atomically(folder / "leaderboard.csv", results.to_csv(rows).encode("utf-8", "backslashreplace"))
         write_atomically(folder / "leaderboard.json", encoded(self.to_dict()))
-        text = page.markdown(self.table(), self.errors(), str(self.rank_by), self.notices(), self.doubts())
+        text = page.markdown(self.table(), self.errors(), self.title, self.notices(), self.doubts())
         write_atomically(folder / "leaderboard.md", text.encode("utf-8", "backslashreplace"))
         missing = []
         for name, make in (("html", self._html), ("parquet", self._parquet)):
@@ -295,6 +302,7 @@ class Leaderboard:
             files=[] if self.discreet else self._files(),
             sentences=self.sentences(),
             doubts=self.doubts() if self.orders else None,
+            title=self.title,
         )
         return page.html(made).encode("utf-8", "backslashreplace")
 

@@ -28,7 +28,7 @@ from detmap.errors import OptionError, check_choice, shorten
 from detmap.formats import files, registry
 from detmap.formats._class_maps import class_map_of
 from detmap.mismatches import scored_kind
-from detmap.protocols import Protocol, resolve
+from detmap.protocols import COCO, Protocol, resolve
 from detmap.results import Result, without_nan
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import bootstrap
@@ -79,6 +79,11 @@ class FileResult(Result):
         """Return `document`."""
         return self.document
 
+    @property
+    def iou_type(self) -> str:
+        """The kind of shape that was compared; of a file that could not be scored "bbox"."""
+        return str(self.document.get("protocol", {}).get("iou_type", COCO.iou_type))
+
     def interval(self, metric: str) -> tuple[float, float]:
         """Return the confidence interval of a metric; NaN where none was made."""
         low, high = self.intervals([metric]).get(metric, (None, None))
@@ -113,7 +118,7 @@ class FileResult(Result):
         if self.error:
             return f"<FileResult: {self.entry.name}: {self.error}>"
         metric = next(iter(self))
-        return f"<FileResult: {self.entry.name}: {metric} {self[metric]:.4f}>"
+        return f"<FileResult: {self.entry.name}: {metric} {self[metric]:.4f} ({self.iou_type})>"
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ def told(one: Any) -> list[str]:
 
 def heading(one: Any) -> str:
     """Return the title of an explanation: the metric, of detections with the kind of shape, and both values."""
-    kind = f" of {one.source.iou_type}" if isinstance(one.source, Protocol) else ""
+    kind = f" ({one.source.iou_type})" if isinstance(one.source, Protocol) else ""
     ends = ((one.source_value, one.source), (one.target_value, one.target))
     return f"{one.metric}{kind}: {', '.join(f'{value:.4f} under {rules.name}' for value, rules in ends)}"
 
@@ -267,7 +267,7 @@ class Explanation:
 
     def __repr__(self) -> str:
         ends = f"{self.source_value:.4f} to {self.target_value:.4f}"
-        return f"<Explanation: {self.metric} of {self.source.iou_type} {ends}, {len(self.shares)} shares>"
+        return f"<Explanation: {self.metric} ({self.source.iou_type}) {ends}, {len(self.shares)} shares>"
 
 
 def explain(

@@ -160,6 +160,7 @@ def _verdict(one: Apart, metric: str, level: float, alpha: float, unit: str) -> 
 
 def page(
     names: Sequence[str],
+    kind: str = "",
     *,
     summaries: Sequence[Mapping[str, Any]],
     inputs: Sequence[Mapping[str, str]],
@@ -176,6 +177,8 @@ def page(
     ----------
     names : sequence of str
         What it is about.
+    kind : str
+        The kind of shape that was compared, for the title; empty for rankings.
     summaries : sequence of mapping
         A `summary` of each model.
     inputs : sequence of mapping
@@ -199,7 +202,7 @@ def page(
         "the report",
         styles=["tables.css", "report.css"],
         scripts=["tables.js", "report.js"],
-        title=printable(", ".join(names[:4]) + (" …" if len(names) > 4 else "")),
+        title=printable(", ".join(names[:4]) + (" …" if len(names) > 4 else "") + (f" ({kind})" if kind else "")),
         several=several,
         summaries=summaries,
         inputs=[{name: printable(str(value)) for name, value in one.items()} for one in inputs],

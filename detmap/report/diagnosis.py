@@ -115,6 +115,7 @@ def html(
     merged.insert(at, Section("ap", "AP by class", "", [("", [by_class])]))
     return page(
         [model.name for model in models],
+        first.protocol.iou_type,
         summaries=[_summary(model, metric, level) for model in models],
         inputs=inputs,
         facts=_facts(first),

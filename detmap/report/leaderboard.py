@@ -67,6 +67,8 @@ class Board:
     doubts : sequence of mapping, optional
         A row per order of neighbours that other rules turn round, with what ends it.
         None where no other rules were tried.
+    title : str
+        What the page is called, after "Leaderboard by"; `rank_by` by default.
     """
 
     rank_by: str
@@ -85,6 +87,7 @@ class Board:
     files: Sequence[Mapping[str, Any]] = ()
     sentences: Sequence[str] = ()
     doubts: Sequence[Mapping[str, Any]] | None = None
+    title: str = ""
     _ends: list[tuple[float, float] | None] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -103,14 +106,14 @@ def _known(ends: Sequence[float | None] | None) -> tuple[float, float] | None:
 def markdown(
     rows: Sequence[Mapping[str, Any]],
     errors: Sequence[Mapping[str, Any]],
-    rank_by: str,
+    title: str,
     notices: Sequence[Mapping[str, Any]] = (),
     doubts: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """Return the leaderboard as Markdown: tables of the models, doubtful orders, notices, and files that were not scored."""
     sections = (("Orders that do not survive", doubts), ("Notices", notices), ("Not scored", errors))
     text = "".join(f"\n## {title}\n\n{to_markdown(found)}\n" for title, found in sections if found)
-    return f"# Leaderboard by {markdown_text(rank_by)}\n\n{to_markdown(rows)}\n{text}"
+    return f"# Leaderboard by {markdown_text(title)}\n\n{to_markdown(rows)}\n{text}"
 
 
 def html(board: Board) -> str:
@@ -131,7 +134,7 @@ def html(board: Board) -> str:
         "leaderboard.html",
         styles=["tables.css", "report.css", "leaderboard.css"],
         scripts=["tables.js", "leaderboard.js"],
-        rank_by=printable(board.rank_by),
+        title=printable(board.title or board.rank_by),
         lead=_lead(board),
         columns=columns,
         rows=rows,

@@ -359,3 +359,25 @@ def test_titles_of_commands_pages_and_cards_name_the_kind(tmp_path, capsys):
     text = page.read_text()
     assert "<title>Report on masks (segm)</title>" in text
     assert "<h1>Report on masks (segm)</h1>" in text
+
+
+def test_models_are_compared_by_one_kind():
+    truth, found = people("segm")
+    models = {name: detmap.match(truth, found.take(np.arange(n, len(found)))) for n, name in enumerate("ab")}
+    made = detmap.compare(models, 200)
+    assert "(segm)" in made._repr_html_()
+    assert made.iou_type == made.to_dict()["iou_type"] == "segm"
+    with pytest.raises(detmap.DetmapError, match="different protocols"):
+        detmap.compare({**models, "boxes": detmap.match(truth, found, iou_type="bbox")}, 200)
+
+
+def test_boxes_around_masks_go_into_formats_of_boxes(tmp_path):
+    records = [{k: v for k, v in one.items() if k != "bbox"} for one in json.loads(Path(MASKS).read_text())]
+    source, target = tmp_path / "masks.json", tmp_path / "boxes.csv"
+    source.write_text(json.dumps(records))
+    done = detmap.convert(source, target, ground_truth=PEOPLE)
+    assert done.notices["boxes_of_shapes"] == done.lost["shapes"] == len(records)
+    truth = detmap.read_coco(PEOPLE)
+    direct = detmap.evaluate(truth, detmap.read_coco_results(source, truth))
+    written = detmap.evaluate(truth, detmap.read(target, "detections", ground_truth=truth))
+    assert written["AP"] == direct["AP"]

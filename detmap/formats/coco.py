@@ -161,7 +161,8 @@ def read_coco_results(
         Whose images the detections are on. Polygons are drawn on images of the sizes that it says.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}
         Which shapes to read, with the boxes: ``segmentation`` or ``keypoints``. A record without ``bbox`` then gets the box
-        around its shape; one with a box keeps its area for area ranges, and is filled where it has no mask.
+        around its shape; one with a box keeps its area for area ranges, and is filled where it has no mask. With "bbox"
+        and no box in the first record the boxes around masks or poses are read, with the areas of these, as in pycocotools.
     unknown_images : {"error", "ignore"}
         What to do with a detection on an image that the ground truth does not have; ``ignore`` drops and counts them.
     invalid_boxes : {"error", "miss", "drop"}

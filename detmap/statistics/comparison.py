@@ -90,6 +90,8 @@ class Comparison:
         The correction over the hypotheses of a family.
     notices : mapping of str to mapping of str to int
         What was unusual in each model's input, counted; `detmap.notices.NOTICES` says it in words.
+    iou_type : str
+        The kind of shape that was compared.
     """
 
     bootstraps: Mapping[str, Bootstrap]
@@ -98,6 +100,7 @@ class Comparison:
     level: float = 0.95
     correction: Correction = "holm"
     notices: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    iou_type: str = ""
 
     @property
     def alpha(self) -> float:
@@ -254,7 +257,7 @@ class Comparison:
             for row, doubt in zip(rows, doubtful, strict=True):
                 row["category"] = row["category"] or "all"
                 row |= {"interval and p": "~" if doubt else ""} if any(doubtful) else {}
-        return fragment(f"Comparison by {self.metric}", tables, self.sentences())
+        return fragment(f"Comparison by {self.metric} ({self.iou_type})", tables, self.sentences())
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values; element *i* of `models` belongs to the *i*-th model."""
@@ -263,6 +266,7 @@ class Comparison:
         names = ("metric", "categories")
         return {
             "metric": self.metric,
+            "iou_type": self.iou_type,
             "level": self.level,
             "test": {
                 "name": "paired permutation test",
@@ -476,4 +480,4 @@ def compare(
         for a, b in pairs
     }
     notices = {name: tally.every_notice() for name, tally in tallies.items()}
-    return Comparison(done, tests, chosen, level, correction, notices)
+    return Comparison(done, tests, chosen, level, correction, notices, first.protocol.iou_type)

@@ -398,11 +398,9 @@ def _markdown(card: Mapping[str, Any], digest: str) -> str:
 
 
 def _rules_named(card: Mapping[str, Any]) -> str:
-    """Return the name of the protocol or convention, and of the kind of shape that was compared."""
-    decisions = card["decisions"]
-    # Boxes go without saying in what a protocol decides, and rankings compare nothing of the kind.
-    kind = decisions.get("iou_type", "bbox") if "iou_thresholds" in decisions else ""
-    return f"{decisions.get('name')} {kind}".rstrip()
+    """Return the name of the protocol or convention, and of the kind of shape where that is not boxes."""
+    name, kind = (card["decisions"].get(key) for key in ("name", "iou_type"))
+    return f"{name} {kind}" if kind not in (None, "bbox") else str(name)  # so that cards of boxes stay as they were
 
 
 def _rounded(value: Mapping[str, str]) -> str:

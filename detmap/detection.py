@@ -554,10 +554,9 @@ class DetectionResult(Result):
         return flat
 
     def to_dict(self) -> dict[str, Any]:
-        """Return protocol, iou_type, metrics, per_category and notices as plain values."""
+        """Return protocol, metrics, per_category and notices as plain values."""
         return {
-            "protocol": self.protocol.to_dict(),
-            "iou_type": self.protocol.iou_type,
+            "protocol": {**self.protocol.to_dict(), "iou_type": self.protocol.iou_type},  # also where it is the default
             "metrics": dict(self),
             "per_category": [{name: _copied(value) for name, value in row.items()} for row in self.per_category],
             "notices": dict(self.notices),

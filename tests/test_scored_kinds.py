@@ -71,7 +71,7 @@ def test_what_is_shown_names_the_kind(kind):
         assert kind in repr(one)
     assert all(f"{kind} IoU" in row for row in result.summary())
     assert kind in result._repr_html_()
-    assert json.loads(result.to_json())["iou_type"] == kind
+    assert json.loads(result.to_json())["protocol"]["iou_type"] == kind
     assert f"at {kind} IoU 0.5" in result.plot().axes[0].get_title()
 
 

@@ -207,7 +207,6 @@ class Leaderboard:
             "tests": tests,
             **({"orders": self.orders} if self.orders else {}),
             "protocol": next((one.document["protocol"] for one in self.results if not one.error), None),
-            "iou_type": next((one.iou_type for one in self.results if not one.error), None),
             "models": [
                 {
                     "rank": row["rank"] or None,

@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from detmap.detection import DetectionResult, match
 from detmap.errors import OptionError, check_choice, shorten
 from detmap.formats import files, registry
 from detmap.formats._class_maps import class_map_of
-from detmap.protocols import Protocol, resolve
+from detmap.protocols import EveryDecision, Protocol, resolve
 from detmap.results import Result, without_nan
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import bootstrap
@@ -35,6 +35,9 @@ from detmap.statistics.intervals import Method
 from detmap.tables import Detections, GroundTruth, MissingClasses
 from detmap.tally import Tally
 from detmap.writing import remove_unfinished, write_atomically
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Unknown = Literal["error", "ignore"]
 
@@ -276,6 +279,7 @@ def score(
     under: str | None = None,
     executor: Executor | None = None,
     threads: int | None = None,
+    **decisions: Unpack[EveryDecision],
 ) -> Generator[FileResult, None, None]:
     """Score many files against one ground truth and yield their results as they finish.
 
@@ -317,6 +321,8 @@ def score(
         shut down.
     threads : int, optional
         Threads in all, by default one per processor; with an `executor`, threads of each of its tasks, 1 by default.
+    **decisions
+        Decisions of `Protocol` that replace those of `protocol`, as for `detmap.evaluate`.
 
     Yields
     ------
@@ -330,7 +336,7 @@ def score(
     """
     entries = find(predictions)
     rules = unknown_images, invalid_boxes, missing_classes
-    decided = options_of(resolve(protocol), *rules, replicates, seed, method, level, reading)
+    decided = options_of(resolve(protocol, **decisions), *rules, replicates, seed, method, level, reading)
     decided = replace(decided, limits=limits, discreet=discreet, under=under)
     if under is not None:
         from detmap.explanations.replay import trimmed

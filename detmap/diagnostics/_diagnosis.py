@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,12 @@ from detmap.errors import OptionError
 from detmap.matches import Matches, matches_of
 from detmap.naming import distinct_names
 from detmap.notices import describe
-from detmap.protocols import Protocol, resolve
+from detmap.protocols import Decisions, Protocol, resolve
 from detmap.results import fragment, to_frame, without_nan
 from detmap.tables import Detections, GroundTruth, check_pair
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def diagnose(
@@ -34,6 +37,7 @@ def diagnose(
     seed: int = 0,
     iou_type: str | None = None,
     threads: int | None = None,
+    **decisions: Unpack[Decisions],
 ) -> Diagnosis:
     """Find out what a detector does wrong and what mending it would gain, at one IoU threshold.
 
@@ -58,6 +62,8 @@ def diagnose(
         What is compared, as for `detmap.evaluate`.
     threads : int, optional
         One per processor by default. The result does not depend on it.
+    **decisions
+        Any other decision of `Protocol`, as for `detmap.evaluate`.
 
     Returns
     -------
@@ -81,6 +87,7 @@ def diagnose(
         seed=seed,
         iou_type=iou_type,
         threads=threads,
+        **decisions,
     )
 
 
@@ -111,11 +118,12 @@ class Diagnosis:
         seed: int = 0,
         iou_type: str | None = None,
         threads: int | None = None,
+        **decisions: Unpack[Decisions],
     ) -> None:
         check_pair(ground_truth, detections)
         self.ground_truth = ground_truth
         self.detections = detections.on_images_of(ground_truth)
-        self.protocol = resolve(protocol, iou_type=iou_type)
+        self.protocol = resolve(protocol, iou_type=iou_type, **decisions)
         self.iou = number("iou", iou)
         if not BACKGROUND < self.iou <= 1:
             raise OptionError(f"iou must be above {BACKGROUND} and at most 1, not {iou!r}")

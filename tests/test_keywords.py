@@ -46,7 +46,7 @@ def test_every_decision_is_a_keyword(pair):
     assert set(values) == set(Decisions.__annotations__) - {"sigmas"}
     for name, value in values.items():
         protocol = dataclasses.replace(COCO, **{name: value})
-        asked = dict((row[0], row[1:]) for row in value) if name == "area_ranges" else value
+        asked = {row[0]: row[1:] for row in value} if name == "area_ranges" else value
         result = detmap.evaluate(*pair, **{name: asked})
         assert result.protocol == protocol
         assert same_bits(result.precision, detmap.evaluate(*pair, protocol).precision), name

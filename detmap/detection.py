@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,9 @@ from detmap.errors import OptionError, shorten
 from detmap.hits import Curve, best_f1
 from detmap.kernels import allocate, matching, readonly
 from detmap.naming import distinct_names, metric_table
-from detmap.precisions import Curves, recalls
+from detmap.precisions import Curves, averaged, effect_of_zero_ids, mean_of_defined, recalls
 from detmap.protocols import UNLIMITED, Decisions, Protocol, resolve
-from detmap.results import Result, cell
+from detmap.results import Result
 from detmap.tables import Detections, GroundTruth, check_pair
 from detmap.tally import Tally, word_count
 
@@ -231,7 +231,7 @@ class DetectionResult(Result):
         # Metrics ask for recall within every cap, and for all else within the largest one.
         self._largest = Curves.of(tally, self.protocol.max_dets[-1:], False, threads)
         metrics = {name: self._mean(*row) for name, row in metric_table(self.protocol, self.categories)}
-        super().__init__(metrics, {**self.tally.every_notice(), **self._effect_of_zero_ids(metrics)})
+        super().__init__(metrics, {**tally.every_notice(), **effect_of_zero_ids(tally, self._largest, threads)})
 
     @property
     def protocol(self) -> Protocol:
@@ -296,37 +296,15 @@ class DetectionResult(Result):
         The mean of the whole selection at once, as pycocotools takes it: a mean of means differs in the last bit.
         """
         values = self._values(kind, iou, area, cap)
-        return _mean_of_defined(values if category is None else values[..., category])
+        return mean_of_defined(values if category is None else values[..., category])
 
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
         """Return what a metric is the mean of: by threshold, recall (but for AR), and category."""
-        values = self.recall[:, :, area, cap] if kind == "AR" else self._precisions(self._largest)[:, :, :, area]
+        values = self.recall[:, :, area, cap] if kind == "AR" else averaged(self._largest, self.protocol)[:, :, :, area]
         if iou is not None:
             t = self._find_threshold(iou)
             values = values[:0] if t is None else values[t : t + 1]
         return values
-
-    def _precisions(self, curves: Curves) -> NDArray[np.float64]:
-        """Return what AP is the mean of, within the largest cap: by threshold, recall, category and area range."""
-        if self.protocol.interpolation == "grid":
-            return curves.precision[..., 0]
-        return curves.average_precision[:, None, :, :, 0]
-
-    def _effect_of_zero_ids(self, metrics: Mapping[str, float]) -> dict[str, int]:
-        """Return the notice that gives AP with annotations of id 0 found and missed, if there are any."""
-        under = zero_ids.under_other(self.tally)
-        if under is None:
-            return {}
-        changed, tally = under
-        values = self._precisions(self._largest)[..., 0].copy()
-        values[..., changed] = self._precisions(Curves.of(tally, self.protocol.max_dets[-1:], False, self._threads))[
-            ..., 0
-        ]
-        name = next(iter(metrics))
-        both = [metrics[name], _mean_of_defined(values)]
-        found, missed = both[:: -1 if self.protocol.id_zero == zero_ids.MISSED else 1]
-        digits = 4 if cell(found) != cell(missed) or found == missed else 17
-        return {f"zero_id_effect:{name} {cell(found, digits)} or {cell(missed, digits)}": 1}
 
     def _by_category(self, iou: float | None) -> NDArray[np.float64]:
         """Return `_mean` of the AP of every category at once, over the whole area range and the largest cap."""
@@ -566,12 +544,6 @@ class DetectionResult(Result):
             value: float = object.__getattribute__(self, name)
             return value
         raise AttributeError(f"no attribute or metric {name!r}; metrics: {', '.join(list(metrics)[:20])}")
-
-
-def _mean_of_defined(values: NDArray[np.float64]) -> float:
-    """Return the mean of what is not NaN; NaN where nothing is."""
-    defined = values[~np.isnan(values)]
-    return float(np.mean(defined)) if defined.size else float("nan")
 
 
 def _copied(value: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 #: Value of the decision `id_zero` under which matches with such objects are misses.
 MISSED = "missed"
+
+#: The other value, by each.
+OTHER: dict[str, Literal["found", "missed"]] = {"found": "missed", "missed": "found"}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -143,6 +146,13 @@ def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Wo
         hit=left.hit[differ],
         ignored=left.ignored[differ],
     )
+
+
+def effect(metric: str, id_zero: str, here: float, there: float) -> dict[str, int]:
+    """Return the notice of a metric under a value of the decision, and under the other one."""
+    found, missed = (there, here) if id_zero == MISSED else (here, there)
+    digits = 4 if f"{found:.4f}" != f"{missed:.4f}" or found == missed else 17
+    return {f"zero_id_effect:{metric} {found:.{digits}f} or {missed:.{digits}f}": 1}
 
 
 def unmatch(taken: pairs.Taken, zero: NDArray[np.bool_], outside: NDArray[np.bool_]) -> None:

@@ -231,6 +231,13 @@ def test_nothing_else_has_such_ids(sample, tmp_path):
     plain = dataclasses.replace(truth, zero_ids=None, notices={})
     expected = detmap.evaluate(plain, found)
     assert same_bits(detmap.evaluate(plain, found, **MISSED).precision, expected.precision)
+    prediction = {"boxes": [[0, 0, 9, 9]], "scores": [0.8], "labels": [1]}
+    values = []
+    for how in ("found", "missed"):  # an evaluator numbers nothing
+        evaluator = detmap.Evaluator(id_zero=how)
+        evaluator.update([prediction], [{"boxes": [[0, 0, 10, 10]], "labels": [1]}], image_ids=[0])
+        values.append(evaluator.compute()["AP50"])
+    assert values[0] == values[1] > 0.99
     for suffix in ("csv", "parquet", "json"):
         (tmp_path / "truth.json").write_text(json.dumps(sample[0]))
         detmap.convert(tmp_path / "truth.json", tmp_path / f"made.{suffix}", role="ground_truth")
@@ -255,7 +262,21 @@ def test_a_diagnosis_has_the_ap_of_the_evaluation(sample):
         assert detmap.diagnose(*pair, id_zero=how).ap == pytest.approx(result["AP50"], abs=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::detmap.kernels._numba.CacheWarning")
+def test_comparisons_diagnoses_and_explanations_give_both_numbers(sample):
+    pair = tables(*sample)
+    results = {how: detmap.evaluate(*pair, id_zero=how) for how in ("found", "missed")}
+    says = f"AP {results['found']['AP']:.4f} or {results['missed']['AP']:.4f}"
+    for how in ("found", "missed"):
+        tally = detmap.match(*pair, id_zero=how)
+        compared = detmap.compare({"one": tally, "other": tally})
+        assert all(any(says in text for text in describe(found)) for found in compared.notices.values())
+        looked = replay.Replay(*pair)
+        looked.value(replay.trimmed(dataclasses.replace(COCO, id_zero=how), "AP"))
+        assert any(says in text for text in describe(looked.notices))
+        said = f"AP50 {results['found']['AP50']:.4f} or {results['missed']['AP50']:.4f}"
+        assert any(said in text for text in describe(detmap.diagnose(*pair, id_zero=how).notices))
+
+
 def test_the_command_line(sample, tmp_path, capsys):
     """Both numbers in the notes; the flag; a card that is verified; a leaderboard."""
     for name, what in zip(("truth", "found"), sample, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from detmap.notices import describe
 from detmap.protocols import Decisions, Protocol, resolve
 from detmap.results import fragment, to_frame, without_nan
 from detmap.tables import Detections, GroundTruth, check_pair
+from detmap.zero_ids import OTHER, effect
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -203,6 +205,17 @@ class Diagnosis:
         """The name of each category, no two alike."""
         return distinct_names(self.matches.categories)
 
+    @cached_property
+    def notices(self) -> dict[str, int]:
+        """What was unusual in the input, counted; where an annotation has the id 0, AP with it found and missed."""
+        noted = dict(self.matches.notices)
+        if self.arranged.zero is not None:
+            here = self.protocol.id_zero
+            protocol = replace(self.protocol, id_zero=OTHER[here])
+            other = Diagnosis(self.ground_truth, self.detections, protocol, iou=self.iou, threads=self.threads)
+            noted |= effect(f"AP{100 * self.iou:.3g}", here, self.ap, other.ap)
+        return noted
+
     @property
     def ap(self) -> float:
         """AP at the threshold: the mean over categories that have objects."""
@@ -301,7 +314,7 @@ class Diagnosis:
             "categories": len(self.matches.categories),
             "objects": int(self.positives.sum()),
             "detections": len(self.matches),
-            "notices": dict(self.matches.notices),
+            "notices": dict(self.notices),
             "parts": {name: self.part(name).to_dict() for name in names},
         }
 
@@ -311,7 +324,7 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         rows = [{"part": f".{name}()", "what it finds": part.says} for name, part in PARTS.items()]
-        return fragment(repr(self).partition(", parts")[0].lstrip("<"), {"": rows}, describe(self.matches.notices))
+        return fragment(repr(self).partition(", parts")[0].lstrip("<"), {"": rows}, describe(self.notices))
 
     def __repr__(self) -> str:
         return (

@@ -121,6 +121,8 @@ class Arrangement:
         The cells that hold both; most hold detections alone.
     objects : Objects
         What matching needs to know of the ground truth, by position.
+    zero : ndarray of bool, shape (objects,), or None
+        By position, whether an object's annotation has the id 0; None where none has.
     notices : dict of str to int
         What was unusual, counted.
     """
@@ -133,6 +135,7 @@ class Arrangement:
     truth: Side
     cells: overlap.Cells
     objects: matching.Objects
+    zero: NDArray[np.bool_] | None
     notices: dict[str, int]
     _columns: tuple[Column, Column]
     _compared: tuple[Any, Any]
@@ -208,6 +211,7 @@ class Arrangement:
         areas = None if kind.areas is None else kind.areas(ground_truth, protocol)
         if protocol.object_areas == "shape":
             areas = shapes[1].areas()
+        zero = None if ground_truth.zero_ids is None else ground_truth.zero_ids[truth.order]
         names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
         least = float(least_overlaps(protocol, protocol.iou_thresholds).min())
         reach = None if kind.reach is None else kind.reach(*compared, least)
@@ -223,6 +227,7 @@ class Arrangement:
                 readonly(ignored_flag[truth.order], np.bool_),
                 readonly(crowd[truth.order], np.bool_),
             ),
+            zero=None if zero is None or not zero.any() else zero,
             notices={code: count for code, count in notices.items() if count},
             kind=kind,
             _columns=shapes,

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import parallel
+from detmap import parallel, zero_ids
 from detmap.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.errors import OptionError, shorten
 from detmap.hits import Curve, best_f1
 from detmap.kernels import allocate, matching, readonly
 from detmap.mismatches import check_pair, scored_kind
 from detmap.naming import distinct_names, metric_table
-from detmap.precisions import Curves, recalls
-from detmap.protocols import UNLIMITED, AreaRanges, OksArea, Protocol, Sigmas, resolve
+from detmap.precisions import Curves, averaged, effect_of_zero_ids, mean_of_defined, recalls
+from detmap.protocols import UNLIMITED, Decisions, Protocol, resolve
 from detmap.results import Result
 from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally, word_count
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def evaluate(
@@ -30,19 +33,11 @@ def evaluate(
     detections: Detections,
     protocol: str | Protocol = "coco",
     *,
-    iou_thresholds: str | float | Iterable[float] | None = None,
-    recall_thresholds: str | float | Iterable[float] | None = None,
-    area_ranges: AreaRanges | None = None,
-    max_dets: int | Iterable[int | None] | None = None,
-    use_categories: bool = True,
     iou_type: str | None = None,
-    result_areas: Literal["own", "shape"] | None = None,
-    dilation: float | None = None,
-    sigmas: Sigmas | None = None,
-    oks_area: OksArea | None = None,
     image_ids: Sequence[Any] | ArrayLike | None = None,
     category_ids: Sequence[Any] | ArrayLike | None = None,
     threads: int | None = None,
+    **decisions: Unpack[Decisions],
 ) -> DetectionResult:
     """Score detections against ground truth.
 
@@ -54,31 +49,24 @@ def evaluate(
         What was found. Those of categories that the ground truth does not have are counted, and not scored.
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
         Every decision that the following do not replace.
-    iou_thresholds, recall_thresholds : str or float or iterable of float, optional
-        Numbers, ``"a,b,c"`` or ``"start:stop:step"`` with its stop.
-    area_ranges : mapping of str to (float, float), optional
-        Name to least and largest area, both included. The first one must hold all objects; its metrics carry no suffix.
-    max_dets : int or iterable of int or None, optional
-        Caps on the detections of one category in one image; AP is taken at the largest. None is no cap.
-    use_categories : bool
-        False treats all categories as one.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}, optional
         What is compared: boxes, masks, poses (by object keypoint similarity), or contours of masks. Both tables must hold
         such shapes. By default what both tables were read for, or given (`GroundTruth.kinds`); tables for different kinds,
         or a `Protocol` for another one, are an error then.
-    result_areas : {"own", "shape"}, optional
-        The area of a detected mask or pose that area ranges look at: that of its own box where it has one (default), or
-        that of its shape.
-    dilation : float, optional
-        For "boundary": how far the boundary reaches from the contour, as a share of the image's diagonal; 0.02 by default.
-    sigmas : sequence of float, or mapping of category id or name to such, optional
-        For "keypoints": how far annotators disagree on each point; COCO's 17 numbers by default.
-    oks_area : {"area", "bbox*0.53", "bbox*0.53, ranges by area"}, optional
-        For "keypoints": the areas of objects are those of the annotations (default), or 0.53 times those of their boxes.
     image_ids, category_ids : sequence, optional
         Score these only; by default all that the ground truth has.
     threads : int, optional
         One per processor by default. The result does not depend on it.
+    **decisions
+        Any other decision of `Protocol`, by its name: ``min_score=0.25``. These are also taken in other forms:
+
+        * ``iou_thresholds``, ``recall_thresholds``: numbers, ``"a,b,c"`` or ``"start:stop:step"`` with its stop;
+        * ``area_ranges``: a mapping of name to least and largest area, both included; the first one must hold all objects,
+          and its metrics carry no suffix;
+        * ``max_dets``: a number or several, the caps on the detections of one category in one image; None is no cap;
+        * ``sigmas``: of poses, a list of numbers, or a mapping of category id or name to such.
+
+        None leaves a decision as the protocol has it, except where it is a value of its own, as in ``min_score=None``.
 
     Returns
     -------
@@ -95,23 +83,12 @@ def evaluate(
     Notes
     -----
     Under ``coco`` every bit equals pycocotools 2.0.11's, with NaN where it writes -1, but for three accidents that only a
-    drop-in should repeat: there a match with ground truth of id 0 counts as a miss, of annotations that share an id
-    the last is scored once for each, and two boxes so small that their areas vanish (below 1e-160 pixels a side) match.
+    drop-in should repeat: there a match with ground truth of id 0 counts as a miss (here with ``id_zero="missed"``), of
+    annotations that share an id the last is scored once for each, and two boxes so small that their areas vanish (below
+    1e-160 pixels a side) match.
     """
     check_pair(ground_truth, detections)
-    decided = resolve(
-        protocol,
-        iou_thresholds=iou_thresholds,
-        recall_thresholds=recall_thresholds,
-        area_ranges=area_ranges,
-        max_dets=max_dets,
-        use_categories=use_categories,
-        iou_type=scored_kind(protocol, iou_type, ground_truth, detections),
-        result_areas=result_areas,
-        dilation=dilation,
-        sigmas=sigmas,
-        oks_area=oks_area,
-    )
+    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, ground_truth, detections), **decisions)
     tally = _match(ground_truth, detections, decided, image_ids, category_ids, threads)
     del detections  # what nobody else holds on to makes room for the ranking
     tally = tally.in_ranking_order(threads, grouped=True)  # and the tally as it was, for the curves
@@ -127,14 +104,14 @@ def match(
     image_ids: Sequence[Any] | ArrayLike | None = None,
     category_ids: Sequence[Any] | ArrayLike | None = None,
     threads: int | None = None,
+    **decisions: Unpack[Decisions],
 ) -> Tally:
     """Match detections with ground truth and return the tally, which merges with those of other images.
 
-    The parameters are those of `evaluate`; its other decisions are given as a `Protocol` here. ``DetectionResult(tally)``
-    makes the metrics.
+    The parameters are those of `evaluate`. ``DetectionResult(tally)`` makes the metrics.
     """
     check_pair(ground_truth, detections)
-    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, ground_truth, detections))
+    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, ground_truth, detections), **decisions)
     tally = _match(ground_truth, detections, decided, image_ids, category_ids, threads)
     del detections
     return tally.in_ranking_order(threads, grouped=True)
@@ -150,7 +127,7 @@ def _match(
 ) -> Tally:
     """Return the tally with its detections image by image; a function of its own, so that all it needed is gone after it."""
     arranged = Arrangement.of(ground_truth, detections, protocol, image_ids, category_ids, threads)
-    hit, ignored = _match_cells(arranged, threads)
+    words, otherwise = _match_cells(arranged, threads)
     found, truth = arranged.found, arranged.truth
     ranges = np.array([(low, high) for _, low, high in protocol.area_ranges])
     objects = arranged.objects
@@ -168,17 +145,18 @@ def _match(
         rank=found.rank,
         order=readonly(found.order if protocol.ties == "file" else (), np.int64),
         scores=found.scores,
-        hit=hit,
-        ignored=ignored,
+        hit=words.hit,
+        ignored=words.ignored,
         positive_category=truth_category,
         positive_image=truth_image,
         positive_counts=readonly(positives, np.int32),
         notices=arranged.notices,
+        otherwise=otherwise,
     )
 
 
-def _match_cells(arranged: Arrangement, threads: int | None) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the hit and ignored words of every detection, by position."""
+def _match_cells(arranged: Arrangement, threads: int | None) -> tuple[matching.Words, zero_ids.Otherwise | None]:
+    """Return the hit and ignored words of every detection, by position, and those under the other value of `id_zero`."""
     protocol, cells = arranged.protocol, arranged.cells
     count, words = arranged.found.order.size, word_count(protocol)
     thresholds = least_overlaps(protocol, protocol.iou_thresholds)
@@ -198,7 +176,8 @@ def _match_cells(arranged: Arrangement, threads: int | None) -> tuple[NDArray[np
     parallel.run(miss, parallel.even(count, threads), threads)
     lowest = float(thresholds.min())
     over_cells(pair, cells, threads)
-    return readonly(hit, np.uint64), readonly(ignored, np.uint64)
+    otherwise = zero_ids.carry_out(arranged, levels, out)
+    return matching.Words(readonly(hit, np.uint64), readonly(ignored, np.uint64)), otherwise
 
 
 @dataclass(frozen=True)
@@ -254,7 +233,7 @@ class DetectionResult(Result):
         # Metrics ask for recall within every cap, and for all else within the largest one.
         self._largest = Curves.of(tally, self.protocol.max_dets[-1:], False, threads)
         metrics = {name: self._mean(*row) for name, row in metric_table(self.protocol, self.categories)}
-        super().__init__(metrics, self.tally.every_notice())
+        super().__init__(metrics, {**tally.every_notice(), **effect_of_zero_ids(tally, self._largest, threads)})
 
     @property
     def protocol(self) -> Protocol:
@@ -319,19 +298,11 @@ class DetectionResult(Result):
         The mean of the whole selection at once, as pycocotools takes it: a mean of means differs in the last bit.
         """
         values = self._values(kind, iou, area, cap)
-        if category is not None:
-            values = values[..., category]
-        defined = values[~np.isnan(values)]
-        return float(np.mean(defined)) if defined.size else float("nan")
+        return mean_of_defined(values if category is None else values[..., category])
 
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
         """Return what a metric is the mean of: by threshold, recall (but for AR), and category."""
-        if kind == "AR":
-            values = self.recall[:, :, area, cap]
-        elif self.protocol.interpolation == "grid":  # AP is within the largest cap
-            values = self._largest.precision[:, :, :, area, 0]
-        else:
-            values = self._largest.average_precision[:, None, :, area, 0]
+        values = self.recall[:, :, area, cap] if kind == "AR" else averaged(self._largest, self.protocol)[:, :, :, area]
         if iou is not None:
             t = self._find_threshold(iou)
             values = values[:0] if t is None else values[t : t + 1]

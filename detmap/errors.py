@@ -94,6 +94,14 @@ class OptionError(DetmapError, ValueError):
     """An option or a protocol that cannot be carried out."""
 
 
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence that names what is written most like a word, or nothing where nothing is."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
 def check_choice(what: str, value: object, choices: Iterable[str]) -> None:
     """Refuse anything but one of the `choices`; `what` says what they are.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
 from detmap.kernels import readonly
-from detmap.protocols import COCO, AreaRanges, OksArea, Protocol, Sigmas, resolve
+from detmap.protocols import COCO, Decisions, Protocol, resolve
 from detmap.shapes import Column, find
 from detmap.shapes.boxes import (
     INVALID_BOXES,
@@ -27,6 +27,9 @@ from detmap.states import gathered, seal, unseal
 from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally
 from detmap.updates import FOUND, TRUE, Image, kind_given, notices_of, read_categories, read_ids, read_image
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: Images are matched when so many wait, or so many boxes.
 _IMAGES, _BOXES = 512, 100_000
@@ -48,13 +51,13 @@ class Evaluator:
         need ``"first"``.
     invalid_boxes : {"error", "miss", "drop"}
         What becomes of boxes of negative width or height, see `Detections.from_arrays` and `GroundTruth.from_arrays`.
-    iou_thresholds, recall_thresholds, area_ranges, max_dets, use_categories
-        See `detmap.evaluate`.
-    iou_type, result_areas, dilation, sigmas, oks_area
-        See `detmap.evaluate`. With "segm" or "boundary" updates have ``masks``, with "keypoints" ``keypoints``. Without an
-        `iou_type` the first image says it, by what its prediction and its target both have.
+    iou_type : {"bbox", "segm", "keypoints", "boundary"}, optional
+        See `detmap.evaluate`. With "segm" or "boundary" updates have ``masks``, with "keypoints" ``keypoints``. Without it
+        the first image says it, by what its prediction and its target both have.
     threads : int, optional
         One per processor by default. The result does not depend on it.
+    **decisions
+        Any other decision of `Protocol`, as for `detmap.evaluate`.
 
     Notes
     -----
@@ -83,34 +86,19 @@ class Evaluator:
         box_format: BoxFormat = "xyxy",
         duplicates: Literal["error", "first"] = "error",
         invalid_boxes: InvalidBoxes = "error",
-        iou_thresholds: str | float | Iterable[float] | None = None,
-        recall_thresholds: str | float | Iterable[float] | None = None,
-        area_ranges: AreaRanges | None = None,
-        max_dets: int | Iterable[int | None] | None = None,
-        use_categories: bool = True,
         iou_type: str | None = None,
-        result_areas: Literal["own", "shape"] | None = None,
-        dilation: float | None = None,
-        sigmas: Sigmas | None = None,
-        oks_area: OksArea | None = None,
         threads: int | None = None,
+        **decisions: Unpack[Decisions],
     ) -> None:
-        given: dict[str, Any] = {
-            "iou_thresholds": iou_thresholds,
-            "recall_thresholds": recall_thresholds,
-            "area_ranges": area_ranges,
-            "max_dets": max_dets,
-            "use_categories": use_categories,
-            "result_areas": result_areas,
-            "dilation": dilation,
-            "sigmas": sigmas,
-            "oks_area": oks_area,
-        }
-        self.protocol = decided = resolve(protocol, iou_type=iou_type, **given)
+        self.protocol = decided = resolve(protocol, iou_type=iou_type, **decisions)
         self._undecided = iou_type is None and isinstance(protocol, str) and decided.iou_type == COCO.iou_type
         # Rules by kind of shape, which the first image says where nothing else does. What was given can be read only once.
-        own = {name: getattr(decided, name) for name, value in given.items() if value is not None}
-        if area_ranges is not None:
+        own: dict[str, Any] = {
+            name: known
+            for name, value in decisions.items()
+            if (known := getattr(decided, name)) is None or value is not None
+        }
+        if own.get("area_ranges") is not None:
             own["area_ranges"] = {name: (low, high) for name, low, high in decided.area_ranges}
         self._rules = partial(resolve, protocol, **own) if self._undecided else None
         if box_format not in ("xyxy", "xywh", "cxcywh"):

@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import parallel
+from detmap import parallel, zero_ids
 from detmap.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.errors import OptionError
 from detmap.kernels import Frozen, overlap, pairs, readonly
 from detmap.kernels.matching import Objects
 from detmap.kernels.pairs import HIT, IGNORED, MISS
 from detmap.mismatches import check_pair, scored_kind
-from detmap.protocols import Protocol, resolve
+from detmap.protocols import Decisions, Protocol, resolve
 from detmap.tables import Detections, GroundTruth
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["HIT", "IGNORED", "MISS", "Matches", "match_pairs"]
 
@@ -114,6 +117,7 @@ def match_pairs(
     image_ids: Sequence[Any] | ArrayLike | None = None,
     category_ids: Sequence[Any] | ArrayLike | None = None,
     threads: int | None = None,
+    **decisions: Unpack[Decisions],
 ) -> Matches:
     """Match detections with ground truth at one IoU threshold and say for each detection what it found.
 
@@ -139,6 +143,8 @@ def match_pairs(
         Match these only; by default all that the ground truth has.
     threads : int, optional
         One per processor by default. The result does not depend on it.
+    **decisions
+        Any other decision of `Protocol`, as for `detmap.evaluate`.
 
     Returns
     -------
@@ -153,7 +159,8 @@ def match_pairs(
         For decisions that cannot be carried out.
     """
     check_pair(ground_truth, detections)
-    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, ground_truth, detections))
+    kind = scored_kind(protocol, iou_type, ground_truth, detections)
+    decided = resolve(protocol, iou_type=kind, **decisions)
     if not _number(iou) or not math.isfinite(iou):
         raise OptionError(f"iou must be one finite number, not {iou!r}")
     if not _number(floor) or not 0 < floor <= 1:
@@ -236,6 +243,8 @@ def _taken(
         pairs.assign(arranged.cells, candidates, objects, rule, begin, end, stop, out)
 
     over_cells(assign, arranged.cells, threads)
+    if arranged.zero is not None and protocol.id_zero == zero_ids.MISSED:
+        zero_ids.unmatch(out, arranged.zero, (areas < low) | (areas > high))
     return out
 
 

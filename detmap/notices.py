@@ -12,7 +12,8 @@ from detmap.errors import shorten
 NOTICES = {
     "missing_iscrowd": "{n} annotations without iscrowd: taken as 0",
     "duplicate_annotation_ids": "{n} annotations repeat an id: each counts as an object of its own",
-    "zero_id": "{n} annotations with id 0: matched like any other (pycocotools takes their match for a miss)",
+    "zero_id": "{n} annotations with id 0, which pycocotools takes for no match: found by default, or --id-zero missed",
+    "zero_id_effect": "with annotations of id 0 found, or missed as in pycocotools (--id-zero): {names}",
     "zero_sized_boxes": "{n} boxes of no width or height",
     "missed_boxes": "{n} boxes of negative width or height: they overlap nothing",
     "dropped_boxes": "{n} boxes of negative width or height, or not of finite numbers: dropped",

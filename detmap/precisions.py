@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import parallel
+from detmap import parallel, zero_ids
 from detmap.hits import Hits
 from detmap.kernels import Frozen, matching, readonly
+from detmap.naming import metric_table
+from detmap.protocols import Protocol
 from detmap.tally import Tally
 
 #: The rankings are made in about so many blocks: few, as each costs a call, and enough to share among threads.
@@ -110,6 +112,37 @@ class Curves(Frozen):
             scores.reshape(*shape, grid.size).transpose(3, 4, 0, 1, 2) if scored else scores,
             ap.reshape(shape).transpose(3, 0, 1, 2),
         )
+
+
+def averaged(curves: Curves, protocol: Protocol) -> NDArray[np.float64]:
+    """Return what AP is the mean of, within the last of the caps: by threshold, recall, category and area range."""
+    if protocol.interpolation == "grid":
+        return curves.precision[..., -1]
+    return curves.average_precision[:, None, :, :, -1]
+
+
+def mean_of_defined(values: NDArray[np.float64]) -> float:
+    """Return the mean of what is not NaN; NaN where nothing is."""
+    defined = values[~np.isnan(values)]
+    return float(np.mean(defined)) if defined.size else float("nan")
+
+
+def effect_of_zero_ids(tally: Tally, curves: Curves | None = None, threads: int | None = None) -> dict[str, int]:
+    """Return the notice that gives AP with annotations of the id 0 found and missed; none where there is none.
+
+    `tally` is in ranking order, and `curves` are those within its largest cap: only categories that change are made anew.
+    """
+    under = zero_ids.under_other(tally)
+    if under is None:
+        return {}
+    changed, other = under
+    protocol = tally.protocol
+    curves = Curves.of(tally, protocol.max_dets[-1:], False, threads) if curves is None else curves
+    here = averaged(curves, protocol)[:, :, :, 0]
+    there = here.copy()
+    there[..., changed] = averaged(Curves.of(other, protocol.max_dets[-1:], False, threads), protocol)[:, :, :, 0]
+    name = metric_table(protocol, tally.categories)[0][0]
+    return zero_ids.effect(name, protocol.id_zero, mean_of_defined(here), mean_of_defined(there))
 
 
 def recalls(tally: Tally) -> NDArray[np.float64]:

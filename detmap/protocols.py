@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from detmap.choices import UNLIMITED as UNLIMITED
 from detmap.choices import WHOLE
 from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
-from detmap.errors import OptionError, shorten
+from detmap.errors import OptionError, did_you_mean, shorten
 from detmap.hits import GRIDS, INTERPOLATIONS, LINEAR, Interpolation, Linear
 from detmap.plugins import Registry, register
 from detmap.shapes import KINDS, find
@@ -321,6 +321,21 @@ class Protocol:
             since="0.2",
         ),
     )
+    id_zero: Literal["found", "missed"] = field(
+        default="found",
+        metadata=decision(
+            "Whether an object whose annotation has the id 0 is found like any other, or missed: pycocotools writes the id "
+            "down that a detection takes, and reads 0 as none. Only COCO's JSON has ids of annotations.",
+            "matching",
+            allowed=("found", "missed"),
+            phrase=lambda protocol: f"annotations of id 0 {protocol.id_zero}",
+            flag=Flag(
+                name="--id-zero",
+                help="annotations with the id 0: found like any other (default), or missed, as pycocotools has it",
+            ),
+            since="0.2",
+        ),
+    )
 
     object_areas: Literal["own", "shape"] = field(default="own", metadata=in_files.OBJECT_AREAS)
     far_corner: Literal["x+w-1", "x+w"] = field(default="x+w-1", metadata=in_files.FAR_CORNER)
@@ -458,16 +473,65 @@ for _preset in (COCO, VOC2007, VOC2012, *_TOOLS.values()):
     register(_preset)
 
 
+#: Keywords that stand beside decisions in most calls.
+_BESIDE = ("protocol", "iou_type", "image_ids", "category_ids", "threads")
+
+
+class Decisions(TypedDict, total=False):
+    """The keywords that replace decisions of a protocol, of `detmap.evaluate` and all that takes one, by name.
+
+    `iou_type` is a keyword of its own. `Protocol` says what each means; `resolve` what None does.
+    """
+
+    iou_thresholds: str | float | Iterable[float] | None
+    recall_thresholds: str | float | Iterable[float] | None
+    area_ranges: AreaRanges | None
+    max_dets: int | Iterable[int | None] | None
+    matching: Literal["best-free", "best"] | None
+    strict: bool | None
+    inclusive_pixels: bool | None
+    interpolation: Interpolation | Linear | Literal["grid"] | None
+    ignore: Iterable[str] | None
+    crowd_overlap: bool | None
+    ties: Literal["image", "file"] | None
+    epsilon: float | None
+    use_categories: bool | None
+    per_class_metrics: bool | None
+    result_areas: Literal["own", "shape"] | None
+    dilation: float | None
+    sigmas: Sigmas | None
+    oks_area: OksArea | None
+    id_zero: Literal["found", "missed"] | None
+    object_areas: Literal["own", "shape"] | None
+    far_corner: Literal["x+w-1", "x+w"] | None
+    min_score: float | None
+    max_per_image: int | None
+    left_out: Iterable[str] | None
+    scored_images: Literal["all", "detected"] | None
+    numbers: Literal["float64", "float32"] | None
+    box_decimals: int | None
+    score_decimals: int | None
+    box_offset: float | None
+
+
+class EveryDecision(Decisions, total=False):
+    """The same with `iou_type`, where it is no keyword of its own."""
+
+    iou_type: str | None
+
+
 def resolve(
     protocol: str | Protocol,
     *,
     area_ranges: AreaRanges | None = None,
     max_dets: int | Iterable[int | None] | None = None,
-    use_categories: bool = True,
+    use_categories: bool | None = None,
     iou_type: str | None = None,
     **others: Any,
 ) -> Protocol:
-    """Return a preset, or a protocol, with the decisions that are not None replaced.
+    """Return a preset, or a protocol, with some decisions replaced.
+
+    None leaves a decision as it is, except where None is a value that it can have, as of `min_score`: no cut.
 
     Parameters
     ----------
@@ -477,7 +541,7 @@ def resolve(
         Name to least and largest area; the first one must hold all objects.
     max_dets : int or iterable of int or None, optional
         Caps in any order; None among them is no cap.
-    use_categories : bool
+    use_categories : bool, optional
         False treats all categories as one.
     iou_type : str, optional
         The kind of shape. Of a preset it also replaces what COCO decides otherwise for that kind: poses have no area range
@@ -499,10 +563,12 @@ def resolve(
     if iou_type is not None and iou_type != protocol.iou_type:
         kind = find(iou_type)
         changes = {**(kind.decisions if named else {}), "iou_type": kind.name}
-    changes.update((name, value) for name, value in others.items() if value is not None)
-    unknown = changes.keys() - decisions.decisions_of(Protocol).keys()
-    if unknown:
-        raise OptionError(f"a protocol has no decision called {shorten(min(unknown))}")
+    known = {one.name: decisions.default_of(one) for one in fields(Protocol)}
+    changes.update((name, value) for name, value in others.items() if value is not None or known.get(name, 0) is None)
+    for name in changes:
+        if name not in known:
+            also = (*known, "area_ranges", "max_dets", *_BESIDE)
+            raise OptionError(f"a protocol has no decision called {shorten(name)}{did_you_mean(name, also)}")
     try:
         for name in ("iou_thresholds", "recall_thresholds"):
             if name in changes:
@@ -516,6 +582,6 @@ def resolve(
         if isinstance(error, OptionError):
             raise
         raise OptionError(f"cannot read the option: {error}") from None
-    if not use_categories:
-        changes["use_categories"] = False
+    if use_categories is not None:
+        changes["use_categories"] = use_categories
     return replace(protocol, **changes) if changes else protocol

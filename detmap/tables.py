@@ -191,6 +191,9 @@ class GroundTruth(_Shaped, Frozen):
         Square pixels; decides the area range. Of the mask, where the data says so.
     crowd, difficult : ndarray of bool, shape (n,)
         COCO's ``iscrowd`` and VOC's ``difficult``.
+    zero_ids : ndarray of bool, shape (n,), or None
+        Whether the annotation of an object has the id 0, which `Protocol.id_zero` asks for. None: none has; so it is for
+        all that is not read from COCO's JSON, where objects have no ids of their own.
     within_unit : bool
         Whether all coordinates were given within 0 to 1, as fractions of the image are.
     notices : mapping of str to int
@@ -209,6 +212,7 @@ class GroundTruth(_Shaped, Frozen):
     areas: NDArray[np.float64]
     crowd: NDArray[np.bool_]
     difficult: NDArray[np.bool_]
+    zero_ids: NDArray[np.bool_] | None = None
     within_unit: bool = False
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "ground truth"
@@ -239,6 +243,7 @@ class GroundTruth(_Shaped, Frozen):
         areas: ArrayLike | None = None,
         crowd: ArrayLike | None = None,
         difficult: ArrayLike | None = None,
+        zero_ids: ArrayLike | None = None,
         images: ArrayLike | Ids | None = None,
         categories: ArrayLike | Ids | None = None,
         category_names: Mapping[Any, str] | None = None,
@@ -272,6 +277,8 @@ class GroundTruth(_Shaped, Frozen):
             Width times height by default; where `boxes` are left out, the areas of the shapes.
         crowd, difficult : array_like of bool, shape (n,), optional
             False by default; numbers must be 0 or 1.
+        zero_ids : array_like of bool, shape (n,), optional
+            Whether the annotation of an object has the id 0; none has by default.
         images, categories : array_like of int or str, optional
             All ids there are; by default those that objects have. Images without objects matter: what is detected there is
             false.
@@ -311,8 +318,10 @@ class GroundTruth(_Shaped, Frozen):
                 value=float(area[_first(bad)]),
                 remedy="leave out the areas: they are width times height then",
             )
-        flags = [_flags(value, count, source, name) for name, value in (("crowd", crowd), ("difficult", difficult))]
+        given_flags = (("crowd", crowd), ("difficult", difficult), ("zero_ids", zero_ids))
+        flags = [_flags(value, count, source, name) for name, value in given_flags]
         image_codes, category_codes, *flags = _of(checked.kept, image.codes, category.codes, *flags)
+        zero = bool(flags[2].any())
         names = {} if category_names is None else category_names
         if not isinstance(names, Mapping):
             problem = f"must be a mapping of category id to name, not {type(names).__name__}"
@@ -331,8 +340,9 @@ class GroundTruth(_Shaped, Frozen):
             areas=_of(checked.kept if given else None, readonly(area, np.float64))[0],
             crowd=flags[0],
             difficult=flags[1],
+            zero_ids=flags[2] if zero else None,
             within_unit=checked.within_unit,
-            notices=added(notices, checked.notices),
+            notices=added(added(notices, {"zero_id": int(flags[2].sum())} if zero else {}), checked.notices),
             source=source,
         )
 
@@ -353,6 +363,7 @@ class GroundTruth(_Shaped, Frozen):
             areas=readonly(self.areas[chosen], np.float64),
             crowd=readonly(self.crowd[chosen], np.bool_),
             difficult=readonly(self.difficult[chosen], np.bool_),
+            zero_ids=None if self.zero_ids is None else readonly(self.zero_ids[chosen], np.bool_),
         )
 
     def __len__(self) -> int:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import parallel
+from detmap import parallel, zero_ids
 from detmap.errors import DetmapError, StateError, shorten
 from detmap.ids import locate
 from detmap.kernels import Frozen, allocate, matching, readonly, sorting
@@ -119,6 +119,8 @@ class Tally(Frozen):
         Whether the detections are in ranking order: by category, descending score, then the tie key.
     notices : mapping of str to int
         What was unusual, counted.
+    otherwise : Otherwise or None
+        The effect of annotations with the id 0, for a notice; it is not saved.
     """
 
     protocol: Protocol
@@ -136,6 +138,7 @@ class Tally(Frozen):
     positive_counts: NDArray[np.int32]
     ranked: bool = False
     notices: Mapping[str, int] = field(default_factory=dict)
+    otherwise: zero_ids.Otherwise | None = None
 
     @classmethod
     def empty(cls, protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> Tally:
@@ -184,7 +187,12 @@ class Tally(Frozen):
         for part in parts:
             notices = added(notices, part.notices)
         place = [locate(part.image_ids, images).astype(np.int32) for part in parts]
-        return replace(parts[0].beside(parts[1:], place), image_ids=readonly(images, images.dtype), notices=notices)
+        return replace(
+            parts[0].beside(parts[1:], place),
+            image_ids=readonly(images, images.dtype),
+            notices=notices,
+            otherwise=zero_ids.joined(parts),
+        )
 
     def beside(self, others: Sequence[Tally], images: Sequence[NDArray[np.integer]]) -> Tally:
         """Return the rows of this tally followed by those of others.
@@ -204,7 +212,7 @@ class Tally(Frozen):
             if column.index_of == "image_ids":
                 values = [to[index] for to, index in zip(images, values, strict=True)]
             columns[column.name] = readonly(np.concatenate(values), column.native())
-        return replace(self, ranked=False, **columns)
+        return replace(self, ranked=False, otherwise=None, **columns)
 
     def take(self, detections: Any, pairs: Any) -> Tally:
         """Return the tally of some of its detections, and of some of its pairs with ground truth, as numpy takes rows."""
@@ -471,7 +479,7 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
     ):
         if found:
             raise StateError(f"not a tally: {problem}")
-    return tally
+    return zero_ids.unknown(tally)
 
 
 def _of_one_kind(ids: Sequence[Any], protocol: Protocol) -> bool:

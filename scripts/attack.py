@@ -53,6 +53,7 @@ from attacks import (  # noqa: E402
     tables,
     texts,
     voc,
+    zeros,
 )
 
 FAMILIES = {
@@ -70,6 +71,7 @@ FAMILIES = {
     "evaluator": evaluators.attack,
     "commands": commands.attack,
     "batch": batches.attack,
+    "zeros": zeros.attack,
     "signals": signals.attack,
 }
 #: Seconds after which a case hangs; bytes that one may add beyond a multiple of its input.

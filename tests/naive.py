@@ -104,13 +104,14 @@ def coco_match_cell(ious, scores, gt_ignore, gt_crowd, thresholds):
 
 
 def coco_rankings(
-    images, categories, ground_truth, detections, iou_thresholds, area_range, max_det, use_categories=True
+    images, categories, ground_truth, detections, iou_thresholds, area_range, max_det, use_categories=True, missed=()
 ):
     """Match everything within one area range, `max_det` detections per image and class at most.
 
     Returns one entry per category in the order of `categories` (a single one when `use_categories` is false): None
     where no image has anything of it, else a dict of `scores` (N,), `image` (N,), `rank` (N,) the 0-based place within
     its image, `hit` (T, N), `ignored` (T, N) in ranking order (score, then image, then place), and `positives`.
+    `missed` are ids of annotations: what matches one has no match.
     """
     low, high = area_range
     gts, dts = defaultdict(list), defaultdict(list)
@@ -134,6 +135,9 @@ def coco_rankings(
             positives += ignore.count(False)
             ious = box_iou([record["bbox"] for record in dt], [record["bbox"] for record in gt], crowd)
             matched, ignored = coco_match_cell(ious, [record["score"] for record in dt], ignore, crowd, iou_thresholds)
+            for g, record in enumerate(gt):
+                if record.get("id") in missed:
+                    matched[matched == g] = -1
             for i, record in enumerate(dt):
                 area = record["bbox"][2] * record["bbox"][3]
                 outside = area < low or area > high
@@ -169,12 +173,13 @@ def coco_evaluate(
     area_ranges=None,
     max_dets=None,
     use_categories=True,
+    missed=(),
 ):
     """Precision (T, R, K, A, M), recall (T, K, A, M) and scores (T, R, K, A, M) with -1 where undefined, COCO's rule.
 
     `images` and `categories` are ids; records are COCO's dicts (`bbox` xywh, `area`, `iscrowd`; `score`). Categories
-    come out in ascending order, caps too. Annotation ids play no part: what pycocotools does with id 0 and with
-    duplicate ids is not repeated here.
+    come out in ascending order, caps too. Annotation ids play no part but for those in `missed`, as pycocotools does with
+    the id 0: who matches such an object has no match. What it does with duplicate ids is not repeated here.
     """
     iou_thresholds = IOU_THRESHOLDS if iou_thresholds is None else iou_thresholds
     recall_thresholds = RECALL_THRESHOLDS if recall_thresholds is None else recall_thresholds
@@ -186,7 +191,15 @@ def coco_evaluate(
     recall = np.full((T, K, A, M), -1.0)
     for a, area_range in enumerate(area_ranges):
         rankings = coco_rankings(
-            images, categories, ground_truth, detections, iou_thresholds, area_range, max_dets[-1], use_categories
+            images,
+            categories,
+            ground_truth,
+            detections,
+            iou_thresholds,
+            area_range,
+            max_dets[-1],
+            use_categories,
+            missed,
         )
         for k, ranking in enumerate(rankings):
             if ranking is None or not ranking["positives"]:

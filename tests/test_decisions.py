@@ -112,6 +112,7 @@ GIVEN = {
     "result_areas": (["--result-areas", "shape"], "shape"),
     "dilation": (["--dilation", "0.5"], 0.5),
     "oks_area": (["--oks-area", "bbox*0.53"], "bbox*0.53"),
+    "id_zero": (["--id-zero", "missed"], "missed"),
     "sigmas": (["--sigmas", "sigmas.json"], (0.25, 0.5)),
     "object_areas": (["--object-areas", "shape"], "shape"),
     "far_corner": (["--far-corner", "x+w"], "x+w"),

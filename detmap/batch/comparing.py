@@ -9,7 +9,7 @@ from concurrent.futures import (
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,13 +29,16 @@ from detmap.batch.workers import dispatch, one_line, whence
 from detmap.detection import match
 from detmap.errors import DetmapError, InputError
 from detmap.formats import files
-from detmap.protocols import Protocol
+from detmap.protocols import EveryDecision, Protocol
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import PairTests, pair_tests, permute
 from detmap.statistics.tests import Correction
 from detmap.tables import GroundTruth, MissingClasses
 from detmap.tally import Tally
 from detmap.writing import write_atomically
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def _test_pair(
@@ -93,6 +96,7 @@ def compare_files(
     splits: Splits | None = None,
     executor: Executor | None = None,
     threads: int | None = None,
+    **decisions: Unpack[EveryDecision],
 ) -> PairTests:
     """Test every pair of files that have been scored: `detmap.compare` for a leaderboard.
 
@@ -101,7 +105,7 @@ def compare_files(
 
     Parameters
     ----------
-    ground_truth, protocol, unknown_images, invalid_boxes, missing_classes, reading, executor, threads
+    ground_truth, protocol, unknown_images, invalid_boxes, missing_classes, reading, executor, threads, **decisions
         As in `score`.
     results : iterable of FileResult
         Left out are those with errors, those without the metric, and those from a stream, which cannot be read again.
@@ -126,7 +130,7 @@ def compare_files(
     scored = sorted(
         (one for one in scored if not np.isnan(one.get(name, np.nan))), key=lambda one: (-one[name], one.entry.name)
     )
-    decided = rules_of(protocol, ground_truth)
+    decided = rules_of(protocol, ground_truth, decisions)
     plain, images = _of_split(
         name, splits, match(ground_truth, nothing(ground_truth), decided, iou_type=decided.iou_type)
     )

@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from detmap.errors import OptionError, check_choice, shorten
 from detmap.formats import files, registry
 from detmap.formats._class_maps import class_map_of
 from detmap.mismatches import scored_kind
-from detmap.protocols import COCO, Protocol, resolve
+from detmap.protocols import COCO, EveryDecision, Protocol, resolve
 from detmap.results import Result, without_nan
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import bootstrap
@@ -36,6 +36,9 @@ from detmap.statistics.intervals import Method
 from detmap.tables import Detections, GroundTruth, MissingClasses
 from detmap.tally import Tally
 from detmap.writing import remove_unfinished, write_atomically
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Unknown = Literal["error", "ignore"]
 
@@ -284,6 +287,7 @@ def score(
     under: str | None = None,
     executor: Executor | None = None,
     threads: int | None = None,
+    **decisions: Unpack[EveryDecision],
 ) -> Generator[FileResult, None, None]:
     """Score many files against one ground truth and yield their results as they finish.
 
@@ -325,6 +329,8 @@ def score(
         shut down.
     threads : int, optional
         Threads in all, by default one per processor; with an `executor`, threads of each of its tasks, 1 by default.
+    **decisions
+        Decisions of `Protocol` that replace those of `protocol`, as for `detmap.evaluate`.
 
     Yields
     ------
@@ -338,7 +344,7 @@ def score(
     """
     entries = find(predictions)
     rules = unknown_images, invalid_boxes, missing_classes
-    decided = options_of(rules_of(protocol, ground_truth), *rules, replicates, seed, method, level, reading)
+    decided = options_of(rules_of(protocol, ground_truth, decisions), *rules, replicates, seed, method, level, reading)
     decided = replace(decided, limits=limits, discreet=discreet, under=under)
     if under is not None:
         from detmap.explanations.replay import trimmed
@@ -446,11 +452,14 @@ def options_of(
     return Options(protocol, *rules, replicates, seed, method, level, more, tuple(files.content_of(more)))
 
 
-def rules_of(protocol: str | Protocol, ground_truth: GroundTruth | PathLike) -> Protocol:
+def rules_of(
+    protocol: str | Protocol, ground_truth: GroundTruth | PathLike, decisions: EveryDecision | None = None
+) -> Protocol:
     """Return the protocol for the kind of shape that the ground truth was read for, where it has been read already."""
-    return resolve(
-        protocol, iou_type=scored_kind(protocol, None, ground_truth) if isinstance(ground_truth, GroundTruth) else None
-    )
+    given: dict[str, Any] = {**(decisions or {})}
+    if isinstance(ground_truth, GroundTruth):
+        given["iou_type"] = scored_kind(protocol, given.get("iou_type"), ground_truth)
+    return resolve(protocol, **given)
 
 
 def read_truth(

@@ -9,7 +9,7 @@ from concurrent.futures import (
 )
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,10 +28,13 @@ from detmap.formats import files
 from detmap.ids import locate
 from detmap.kernels import readonly
 from detmap.notices import NOTICES
-from detmap.protocols import Protocol
+from detmap.protocols import EveryDecision, Protocol
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.tables import GroundTruth, MissingClasses
 from detmap.tally import Tally
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +78,7 @@ def evaluate_shards(
     reading: Mapping[str, Any] | None = None,
     executor: Executor | None = None,
     threads: int | None = None,
+    **decisions: Unpack[EveryDecision],
 ) -> DetectionResult:
     """Score one model whose detections are cut into files by image; the bits are those of the whole.
 
@@ -85,7 +89,7 @@ def evaluate_shards(
     missing_classes : {"zero", "error"}
         As in `detmap.read_voc_results`, for every shard. Classes cannot be skipped: all shards are scored on the same
         classes.
-    ground_truth, protocol, unknown_images, invalid_boxes, reading, executor, threads
+    ground_truth, protocol, unknown_images, invalid_boxes, reading, executor, threads, **decisions
         See `score`.
 
     Raises
@@ -101,7 +105,7 @@ def evaluate_shards(
         )
     entries = find(shards)
     paths = [entry.path for entry in entries]
-    decided = rules_of(protocol, ground_truth)
+    decided = rules_of(protocol, ground_truth, decisions)
     rules = unknown_images, invalid_boxes, missing_classes
     options = options_of(decided, *rules, 0, 0, "t", 0.95, reading)
     truth = read_truth(ground_truth, invalid_boxes, options, entries)

@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, NoReturn
 
@@ -15,7 +16,7 @@ from detmap import __version__
 from detmap.cli import cards, checking, converting, detection, diagnosing, explaining, rankings, reporting, warm
 from detmap.cli.inputs import check_files
 from detmap.cli.options import Command, add_plugins
-from detmap.cli.output import say
+from detmap.cli.output import compiling_told, say
 from detmap.errors import DetmapError
 
 #: Every command, in the order in which help lists them.
@@ -50,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 parser.print_help()
                 return 2
             check_files(options)
-            code: int | None = options.run(options)
+            told = compiling_told(getattr(options, "quiet", False)) if _COMMANDS[chosen].computes else nullcontext()
+            with told:
+                code: int | None = options.run(options)
         if sys.stdout is not None:
             sys.stdout.flush()
     except DetmapError as error:

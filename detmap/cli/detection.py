@@ -39,7 +39,18 @@ from detmap.cli.options import (
     add_output_options,
     protocol_of,
 )
-from detmap.cli.output import note, print_list, print_notes, print_tables, progress, result_json, say, show, stages
+from detmap.cli.output import (
+    note,
+    print_list,
+    print_notes,
+    print_tables,
+    progress,
+    result_json,
+    say,
+    show,
+    stages,
+    tell_of_workers,
+)
 from detmap.cli.ranked import add_rankings, kind_of
 from detmap.cli.several import batch_card, check_card, compare_card
 from detmap.errors import OptionError, shorten
@@ -140,7 +151,6 @@ def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[st
     if options.sharded:
         from detmap.batch import evaluate_shards
 
-        warn_of_compiling(options)
         stage("reading and matching the shards")
         result = evaluate_shards(
             ground_truth,
@@ -166,7 +176,6 @@ def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[st
             inputs += [input_of("detections", options.detections, sources[1], read[0], also), *files_of(options)]
         from detmap import evaluate
 
-        warn_of_compiling(options)
         stage("matching")
         found = len(read[0])
         # Popped, so that `evaluate` is alone to hold them and can let them go.
@@ -245,6 +254,8 @@ def _batch(options: argparse.Namespace) -> int:
     ground_truth = of_truth.table
     challenge = challenge_of(options, ground_truth)
     splits = challenge["splits"]
+    if challenge["limits"] is not None:
+        tell_of_workers()
     names = () if splits is None else splits.names
     known = batch.metric_names(ground_truth, protocol, names, options.hide)
     if options.rank_by is not None and options.rank_by not in known:
@@ -439,9 +450,7 @@ def compare_entries(options: argparse.Namespace, protocol: Protocol, ground_trut
 
 def read_truth(options: argparse.Namespace, protocol: Protocol, paths: Sequence[str]) -> Truth:
     """Read the ground truth of these files of detections."""
-    found = _truth(options, protocol, paths, options.ground_truth)
-    warn_of_compiling(options)
-    return found
+    return _truth(options, protocol, paths, options.ground_truth)
 
 
 def _truth(options: argparse.Namespace, protocol: Protocol, paths: Sequence[str], source: Any) -> Truth:
@@ -461,7 +470,6 @@ def read_pair(options: argparse.Namespace, iou_type: str) -> tuple[Any, Any]:
     given: Any = argparse.Namespace(iou_type=iou_type)
     how = truth(options, given, [options.detections])
     ground_truth = read_ground_truth(options.ground_truth, options.image_set, **how)
-    warn_of_compiling(options)
     return ground_truth, read_detections(options.detections, ground_truth, **single(options, given))
 
 
@@ -512,16 +520,9 @@ def _executor(options: argparse.Namespace) -> Iterator[Any]:
         return
     from detmap.batch import cluster
 
+    tell_of_workers()
     with cluster(options.scheduler) as executor:
         yield executor
-
-
-def warn_of_compiling(options: argparse.Namespace) -> None:
-    """Say that kernels are compiled now, where no earlier process has done so."""
-    from detmap.kernels import compiled_before, matching
-
-    if not compiled_before(matching.match) and not options.quiet:
-        say("compiling the kernels for this machine: this happens once")
 
 
 def _protocols(options: argparse.Namespace) -> None:
@@ -557,5 +558,5 @@ COMMANDS = {
     "eval": Command("score detections against ground truth", _fill_eval),
     "batch": Command("score many files against one ground truth: a leaderboard", _fill_batch),
     "compare": Command("test which models differ by more than chance", _fill_compare),
-    "protocols": Command("list the protocols of detections and what they decide", _fill_protocols),
+    "protocols": Command("list the protocols of detections and what they decide", _fill_protocols, computes=False),
 }

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from detmap.cli.detection import single, truth, warn_of_compiling
+from detmap.cli.detection import single, truth
 from detmap.cli.options import (
     Command,
     add_detection_options,
@@ -109,7 +109,6 @@ def _diagnose(options: argparse.Namespace) -> None:
         ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
         stage("reading the detections")
         detections = read_detections(options.detections, ground_truth, **single(options, protocol))
-        warn_of_compiling(options)
         stage("matching")
         made = diagnose(
             ground_truth,
@@ -133,7 +132,7 @@ def _diagnose(options: argparse.Namespace) -> None:
     for sentence in left_out:
         if not options.quiet:
             say(f"note: {sentence}")
-    note(options, {"": made.matches.notices})
+    note(options, {"": made.notices})
     document = made.to_dict([]) | {"parts": {name: one.to_dict() for name, one in findings.items()}}
     if options.out:
         from detmap.results import without_nan

@@ -17,7 +17,8 @@ class Command(NamedTuple):
 
     `extensible`: whether plug-ins can change what it does, so that it takes ``--plugin``. ``settle(words)`` returns the
     words of the command line with those made plain that argparse would misread. `instead` says by flag what adds other
-    options than `fill`, where the command does the same to other files.
+    options than `fill`, where the command does the same to other files. `computes`: whether it may call kernels, so that
+    numba is loaded before it runs and tells when one is compiled.
     """
 
     help: str
@@ -25,6 +26,7 @@ class Command(NamedTuple):
     extensible: bool = True
     settle: Callable[[list[str]], list[str]] = list
     instead: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {}
+    computes: bool = True
 
     def filler(self, words: Sequence[str]) -> Callable[[argparse.ArgumentParser], None]:
         """Return what adds the options that go with the words of a command line."""

@@ -195,6 +195,46 @@ def say(text: str) -> None:
     print(f"detmap: {text}", file=sys.stderr, flush=True)
 
 
+#: Says that kernels are compiled, unless the command that runs has said so or is quiet.
+_tell: Callable[[], None] | None = None
+
+
+def tell_of_workers() -> None:
+    """Say that the processes compile kernels that score for this one, where none are kept: nothing here notices it."""
+    from detmap.kernels import compiled_before, matching
+
+    if _tell is not None and not compiled_before(matching.match):
+        _tell()
+
+
+@contextlib.contextmanager
+def compiling_told(quiet: bool) -> Iterator[None]:
+    """Say so when the first kernel is compiled, whatever a command does and whichever thread calls it."""
+    global _tell
+    from numba.core import event
+
+    said, before = [quiet], _tell
+
+    def tell() -> None:
+        if not said[0]:
+            said[0] = True
+            say("compiling the kernels that this needs: once on this machine, about 10 to 20 seconds")
+
+    class Listener(event.Listener):
+        def on_start(self, _: Any) -> None:
+            tell()
+
+        def on_end(self, _: Any) -> None:
+            pass
+
+    _tell = tell
+    try:
+        with event.install_listener("numba:compile", Listener()):
+            yield
+    finally:
+        _tell = before
+
+
 @contextlib.contextmanager
 def stages(options: argparse.Namespace) -> Iterator[Any]:
     """Give a function that tells the current stage; a terminal shows it once a second has passed."""

@@ -504,5 +504,7 @@ COMMANDS = {
     "trec": Command("score runs against judgements", _fill_trec, settle=_settle_trec),
     "reid": Command("score re-identification", _fill_reid),
     "hashing": Command("score binary codes", _fill_hashing),
-    "conventions": Command("list the conventions of rankings, their formulas and users", _fill_conventions),
+    "conventions": Command(
+        "list the conventions of rankings, their formulas and users", _fill_conventions, computes=False
+    ),
 }

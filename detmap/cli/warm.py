@@ -27,4 +27,4 @@ def _warm(options: argparse.Namespace) -> None:
     warm(options)
 
 
-COMMANDS = {"warm": Command("compile all kernels ahead of time", _fill, extensible=False)}
+COMMANDS = {"warm": Command("compile all kernels ahead of time", _fill, extensible=False, computes=False)}

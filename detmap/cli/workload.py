@@ -149,13 +149,17 @@ def _galleries() -> None:
 
 def _runs() -> None:
     from detmap.formats._scan import scan_qrels, scan_run
+    from detmap.hits import TieRule
     from detmap.retrieval import evaluate_run
     from detmap.retrieval.metrics import METRICS
 
     kinds = {"never": "{}", "may": "{}", "must": "{}@1"}
     judged = b"".join(b"%d 0 d%d %d\n" % (q, d, (d + q) % 3) for q in (1, 2) for d in range(3))
     ranked = b"".join(b"%d Q0 d%d %d %f x\n" % (q, d, d, 1 - d // 2 / 8) for q in (1, 2) for d in range(4))
-    for convention, ties in (("trec", None), ("trec", "expected"), ("detmap", "collapsed"), ("detmap", "best")):
+    rules: tuple[tuple[str, TieRule | None], ...] = (
+        ("trec", None), ("trec", "expected"), ("detmap", "collapsed"), ("detmap", "best")
+    )  # fmt: skip
+    for convention, ties in rules:
         for metric in (None, *(kinds[metric.depth].format(metric.name) for metric in METRICS)):
             with suppress(DetmapError):  # not every metric has a value under every rule
                 evaluate_run(judged, ranked, None if metric is None else [metric], convention, ties=ties)

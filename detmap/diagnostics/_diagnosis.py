@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +20,13 @@ from detmap.matches import Matches, matches_of
 from detmap.mismatches import check_pair, scored_kind
 from detmap.naming import distinct_names
 from detmap.notices import describe
-from detmap.protocols import Protocol, resolve
+from detmap.protocols import Decisions, Protocol, resolve
 from detmap.results import fragment, to_frame, without_nan
 from detmap.tables import Detections, GroundTruth
+from detmap.zero_ids import OTHER, effect
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def diagnose(
@@ -35,6 +40,7 @@ def diagnose(
     seed: int = 0,
     iou_type: str | None = None,
     threads: int | None = None,
+    **decisions: Unpack[Decisions],
 ) -> Diagnosis:
     """Find out what a detector does wrong and what mending it would gain, at one IoU threshold.
 
@@ -59,6 +65,8 @@ def diagnose(
         What is compared, as for `detmap.evaluate`.
     threads : int, optional
         One per processor by default. The result does not depend on it.
+    **decisions
+        Any other decision of `Protocol`, as for `detmap.evaluate`.
 
     Returns
     -------
@@ -82,6 +90,7 @@ def diagnose(
         seed=seed,
         iou_type=iou_type,
         threads=threads,
+        **decisions,
     )
 
 
@@ -112,11 +121,13 @@ class Diagnosis:
         seed: int = 0,
         iou_type: str | None = None,
         threads: int | None = None,
+        **decisions: Unpack[Decisions],
     ) -> None:
         check_pair(ground_truth, detections)
         self.ground_truth = ground_truth
         self.detections = detections.on_images_of(ground_truth)
-        self.protocol = resolve(protocol, iou_type=scored_kind(protocol, iou_type, ground_truth, detections))
+        kind = scored_kind(protocol, iou_type, ground_truth, detections)
+        self.protocol = resolve(protocol, iou_type=kind, **decisions)
         self.iou = number("iou", iou)
         if not BACKGROUND < self.iou <= 1:
             raise OptionError(f"iou must be above {BACKGROUND} and at most 1, not {iou!r}")
@@ -195,6 +206,17 @@ class Diagnosis:
     def categories(self) -> list[str]:
         """The name of each category, no two alike."""
         return distinct_names(self.matches.categories)
+
+    @cached_property
+    def notices(self) -> dict[str, int]:
+        """What was unusual in the input, counted; where an annotation has the id 0, AP with it found and missed."""
+        noted = dict(self.matches.notices)
+        if self.arranged.zero is not None:
+            here = self.protocol.id_zero
+            protocol = replace(self.protocol, id_zero=OTHER[here])
+            other = Diagnosis(self.ground_truth, self.detections, protocol, iou=self.iou, threads=self.threads)
+            noted |= effect(f"AP{100 * self.iou:.3g}", here, self.ap, other.ap)
+        return noted
 
     @property
     def ap(self) -> float:
@@ -294,7 +316,7 @@ class Diagnosis:
             "categories": len(self.matches.categories),
             "objects": int(self.positives.sum()),
             "detections": len(self.matches),
-            "notices": dict(self.matches.notices),
+            "notices": dict(self.notices),
             "parts": {name: self.part(name).to_dict() for name in names},
         }
 
@@ -304,7 +326,7 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         rows = [{"part": f".{name}()", "what it finds": part.says} for name, part in PARTS.items()]
-        return fragment(repr(self).partition(", parts")[0].lstrip("<"), {"": rows}, describe(self.matches.notices))
+        return fragment(repr(self).partition(", parts")[0].lstrip("<"), {"": rows}, describe(self.notices))
 
     def __repr__(self) -> str:
         return (

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import parallel
+from detmap import parallel, zero_ids
 from detmap.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.kernels import overlap, pairs, readonly
 from detmap.matches import IGNORED, MISS, images_of
@@ -118,4 +118,6 @@ class Rematch:
         )
         for begin, end, candidates in self.blocks:
             pairs.assign(arranged.cells, candidates, objects, self.rule, begin, end, parallel.stop_flag(), out)
+        if arranged.zero is not None and arranged.protocol.id_zero == zero_ids.MISSED:
+            zero_ids.unmatch(out, arranged.zero, outside)
         return out.outcome, out.taken & ~objects.ignored

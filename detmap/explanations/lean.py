@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import parallel
+from detmap import parallel, zero_ids
 from detmap.arrangement import Arrangement, Side, least_overlaps, over_cells
 from detmap.choices import UNLIMITED, WHOLE
 from detmap.decisions import default_of
@@ -55,6 +55,7 @@ _NOT_OF_PAIRS = (
     "ignore",
     "left_out",
     "area_ranges",
+    "id_zero",
 )
 
 #: Those on which pairs depend, and matching.
@@ -177,6 +178,9 @@ class Lean:
             pairs.assign(celled.cells, celled.candidates, objects, rule, begin, end, parallel.stop_flag(), taken)
 
         parallel.run(assign, [(0, celled.cells.detection_starts.size)], 1)
+        zero = self._zero(protocol)
+        if zero is not None:
+            zero_ids.unmatch(taken, zero, _among(outside, celled.live))
         by_position = np.full(order.side.order.size, pairs.MISS, np.int64)
         if outside is not None:
             by_position[outside] = pairs.IGNORED
@@ -244,6 +248,11 @@ class Lean:
             return Side.of(self._codes[1], images.codes, images.ids.size, merged, self.threads)
 
         return self._orders.get_or(("objects", merged), arrange) if merged else self.arranged.truth
+
+    def _zero(self, protocol: Protocol) -> NDArray[np.bool_] | None:
+        """Return by position which objects are missed for their id 0; None where none is."""
+        zero = self.ground_truth.zero_ids
+        return None if zero is None or protocol.id_zero != zero_ids.MISSED else zero[self._truth(protocol).order]
 
     # ------------------------------------------------------------------------------------------------- the rankings
 
@@ -448,11 +457,15 @@ class Lean:
                 matching.match(celled.cells, celled.candidates, objects, levels, begin, end, stop, out)
 
             parallel.run(run, [(0, celled.cells.detection_starts.size)], 1)
+            zero = self._zero(protocol)
+            if zero is not None:
+                beyond = _among(outside, celled.live)[:, None]
+                out = zero_ids.unmatched_words(celled.cells, celled.candidates, objects, levels, zero, beyond, out)
             counted = self._codes[1] >= 0
             for flag in protocol.left_out:
                 counted &= ~getattr(self.ground_truth, flag)
             counted[self._truth(protocol).order[objects.ignored]] = False
-            hits, ignores = (_flags(side, thresholds.size) for side in (hit, ignored))
+            hits, ignores = (_flags(side, thresholds.size) for side in out)
             return Matched(celled.live, hits, ignores, outside, counted)
 
         return self._matched.get_or((_key(protocol, _OF_MATCHING), self._early_cap(protocol)), match)
@@ -517,6 +530,11 @@ class Lean:
 def _key(protocol: Protocol, names: Iterable[str]) -> Hashable:
     """Return what a protocol decides in some decisions."""
     return tuple(getattr(protocol, name) for name in names)
+
+
+def _among(outside: NDArray[np.bool_] | None, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which of some positions are outside of the area range; None stands for none."""
+    return np.zeros(positions.size, np.bool_) if outside is None else outside[positions]
 
 
 def _flags(words: NDArray[np.uint64], thresholds: int) -> NDArray[np.bool_]:

@@ -20,6 +20,7 @@ from detmap.preparation import prepared
 from detmap.protocols import COCO, Protocol, resolve
 from detmap.shapes.boxes import Boxes
 from detmap.tables import Detections, GroundTruth
+from detmap.zero_ids import OTHER, effect
 
 #: The thresholds of metrics that are taken at one.
 _AT = {"AP50": 0.5, "AP75": 0.75}
@@ -192,6 +193,10 @@ class Replay:
             scorer = self._whole = self._whole or Whole(self.ground_truth, self.detections, self.threads)
         if first:
             self.notices = scorer.notices(plain)
+            if self.ground_truth.zero_ids is not None and isinstance(scorer, Lean):
+                other = replace(plain, id_zero=OTHER[plain.id_zero])
+                both = (_mean(scorer.values(one)) for one in (plain, other))
+                self.notices = {**self.notices, **effect(self.metric, plain.id_zero, *both)}
         return scorer
 
     def band(self, protocol: Protocol) -> tuple[float, float]:
@@ -235,6 +240,8 @@ class Replay:
         boxes = protocol.iou_type == "bbox"
         if boxes:
             same |= {name: _DEFAULTS[name] for name in ("dilation", "sigmas", "oks_area", "result_areas")}
+        if self.ground_truth.zero_ids is None:
+            same["id_zero"] = "found"
         most, largest = self._counts
         if protocol.max_per_image is not None and protocol.max_per_image >= most:
             same["max_per_image"] = None

@@ -51,6 +51,7 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
     "box_offset": ({"box_offset": 1.0}, {"box_offset": -1.0}, {"box_offset": 0.0}),
     "numbers": ({"numbers": "float32"}, {"numbers": "float64"}),
     "ties": ({"ties": "file"}, {"ties": "image"}),
+    "id_zero": ({"id_zero": "missed"}, {"id_zero": "found"}),
 }
 
 #: So many protocols with two changes are evaluated, those first that single changes lead to expect near the number.

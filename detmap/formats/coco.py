@@ -11,6 +11,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import Any, Literal
@@ -255,9 +256,10 @@ def _scanned_ground_truth(opened: Opened, iou_type: str) -> dict[str, Any] | Non
     none = np.full(count, -1, np.int8)
     crowd = none if found.iscrowd is None else found.iscrowd
     own = found.id
-    distinct = count
+    distinct, zero = count, None
     if own is not None:  # strings are distinct already, and of any length
         distinct = len(own.values) if isinstance(own, Strings) else index_ids(own, source="", field="id").ids.size
+        zero = _zeros(own.values)[own.codes] if isinstance(own, Strings) else own == 0
     categories = found.categories.values if isinstance(found.categories, Strings) else found.categories.tolist()
     columns = {
         "image_ids": _scanned_ids(found.image_id, opened.name, "image_id"),
@@ -272,8 +274,8 @@ def _scanned_ground_truth(opened: Opened, iou_type: str) -> dict[str, Any] | Non
         "notices": {
             "missing_iscrowd": int((crowd < 0).sum()),
             "duplicate_annotation_ids": count - distinct,
-            "zero_id": int((own == 0).sum()) if isinstance(own, np.ndarray) else 0,
         },
+        "zero_ids": zero,
     }
     if reader is None:
         return columns
@@ -381,9 +383,21 @@ def _ground_truth_columns(document: _GroundTruth, name: str) -> dict[str, Any]:
         "notices": {
             "missing_iscrowd": sum(r.iscrowd is None for r in annotations),
             "duplicate_annotation_ids": len(own) - len(set(own)),
-            "zero_id": own.count(0),
         },
+        "zero_ids": _zeros([r.id for r in annotations]),
     }
+
+
+def _zeros(ids: Sequence[Any]) -> NDArray[np.bool_]:
+    """Return which ids pycocotools takes for 0: it writes them into an array of float64, strings too."""
+    made = np.zeros(len(ids), np.bool_)
+    for row, identity in enumerate(ids):
+        if isinstance(identity, str):
+            with suppress(ValueError):
+                made[row] = float(identity) == 0
+        else:
+            made[row] = identity == 0
+    return made
 
 
 def _parsed_results(data: Buffer, name: str, lines: bool) -> list[_Result]:

@@ -112,7 +112,11 @@ def take(
     sought = truth.records
     crowd, areas = np.array([g["iscrowd"] for g in sought] or [0]), reading.areas_of(sought)
     known = reading.ids_of([g["id"] for g in sought])
-    if crowd.dtype.kind not in "bi" or ((crowd != 0) & (crowd != 1)).any() or not known.all():
+    if (
+        crowd.dtype.kind not in "bi"
+        or ((crowd != 0) & (crowd != 1)).any()
+        or (known.dtype.kind == "U" and not known.all())
+    ):
         raise UnusualError
     if p.iouType == "keypoints":
         sides = truth.columns.boxes[:, 2:]
@@ -136,6 +140,7 @@ def take(
             areas=readonly(areas, np.float64),
             crowd=readonly(crowd[: areas.size], np.bool_),
             difficult=readonly(np.zeros(areas.size), np.bool_),
+            zero_ids=readonly(known == 0, np.bool_) if known.dtype.kind != "U" and not known.all() else None,
         ),
         Detections(
             images=found.columns.images,
@@ -182,6 +187,7 @@ def _protocol(p: Any, dilation: float | None, own_area: bool) -> Protocol:
         area_ranges=tuple((f"range {a}", float(low), float(high)) for a, (low, high) in enumerate(p.areaRng)),
         max_dets=tuple(p.maxDets),
         use_categories=bool(p.useCats),
+        id_zero="missed",
         **changes,
     )
 

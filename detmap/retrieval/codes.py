@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,11 +12,14 @@ from detmap import parallel
 from detmap.errors import InputError, OptionError
 from detmap.hits import TIE_RULES, Hits
 from detmap.kernels import packing, ranking, readonly, sorting
-from detmap.retrieval.conventions import Convention, convention_of
+from detmap.retrieval.conventions import Choices, Convention, convention_of
 from detmap.retrieval.galleries import self_matches
 from detmap.retrieval.metrics import parse_all
 from detmap.retrieval.ranked import Ranked
 from detmap.retrieval.scoring import KEPT_HITS, RankingResult, int64, labels, score, table
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: Relevant items that a block of queries may bring.
 _BLOCK_ITEMS = 1 << 21
@@ -185,7 +188,7 @@ def evaluate_codes(
     packed: bool | None = None,
     self_match: ArrayLike | bool | None = None,
     keep_curve: bool = False,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> RankingResult:
     """Evaluate the rankings of a gallery by the Hamming distance of binary codes.
 

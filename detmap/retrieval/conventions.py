@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from detmap import decisions
-from detmap.decisions import YES_OR_NO, Flag, decision, decisions_of
-from detmap.errors import OptionError, shorten
+from detmap.decisions import YES_OR_NO, Flag, decision, decisions_of, default_of
+from detmap.errors import OptionError, did_you_mean, shorten
 from detmap.hits import INTERPOLATIONS, TIE_RULES, Interpolation, TieRule
 from detmap.plugins import Registry, register
 
@@ -359,9 +360,39 @@ for _convention in (
 _OF_RUNS = ("missing", "order", "single", "positive_scores", "drop_same_id")
 
 
-def convention_of(convention: str | Convention, choices: dict[str, Any], *, run: bool = False) -> Convention:
-    """Return a convention, given by name or itself, with those decisions replaced that are not None in `choices`.
+class CommonChoices(TypedDict, total=False):
+    """The keywords that replace decisions of a convention wherever rankings are evaluated; see `Convention`."""
 
+    interpolation: Interpolation | None
+    normalizer: Normalizer | None
+    ties: TieRule | None
+    empty: Empty | None
+    recall_cutoffs: Literal["ceiling", "nearest"] | None
+    relative_rbp: bool | None
+    cmc: CMC | None
+    digits: int | None
+
+
+class Choices(CommonChoices, total=False):
+    """Those of what is no run of a search engine."""
+
+    depth: Literal["positives"] | None
+
+
+class RunChoices(CommonChoices, total=False):
+    """Those of runs, whose evaluation has a `depth` of its own."""
+
+    missing: Literal["skip", "zero"] | None
+    order: Literal["score", "given"] | None
+    single: bool | None
+    positive_scores: bool | None
+    drop_same_id: bool | None
+
+
+def convention_of(convention: str | Convention, choices: Mapping[str, Any], *, run: bool = False) -> Convention:
+    """Return a convention, given by name or itself, with the decisions in `choices` replaced.
+
+    None leaves a decision as it is, except where None is a value that it can have, as of `digits`: means are not rounded.
     Decisions about the lines of a run are for runs only: other entries take their defaults, and refuse them in `choices`.
 
     Raises
@@ -377,7 +408,8 @@ def convention_of(convention: str | Convention, choices: dict[str, Any], *, run:
         raise OptionError(
             f"{convention.name} ranks the predictions of all queries together: global_average_precision does"
         )
-    changed = {name: value for name, value in choices.items() if value is not None}
+    defaults = {one.name: default_of(one) for one in fields(Convention)}
+    changed = {name: value for name, value in choices.items() if value is not None or defaults.get(name, 0) is None}
     known = {
         name
         for name, made in decisions_of(Convention).items()
@@ -390,7 +422,8 @@ def convention_of(convention: str | Convention, choices: dict[str, Any], *, run:
         if name not in known:
             if name in _OF_RUNS:
                 raise OptionError(f"{name} is for runs only, which evaluate_run scores")
-            raise OptionError(f"unknown option {name!r}; a convention decides: {', '.join(sorted(known))}")
+            meant = did_you_mean(name, [*known, "convention", "metrics"])
+            raise OptionError(f"unknown option {name!r}{meant}; a convention decides: {', '.join(sorted(known))}")
     changed = {name: value for name, value in changed.items() if getattr(convention, name) != value}
     if not changed:
         return convention

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -15,7 +15,7 @@ from detmap import columns
 from detmap.errors import InputError, OptionError, StateError, check_choice, shorten
 from detmap.kernels import readonly
 from detmap.retrieval import ids
-from detmap.retrieval.conventions import Convention, convention_of
+from detmap.retrieval.conventions import Convention, RunChoices, convention_of
 from detmap.retrieval.features import DistanceMetric, Side, blocks, survey
 from detmap.retrieval.galleries import (
     REID_METRICS,
@@ -33,6 +33,9 @@ from detmap.retrieval.runs import RUN_METRICS, Table, check_depth, check_judged,
 from detmap.retrieval.scoring import RankingResult, check_level, labels, numeric_table, score, stored
 from detmap.retrieval.seen import Header, Seen, digest
 from detmap.states import gathered, seal, unseal
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass
@@ -107,7 +110,7 @@ class Evaluator:
         metric: DistanceMetric = "euclidean",
         junk_id: int | str | None = -1,
         duplicates: Literal["error", "first"] = "error",
-        **choices: Any,
+        **choices: Unpack[RunChoices],
     ) -> None:
         check_choice("duplicates", duplicates, ("error", "first"))
         check_choice("metric", metric, ("euclidean", "sqeuclidean", "cosine", "dot"))

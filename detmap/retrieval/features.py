@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,9 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 from detmap import parallel
 from detmap.errors import InputError, check_choice
 from detmap.kernels import hashing, readonly
-from detmap.retrieval.conventions import Convention, convention_of
+from detmap.retrieval.conventions import Choices, Convention, convention_of
 from detmap.retrieval.galleries import Rows, RowsOf, evaluate_rows, relate
 from detmap.retrieval.scoring import RankingResult, numeric_table
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
 
@@ -50,7 +53,7 @@ def evaluate_features(
     self_match: ArrayLike | bool | None = None,
     seed: int = 0,
     keep_curve: bool = False,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> RankingResult:
     """Evaluate the rankings of a gallery by the distance of features, without holding the distances.
 

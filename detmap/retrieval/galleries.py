@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,10 +13,13 @@ from detmap import parallel
 from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import Hits
 from detmap.kernels import cmc, ranking, readonly
-from detmap.retrieval.conventions import Convention, convention_of
+from detmap.retrieval.conventions import Choices, Convention, convention_of
 from detmap.retrieval.metrics import listed, parse_all, parse_rate
 from detmap.retrieval.ranked import Ranked, Request
 from detmap.retrieval.scoring import RankingResult, flat, int64, labels, numeric, numeric_table, score, table
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: What is evaluated where nothing is named.
 REID_METRICS = ("mAP", "mAP(trapezoid)", "mINP", "CMC@1", "CMC@5", "CMC@10", "CMC@20")
@@ -426,7 +429,7 @@ def evaluate_distances(
     self_match: ArrayLike | bool | None = None,
     seed: int = 0,
     keep_curve: bool = False,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> RankingResult:
     """Evaluate the rankings of a gallery by distance.
 
@@ -484,7 +487,7 @@ def evaluate_landmarks(
     *,
     metrics: Sequence[str] | str = ("mAP", "mP@1", "mP@5", "mP@10"),
     convention: str | Convention = "revisitop",
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> dict[str, RankingResult]:
     """Evaluate ROxford and RParis: the easy, medium and hard set-ups from one ranking.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import InputError, OptionError
 from detmap.hits import Hits
-from detmap.retrieval.conventions import Convention, convention_of
+from detmap.retrieval.conventions import Choices, Convention, convention_of
 from detmap.retrieval.galleries import (
     REID_METRICS,
     SHOTS,
@@ -23,6 +23,9 @@ from detmap.retrieval.galleries import (
 from detmap.retrieval.metrics import listed, parse_all, parse_rate
 from detmap.retrieval.ranked import Ranked, Request
 from detmap.retrieval.scoring import RankingResult, int64, labels, numeric_table, score
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: Ranks that CMC is evaluated at where nothing is named.
 _RANKS = (1, 5, 10, 20)
@@ -42,7 +45,7 @@ def evaluate_neighbors(
     ignore: Sequence[ArrayLike] | None = None,
     self_match: ArrayLike | bool | None = None,
     seed: int = 0,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> RankingResult:
     """Evaluate the nearest neighbours that an index (faiss, hnswlib, scikit-learn ...) returned.
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import InputError, OptionError
-from detmap.retrieval.conventions import Convention, Normalizer, convention_of
+from detmap.retrieval.conventions import Choices, Convention, Normalizer, convention_of
 from detmap.retrieval.metrics import able, parse_all
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked, Request, stored_level
 from detmap.retrieval.scoring import RankingResult, check_level, flat, graded, int64, score, stored, table
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: Relevant items beyond those in the rankings that a best ranking is made of.
 _MOST_UNSEEN = 1 << 24
@@ -34,7 +37,7 @@ def evaluate_rankings(
     metrics: Sequence[str] | str | None = None,
     convention: str | Convention = "detmap",
     level: float | None = None,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> RankingResult:
     """Evaluate rankings that are already in order.
 

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,16 @@ from detmap.kernels import ranking, readonly
 from detmap.kernels.sorting import group_by
 from detmap.kernels.texts import Grouped, find_strings, rank_rows
 from detmap.retrieval import ids
-from detmap.retrieval.conventions import Convention, convention_of
+from detmap.retrieval.conventions import Convention, RunChoices, convention_of
 from detmap.retrieval.ids import Keys, Located
 from detmap.retrieval.locating import RepeatedError, located
 from detmap.retrieval.metrics import DEEPEST, able, parse_all
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked, stored_level
 from detmap.retrieval.scoring import RankingResult, check_level, graded, score, stored
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: What is evaluated where nothing is named: trec_eval's usual measures.
 RUN_METRICS = (
@@ -264,7 +267,7 @@ def evaluate_run(
     judged_only: bool = False,
     empty_input: Literal["error", "skip"] = "error",
     keep_curve: bool = False,
-    **choices: Any,
+    **choices: Unpack[RunChoices],
 ) -> RankingResult:
     """Evaluate a run against judgements.
 

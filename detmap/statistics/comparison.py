@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from detmap.errors import OptionError, check_choice
+from detmap.precisions import effect_of_zero_ids
 from detmap.results import fragment
 from detmap.statistics import intervals
 from detmap.statistics.bootstrap import Bootstrap, HasTally, alpha_of, bootstrap, check_level
@@ -479,5 +480,8 @@ def compare(
         )
         for a, b in pairs
     }
-    notices = {name: tally.every_notice() for name, tally in tallies.items()}
+    notices = {
+        name: {**tally.every_notice(), **effect_of_zero_ids(tally.in_ranking_order(threads), None, threads)}
+        for name, tally in tallies.items()
+    }
     return Comparison(done, tests, chosen, level, correction, notices, first.protocol.iou_type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import naive
@@ -51,11 +52,21 @@ def score(rng: np.random.Generator) -> float:
     return float(rng.integers(1, 10)) / 10 if rng.random() < 0.5 else float(rng.random())
 
 
-def average_precision(truth: dict[str, Any], results: Records) -> list[float]:
-    """AP at either threshold, area all, 100 detections: NaN where no object is to be found."""
+def average_precision(truth: dict[str, Any], results: Records, missed: Sequence[Any] = ()) -> list[float]:
+    """AP at either threshold, area all, 100 detections: NaN where no object is to be found.
+
+    `missed` are ids of annotations that count as `Protocol.id_zero` says of 0.
+    """
     images, categories = ([one["id"] for one in truth[key]] for key in ("images", "categories"))
     precision = naive.coco_evaluate(
-        images, categories, truth["annotations"], results, THRESHOLDS, area_ranges=[[0, 1e10]], max_dets=[100]
+        images,
+        categories,
+        truth["annotations"],
+        results,
+        THRESHOLDS,
+        area_ranges=[[0, 1e10]],
+        max_dets=[100],
+        missed=missed,
     )["precision"]
     means = []
     for t in range(len(THRESHOLDS)):
@@ -64,11 +75,12 @@ def average_precision(truth: dict[str, Any], results: Records) -> list[float]:
     return means
 
 
-def evaluated(truth: Any, found: Any) -> list[float]:
+def evaluated(truth: Any, found: Any, **decisions: Any) -> list[float]:
     """What detmap says of the same."""
     import detmap
 
-    result = detmap.evaluate(truth, found, iou_thresholds=THRESHOLDS, area_ranges={"all": (0, 1e10)}, max_dets=[100])
+    ranges = {"all": (0, 1e10)}
+    result = detmap.evaluate(truth, found, iou_thresholds=THRESHOLDS, area_ranges=ranges, max_dets=[100], **decisions)
     precision = result.precision
     means = []
     for t in range(len(THRESHOLDS)):

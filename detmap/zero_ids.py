@@ -1,0 +1,228 @@
+"""Objects whose annotation has the id 0: found like any other, or missed as by pycocotools.
+
+pycocotools writes the id of the object that a detection takes into ``dtMatches``, where 0 means that it took none. So a
+detection that takes the object of id 0 counts as one without a match: as a false positive, or as ignored if its own area is
+outside of the area range. The object stays taken, and counts as one to be found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap import parallel
+from detmap.ids import locate
+from detmap.kernels import Frozen, matching, overlap, pairs, readonly
+
+if TYPE_CHECKING:
+    from detmap.arrangement import Arrangement
+    from detmap.protocols import Protocol
+    from detmap.tally import Tally
+
+#: Value of the decision `id_zero` under which matches with such objects are misses.
+MISSED = "missed"
+
+#: The other value, by each.
+OTHER: dict[str, Literal["found", "missed"]] = {"found": "missed", "missed": "found"}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Otherwise(Frozen):
+    """Detections that have other bits under the other value of `id_zero`.
+
+    Attributes
+    ----------
+    protocol : Protocol
+        What the tally was matched under.
+    known : bool
+        Whether these are all; of a tally that was saved they are not known.
+    image, category, rank : ndarray, shape (n,)
+        Ids of the image and the category, and the rank among the detections of both; together they identify a detection.
+    hit, ignored : ndarray of uint64, shape (n, w)
+        Its words under the other value.
+    """
+
+    protocol: Protocol
+    known: bool = True
+    image: NDArray[Any]
+    category: NDArray[Any]
+    rank: NDArray[np.int32]
+    hit: NDArray[np.uint64]
+    ignored: NDArray[np.uint64]
+
+
+def joined(parts: Sequence[Tally]) -> Otherwise | None:
+    """Return what tallies of disjoint images would be otherwise."""
+    some = [part.otherwise for part in parts if part.otherwise is not None]
+    if not some:
+        return None
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name) for one in some])
+        for name in ("image", "category", "rank", "hit", "ignored")
+    }
+    return replace(some[0], known=all(one.known for one in some), **columns)
+
+
+def unknown(tally: Tally) -> Tally:
+    """Return a tally that was saved, of which nothing says what it would be otherwise, if it can be."""
+    if not tally.notices.get("zero_id"):
+        return tally
+    nothing: dict[str, Any] = {
+        name: getattr(tally, name)[:0] for name in ("image", "category", "rank", "hit", "ignored")
+    }
+    nothing["image"] = tally.image_ids[:0]
+    return replace(tally, otherwise=Otherwise(protocol=tally.protocol, known=False, **nothing))
+
+
+def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
+    """Return which categories change under the other value of `id_zero`, and their tally under it.
+
+    None where there is no annotation with the id 0, or where its effect is not known: saved tallies do not hold it.
+    """
+    known = tally.otherwise
+    if known is None or not known.known or known.protocol != tally.protocol:
+        return None
+    places = {key: k for k, (key, _) in enumerate(tally.categories)}
+    category = np.array([places.get(key, -1) for key in known.category.tolist()], np.int64)
+    image = locate(known.image, tally.image_ids)
+    there = (category >= 0) & (image >= 0)
+    affected = np.zeros(len(tally.categories), np.bool_)
+    affected[category[there]] = True
+    cells = tally.category.astype(np.int64) * tally.image_ids.size + tally.image
+    wanted = category[there] * tally.image_ids.size + image[there]
+    rows = np.flatnonzero(np.isin(cells, wanted))
+    row_of = {(cell, rank): row for cell, rank, row in zip(cells[rows], tally.rank[rows], rows, strict=True)}
+    at = [row_of.get(key, -1) for key in zip(wanted, known.rank[there], strict=True)]
+    changed, to = np.flatnonzero(np.array(at, np.int64) >= 0), np.array(at, np.int64)
+    columns: dict[str, Any] = {}
+    for name in ("hit", "ignored"):
+        words = getattr(tally, name).copy()
+        words[to[changed]] = getattr(known, name)[there][changed]
+        columns[name] = readonly(words, np.uint64)
+    return affected, replace(tally, **columns).of_categories(affected)
+
+
+def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:
+    """Carry out the decision on what was matched, in place, and return what would be otherwise.
+
+    Only the cells that hold an object of id 0 are matched again, a threshold and an area range at a time, where it shows
+    which object a detection takes.
+    """
+    if arranged.zero is None:
+        return None
+    before = np.concatenate(([0], np.cumsum(arranged.zero)))
+    cells = arranged.cells
+    some = before[cells.ground_truth_stops] > before[cells.ground_truth_starts]
+    cells = overlap.Cells(*(readonly(column[some], np.int64) for column in cells))
+    candidates = arranged.candidates(
+        cells, float(levels.thresholds.min()), 0, cells.detection_starts.size, parallel.stop_flag()
+    )
+    spans = list(zip(cells.detection_starts.tolist(), cells.detection_stops.tolist(), strict=True))
+    none = np.empty(0)
+    rows = np.concatenate([none.astype(np.int64), *(np.arange(*span) for span in spans)])
+    areas = np.concatenate([none, *(arranged.detection_areas(*span) for span in spans)])[:, None]
+    outside = (areas < levels.ranges[:, 0]) | (areas > levels.ranges[:, 1])
+    stops = np.cumsum(cells.detection_stops - cells.detection_starts)
+    numbered = cells._replace(
+        detection_starts=readonly(np.concatenate(([0], stops))[:-1], np.int64),
+        detection_stops=readonly(stops, np.int64),
+    )
+    found = matching.Words(words.hit[rows], words.ignored[rows])
+    missed = unmatched_words(numbered, candidates, arranged.objects, levels, arranged.zero, outside, found)
+    differ = ((found.hit != missed.hit) | (found.ignored != missed.ignored)).any(axis=1)
+    chosen, left = (missed, found) if arranged.protocol.id_zero == MISSED else (found, missed)
+    words.hit[rows], words.ignored[rows] = chosen
+    changed, keys = rows[differ], [key for key, _ in arranged.categories]
+    kind = object if keys == [None] else None
+    return Otherwise(
+        protocol=arranged.protocol,
+        image=arranged.image_ids[arranged.found.image[changed]],
+        category=np.array(keys, kind)[arranged.found.category[changed]],
+        rank=arranged.found.rank[changed],
+        hit=left.hit[differ],
+        ignored=left.ignored[differ],
+    )
+
+
+def effect(metric: str, id_zero: str, here: float, there: float) -> dict[str, int]:
+    """Return the notice of a metric under a value of the decision, and under the other one."""
+    found, missed = (there, here) if id_zero == MISSED else (here, there)
+    digits = 4 if f"{found:.4f}" != f"{missed:.4f}" or found == missed else 17
+    return {f"zero_id_effect:{metric} {found:.{digits}f} or {missed:.{digits}f}": 1}
+
+
+def unmatch(taken: pairs.Taken, zero: NDArray[np.bool_], outside: NDArray[np.bool_]) -> None:
+    """Turn hits on objects of id 0 into detections without a match.
+
+    Parameters
+    ----------
+    taken : Taken
+        What `detmap.kernels.pairs.assign` wrote; changed in place.
+    zero : ndarray of bool, shape (objects,)
+        By position, whether an object's annotation has the id 0.
+    outside : ndarray of bool, shape (detections,)
+        By position, whether a detection is ignored without a match.
+    """
+    lost = np.flatnonzero(taken.outcome == pairs.HIT)
+    lost = lost[zero[taken.ground_truth[lost]]]
+    taken.taken[taken.ground_truth[lost]] = False
+    taken.outcome[lost] = np.where(outside[lost], pairs.IGNORED, pairs.MISS)
+    taken.ground_truth[lost], taken.overlap[lost] = -1, np.nan
+
+
+def unmatched_words(
+    cells: overlap.Cells,
+    candidates: overlap.Candidates,
+    objects: matching.Objects,
+    levels: matching.Levels,
+    zero: NDArray[np.bool_],
+    outside: NDArray[np.bool_],
+    words: matching.Words,
+) -> matching.Words:
+    """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 as detections without a match.
+
+    Parameters
+    ----------
+    cells : Cells
+        Detections are numbered from 0 in them, one cell after the other.
+    candidates, objects, levels
+        As for `detmap.kernels.matching.match`.
+    zero : ndarray of bool, shape (objects,)
+        By position, whether an object's annotation has the id 0.
+    outside : ndarray of bool, shape (d, A)
+        In which area ranges a detection is ignored without a match.
+    words : Words
+        What was matched, shape (d, words) each.
+    """
+    thresholds, found = levels.thresholds, np.zeros((len(outside), 64 * words.hit.shape[1]), np.bool_)
+    ignored = np.zeros_like(found)
+
+    def assign(begin: int, end: int) -> None:
+        for a, (low, high) in enumerate(levels.ranges.tolist()):
+            own = objects.ignored | (objects.areas < low) | (objects.areas > high)
+            in_range = objects._replace(ignored=readonly(own, np.bool_))
+            for t, threshold in enumerate(thresholds.tolist()):
+                taken = pairs.Taken(
+                    np.full(len(outside), pairs.MISS, np.uint8),
+                    np.full(len(outside), -1, np.int32),
+                    np.empty(len(outside)),
+                    np.zeros(zero.size, np.bool_),
+                )
+                rule = pairs.Rule(threshold, levels.only_best)
+                pairs.assign(cells, candidates, in_range, rule, begin, end, parallel.stop_flag(), taken)
+                hit = (taken.outcome == pairs.HIT) & zero[taken.ground_truth]
+                found[:, a * thresholds.size + t] = hit
+                ignored[:, a * thresholds.size + t] = hit & outside[:, a]
+
+    parallel.run(assign, [(0, cells.detection_starts.size)], 1)
+    return matching.Words(words.hit & ~_words(found), words.ignored | _words(ignored))
+
+
+def _words(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Return rows of flags as words of bits."""
+    packed = np.packbits(flags, axis=1, bitorder="little")
+    return np.ascontiguousarray(packed).view("<u8").astype(np.uint64)

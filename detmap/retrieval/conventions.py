@@ -181,6 +181,11 @@ class Convention:
     def __post_init__(self) -> None:
         decisions.settle(self)
 
+    @property
+    def title(self) -> str:
+        """Its name: what stands beside a number, as `detmap.Protocol.title` does."""
+        return self.name
+
     def describe(self) -> str:
         """Return the decisions in one line, to stand beside a number."""
         return decisions.describe(self)

@@ -19,7 +19,7 @@ from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, 
 from detmap.notices import added
 from detmap.preparation import left_out, prepared
 from detmap.protocols import UNLIMITED, Protocol
-from detmap.shapes import Column, Kind, Pairs, find
+from detmap.shapes import Boxes, Column, Kind, Pairs, find
 from detmap.tables import Detections, GroundTruth
 
 _LONG = 1e5  # a block of cells of this cost can take longer than an interrupt should wait
@@ -154,6 +154,7 @@ class Arrangement:
     ) -> Arrangement:
         """Arrange two tables; parameters and errors are those of `detmap.match`."""
         kind = find(protocol.iou_type)
+        given = ground_truth.shapes["bbox"]
         ground_truth, detections = prepared(ground_truth, detections.on_images_of(ground_truth), protocol)
         shapes = detections.shape(kind.name), ground_truth.shape(kind.name)
         compared: tuple[Any, Any] = shapes
@@ -205,8 +206,13 @@ class Arrangement:
         # A crowd that is not ignored is an object like any other: it is found once.
         crowd = ground_truth.crowd & ignored_flag if protocol.crowd_overlap else np.zeros_like(ignored_flag)
         pixel = 1.0 if protocol.inclusive_pixels else 0.0
-        areas = None if kind.areas is None else kind.areas(ground_truth, protocol)
-        if protocol.object_areas == "shape":
+        by_kind = None if kind.areas is None else kind.areas(ground_truth, protocol)
+        areas = ground_truth.areas if by_kind is None else by_kind
+        if isinstance(shapes[1], Boxes) and (protocol.object_areas == "shape" or protocol.inclusive_pixels):
+            # An area that is that of the box counts pixels as the protocol does, as areas of detections do.
+            of_box = protocol.object_areas == "shape" or areas == given.areas()
+            areas = np.where(of_box, shapes[1].areas(pixel), areas)
+        elif protocol.object_areas == "shape":
             areas = shapes[1].areas()
         names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
         least = float(least_overlaps(protocol, protocol.iou_thresholds).min())
@@ -219,7 +225,7 @@ class Arrangement:
             truth=truth,
             cells=_joined(found, truth),
             objects=matching.Objects(
-                readonly((ground_truth.areas if areas is None else areas)[truth.order], np.float64),
+                readonly(areas[truth.order], np.float64),
                 readonly(ignored_flag[truth.order], np.bool_),
                 readonly(crowd[truth.order], np.bool_),
             ),

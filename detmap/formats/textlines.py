@@ -22,6 +22,7 @@ from detmap.formats._names import (
     by_image,
     category_names,
     corners,
+    lost_areas,
     lost_ids,
     resolve_categories,
     resolve_images,
@@ -175,10 +176,9 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
     check_names(stems, of_image, table.source)
     write_folder(path, {f"{name}.txt": partial(content, of_image[i].tolist()) for i, name in enumerate(stems)})
     used = np.bincount(table.categories.codes, minlength=len(names))
-    sides = boxes[:, 2:] - boxes[:, :2]
     return {
         "crowd": int(table.crowd.sum()),
-        "areas": int(np.count_nonzero(sides[:, 0] * sides[:, 1] != table.areas)),
+        "areas": lost_areas(table),
         "rounded_boxes": rounded,
         "shapes": shapes_lost(table, ()),
         "empty_categories": int(np.count_nonzero(used == 0)),

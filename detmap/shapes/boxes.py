@@ -66,9 +66,9 @@ class Boxes(Frozen):
         """Return the boxes themselves."""
         return self
 
-    def areas(self) -> NDArray[np.float64]:
-        """Return width times height, 0 where one of them is negative."""
-        return areas(self.table, self.sizes)
+    def areas(self, pixel: float = 0.0) -> NDArray[np.float64]:
+        """Return width times height, 0 where one of them is negative; `pixel` is added to the distance of corners."""
+        return areas(self.table, self.sizes, pixel)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the table."""

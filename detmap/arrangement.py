@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import crowding, mismatches, parallel
+from detmap import benchmarks, crowding, mismatches, parallel
 from detmap.errors import InputError
 from detmap.ids import Ids, locate, select
 from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
@@ -165,7 +165,7 @@ class Arrangement:
         images, image_of = _selection(ground_truth.images.ids, image_ids, "image_ids")
         categories, category_of = _selection(ground_truth.categories.ids, category_ids, "category_ids")
         missing = mismatches.classes_without_results(ground_truth, detections, category_of >= 0)
-        notices = {**_notices(ground_truth, detections, missing), **unusual}
+        notices = {**_notices(ground_truth, detections, missing, protocol), **unusual}
         if protocol.inclusive_pixels:  # where a box from a pixel to the same one is a pixel wide
             notices.pop("zero_sized_boxes", None)
         if missing and detections.missing_classes == "skip":
@@ -328,9 +328,11 @@ def _bounds(kind: Kind, shapes: Column, side: Side, pixel: float) -> overlap.Box
     return boxes if kind.covered is None else boxes._replace(areas=readonly(kind.covered(shapes), np.float64))
 
 
-def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[Any, str]) -> dict[str, int]:
+def _notices(
+    ground_truth: GroundTruth, detections: Detections, missing: dict[Any, str], protocol: Protocol
+) -> dict[str, int]:
     """Return what was unusual about either table, and about both together."""
-    notices = added(ground_truth.notices, detections.notices)
+    notices = added(benchmarks.unread(ground_truth.notices, protocol.name), detections.notices)
     notices = added(notices, mismatches.notices_of_classes(missing, detections))
     return added(notices, mismatches.notices_of_units(ground_truth, detections))
 

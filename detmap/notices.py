@@ -13,6 +13,9 @@ NOTICES = {
     "missing_iscrowd": "{n} annotations without iscrowd: taken as 0",
     "duplicate_annotation_ids": "{n} annotations repeat an id: each counts as an object of its own",
     "zero_id": "{n} annotations with id 0: matched like any other (pycocotools takes their match for a miss)",
+    "foreign_fields": "{n} fields of another benchmark, which this protocol does not read, so that the number is not that "
+    "benchmark's: {names}",
+    "group_boxes": "{n} boxes are marked as groups of objects in a column that is not read: each is scored as one object",
     "zero_sized_boxes": "{n} boxes of no width or height",
     "missed_boxes": "{n} boxes of negative width or height: they overlap nothing",
     "dropped_boxes": "{n} boxes of negative width or height, or not of finite numbers: dropped",
@@ -79,6 +82,7 @@ _OF_ONE = {
     "boxes": "box",
     "categories": "category",
     "classes": "class",
+    "fields": "field",
     "files": "file",
     "detections": "detection",
     "folders": "folder",

@@ -316,6 +316,12 @@ CODES: dict[str, Code] = {
         *_rows(
             "warning",
             (
+                "foreign_fields",
+                "The ground truth has {many} of another benchmark",
+                "No protocol of detmap reads such fields: the numbers are not that benchmark's.",
+                "Publish numbers of the benchmark's own program.",
+            ),
+            (
                 "unknown_categories",
                 "{many} of categories that the ground truth does not have",
                 "They are not scored.",

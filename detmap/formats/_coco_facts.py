@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from detmap.benchmarks import VALUES, fields_of, noted_in
 from detmap.errors import InputError
 from detmap.formats._open import Held
 from detmap.formats._source import HEAD, Buffer, Opened, Source, head, read_bytes
@@ -129,6 +130,29 @@ def kinds_in(source: Source) -> dict[str, int]:
     for field, kind in fields.items():
         found[kind] = sum(bytes(getattr(one, field)) not in (b"", b"null", b"[]") for one in records)
     return found
+
+
+def foreign_fields(data: Buffer) -> dict[str, int]:
+    """Return the notices on fields of other benchmarks in ground truth, which is valid."""
+    text = bytes(data).removeprefix(BOM_UTF8)
+    escaped = b"\\u00" in text
+    sections = {}
+    for section in ("images", "annotations", "categories"):
+        fields = [field for field in fields_of(section) if escaped or b'"%b"' % field.encode() in text]
+        if fields:
+            values: Any = [(field, msgspec.Raw, msgspec.Raw()) for field in fields]
+            sections[section] = list[msgspec.defstruct("_Record", values, gc=False)]  # type: ignore[misc]
+    if not sections:
+        return {}
+    lists: Any = [(section, kind, []) for section, kind in sections.items()]
+    document = msgspec.json.decode(text, type=msgspec.defstruct("_Document", lists, gc=False))
+    return noted_in({section: map(_present, getattr(document, section)) for section in sections})
+
+
+def _present(record: msgspec.Struct) -> dict[str, Any]:
+    """Return the fields that a record has, with the values of those that are looked at."""
+    values = {name: bytes(getattr(record, name)) for name in record.__struct_fields__}
+    return {name: msgspec.json.decode(raw) if name in VALUES else None for name, raw in values.items() if raw}
 
 
 def has_key(text: Buffer, name: str) -> bool:

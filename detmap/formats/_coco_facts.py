@@ -8,6 +8,7 @@ from codecs import BOM_UTF8
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -132,21 +133,29 @@ def kinds_in(source: Source) -> dict[str, int]:
     return found
 
 
+@cache
+def _foreign() -> tuple[dict[str, Any], Any]:
+    """Return records without a field of another benchmark, by list, and the decoder of documents of such fields."""
+    plain: dict[str, Any] = {}
+    lists: list[Any] = []
+    for section in ("images", "annotations", "categories"):
+        fields: Any = [(field, msgspec.Raw, msgspec.Raw()) for field in fields_of(section)]
+        record = msgspec.defstruct("_Record", fields, gc=False)
+        plain[section] = record()
+        lists.append((section, list[record], []))  # type: ignore[valid-type]
+    return plain, msgspec.json.Decoder(msgspec.defstruct("_Document", lists, gc=False)).decode
+
+
 def foreign_fields(data: Buffer) -> dict[str, int]:
     """Return the notices on fields of other benchmarks in ground truth, which is valid."""
-    text = bytes(data).removeprefix(BOM_UTF8)
-    escaped = b"\\u00" in text
-    sections = {}
-    for section in ("images", "annotations", "categories"):
-        fields = [field for field in fields_of(section) if escaped or b'"%b"' % field.encode() in text]
-        if fields:
-            values: Any = [(field, msgspec.Raw, msgspec.Raw()) for field in fields]
-            sections[section] = list[msgspec.defstruct("_Record", values, gc=False)]  # type: ignore[misc]
-    if not sections:
-        return {}
-    lists: Any = [(section, kind, []) for section, kind in sections.items()]
-    document = msgspec.json.decode(text, type=msgspec.defstruct("_Document", lists, gc=False))
-    return noted_in({section: map(_present, getattr(document, section)) for section in sections})
+    plain, decode = _foreign()
+    document = decode(data[3:] if data[:3] == BOM_UTF8 else data)
+    return noted_in(
+        {
+            section: [_present(record) for record in getattr(document, section) if record != none]
+            for section, none in plain.items()
+        }
+    )
 
 
 def _present(record: msgspec.Struct) -> dict[str, Any]:

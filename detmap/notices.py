@@ -7,6 +7,10 @@ from collections.abc import Mapping
 
 from detmap.errors import shorten
 
+#: What boxes within 0 to 1 are taken for, and what makes pixels of them.
+_SHARES = "as shares of an image do"
+_SCALE = "multiply x and width by the image's width, y and height by its height"
+
 #: What was accepted although it is unusual: code to the sentence that a person reads, for `n` records. A code may be
 #: followed by a colon and what it is about, as in ``missing_classes:dog``; these are the `names` of the sentence.
 NOTICES = {
@@ -38,8 +42,12 @@ NOTICES = {
     "unused_class_map": "no class of the class map ({n} in all) is among those of the detections: nothing is mapped",
     "classes_by_order": "{n} classes have numbers alone: taken for places among the ground truth's categories, from 0 "
     "(names are surer: --classes)",
-    "normalised_detections": "all {n} detections lie within 0 to 1, and the ground truth is in pixels: scale them",
-    "normalised_ground_truth": "the ground truth lies within 0 to 1, and the {n} detections are in pixels: scale it",
+    "normalised_detections": f"{{n}} detections lie within about 0 to 1, {_SHARES}, and the ground truth is in pixels: "
+    f"{_SCALE}",
+    "normalised_ground_truth": f"the ground truth lies within about 0 to 1, {_SHARES}, and the {{n}} detections are in "
+    f"pixels: {_SCALE}",
+    "normalised_boxes": f"{{n}} objects and the detections lie within about 0 to 1, {_SHARES}, which area ranges and "
+    f"inclusive pixels take for pixels: {_SCALE}",
     "missing_area": "{n} annotations without area: that of their box",
     "missing_num_keypoints": "{n} annotations without num_keypoints: counted, those whose third number is above 0",
     "odd_polygons": "{n} polygons of fewer than three points, or with half a point at the end: drawn as pycocotools does",

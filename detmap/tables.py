@@ -171,7 +171,7 @@ class GroundTruth(_Shaped, Frozen):
     crowd, difficult : ndarray of bool, shape (n,)
         COCO's ``iscrowd`` and VOC's ``difficult``.
     within_unit : bool
-        Whether all coordinates were given within 0 to 1, as fractions of the image are.
+        Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
     notices : mapping of str to int
         What was unusual, counted; see `detmap.notices.NOTICES`.
     source : str
@@ -358,7 +358,7 @@ class Detections(_Shaped, Frozen):
     scores : ndarray of float64, shape (n,)
         Higher is surer; any scale.
     within_unit : bool
-        Whether all coordinates were given within 0 to 1, as fractions of the image are.
+        Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
     classes : tuple of str, or None
         The classes that the results have a file for, where they come a file per class.
     missing_classes : {"zero", "error", "skip"}

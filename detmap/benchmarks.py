@@ -67,7 +67,8 @@ def noted_in(document: Mapping[str, Any]) -> dict[str, int]:
 
 def has_field(record: Mapping[str, Any], field: str) -> bool:
     """Return whether a record has a field, with a value that is the benchmark's."""
-    return field in record and (field not in VALUES or record[field] in VALUES[field])
+    value = record.get(field)
+    return field in record and (field not in VALUES or (isinstance(value, str) and value in VALUES[field]))
 
 
 def noted_of_titles(titles: Iterable[str], flagged: int | None = None) -> dict[str, int]:

@@ -6,6 +6,7 @@ import copy
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import detmap
@@ -89,6 +90,8 @@ def test_a_word_that_others_use_too_needs_the_values_of_the_benchmark(document):
         made = marked(document, "categories", "frequency", value=value)
         assert said(detmap.read_coco(written(made, None))) == {}
         assert said(detmap.read_coco(made)) == {}
+    array = marked(document, "categories", "frequency", value=np.array(["r", "c"]))
+    assert said(detmap.read_coco(array)) == {}
     made = marked(marked(document, "categories", "frequency", value=3), "categories", "frequency", (1,), value="f")
     assert list(said(detmap.read_coco(written(made, 1)))) == ["foreign_fields:frequency (LVIS)"]
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import crowding, mismatches, parallel
+from detmap import benchmarks, crowding, mismatches, parallel
 from detmap.errors import InputError
 from detmap.ids import Ids, locate, select
 from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
 from detmap.notices import added
 from detmap.preparation import left_out, prepared
 from detmap.protocols import UNLIMITED, Protocol
-from detmap.shapes import Column, Kind, Pairs, find
+from detmap.shapes import Boxes, Column, Kind, Pairs, find
 from detmap.tables import Detections, GroundTruth
 
 _LONG = 1e5  # a block of cells of this cost can take longer than an interrupt should wait
@@ -157,6 +157,7 @@ class Arrangement:
     ) -> Arrangement:
         """Arrange two tables; parameters and errors are those of `detmap.match`."""
         kind = find(protocol.iou_type)
+        given = ground_truth.shapes["bbox"]
         ground_truth, detections = prepared(ground_truth, detections.on_images_of(ground_truth), protocol)
         shapes = detections.shape(kind.name), ground_truth.shape(kind.name)
         compared: tuple[Any, Any] = shapes
@@ -167,7 +168,7 @@ class Arrangement:
         images, image_of = _selection(ground_truth.images.ids, image_ids, "image_ids")
         categories, category_of = _selection(ground_truth.categories.ids, category_ids, "category_ids")
         missing = mismatches.classes_without_results(ground_truth, detections, category_of >= 0)
-        notices = {**_notices(ground_truth, detections, missing), **unusual}
+        notices = {**_notices(ground_truth, detections, missing, protocol), **unusual}
         if protocol.inclusive_pixels:  # where a box from a pixel to the same one is a pixel wide
             notices.pop("zero_sized_boxes", None)
         if missing and detections.missing_classes == "skip":
@@ -208,8 +209,13 @@ class Arrangement:
         # A crowd that is not ignored is an object like any other: it is found once.
         crowd = ground_truth.crowd & ignored_flag if protocol.crowd_overlap else np.zeros_like(ignored_flag)
         pixel = 1.0 if protocol.inclusive_pixels else 0.0
-        areas = None if kind.areas is None else kind.areas(ground_truth, protocol)
-        if protocol.object_areas == "shape":
+        by_kind = None if kind.areas is None else kind.areas(ground_truth, protocol)
+        areas = ground_truth.areas if by_kind is None else by_kind
+        if isinstance(shapes[1], Boxes) and (protocol.object_areas == "shape" or protocol.inclusive_pixels):
+            # An area that is that of the box counts pixels as the protocol does, as areas of detections do.
+            of_box = protocol.object_areas == "shape" or areas == given.areas()
+            areas = np.where(of_box, shapes[1].areas(pixel), areas)
+        elif protocol.object_areas == "shape":
             areas = shapes[1].areas()
         zero = None if ground_truth.zero_ids is None else ground_truth.zero_ids[truth.order]
         names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
@@ -223,7 +229,7 @@ class Arrangement:
             truth=truth,
             cells=_joined(found, truth),
             objects=matching.Objects(
-                readonly((ground_truth.areas if areas is None else areas)[truth.order], np.float64),
+                readonly(areas[truth.order], np.float64),
                 readonly(ignored_flag[truth.order], np.bool_),
                 readonly(crowd[truth.order], np.bool_),
             ),
@@ -327,9 +333,11 @@ def _bounds(kind: Kind, shapes: Column, side: Side, pixel: float) -> overlap.Box
     return boxes if kind.covered is None else boxes._replace(areas=readonly(kind.covered(shapes), np.float64))
 
 
-def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[Any, str]) -> dict[str, int]:
+def _notices(
+    ground_truth: GroundTruth, detections: Detections, missing: dict[Any, str], protocol: Protocol
+) -> dict[str, int]:
     """Return what was unusual about either table, and about both together."""
-    notices = added(ground_truth.notices, detections.notices)
+    notices = added(benchmarks.unread(ground_truth.notices, protocol.name), detections.notices)
     notices = added(notices, mismatches.notices_of_classes(missing, detections))
     return added(notices, mismatches.notices_of_units(ground_truth, detections))
 

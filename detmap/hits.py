@@ -254,12 +254,12 @@ class Hits(Frozen):
         interpolation : {"step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point", "101-linear", \
 "101-linear-tail"}
             ``step`` is the mean over the positives of the precision at each hit (trec_eval's map, scikit-learn);
-            ``all-point`` the area under the envelope (VOC from 2010); ``trapezoid`` Oxford's and Market-1501's rule, the
-            mean of the precision at a hit and at the rank before it; ``trapezoid-hits`` takes the hit before instead, a
-            known mistake, to reproduce numbers published with it; ``11-point`` and ``101-point`` the mean of the envelope at
-            fixed recalls (VOC2007, COCO). ``101-linear`` and ``101-linear-tail`` are Ultralytics' rules: the trapezoid over
-            101 recalls of straight lines between the points of the envelope, which drops to 0 at the last point, or falls
-            to (1, 0) in a straight line.
+            ``all-point`` the area under the envelope (VOC from 2010), its terms added from first to last; ``trapezoid``
+            Oxford's and Market-1501's rule, the mean of the precision at a hit and at the rank before it;
+            ``trapezoid-hits`` takes the hit before instead, a known mistake, to reproduce numbers published with it;
+            ``11-point`` and ``101-point`` the mean of the envelope at fixed recalls (VOC2007, COCO). ``101-linear`` and
+            ``101-linear-tail`` are Ultralytics' rules: the trapezoid over 101 recalls of straight lines between the
+            points of the envelope, which drops to 0 at the last point, or falls to (1, 0) in a straight line.
         epsilon : float
             Added to the rank where a precision is taken; COCO's is ``numpy.spacing(1)``.
 

@@ -66,13 +66,21 @@ def notices_of_classes(missing: dict[Any, str], detections: Detections) -> dict[
     return {f"{code}:{name}": 1 for name in missing.values()}
 
 
-def notices_of_units(ground_truth: GroundTruth, detections: Detections) -> dict[str, int]:
-    """Return a notice where one side's boxes are fractions of the image, as it seems, and the other's are pixels.
+#: Of fewer objects it is not said that they and the detections are shares of images: tiny boxes of pixels may be meant.
+_FEWEST_SHARES = 3
 
-    All that is asked of most data is a flag. Only where all boxes of one side lie within 0 to 1, the other side's are
-    looked at: most of these must be larger than all of those can be.
+
+def notices_of_units(ground_truth: GroundTruth, detections: Detections) -> dict[str, int]:
+    """Return a notice where boxes are shares of their images, as it seems: those of one side, or of both.
+
+    All that is asked of most data is a flag. Only where one side's boxes lie within 0 to 1, the other side's are
+    looked at: most of these must be larger than those can be.
     """
-    if detections.within_unit == ground_truth.within_unit or not (len(detections) and len(ground_truth)):
+    if not (len(detections) and len(ground_truth)):
+        return {}
+    if detections.within_unit and ground_truth.within_unit:
+        return {"normalised_boxes": len(ground_truth)} if len(ground_truth) >= _FEWEST_SHARES else {}
+    if not (detections.within_unit or ground_truth.within_unit):
         return {}
     if detections.within_unit:
         return {"normalised_detections": len(detections)} if _in_pixels(ground_truth) else {}

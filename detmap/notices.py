@@ -7,6 +7,10 @@ from collections.abc import Mapping
 
 from detmap.errors import shorten
 
+#: What boxes within 0 to 1 are taken for, and what makes pixels of them.
+_SHARES = "as shares of an image do"
+_SCALE = "multiply x and width by the image's width, y and height by its height"
+
 #: What was accepted although it is unusual: code to the sentence that a person reads, for `n` records. A code may be
 #: followed by a colon and what it is about, as in ``missing_classes:dog``; these are the `names` of the sentence.
 NOTICES = {
@@ -14,6 +18,9 @@ NOTICES = {
     "duplicate_annotation_ids": "{n} annotations repeat an id: each counts as an object of its own",
     "zero_id": "{n} annotations with id 0, which pycocotools takes for no match: found by default, or --id-zero missed",
     "zero_id_effect": "with annotations of id 0 found, or missed as in pycocotools (--id-zero): {names}",
+    "foreign_fields": "{n} fields of another benchmark, which this protocol does not read, so that the number is not that "
+    "benchmark's: {names}",
+    "group_boxes": "{n} boxes are marked as groups of objects in a column that is not read: each is scored as one object",
     "zero_sized_boxes": "{n} boxes of no width or height",
     "missed_boxes": "{n} boxes of negative width or height: they overlap nothing",
     "dropped_boxes": "{n} boxes of negative width or height, or not of finite numbers: dropped",
@@ -36,8 +43,12 @@ NOTICES = {
     "unused_class_map": "no class of the class map ({n} in all) is among those of the detections: nothing is mapped",
     "classes_by_order": "{n} classes have numbers alone: taken for places among the ground truth's categories, from 0 "
     "(names are surer: --classes)",
-    "normalised_detections": "all {n} detections lie within 0 to 1, and the ground truth is in pixels: scale them",
-    "normalised_ground_truth": "the ground truth lies within 0 to 1, and the {n} detections are in pixels: scale it",
+    "normalised_detections": f"{{n}} detections lie within about 0 to 1, {_SHARES}, and the ground truth is in pixels: "
+    f"{_SCALE}",
+    "normalised_ground_truth": f"the ground truth lies within about 0 to 1, {_SHARES}, and the {{n}} detections are in "
+    f"pixels: {_SCALE}",
+    "normalised_boxes": f"{{n}} objects and the detections lie within about 0 to 1, {_SHARES}, which area ranges and "
+    f"inclusive pixels take for pixels: {_SCALE}",
     "missing_area": "{n} annotations without area: that of their box",
     "missing_num_keypoints": "{n} annotations without num_keypoints: counted, those whose third number is above 0",
     "odd_polygons": "{n} polygons of fewer than three points, or with half a point at the end: drawn as pycocotools does",
@@ -82,6 +93,7 @@ _OF_ONE = {
     "boxes": "box",
     "categories": "category",
     "classes": "class",
+    "fields": "field",
     "files": "file",
     "detections": "detection",
     "folders": "folder",

@@ -195,7 +195,7 @@ class GroundTruth(_Shaped, Frozen):
         Whether the annotation of an object has the id 0, which `Protocol.id_zero` asks for. None: none has; so it is for
         all that is not read from COCO's JSON, where objects have no ids of their own.
     within_unit : bool
-        Whether all coordinates were given within 0 to 1, as fractions of the image are.
+        Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
     notices : mapping of str to int
         What was unusual, counted; see `detmap.notices.NOTICES`.
     source : str
@@ -399,7 +399,7 @@ class Detections(_Shaped, Frozen):
     scores : ndarray of float64, shape (n,)
         Higher is surer; any scale.
     within_unit : bool
-        Whether all coordinates were given within 0 to 1, as fractions of the image are.
+        Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
     classes : tuple of str, or None
         The classes that the results have a file for, where they come a file per class.
     missing_classes : {"zero", "error", "skip"}

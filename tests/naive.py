@@ -322,6 +322,22 @@ def voc_ap_all_point(ranks, positives):
     return all_point_ap(ranks, positives)
 
 
+def vocap(outcome, positives):
+    """AP of the development kit from 2010 on, as VOCap.m goes about it: curves with ends, and terms added one by one."""
+    tp = np.cumsum([what == "TP" for what in outcome])
+    fp = np.cumsum([what == "FP" for what in outcome])
+    some = tp + fp > 0  # before, the kit has NaN, which its envelope passes over
+    mrec = [0.0, *(tp / positives)[some].tolist(), 1.0]
+    mpre = [0.0, *(tp[some] / (fp + tp)[some]).tolist(), 0.0]
+    for i in range(len(mpre) - 2, -1, -1):
+        mpre[i] = max(mpre[i], mpre[i + 1])
+    ap = 0.0
+    for i in range(1, len(mrec)):
+        if mrec[i] != mrec[i - 1]:
+            ap += (mrec[i] - mrec[i - 1]) * mpre[i]
+    return ap
+
+
 def voc_evaluate(classes, ground_truth, detections, threshold=0.5, strict=False, inclusive=True):
     """Every class of a data set.
 
@@ -398,8 +414,14 @@ def step_ap(ranks, positives, epsilon=0):
 
 
 def all_point_ap(ranks, positives, epsilon=0):
-    """Sum of the envelope at the hits, in rank order, divided once by the positives; NaN without positives."""
-    return _total(envelope_at_hits(ranks, epsilon)) / positives if positives else math.nan
+    """Sum over the hits, in rank order, of the gain in recall times the envelope; NaN without positives."""
+    if not positives:
+        return math.nan
+    one = Fraction(1) if ranks and isinstance(ranks[0], Fraction) else 1
+    terms = []
+    for j, precision in enumerate(envelope_at_hits(ranks, epsilon)):
+        terms.append((one * (j + 1) / positives - one * j / positives) * precision)
+    return _total(terms) if terms else 0.0
 
 
 def trapezoid_hits_ap(ranks, positives, epsilon=0):

@@ -66,7 +66,7 @@ def integer(value: Any) -> int | str:
 def number(value: Any) -> float:
     if not isinstance(value, Number) or float(value) in (float("inf"), float("-inf")):
         raise NotPlain(value)
-    return float(value)
+    return float(int(value)) if value == "-0" else float(value)  # an integer, which has no sign
 
 
 def box(value: Any) -> tuple[float, ...]:

@@ -224,7 +224,7 @@ def no_sizes(rng):
     return truth, found
 
 
-@world("unknown_sizes", "images_without_detections")
+@world("unknown_sizes", "images_without_detections", "shares_of_images")
 def fractions_on_both_sides(rng):
     truth = data(rng)
     found = detect(rng, truth)

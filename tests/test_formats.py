@@ -377,7 +377,7 @@ def test_ids_that_are_not_of_one_kind(ids):
 def test_voc_objects_and_their_parts():
     truth = detmap.read_voc({"a.xml": XML})
     assert truth.boxes.tolist() == [[1, 2, 3, 5]]
-    assert truth.areas.tolist() == [12]
+    assert truth.areas.tolist() == [6]  # which are 12 pixels, where a protocol has these inclusive
     assert truth.difficult.tolist() == [True]
     assert truth.category_names == ("cat",)
 

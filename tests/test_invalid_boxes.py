@@ -220,7 +220,7 @@ def test_voc_annotations_whose_corners_are_swapped():
         "here and in 1 more of 3 boxes (got [9.0, 2.0, 3.0, 5.0]); invalid_boxes='miss'"
     )
     kept = detmap.read_voc(files, invalid_boxes="miss")
-    assert kept.areas.tolist() == [12.0, 0.0, 0.0]
+    assert kept.areas.tolist() == [6.0, 0.0, 0.0]
     found = detmap.read_voc_results({"comp4_det_test_cat.txt": "a .5 1 2 3 5\nb .4 3 2 9 5\n"}, kept)
     result = detmap.evaluate(kept, found, "voc2012")
     assert result["mAP"] == 1 / 3

@@ -287,14 +287,86 @@ def tables(truth_scale, found_scale, box_format="xywh", **columns):
 def test_fractions_against_pixels_are_noticed(box_format):
     assert detmap.evaluate(*tables(500, 1, box_format)).notices == {"normalised_detections": 3}
     assert detmap.evaluate(*tables(1, 500, box_format)).notices == {"normalised_ground_truth": 3}
-    assert detmap.evaluate(*tables(1, 1, box_format)).notices == {}
+    assert detmap.evaluate(*tables(1, 1, box_format)).notices == {"normalised_boxes": 3}
     assert detmap.evaluate(*tables(500, 500, box_format)).notices == {}
 
 
 def test_fractions_that_leave_the_image_a_little_are_none_of_pixels():
     """Rounding puts a corner at 1.0000001; that makes no pixels of the others."""
-    assert detmap.evaluate(*tables(1, 1.0001)).notices == {}
-    assert detmap.evaluate(*tables(1.0001, 1)).notices == {}
+    assert detmap.evaluate(*tables(1, 1.0001)).notices == {"normalised_boxes": 3}
+    assert detmap.evaluate(*tables(1.0001, 1)).notices == {"normalised_boxes": 3}
+    assert detmap.evaluate(*tables(500, 1.0001)).notices == {"normalised_detections": 3}
+
+
+def shares_of(world, rng):
+    """Real-looking shares: of detections some reach beyond their image, and one far beyond."""
+    boxes = rng.uniform(0, 0.6, (60, 4)) + np.array([0.0, 0.0, 0.02, 0.02])
+    near = boxes + rng.uniform(-0.03, 0.03, boxes.shape) * [1, 1, 0, 0]
+    near[7] = [0.4, -0.2, 1.7, 1.3]
+    scale = {"shares": np.ones(4), "pixels": np.array([640, 480, 640, 480])}
+    return boxes * scale[world[0]], near * scale[world[1]]
+
+
+SHARES = {
+    ("pixels", "shares"): "normalised_detections",
+    ("shares", "pixels"): "normalised_ground_truth",
+    ("shares", "shares"): "normalised_boxes",
+    ("pixels", "pixels"): None,
+}
+
+
+@pytest.mark.parametrize("world", SHARES)
+@pytest.mark.parametrize("form", ["json", "csv", "parquet", "voc", "arrays"])
+def test_shares_of_an_image_are_noticed_on_either_side_in_every_format(world, form, tmp_path):
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    true, near = shares_of(world, np.random.default_rng(5))
+    ids = {"image_ids": [f"i{k % 20}" for k in range(60)], "category_ids": ["cat"] * 60}
+    truth = detmap.GroundTruth.from_arrays(**ids, boxes=true)
+    found = detmap.Detections.from_arrays(**ids, boxes=near, scores=np.linspace(0.1, 0.9, 60))
+    if form != "arrays":
+        kind = {"json": "coco"}.get(form, form)
+        ending = "" if form == "voc" else f".{form}"
+        detmap.write(truth, tmp_path / f"truth{ending}", format=kind)
+        detmap.write(found, tmp_path / f"found{ending}", format=kind, ground_truth=truth)
+        truth = detmap.read(tmp_path / f"truth{ending}", "ground_truth")
+        found = detmap.read(tmp_path / f"found{ending}", "detections", ground_truth=truth)
+    said = [code for code in detmap.evaluate(truth, found).notices if "normalised" in code]
+    assert said == ([] if SHARES[world] is None else [SHARES[world]])
+    (sentence, *_) = [*describe(dict.fromkeys(said, 60)), "multiply x and width by the image's width"]
+    assert "multiply x and width by the image's width" in sentence
+    codes = {one.code for one in detmap.check(truth, found).findings}
+    wanted = {"normalised_boxes": {"shares_of_images"}, None: set()}.get(SHARES[world], {"normalised_boxes"})
+    assert codes & {"normalised_boxes", "shares_of_images"} == wanted
+
+
+@pytest.mark.parametrize("role", ["ground_truth", "detections"])
+def test_shares_in_lines_of_text_are_refused_on_either_side(role, tmp_path):
+    """Their order is YOLO's; also where detections reach beyond their images."""
+    _, near = shares_of(("shares", "shares"), np.random.default_rng(6))
+    (tmp_path / "lines").mkdir()
+    score = " 0.5" if role == "detections" else ""
+    lines = "".join(f"cat{score} {' '.join(map(repr, box))}\n" for box in near.tolist())
+    (tmp_path / "lines" / "a.txt").write_text(lines)
+    with pytest.raises(InputError, match=r"a\.txt: line 1: boxes lie within about 0 to 1.* are YOLO's format"):
+        detmap.read(tmp_path / "lines", role)
+
+
+def test_tiny_boxes_in_pixels_are_no_shares():
+    """Whole numbers are pixels, and so are a few fractions among larger boxes."""
+    ids = {"image_ids": [1] * 20, "category_ids": [1] * 20}
+    boxes = np.array([[k % 2, 0, 1, 1] for k in range(20)], float)
+    scores = np.linspace(0, 1, 20)
+    tiny = detmap.Detections.from_arrays(**ids, boxes=boxes, scores=scores)
+    for other in (boxes, boxes * 50):
+        truth = detmap.GroundTruth.from_arrays(**ids, boxes=other)
+        assert not [code for code in detmap.evaluate(truth, tiny).notices if "normalised" in code]
+    boxes[:15] = [0.25, 0.25, 0.5, 0.5]
+    boxes[15:] = [3, 4, 50, 60]
+    mixed = detmap.Detections.from_arrays(**ids, boxes=boxes, scores=scores)
+    assert not [code for code in detmap.evaluate(truth, mixed).notices if "normalised" in code]
+    none = detmap.Detections.from_arrays(**ids, boxes=np.zeros((20, 4)), scores=scores)
+    assert not [code for code in detmap.evaluate(truth, none).notices if "normalised" in code]
 
 
 def test_nothing_is_said_of_nothing():
@@ -320,7 +392,7 @@ def test_an_evaluator_notices_fractions_too():
             image_ids=i,
         )
     assert evaluator.compute().notices == {"normalised_detections": 3}
-    assert "3 detections lie within 0 to 1" in describe(evaluator.compute().notices)[0]
+    assert "3 detections lie within about 0 to 1" in describe(evaluator.compute().notices)[0]
 
 
 @pytest.mark.slow

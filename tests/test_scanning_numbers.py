@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 
@@ -12,12 +13,13 @@ from hypothesis import strategies as st
 from scanner import UNCOMPILED, check_results, same
 from scanner_documents import HARD, RESULT, document
 
-from detmap.formats import _documents, _lists, _scan
+import detmap
+from detmap.formats import _documents, _lists, _scan, coco
 from detmap.kernels import scanning
 
 
 def check_numbers(texts: list[str]) -> None:
-    """Every number is read as float() reads it, as a score and as a coordinate."""
+    """Every number is read as float() reads it, but for the integer -0, as a score and as a coordinate."""
     texts = texts + ["1"] * (-len(texts) % 5)
     record = b'{"image_id":1,"category_id":1,"bbox":[%b,%b ,%b, %b],"score":%b}'
     raw = [text.encode() for text in texts]
@@ -26,7 +28,7 @@ def check_numbers(texts: list[str]) -> None:
     assert columns is not None
     assert columns.bbox is not None
     values = np.concatenate([columns.bbox, columns.score[:, None]], axis=1).ravel()
-    expected = np.array([float(text) for text in texts])
+    expected = np.array([0.0 if text == "-0" else float(text) for text in texts])
     wrong = np.flatnonzero(values.view(np.int64) != expected.view(np.int64))
     assert not len(wrong), [(texts[k], values[k], expected[k]) for k in wrong[:5]]
 
@@ -59,6 +61,35 @@ def test_powers_of_ten_and_two() -> None:
     for exponent in range(-1074, 1024, 31 * step):
         exact = f"{math.ldexp(1.0, exponent):.1100f}".rstrip("0") if exponent < 0 else f"{2**exponent}."
         check_numbers([exact + "0", exact + "1", repr(math.ldexp(1.0, exponent)), f"{math.ldexp(1.0, exponent):.17e}"])
+
+
+ZEROS = ["-0", "-0.0", "-0e0", "-0E-3", "-0.0e1", "-0.00000000000000000000000000", "0", "0.0"]
+
+
+def test_a_zero_has_the_sign_that_json_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """-0 is an integer, which has no sign, and -0.0 is a float; as `json` reads them, and whatever reads the file."""
+    expected = np.array([float(json.loads(text)) for text in ZEROS])
+    assert np.signbit(expected).tolist() == [False, True, True, True, True, True, False, False]
+    result = '{"image_id":1,"category_id":1,"bbox":[%s,%s,2,2],"score":%s,"keypoints":[%s,%s,2,0,%s,2]}'
+    truth = '{"id":%d,"image_id":1,"category_id":1,"bbox":[%s, 1,2,2],"area":%s,"iscrowd":0,"num_keypoints":2,'
+    truth += '"keypoints":[%s,%s,2, %s,0,2]}'
+    for worth_scanning in (1 << 20, 0):
+        monkeypatch.setattr(coco, "_WORTH_SCANNING", worth_scanning)
+        found = ",\n".join(result % ((text,) * 6) for text in ZEROS)
+        objects = ",\n".join(truth % (row, *(text,) * 5) for row, text in enumerate(ZEROS, 1))
+        source = f"[{found}]".encode()
+        whole = f'{{"images":[{{"id":1}}],"categories":[{{"id":1}}],"annotations":[{objects}]}}'.encode()
+        for iou_type in ("bbox", "keypoints"):
+            results = detmap.read_coco_results(source, iou_type=iou_type)
+            annotations = detmap.read_coco(whole, iou_type=iou_type)
+            columns = [results.scores, results.boxes[:, 0], results.boxes[:, 1]]
+            columns += [annotations.boxes[:, 0], annotations.areas]
+            if iou_type == "keypoints":
+                for table, places in ((results, (0, 1, 4)), (annotations, (0, 1, 3))):
+                    poses = table.shapes["keypoints"].poses
+                    columns += [poses.values[poses.starts + place] for place in places]
+            for column in columns:
+                assert column.tobytes() == expected.tobytes()
 
 
 def test_halfway_between_two_doubles() -> None:

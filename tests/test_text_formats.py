@@ -322,7 +322,7 @@ def test_a_few_inverted_corners_are_no_sizes(tmp_path):
 
 def test_shares_of_the_image_are_refused_rather_than_guessed(tmp_path):
     write(tmp_path / "found/a.txt", "cat 0.9 0.5 0.5 0.25 0.25\n")
-    with pytest.raises(InputError, match=r"boxes lie within 0 to 1.*are YOLO's format"):
+    with pytest.raises(InputError, match=r"boxes lie within about 0 to 1.*are YOLO's format"):
         detmap.read(tmp_path / "found", "detections")
     write(tmp_path / "other/a.txt", "0 0.9 0.5 0.5 0.25 0.25\n0 0.95 0.2 0.2 0.25 0.25\n")
     found = detmap.read(tmp_path / "other", "detections", image_sizes="64x64")

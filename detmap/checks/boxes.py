@@ -62,6 +62,8 @@ def _causes(facts: Facts) -> Iterator[Finding]:
         rows = _normalised(facts, side)
         if rows is not None:
             yield _cause(facts, side, "normalised_boxes", rows)
+        elif side.table.within_unit and len(side) >= _FEWEST:
+            yield found("shares_of_images", len(side), side.unit)
     for side in sides:
         if not facts.caused(side.role, *_CAUSES):
             made = _by_shapes(side)
@@ -94,14 +96,14 @@ def _normalised(facts: Facts, side: Side) -> Array | None:
     within: NDArray[np.bool_] = side.sized & (w <= 1.0) & (h <= 1.0)
     if not within.any():
         return None
-    within &= (x >= 0) & (x <= 1.0) & (y >= 0) & (y <= 1.0)
     known = np.isfinite(side.sizes).all(axis=1)
     large = known & (side.sizes > 2).all(axis=1)
-    if within.all() and not large.any():
+    if side.table.within_unit and not large.any():
         other = facts.found if side is facts.truth else facts.truth
         if other is None or not len(other) or np.median(other.boxes[:, 2:]) <= 1:
-            return None  # both sides are, and say so alike
+            return None  # both sides are
         return within
+    within &= (x >= 0) & (x <= 1.0) & (y >= 0) & (y <= 1.0)
     # A box of less than a pixel in the corner of an image is an accident; several are not.
     within &= large | ~known
     fractions = (side.boxes[within] % 1 != 0).any(axis=1)

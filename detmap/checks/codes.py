@@ -316,6 +316,18 @@ CODES: dict[str, Code] = {
         *_rows(
             "warning",
             (
+                "shares_of_images",
+                "The boxes of {many} are fractions of the image, as it seems",
+                "Overlaps of such boxes are right, but area ranges and inclusive pixels take them for pixels.",
+                "Multiply x and width by the image's width, y and height by its height.",
+            ),
+            (
+                "foreign_fields",
+                "The ground truth has {many} of another benchmark",
+                "No protocol of detmap reads such fields: the numbers are not that benchmark's.",
+                "Publish numbers of the benchmark's own program.",
+            ),
+            (
                 "unknown_categories",
                 "{many} of categories that the ground truth does not have",
                 "They are not scored.",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from detmap.checks import ids as image_ids
 from detmap.checks.agreement import tail
 from detmap.checks.facts import Facts
-from detmap.checks.findings import Finding, found
+from detmap.checks.findings import Finding, found, names
 from detmap.checks.sides import Side
 
 #: Detections of an image and category that the protocol coco looks at.
@@ -21,6 +21,9 @@ _LOOKED_AT = 100
 def check(facts: Facts) -> Iterator[Finding]:
     """Look for images without detections, and for limits of how many an image has."""
     truth = facts.truth
+    codes = [code.partition(":")[2] for code in truth.table.notices if code.startswith("foreign_fields:")]
+    if codes:
+        yield found("foreign_fields", len(codes), "field", more=names(codes))
     count = truth.on.images.ids.size
     yield from _nothing(facts)
     objects = np.bincount(truth.image[~truth.crowd], minlength=count)

@@ -407,7 +407,9 @@ def scan_object(document: Document, place: int, lists: Mapping[str, Layout]) -> 
         elif name in tables:
             raise NotUnderstood
         else:
-            tables[name], place = scan_array(document, place, lists[name])
+            begin = place
+            tables[name], place = scan_array(document, begin, lists[name])
+            tables[name].span = begin, place
         place = document.after_blanks(place)
     if not document.begins(place, b"}"):
         raise NotUnderstood

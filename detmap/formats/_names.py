@@ -324,6 +324,11 @@ def shapes_lost(table: GroundTruth | Detections, held: Sequence[str]) -> int:
     return len(table) if set(table.shapes) - {"bbox", *held} else 0
 
 
+def lost_areas(table: GroundTruth) -> int:
+    """Return how many areas are not those of their boxes, which is all that a format without areas says of them."""
+    return int(np.count_nonzero(table.areas != table.shapes["bbox"].areas()))
+
+
 def lost_ids(values: NDArray[Any], names: Sequence[str]) -> int:
     """Return how many ids are not the names that are written in their place."""
     return sum(one != name for one, name in zip(values.tolist(), names, strict=True))

@@ -6,11 +6,14 @@ is.
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap import benchmarks
+from detmap.formats._coco_facts import foreign_fields
 from detmap.formats._documents import Buffer, Document, NotUnderstood
 from detmap.formats._lists import Layout, empty, scan_array, scan_list, scan_object
 from detmap.formats._open import File
@@ -81,6 +84,8 @@ class GroundTruthColumns(NamedTuple):
         Height and width of the images, NaN where one has none; None where they were not asked for.
     parts : list
         What the reader of shapes made of the annotations, in file order.
+    notices : dict of str to int
+        Which fields of other benchmarks there are.
     """
 
     images: Ids
@@ -98,6 +103,7 @@ class GroundTruthColumns(NamedTuple):
     keypoints: NDArray[np.int64] | None
     sizes: NDArray[np.float64] | None
     parts: list[Any]
+    notices: dict[str, int]
 
 
 class RunColumns(NamedTuple):
@@ -291,12 +297,22 @@ def scan_ground_truth(
         tables, _, place = scan_object(document, document.after_blanks(0), lists)
         if document.after_blanks(place) < document.size or len(tables) < len(_LISTS):
             return None
-        return _ground_truth(tables["images"], tables["annotations"], tables["categories"])
+        notices = {code: n for name in _LISTS for code, n in _foreign(document, name, tables[name]).items()}
+        return _ground_truth(tables["images"], tables["annotations"], tables["categories"], notices)
     except NotUnderstood:
         return None
 
 
-def _ground_truth(images: Table, annotations: Table, categories: Table) -> GroundTruthColumns:
+def _foreign(document: Document, section: str, table: Table) -> dict[str, int]:
+    """Return the notices on a list's fields of other benchmarks; the list is looked at again only where it may have one."""
+    fields = [field for field in benchmarks.fields_of(section) if table.may_have(field)]
+    if fields and section != "annotations":  # which are many, and have no fields that depend on their values
+        return foreign_fields(b'{"%b":%b}' % (section.encode(), document.slice(*table.span)))
+    found = [field for field in fields if document.find(re.compile(b'"%b"' % field.encode()), *table.span) >= 0]
+    return benchmarks.noted(found, section)
+
+
+def _ground_truth(images: Table, annotations: Table, categories: Table, notices: dict[str, int]) -> GroundTruthColumns:
     """Put the columns of the three lists together."""
     names = categories.ids("name")
     num_keypoints = annotations.ids("num_keypoints") if "num_keypoints" in annotations.columns else None
@@ -318,6 +334,7 @@ def _ground_truth(images: Table, annotations: Table, categories: Table) -> Groun
         keypoints=annotations.spans("keypoints"),
         sizes=_sizes(images) if "height" in images.fields.names else None,
         parts=annotations.read,
+        notices=notices,
     )
 
 

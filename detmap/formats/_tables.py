@@ -118,6 +118,7 @@ class Table:
         outcomes: list[Part],
     ) -> None:
         self.fields = fields
+        self.span = 0, 0  # where the list lies in the document
         outcomes = [part for part in outcomes if part.state[scanning.ROW] > part.state[scanning.FIRST]]
         parts = [part.state for part in outcomes]
         self.rows = sum(int(part[scanning.ROW] - part[scanning.FIRST]) for part in parts)
@@ -126,6 +127,7 @@ class Table:
             int(np.bitwise_or.reduce(states[:, slot])) for slot in (scanning.EVER, scanning.INTEGERS, scanning.STRINGS)
         )
         self.always = int(np.bitwise_and.reduce(states[:, scanning.ALWAYS]))
+        self.unread = int(np.bitwise_or.reduce(states[:, scanning.UNREAD]))
         self.longer = int(states[:, scanning.LONGER].sum())
         self.read = [made for part in outcomes for made in part.read]
         self.texts = document.texts()
@@ -153,6 +155,11 @@ class Table:
     def has(self, name: str) -> bool:
         """Whether every record has a field."""
         return bool(self.always >> self.fields.names.index(name) & 1)
+
+    def may_have(self, key: str) -> bool:
+        """Whether a record may have a key that is no field; see `detmap.kernels.records`."""
+        name = key.encode()
+        return bool(self.unread >> (5 * name[0] + 3 * name[-1] + len(name) & 63) & 1)
 
     def required(self, *names: str) -> None:
         """Leave the document to the library parser unless every record has these fields."""

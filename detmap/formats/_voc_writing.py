@@ -9,9 +9,17 @@ from html import escape
 import numpy as np
 
 from detmap.errors import InputError
-from detmap.formats._names import by_image, category_names, corners, lost_ids, shapes_lost, stems_of, write_folder
+from detmap.formats._names import (
+    by_image,
+    category_names,
+    corners,
+    lost_areas,
+    lost_ids,
+    shapes_lost,
+    stems_of,
+    write_folder,
+)
 from detmap.formats.registry import Path, Writing
-from detmap.shapes.boxes import areas
 from detmap.tables import Detections, GroundTruth
 
 
@@ -47,7 +55,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
     return {
         "crowd": int(table.crowd.sum()),
         "rounded_boxes": rounded,
-        "areas": int(np.count_nonzero(areas(boxes, sizes=False, pixel=1.0) != table.areas)),
+        "areas": lost_areas(table),
         "shapes": shapes_lost(table, ()),
         "empty_categories": int(np.count_nonzero(used == 0)),
         "category_ids": lost_ids(table.categories.values, names),

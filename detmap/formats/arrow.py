@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from detmap.arrow_columns import Coded, pyarrow
+from detmap.benchmarks import is_group
 from detmap.errors import MissingDependencyError, OptionError
 from detmap.formats._arrow_files import FORMS, MAGIC, STREAM, table_of
 from detmap.formats._names import matched, shapes_lost
@@ -47,7 +48,7 @@ def _columns(form: str, source: Source, role: Role, reading: Reading) -> tuple[d
     titles = {*LISTS, *({} if given is None else given.values())}
 
     def wanted(title: str) -> bool:
-        return title in titles or role_of_title(title) is not None
+        return title in titles or is_group(title) or role_of_title(title) is not None
 
     table, every, name = table_of(form, source, role.replace("_", " "), wanted)
     found = columns_of(table, role == "detections", given, reading.box_format, name, every)

@@ -20,10 +20,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.benchmarks import noted_in
 from detmap.columns import texts
 from detmap.errors import InputError
 from detmap.formats._coco_checks import FIELDS, BoxlessError, checked_ground_truth, checked_results
-from detmap.formats._coco_facts import holds_lines, inspect, kinds_in, with_facts
+from detmap.formats._coco_facts import foreign_fields, holds_lines, inspect, kinds_in, with_facts
 from detmap.formats._open import Held
 from detmap.formats._scan import RESULT_LISTS, scan_ground_truth, scan_results
 from detmap.formats._shapes import boxes_around, read_values, reader_of, result_shapes, truth_shapes
@@ -126,6 +127,7 @@ def read_coco(
             columns = _ground_truth_with(kind, checked_ground_truth(source, name, kind), name)
         else:
             columns = _ground_truth_columns(_records(checked_ground_truth(source, name)), name)
+        columns["notices"] |= noted_in(source)
     else:
         with Opened(source, "ground truth") as opened:
             name = opened.name
@@ -136,9 +138,11 @@ def read_coco(
                 decode = partial(_decode_plain, keys=_GroundTruth.__struct_fields__, name=name)
                 check = partial(checked_ground_truth, kind=kind)
                 columns = _ground_truth_with(kind, check(_parse(opened.whole(), name, decode, check), name), name)
+                columns["notices"] = columns["notices"] | foreign_fields(opened.whole())
             else:
                 decode = partial(_decode_truth, name=name)
                 columns = _ground_truth_columns(_parse(opened.whole(), name, decode, checked_ground_truth), name)
+                columns["notices"] |= foreign_fields(opened.whole())
     return GroundTruth.from_arrays(**columns, kinds=(kind.name,), invalid_boxes=invalid_boxes, source=name)
 
 
@@ -274,6 +278,7 @@ def _scanned_ground_truth(opened: Opened, iou_type: str) -> dict[str, Any] | Non
         "notices": {
             "missing_iscrowd": int((crowd < 0).sum()),
             "duplicate_annotation_ids": count - distinct,
+            **found.notices,
         },
         "zero_ids": zero,
     }

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.benchmarks import is_group, noted_of_titles
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats._names import matched
 from detmap.formats._open import Held
@@ -35,6 +36,7 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _WIDENED = re.compile(r"(0|-?[1-9][0-9]{0,15})\.0")
 #: As data frames and people write flags.
 _FLAGS = {"true": "1", "false": "0"}
+_TRUE = ("1", "1.0", "true")
 _LONGEST = 256
 
 
@@ -45,6 +47,7 @@ class _Table(NamedTuple):
     lines: list[int]
     source: str
     titles: Sequence[str] = ()
+    notices: Mapping[str, int] = {}
 
     def error(self, row: int, field: str, problem: str, remedy: str | None = None) -> InputError:
         """Return the error about a cell."""
@@ -178,7 +181,10 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
             )
     places = _places(header, renamed, name)
     cells = {role: [row[place].strip() for row in rows] for role, place in places.items()}
-    return _Table(cells, lines, name, header)
+    others = {title: place for place, title in enumerate(header) if title not in renamed}
+    groups = [place for title, place in others.items() if is_group(title)]
+    flagged = sum(any(row[place].strip().lower() in _TRUE for place in groups) for row in rows) if groups else 0
+    return _Table(cells, lines, name, header, noted_of_titles(others, flagged))
 
 
 def _delimiter_of(line: str) -> str:
@@ -303,6 +309,7 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
         category_names=names,
         image_sizes=_sizes(everything, images, distinct),
         invalid_boxes=reading.invalid_boxes,
+        notices=everything.notices,
         source=everything.source,
     )
     files = {} if id_column == "image" else everything.names(images, "image")

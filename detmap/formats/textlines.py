@@ -22,6 +22,7 @@ from detmap.formats._names import (
     by_image,
     category_names,
     corners,
+    lost_areas,
     lost_ids,
     resolve_categories,
     resolve_images,
@@ -34,6 +35,7 @@ from detmap.formats._yolo_files import NO_LABELS, check_names, labels_among
 from detmap.formats.registry import Format, Given, Path, Reading, Writing
 from detmap.ids import coded
 from detmap.plugins import register
+from detmap.shapes.boxes import seem_shares
 from detmap.tables import Detections, GroundTruth
 
 _DIFFICULT = b"difficult"
@@ -70,10 +72,10 @@ def _parse(lines: Lines, scored: bool) -> tuple[list[str], NDArray[np.float64], 
         raise InputError("is not a text file in UTF-8", source=lines.names[0]) from None
     table = values.reshape(-1, width - 1)
     boxes = table[:, -4:]
-    if len(boxes) and ((boxes >= 0) & (boxes <= 1)).all() and (boxes % 1 != 0).any():
+    if seem_shares(boxes):  # whose order is YOLO's mostly
         raise lines.error(
             int(np.argmax((boxes % 1 != 0).any(axis=1))),
-            "boxes lie within 0 to 1, as shares of the image do: pixels are expected",
+            "boxes lie within about 0 to 1, as shares of an image do: pixels are expected",
             remedy="lines of class, centre x, centre y, width, height, and a score behind them, are YOLO's format",
         )
     return names, table, difficult
@@ -175,10 +177,9 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
     check_names(stems, of_image, table.source)
     write_folder(path, {f"{name}.txt": partial(content, of_image[i].tolist()) for i, name in enumerate(stems)})
     used = np.bincount(table.categories.codes, minlength=len(names))
-    sides = boxes[:, 2:] - boxes[:, :2]
     return {
         "crowd": int(table.crowd.sum()),
-        "areas": int(np.count_nonzero(sides[:, 0] * sides[:, 1] != table.areas)),
+        "areas": lost_areas(table),
         "rounded_boxes": rounded,
         "shapes": shapes_lost(table, ()),
         "empty_categories": int(np.count_nonzero(used == 0)),

@@ -21,7 +21,7 @@ from detmap.formats.registry import Format, Given, Reading
 from detmap.ids import Ids, coded
 from detmap.mismatches import classes_without_results
 from detmap.plugins import later, register
-from detmap.shapes.boxes import InvalidBoxes, areas, check_option, inverted, negative
+from detmap.shapes.boxes import InvalidBoxes, check_option, inverted, negative
 from detmap.tables import Detections, GroundTruth, MissingClasses
 
 _DEEPEST = 64  # elements within elements
@@ -57,8 +57,8 @@ def read_voc(
     Returns
     -------
     GroundTruth
-        Boxes by their corners, which are inclusive pixels; `areas` count pixels. One row per ``object`` that is a child of
-        ``annotation``, in the order of image ids; the parts of an object are no objects.
+        Boxes by their corners. Whether these are inclusive pixels, which areas then count, the protocol decides. One row per
+        ``object`` that is a child of ``annotation``, in the order of image ids; the parts of an object are no objects.
 
     Raises
     ------
@@ -102,7 +102,6 @@ def read_voc(
         category_ids=coded(names),
         boxes=corners,
         box_format="xyxy",
-        areas=areas(np.where(np.isfinite(corners), corners, 0.0), sizes=False, pixel=1.0),
         difficult=np.array(difficult, np.bool_),
         images=np.array(images, str),
         image_sizes=sizes if sizes.any() else None,

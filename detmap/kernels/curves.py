@@ -57,10 +57,10 @@ def average_precision(
 ) -> None:
     """Write the AP of rankings ``[begin, end)`` into `out`; NaN where there is nothing to find.
 
-    `rule` STEP adds the precisions at the hits; ALL_POINT replaces each by the largest precision at that recall or
-    later; TRAPEZOID by its mean with the precision one rank earlier (at rank 1: with 1); TRAPEZOID_OF_HITS by its mean with
-    the precision at the hit before (at the first: with 1), a known mistake. All add in rank order and divide once, by the
-    positives.
+    `rule` STEP adds the precisions at the hits; TRAPEZOID replaces each by its mean with the precision one rank earlier (at
+    rank 1: with 1); TRAPEZOID_OF_HITS by its mean with the precision at the hit before (at the first: with 1), a known
+    mistake. These add in rank order and divide once, by the positives. ALL_POINT adds, in rank order, each hit's gain in
+    recall times the largest precision at that recall or later, as VOC's development kit does, and divides nothing.
     """
     envelope = np.empty(_longest_group(starts, begin, end))
     for q in range(begin, end):
@@ -70,11 +70,13 @@ def average_precision(
             continue
         if rule == ALL_POINT:
             _envelope(ranks, first, hits, epsilon, envelope)
-        total = 0.0
+        total, before_hit = 0.0, 0.0
         for j in range(hits):
             rank = ranks[first + j]
             if rule == ALL_POINT:
-                total += envelope[j]
+                recall = (j + 1) / positives[q]
+                total += (recall - before_hit) * envelope[j]
+                before_hit = recall
                 continue
             value = (j + 1) / (rank + epsilon)
             if rule == TRAPEZOID:
@@ -83,7 +85,7 @@ def average_precision(
             elif rule == TRAPEZOID_OF_HITS:
                 value = (value + (j / (ranks[first + j - 1] + epsilon) if j else 1.0)) / 2
             total += value
-        out[q] = total / positives[q]
+        out[q] = total if rule == ALL_POINT else total / positives[q]
 
 
 @kernel

@@ -304,6 +304,12 @@ def _nearest(mantissa: Any, exponent: int, powers: Any) -> Any:
 
 
 @innermost
+def _has_sign(mantissa: Any, i: int, end: int) -> Any:
+    """Whether a minus at `i` changes the number: ``-0`` is JSON's integer 0, while ``-0.0`` is a float that has a sign."""
+    return np.int64((mantissa != NOTHING) | (end - i != 2))
+
+
+@innermost
 def _double(data: Any, i: int, powers: Any) -> Any:
     """Read a JSON number: the bits of the nearest double, its end (-1: there is none), whether the bits are certain."""
     mantissa, exponent, end, fits = _number(data, i, powers)

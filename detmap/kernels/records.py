@@ -15,6 +15,7 @@ from detmap.kernels.numbers import (
     NUMBER_ROOM,
     _double,
     _doubt,
+    _has_sign,
     _integer,
     _long_number,
     _nearest,
@@ -46,6 +47,7 @@ from detmap.kernels.scanning import (
     STATUS,
     STOPPED,
     STRINGS,
+    UNREAD,
     Columns,
 )
 from detmap.kernels.texts import LENGTH_BITS
@@ -154,6 +156,7 @@ def _short_or_long(data: Any, i: int, powers: Any) -> Any:
         fits = True
         if end < 0:
             mantissa, exponent, end, fits = _number(data, i, powers)
+            negative &= _has_sign(mantissa, i, end)
         bits, certain = _nearest(mantissa, exponent, powers)
         certain &= fits
     return bits | np.uint64(negative) << U63, end, certain
@@ -223,7 +226,13 @@ def _scan_alike(
 
 
 @innermost
-def _find_field(data: Any, i: int, lines: bool, names: Any, expected: Any, key: int) -> Any:
+def _key_bit(first: int, last: int, length: int) -> Any:
+    """The bit of `UNREAD` that a key sets, by its first and its last byte and its length."""
+    return np.int64(1) << (np.int64(first) * 5 + np.int64(last) * 3 + np.int64(length) & 63)
+
+
+@innermost
+def _find_field(data: Any, i: int, lines: bool, names: Any, expected: Any, key: int, state: Any) -> Any:
     """Read a key and its colon: its field, ``len(names)`` for none, and where the value begins, -1 where there is no key.
 
     It is looked for first where the record before had it: `expected` says which field its keys were.
@@ -251,6 +260,7 @@ def _find_field(data: Any, i: int, lines: bool, names: Any, expected: Any, key: 
                 i = -1
         if i < 0:
             return field, -1
+        state[UNREAD] |= _key_bit(data[begin], data[max(i - 2, begin)], i - 1 - begin)
     i = _blank(data, i, lines)
     return field, _blank(data, i + 1, lines) if _byte(data, i) == 58 else -1
 
@@ -275,6 +285,8 @@ def _scan_numbers(
         bits, end, certain = _double(data, i, powers)
         if end < 0:
             return -1
+        if not _has_sign(bits << U1, i, end):
+            bits = NOTHING
         at = first + state[ROW] * width + k
         if not certain:
             state[DOUBTS] = _doubt(doubts, state[DOUBTS], at, i, end)
@@ -339,7 +351,7 @@ def _scan_record(
     i = _blank(data, state[POSITION] + 1, lines)
     seen, key = 0, 0
     while True:
-        field, i = _find_field(data, i, lines, names, expected, key)
+        field, i = _find_field(data, i, lines, names, expected, key, state)
         if i < 0:
             return -1, seen
         key += 1

@@ -15,6 +15,7 @@ from detmap.kernels import helper, innermost, kernel
 from detmap.kernels.mask_strings import _measure_text
 from detmap.kernels.numbers import (
     NUMBER_ROOM,
+    _has_sign,
     _integer,
     _long_number,
     _nearest,
@@ -267,12 +268,14 @@ def _coordinate(data: Any, i: int, powers: Any) -> Any:
             c = data[np.uint64(max(end, 0))]
             if end >= 0 and (c == 44 or c == 93 or c <= 32):
                 bits = np.float64(value).view(np.uint64)
+                negative &= np.int64(value != 0)
             else:
                 mantissa, exponent, end = _long_number(data, i + negative, powers)
                 if end >= 0:
                     bits, certain = _nearest(mantissa, exponent, powers)
     if end < 0:
         mantissa, exponent, end, fits = _number(data, i, powers)
+        negative &= _has_sign(mantissa, i, end)
         bits, certain = _nearest(mantissa, exponent, powers)
         certain &= fits
     return bits | np.uint64(negative) << U63, end, certain

@@ -66,9 +66,9 @@ class Boxes(Frozen):
         """Return the boxes themselves."""
         return self
 
-    def areas(self) -> NDArray[np.float64]:
-        """Return width times height, 0 where one of them is negative."""
-        return areas(self.table, self.sizes)
+    def areas(self, pixel: float = 0.0) -> NDArray[np.float64]:
+        """Return width times height, 0 where one of them is negative; `pixel` is added to the distance of corners."""
+        return areas(self.table, self.sizes, pixel)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the table."""
@@ -84,6 +84,10 @@ class Boxes(Frozen):
         return {"missed_boxes": missed, "zero_sized_boxes": _zero_sized(self.table, self.sizes)}
 
 
+#: By how much of an image a box may reach beyond it, the share of boxes that do not, and how many are looked at about.
+_BEYOND, _MOST, _LOOKED_AT = 0.5, 0.9, 1024
+
+
 class Checked(NamedTuple):
     """Boxes that were checked.
 
@@ -94,7 +98,7 @@ class Checked(NamedTuple):
     kept : ndarray of bool, or None
         Which of the given rows are in the table; None: all.
     within_unit : bool
-        Whether there are boxes, and every given number lies within 0 to 1.
+        Whether the boxes seem to be given as shares of their images; see `seem_shares`.
     notices : dict of str to int
         What was unusual, counted.
     """
@@ -153,8 +157,7 @@ def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: Inva
     if kept is not None:
         notices["dropped_boxes"] = int(np.count_nonzero(~kept))
         given = readonly(given[kept], np.float64)
-        lowest, highest = extremes(given) if given.size else (0.0, 0.0)
-    within_unit = bool(len(given) and lowest >= 0 and highest <= 1)
+    within_unit = seem_shares(given)
     if box_format == "cxcywh":
         shifted = given.copy()
         shifted[:, :2] -= given[:, 2:] / 2
@@ -162,6 +165,16 @@ def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: Inva
     sizes = box_format != "xyxy"
     notices["zero_sized_boxes"] = _zero_sized(given, sizes)
     return Checked(Boxes(given, sizes), kept, within_unit, notices)
+
+
+def seem_shares(given: NDArray[np.float64]) -> bool:
+    """Return whether boxes in any format, shape (n, 4), seem to be shares of their images and no pixels.
+
+    Of detections some reach beyond their images. Whole numbers are pixels: a box from 0 to 1 is one.
+    """
+    sample = given[:: 1 + len(given) // _LOOKED_AT]
+    near = ((sample >= -_BEYOND) & (sample <= 1 + _BEYOND)).all(axis=1)
+    return bool(np.count_nonzero(near) >= _MOST * max(len(sample), 1) and (sample[near] % 1 != 0).any())
 
 
 def finite(boxes: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -59,7 +59,7 @@ def escape(rng: np.random.Generator, text: str, style: int) -> str:
 
 
 def strange_fields(rng: np.random.Generator, record: dict[str, Any]) -> dict[str, Any]:
-    """Add fields that no reader asks for."""
+    """Add a field that no reader asks for, or one that tells of another benchmark."""
     odd = [
         '}],{"score": 1}',
         "\\",
@@ -72,8 +72,10 @@ def strange_fields(rng: np.random.Generator, record: dict[str, Any]) -> dict[str
         -0.0,
         10**30,
         "é\U0001f600\u2028",
+        "r",
     ]
-    return {**record, f"x{rng.integers(3)}": odd[int(rng.integers(len(odd)))]}
+    names = ["x0", "x1", "", "frequency", "neg_category_ids", "crowdIndex", "IsGroupOf", "foot_kpts"]
+    return {**record, names[int(rng.integers(len(names)))]: odd[int(rng.integers(len(odd)))]}
 
 
 def damage(rng: np.random.Generator, data: bytes) -> bytes:
@@ -206,7 +208,11 @@ def attack(rng: np.random.Generator, folder: Path) -> Attack:
     records = [strange_fields(rng, one) if style and rng.random() < 0.2 else one for one in results]
     wrapped, as_lines = rng.random() < 0.15, bool(not of_truth and rng.random() < 0.2 and records)
     if of_truth:
-        text = spell(rng, truth, style)
+        lists = {
+            key: [strange_fields(rng, one) if style and rng.random() < 0.2 else one for one in truth[key]]
+            for key in ("images", "annotations", "categories")
+        }
+        text = spell(rng, {**truth, **lists}, style)
     elif as_lines:
         text = "\n".join(spell(rng, one, 0) for one in records) + "\n" * int(rng.integers(3))
     elif wrapped:

@@ -28,6 +28,12 @@ MUTANTS = [
     ),
     (
         "curves.average_precision",
+        "total += (recall - before_hit) * envelope[j]",
+        "total += envelope[j] / positives[q]",
+        "kernels_curves::average_precision",
+    ),
+    (
+        "curves.average_precision",
         "if positives[q] <= 0:",
         "if positives[q] <= 1:",
         "kernels_curves::average_precision",

@@ -118,6 +118,7 @@ class Table:
         outcomes: list[Part],
     ) -> None:
         self.fields = fields
+        comments = np.array([part.state[scanning.COMMENTS] for part in outcomes], np.int64)
         outcomes = [part for part in outcomes if part.state[scanning.ROW] > part.state[scanning.FIRST]]
         parts = [part.state for part in outcomes]
         self.rows = sum(int(part[scanning.ROW] - part[scanning.FIRST]) for part in parts)
@@ -127,6 +128,7 @@ class Table:
         )
         self.always = int(np.bitwise_and.reduce(states[:, scanning.ALWAYS]))
         self.longer = int(states[:, scanning.LONGER].sum())
+        self.comments = int(comments.sum())
         self.read = [made for part in outcomes for made in part.read]
         self.texts = document.texts()
         self.columns: dict[str, NDArray[np.uint64]] = {}

@@ -24,8 +24,11 @@ APART = (ID, REPEATED, LISTS)
 # the list of doubts full (empty it and call again).
 STOPPED, CLOSED, FAILED, FULL = range(4)
 # The slots of `state`. EVER, ALWAYS, INTEGERS, STRINGS: a bit per field: some record, every record has it, and as what.
-# LONGER: how many lines have more tokens than there are fields for. NOTED: how many values of a record were noted.
-STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, LONGER, NOTED, STATE_SIZE = range(13)
+# LONGER: how many lines have more tokens than there are fields for. COMMENTS: how many lines were passed as comments.
+# NOTED: how many values of a record were noted.
+STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, LONGER, NOTED, COMMENTS, STATE_SIZE = (
+    range(14)
+)
 # No kind of record has more numbers than this.
 MOST_NUMBERS = 8
 

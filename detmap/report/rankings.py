@@ -34,6 +34,7 @@ from detmap.report.tables import sentence, table
 from detmap.results import cell, printable
 from detmap.retrieval.conventions import CONVENTIONS
 from detmap.retrieval.metrics import parse
+from detmap.retrieval.ranked import MEAN
 from detmap.retrieval.scoring import by_query
 from detmap.statistics import compare_queries
 from detmap.statistics.bootstrap import alpha_of
@@ -86,7 +87,7 @@ class Model:
         for name, key in zip(self.result, self.result.per_query, strict=False):
             values = self.result.per_query[key]
             known = values[~np.isnan(values)]
-            if parse(key).metric.aggregate == "mean" and known.size and known.min() >= 0 and known.max() <= 1:
+            if parse(key).metric.aggregate is MEAN and known.size and known.min() >= 0 and known.max() <= 1:
                 found[name] = key
         if not found:
             raise OptionError("the report shows metrics that are means over queries, from 0 to 1: ask for one, as mAP")

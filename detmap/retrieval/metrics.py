@@ -10,7 +10,7 @@ import numpy as np
 from detmap.errors import OptionError, shorten
 from detmap.retrieval import measures, trec_measures
 from detmap.retrieval.conventions import Convention
-from detmap.retrieval.ranked import Metric, Request
+from detmap.retrieval.ranked import GEOMETRIC, TOTAL, Metric, Request
 
 METRICS = (
     Metric(
@@ -30,6 +30,7 @@ METRICS = (
         aliases=("ap@r", "map@r", "map_at_r"),
         depth="never",
         expected=True,
+        reads="relevant",
     ),
     Metric(
         "P",
@@ -69,6 +70,7 @@ METRICS = (
         "precision at rank R, the number of relevant items",
         aliases=("rprec", "r-prec", "r-precision", "r_precision", "p@r"),
         depth="never",
+        reads="relevant",
     ),
     Metric(
         "RR",
@@ -197,7 +199,7 @@ METRICS = (
         "geometric mean of bpref, at least 0.00001 each; per query its logarithm",
         aliases=("gm_bpref",),
         depth="never",
-        aggregate="geometric",
+        aggregate=GEOMETRIC,
     ),
     Metric("infAP", measures.inferred, "inferred AP (Yilmaz and Aslam, 2006)", aliases=("infap",), depth="never"),
     Metric(
@@ -222,7 +224,7 @@ METRICS = (
         "geometric mean of AP, at least 0.00001 each; per query its logarithm",
         aliases=("gmap", "gm_map"),
         depth="never",
-        aggregate="geometric",
+        aggregate=GEOMETRIC,
     ),
     Metric(
         "iprec",
@@ -239,6 +241,7 @@ METRICS = (
         aliases=("rprec_mult",),
         depth="must",
         at="multiple",
+        reads="relevant",
     ),
     Metric(
         "11pt",
@@ -255,6 +258,7 @@ METRICS = (
         depth="never",
         options=True,
         parameter="beta",
+        reads="set",
     ),
     Metric(
         "set_map",
@@ -262,6 +266,7 @@ METRICS = (
         "precision times recall of all items ranked",
         aliases=("set_map", "setap"),
         depth="never",
+        reads="set",
     ),
     Metric(
         "set_relative_P",
@@ -269,6 +274,7 @@ METRICS = (
         "hits / min(items ranked, relevant items)",
         aliases=("set_relative_p",),
         depth="never",
+        reads="set",
     ),
     Metric(
         "utility",
@@ -277,6 +283,7 @@ METRICS = (
         aliases=("utility",),
         depth="never",
         options=True,
+        reads="set",
     ),
     Metric(
         "num_q",
@@ -284,8 +291,9 @@ METRICS = (
         "queries",
         aliases=("num_q", "numq"),
         depth="never",
-        aggregate="sum",
+        aggregate=TOTAL,
         levels=False,
+        reads="set",
     ),
     Metric(
         "num_ret",
@@ -293,7 +301,8 @@ METRICS = (
         "items ranked; (rel=..): of that grade or higher",
         aliases=("num_ret", "numret"),
         depth="never",
-        aggregate="sum",
+        aggregate=TOTAL,
+        reads="set",
     ),
     Metric(
         "num_rel",
@@ -301,7 +310,8 @@ METRICS = (
         "relevant items",
         aliases=("num_rel", "numrel"),
         depth="never",
-        aggregate="sum",
+        aggregate=TOTAL,
+        reads="set",
     ),
     Metric(
         "num_rel_ret",
@@ -309,7 +319,8 @@ METRICS = (
         "relevant items ranked",
         aliases=("num_rel_ret", "numrelret"),
         depth="never",
-        aggregate="sum",
+        aggregate=TOTAL,
+        reads="set",
     ),
     Metric(
         "num_nonrel_judged_ret",
@@ -317,7 +328,8 @@ METRICS = (
         "documents ranked that were judged not relevant",
         aliases=("num_nonrel_judged_ret",),
         depth="never",
-        aggregate="sum",
+        aggregate=TOTAL,
+        reads="set",
     ),
 )
 

@@ -180,6 +180,34 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Aggregate:
+    """How the values of queries become one number.
+
+    Attributes
+    ----------
+    combine : callable
+        ``combine(values)`` returns the number; there is at least one value, and none is NaN.
+    scale : callable
+        Where a 0 or a 1, which a convention gives to a query without relevant items, stands on the scale of the values.
+    counts : bool
+        Whether values are counts of things that every query has, so that no rule for queries without relevant items applies.
+    """
+
+    combine: Callable[[Values], float]
+    scale: Callable[[float], float] = float
+    counts: bool = False
+
+
+#: The least value of a query in a geometric mean.
+LEAST = 1e-5
+
+MEAN = Aggregate(lambda values: float(np.mean(values)))
+#: Of values that are logarithms.
+GEOMETRIC = Aggregate(lambda values: float(np.exp(np.sum(values) / values.size)), lambda one: math.log(max(one, LEAST)))
+TOTAL = Aggregate(lambda values: float(values.sum()), counts=True)
+
+
+@dataclass(frozen=True)
 class Metric:
     """A row of the table.
 
@@ -197,8 +225,8 @@ class Metric:
         Whether the name takes ``@depth``.
     expected : bool
         Whether there is a closed form for ties="expected".
-    aggregate : {"mean", "geometric", "sum"}
-        How the queries' values become one number; ``geometric`` takes the values for logarithms.
+    aggregate : Aggregate
+        How the queries' values become one number.
     options : bool
         Whether the name takes options in parentheses, besides ``rel``.
     at : {"rank", "recall", "multiple"}
@@ -209,6 +237,9 @@ class Metric:
         Whether the name takes ``rel=grade``, the lowest grade that counts as relevant.
     graded : bool
         Whether it reads the grades of the best ranking.
+    reads : {"ranking", "relevant", "set"}
+        What it reads where its name has no rank: the ranking to its end, its ranks up to the number of relevant items (or
+        a multiple of that), or whatever was retrieved, as a set.
     """
 
     name: str
@@ -218,9 +249,10 @@ class Metric:
     aliases: tuple[str, ...] = ()
     depth: Literal["never", "may", "must"] = "may"
     expected: bool = False
-    aggregate: Literal["mean", "geometric", "sum"] = "mean"
+    aggregate: Aggregate = MEAN
     options: bool = False
     at: Literal["rank", "recall", "multiple"] = "rank"
     parameter: str = ""
     levels: bool = True
     graded: bool = False
+    reads: Literal["ranking", "relevant", "set"] = "ranking"

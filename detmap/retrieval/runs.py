@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from detmap.frames import check_computed
 from detmap.kernels import ranking, readonly
 from detmap.kernels.sorting import group_by
 from detmap.kernels.texts import Grouped, find_strings, rank_rows
+from detmap.notices import added
 from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention, convention_of
 from detmap.retrieval.ids import Keys, Located
@@ -54,15 +55,15 @@ class Table:
         Each line's document.
     values : ndarray of float64 or int64
         Scores; or grades, which are floats where some have a fraction.
-    longer : int
-        How many lines of a file have text that is not read.
+    notices : mapping of str to int
+        What was unusual in a file, counted.
     """
 
     queries: list[Any]
     starts: NDArray[np.int64]
     documents: Located | Keys
     values: NDArray[Any]
-    longer: int = 0
+    notices: Mapping[str, int] = field(default_factory=dict)
 
     def take(self, which: list[int]) -> Table:
         """Return some of the queries (-1: one without lines), in their order."""
@@ -212,7 +213,7 @@ def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
         order, starts = np.empty(found.size, np.int32), np.empty(len(place) + 1, np.int64)
         group_by(codes, readonly((), np.int32), order, starts)
         listed, items, numbers = list(place), items[order], numbers[order]
-    return Table(listed, starts, items, numbers, lines.longer if _is_source(data) else 0)
+    return Table(listed, starts, items, numbers, lines.notices if _is_source(data) else {})
 
 
 def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Table:
@@ -328,7 +329,7 @@ def evaluate_run(
         )
     kept = [i for i, at in enumerate(theirs) if at >= 0 or decided.missing == "zero"]
     check_judged(judged)
-    longer = ranked.longer
+    notices = added(judged.notices, ranked.notices)
     judged, ranked = judged.take(kept), ranked.take([theirs[i] for i in kept])
     grades, scale = stored(judged.values, "qrels")
     lowest_stored = 1 if lowest is None else stored_level(lowest, scale)
@@ -352,7 +353,7 @@ def evaluate_run(
         keep_curve=keep_curve,
     )
     strangers = ranked.values.size if known == 0 else 0
-    result.add_notices({"text_after_name": longer, "no_judged_document": strangers})
+    result.add_notices({**notices, "no_judged_document": strangers})
     return result
 
 

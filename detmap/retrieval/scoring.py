@@ -20,7 +20,7 @@ from detmap.results import Result, fragment
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.measures import average_precision, band
 from detmap.retrieval.metrics import parse, parse_rate
-from detmap.retrieval.ranked import Ranked, Request
+from detmap.retrieval.ranked import MEAN, Aggregate, Ranked, Request
 
 #: Hits of larger evaluations (more than this many) are not kept with the result.
 KEPT_HITS = 1 << 21
@@ -403,28 +403,31 @@ class _ByName(Mapping[str, NDArray[np.float64]]):
         return len(self._arrays)
 
 
-def _empty(values: NDArray[np.float64], hits: Hits, convention: Convention) -> NDArray[np.float64]:
+def _empty(
+    values: NDArray[np.float64], hits: Hits, convention: Convention, aggregate: Aggregate = MEAN
+) -> NDArray[np.float64]:
     """Return the values with the convention's in the place of those of empty queries.
 
     Under ``zero`` a value that a query has without relevant items stays: nDCG from grades below the level, judged@k.
     """
+    if aggregate.counts:
+        return values
     if convention.empty != "skip":  # divided by hits up to k, of which there are none
-        values = np.nan_to_num(values, nan=0.0)
+        values = np.where(np.isnan(values), aggregate.scale(0.0), values)
     if convention.empty == "zero":
         return values
-    return np.where(hits.positives > 0, values, 1.0 if convention.empty == "one" else np.nan)
+    return np.where(hits.positives > 0, values, aggregate.scale(1.0) if convention.empty == "one" else np.nan)
 
 
-def _mean(values: NDArray[np.float64], convention: Convention, aggregate: str = "mean") -> float:
-    if aggregate == "sum":
-        return float(values.sum())
+def _mean(values: NDArray[np.float64], convention: Convention, aggregate: Aggregate = MEAN) -> float:
+    """Return the number of a metric: its mean over queries, or what else its aggregate is."""
     kept = values if convention.empty == "nan" else values[~np.isnan(values)]
-    if not kept.size:
+    if aggregate.counts:
+        return aggregate.combine(kept)
+    if not kept.size or np.isnan(kept).any():
         return float("nan")
-    mean = float(np.mean(kept))
-    if aggregate == "geometric":
-        mean = float(np.exp(np.sum(kept) / kept.size))
-    return round(mean, convention.digits) if convention.digits is not None else mean
+    number = aggregate.combine(kept)
+    return round(number, convention.digits) if convention.digits is not None else number
 
 
 def score(
@@ -470,11 +473,7 @@ def score(
         for request in requests:
             at = ranked.at(request.level)
             values = request.metric.compute(at, request)
-            if request.metric.aggregate == "mean":
-                values = _empty(values, at.raw, convention)
-            elif request.metric.aggregate == "geometric" and convention.empty != "zero":
-                values = np.where(at.raw.positives <= 0, 0.0 if convention.empty == "one" else np.nan, values)
-            columns[request.key].append(values)
+            columns[request.key].append(_empty(values, at.raw, convention, request.metric.aggregate))
         if with_cmc:
             cmc_sum = _add(cmc_sum, _cmc_counts(ranked))
         if ranked.radius is not None:

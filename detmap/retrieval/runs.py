@@ -338,7 +338,13 @@ def evaluate_run(
     if kept:
         judged = replace(judged, values=grades)
         block, removed, known = rank_run(judged, ranked, decided, lowest_stored, depth, judged_only, scale)
-        blocks = [block]
+        others = {
+            (ties, single): rank_run(
+                judged, ranked, replace(decided, ties=ties, single=single), lowest_stored, depth, judged_only, scale
+            )[0]
+            for ties, single in {request.order for request in requests if request.order is not None}
+        }
+        blocks = [replace(block, others=others)]
     names = np.array([ids.printable(query) for query in judged.queries])
     result = score(
         blocks,
@@ -526,7 +532,7 @@ def _places(
         values = readonly(-scores, np.float64)
         ranking.rank_relevant(ranking.Distances(values, rows, begin), lists, none, begin, end, places)
         hits = slice(hit_starts[begin], hit_starts[end])
-        if convention.ties != "docid" or not np.any(tied[hits] > 1):
+        if not convention.ties.startswith("docid") or not np.any(tied[hits] > 1):
             return
         # Order all lines of the queries in which a hit is tied, by score and then by document.
         owner = np.repeat(np.arange(end - begin), np.diff(hit_starts[begin : end + 1]))
@@ -544,6 +550,8 @@ def _places(
         group = np.searchsorted(some, owner[mine])
         mine += hits.start
         ranks[mine] = place[starts[group] + relevant[which[mine]]] - starts[group] + 1
+        if convention.ties == "docid-ascending":  # the tied group the other way round
+            ranks[mine] = 2 * ahead[mine] + tied[mine] + 1 - ranks[mine]
         by_rank = np.lexsort((ranks[hits], owner))
         for column in (ranks, ahead, tied, which):
             column[hits] = column[hits][by_rank]

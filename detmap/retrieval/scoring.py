@@ -150,7 +150,7 @@ class RankingResult(Result):
                 array.setflags(write=False)
         unusual = {f"{kind}_queries": queries[kind] for kind in ("missing", "extra", "empty")}
         super().__init__(values, {**unusual, **(notices or {})})
-        self.per_query: Mapping[str, NDArray[np.float64]] = _ByName(per_query)
+        self.per_query: Mapping[str, NDArray[np.float64]] = _ByName(per_query, convention)
         self.query_ids = query_ids
         self.convention = convention
         self.queries = queries
@@ -165,7 +165,7 @@ class RankingResult(Result):
             return self._metrics[name]
         try:
             rate = parse_rate(name)
-            return self._metrics[parse(name).name if rate is None else f"TPR@FPR={rate:g}"]
+            return self._metrics[parse(name, self.convention).name if rate is None else f"TPR@FPR={rate:g}"]
         except (OptionError, KeyError):
             raise KeyError(f"{shorten(name)} was not evaluated; there are: {', '.join(self._metrics)}") from None
 
@@ -385,14 +385,14 @@ def by_query(results: Mapping[str, RankingResult], metric: str) -> tuple[NDArray
 class _ByName(Mapping[str, NDArray[np.float64]]):
     """Values per query, looked up in any spelling of the metric."""
 
-    def __init__(self, arrays: dict[str, NDArray[np.float64]]) -> None:
-        self._arrays = arrays
+    def __init__(self, arrays: dict[str, NDArray[np.float64]], convention: Convention) -> None:
+        self._arrays, self._convention = arrays, convention
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         if name in self._arrays:
             return self._arrays[name]
         try:
-            return self._arrays[parse(name).key]
+            return self._arrays[parse(name, self._convention).key]
         except (OptionError, KeyError):
             raise KeyError(f"{shorten(name)} was not evaluated; there are: {', '.join(self._arrays)}") from None
 
@@ -462,17 +462,16 @@ def score(
     with_cmc = any(request.metric.name == "CMC" for request in requests)
     cmc_sum = np.zeros(0)
     radius_sum: NDArray[np.float64] | None = None
-    curve, positive = np.zeros(_RECALLS.size), 0
+    curve, positive, highest = np.zeros(_RECALLS.size), 0, 1.0
     for ranked in blocks:
         none = ranked.raw.positives <= 0
         if convention.empty == "error" and none.any():
             query = query_ids[count + int(np.argmax(none))]
             raise InputError("no relevant items, and empty='error'", source="queries", record=f"query {query}")
-        empty += int(none.sum())
+        empty, highest = empty + int(none.sum()), max(highest, ranked.highest)
         count += len(ranked.raw)
         for request in requests:
-            at = ranked.at(request.level)
-            values = request.metric.compute(at, request)
+            values, at = request.values(ranked), ranked.at(request.level)
             columns[request.key].append(_empty(values, at.raw, convention, request.metric.aggregate))
         if with_cmc:
             cmc_sum = _add(cmc_sum, _cmc_counts(ranked))
@@ -502,6 +501,8 @@ def score(
             named = _RADII.get(request.metric.name)
             if named is not None and any(option.startswith("radius") for option in request.options):
                 radius_sum[min(int(request.number("radius", 0)), len(radius_sum) - 1), named] = means[request.name]
+    if any(r.metric.name == "ERR" and not r.options for r in requests):
+        notices = {**(notices or {}), f"highest_grade:{highest:g}": 1}
     cmc = None
     if with_cmc:
         cmc = np.cumsum(cmc_sum)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -155,7 +156,7 @@ def test_a_metric_of_whole_rankings_is_not_read_from_a_part(metric):
     part, every = nearest(distances, 3)[0], nearest(distances, distances.shape[1])[0]
     whole = evaluate_neighbors(every, *ids, metrics=metric, junk_id=None)
     assert list(whole) == [parse(metric).name]
-    named = f"ask for {metric}@3, or search for the whole gallery"
+    named = f"ask for {replace(parse(metric), depth=3.0).name}, or search for the whole gallery"
     remedy = named if parse(metric).metric.depth == "may" else "query: search for the whole gallery"
     with pytest.raises(OptionError, match=f"{re.escape(next(iter(whole)))} reads whole rankings.*{re.escape(remedy)}"):
         evaluate_neighbors(part, *ids, metrics=metric, junk_id=None)

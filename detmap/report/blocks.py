@@ -86,6 +86,7 @@ def summary(
         "interval": f"{level * 100:g} % interval {low:.4f} to {high:.4f}" if known else why,
         "range": {"low": round(low * 100, 2), "width": round((high - low) * 100, 2)} if known else None,
         "share": 0.0 if math.isnan(value) else round(min(max(value, 0.0), 1.0) * 100, 2),
+        "mark": "",
         **more,
     }
 

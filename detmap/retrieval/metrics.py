@@ -461,6 +461,9 @@ IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "num_rel_ret": (_TREC, None),
 }
 
+#: The metrics whose names are measures of ir_measures too. That counts queries and relevant documents of the run's queries alone.
+_OF_IR_MEASURES = {*(name.partition("(")[0] for name in IR_MEASURES), "num_q", "num_rel"}
+
 #: The options that these have, of those of the metric table.
 _IR_OPTIONS = {"nDCG": "exp", "ERR": "max=4", "RBP": "p=", "set_F": "beta="}
 
@@ -469,6 +472,8 @@ def _of_ir_measures(name: str, convention: Convention) -> Request:
     """Read a name as ir_measures does: ERR is gdeval's, of grades up to 4, and RBP, which needs rel, has p = 0.8."""
     request = _read(name, RBP="p=0.8", ERR="max=4")
     metric = request.metric.name
+    if metric not in _OF_IR_MEASURES:
+        return request
     providers = IR_MEASURES.get("nDCG(exp)" if metric == "nDCG" and request.options else metric, (None, None))
     provider = providers[request.depth is not None]
     known = all(option.startswith(_IR_OPTIONS.get(metric, "-")) for option in request.options)

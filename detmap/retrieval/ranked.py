@@ -227,10 +227,27 @@ class Aggregate:
 #: The least value of a query in a geometric mean.
 LEAST = 1e-5
 
-MEAN = Aggregate(lambda values: float(np.mean(values)))
+
+def _mean(values: Values) -> float:
+    return float(np.mean(values))
+
+
+def _exponential_of_mean(values: Values) -> float:
+    return float(np.exp(np.sum(values) / values.size))
+
+
+def _logarithm(value: float) -> float:
+    return math.log(max(value, LEAST))
+
+
+def _total(values: Values) -> float:
+    return float(values.sum())
+
+
+MEAN = Aggregate(_mean)
 #: Of values that are logarithms.
-GEOMETRIC = Aggregate(lambda values: float(np.exp(np.sum(values) / values.size)), lambda one: math.log(max(one, LEAST)))
-TOTAL = Aggregate(lambda values: float(values.sum()), counts=True)
+GEOMETRIC = Aggregate(_exponential_of_mean, _logarithm)
+TOTAL = Aggregate(_total, counts=True)
 
 
 @dataclass(frozen=True)

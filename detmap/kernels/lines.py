@@ -95,8 +95,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
             break
         i = _tab_or_space(data, i)
         c = _byte(data, i)
-        token, line, doubted = 0, i, doubtful
-        marked, comment = c == 35, False
+        token, line, doubted, marked, comment = 0, i, doubtful, c == 35, False
         blank = c == 10 or c == 13 or i == len(data)
         if not blank and row >= state[LIMIT]:
             break
@@ -118,8 +117,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
                 elif kind == INTEGER:
                     value, i = _integer(data, begin, powers)
                     words[at] = np.uint64(value)
-                    if i >= 0 and _byte(data, i) > 32:
-                        i = -1
+                    i = -1 if i >= 0 and _byte(data, i) > 32 else i
                     if i < 0 and marked and _no_number(data, begin):
                         comment, i = True, _token_end(data, begin)
                 else:
@@ -130,19 +128,16 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
             token += 1
             i = _tab_or_space(data, i)
             c = _byte(data, i)
-        if marked and i >= 0:
-            comment = comment or token < len(tokens) or (token > len(tokens) and not (more and _unread(data, line)))
-            if token > len(tokens) and not comment:
-                break  # text after the name, or a remark
-            state[COMMENTS] += comment
-        if comment:
-            blank, doubtful = True, doubted
-        if i < 0 or (token < len(tokens) and not blank):
-            break
-        i = _next_line(data, i)
+        unclear = marked and not comment and token > len(tokens) and more and _unread(data, line)  # text after a name?
+        comment = comment or (marked and token != len(tokens))
+        failed = i < 0 or unclear or (token < len(tokens) and not blank and not comment)
+        i = -1 if failed else _next_line(data, i)
         if i < 0:
             break
-        if not blank:
+        if comment:
+            doubtful = doubted
+            state[COMMENTS] += 1
+        elif not blank:
             row += 1
             state[LONGER] += token > len(tokens)
     _leave_lines(places, state, status, i, row, doubtful)

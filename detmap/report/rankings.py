@@ -209,8 +209,8 @@ def _summary(model: Model, level: float, lacks: int, total: int) -> dict[str, An
     cards = [_worst_card(model), _ties_card(model)]
     shown = (model.name, model.metric, cell(value), value, (low, high), why, level)
     mark = (
-        f"Mean over {total - lacks:,} of {total:,} queries: this model lacks {lacks:,}, so that its numbers cannot be compared "
-        "with those of the others."
+        f"Mean over {total - lacks:,} of {total:,} queries: this model lacks {lacks:,}, so that its numbers "
+        "cannot be compared with those of the others."
     )
     about = "Interval of the mean over all queries that might be asked like these."
     return summary(

@@ -461,7 +461,7 @@ IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "num_rel_ret": (_TREC, None),
 }
 
-#: The metrics whose names are measures of ir_measures too. That counts queries and relevant documents of the run's queries alone.
+#: The metrics whose names are measures of ir_measures too. NumQ and NumRel are of the queries in the run alone there.
 _OF_IR_MEASURES = {*(name.partition("(")[0] for name in IR_MEASURES), "num_q", "num_rel"}
 
 #: The options that these have, of those of the metric table.

@@ -40,12 +40,13 @@ _NO_COUNTS = readonly((), np.int64)
 
 Linear = Literal["101-linear", "101-linear-tail"]
 
-TieRule = Literal["index", "reversed", "docid", "collapsed", "expected", "best", "worst"]
+TieRule = Literal["index", "reversed", "docid", "docid-ascending", "collapsed", "expected", "best", "worst"]
 
-#: How the items of a tied group are ordered. `index` and `docid` keep the order of the ranks as they were counted.
+#: How the items of a tied group are ordered. `index` and those by id keep the order of the ranks as they were counted.
 TIE_RULES = {
     "index": curves.KEEP,
     "docid": curves.KEEP,
+    "docid-ascending": curves.KEEP,
     "expected": curves.KEEP,
     "reversed": curves.REVERSE,
     "best": curves.FIRST,
@@ -231,7 +232,7 @@ class Hits(Frozen):
             For an unknown rule, or where the bounds of the tied groups are not known.
         """
         check_choice("tie rule", rule, TIE_RULES)
-        if rule in ("index", "docid") or not self.ranks.size:
+        if (TIE_RULES[rule] == curves.KEEP and rule != "expected") or not self.ranks.size:
             return self
         if not self.tied.size:
             raise OptionError(f"ties={rule!r} needs scores: the tied items of a ranking as it stands are not known")

@@ -63,6 +63,11 @@ NOTICES = {
     "missing_queries": "{n} judged queries that the run does not have: left out, or 0 where the convention says so",
     "extra_queries": "{n} queries of the run that nobody judged: left out",
     "empty_queries": "{n} queries without relevant items: they count as the convention says",
+    "comment_lines": "{n} lines begin with # and lack fields of a record: taken for comments",
+    "marked_records": "{n} lines begin with # and have all fields: read as records, of queries with such ids (trec_eval 10 "
+    "leaves them out)",
+    "highest_grade": "ERR stops with chance (2 ** grade - 1) / 2 ** max, and max is {names}, the highest grade judged "
+    "(gdeval's is 4: ERR(max=4))",
     "text_after_name": "{n} lines of the run with text after its name: that text is not read",
     "no_judged_document": "none of the {n} ranked documents is judged: are ids of run and judgements written alike?",
 }

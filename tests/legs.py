@@ -72,7 +72,8 @@ ABSENT = {
 def foreseen() -> list[str]:
     """How the reasons of skips begin that are to be expected in this leg and on this system; see ``--require``."""
     reasons = [] if FULL else ["long (without DETMAP_TESTS=full)"]
-    reasons += ["could not import 'ranx'"]  # not a dependency of the tests: its releases need older versions of others
+    # Not dependencies of the tests: ranx needs older versions of others, and ir_measures brings pytrec_eval and perl.
+    reasons += ["could not import 'ranx'", "could not import 'ir_measures'"]
     reasons += [
         "could not import 'hotcoco'",
         "could not import 'ultrafast_pycocotools'",

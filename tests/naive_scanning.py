@@ -180,44 +180,70 @@ DECIMAL = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 INTEGER = re.compile(rb"-?(0|[1-9][0-9]*)")
 
 
-def token_lines(data: bytes, least: int, most: int) -> list[list[bytes]]:
-    """Split the lines of a TREC file that are neither empty nor comments."""
-    rows = []
+NUMBERS_BEGIN = [bytes([byte]) for byte in b"0123456789+-.iInN"]
+
+
+def is_comment(tokens: list[bytes], count: int, value: int, more: bool) -> bool:
+    """Say whether a line that begins with ``#`` is no record; where the scanner does not tell, it is not plain."""
+    if len(tokens) > value and tokens[value][:1] not in NUMBERS_BEGIN:
+        return True
+    if len(tokens) > value and not more and not INTEGER.fullmatch(tokens[value]):
+        raise NotPlain(tokens)
+    if len(tokens) < count:
+        return True
+    if len(tokens) > count:
+        if more and tokens[1][:1] in b"Qq0":
+            raise NotPlain(tokens)
+        return True
+    return False
+
+
+def token_lines(data: bytes, least: int, most: int, value: int) -> tuple[list[list[bytes]], int]:
+    """Split the lines of a TREC file that are neither empty nor comments, and count the comments."""
+    rows, comments = [], 0
     for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         line = line.removesuffix(b"\r")
         if any(byte < 32 and byte != 9 for byte in line):
             raise NotPlain(line)
         tokens = line.replace(b"\t", b" ").split(b" ")
         tokens = [token for token in tokens if token]
-        if not tokens or tokens[0].startswith(b"#"):
+        if not tokens:
+            continue
+        if tokens[0].startswith(b"#") and is_comment(tokens, least, value, most > least):
+            comments += 1
             continue
         if not least <= len(tokens) <= most:
             raise NotPlain(line)
         rows.append(tokens)
-    return rows
+    return rows, comments
 
 
-def run(data: bytes) -> list[tuple[bytes, bytes, float, bool]] | None:
-    """Read a TREC run, and say of each line whether words follow the name; None where it is not plain."""
+def run(data: bytes) -> tuple[list[tuple[bytes, bytes, float, bool]], int] | None:
+    """Read a TREC run, and say of each line whether words follow the name; and how many comments it has.
+
+    None where it is not plain.
+    """
     rows = []
     try:
-        for query, _, document, _, score, _, *further in token_lines(data, 6, 9):
+        lines, comments = token_lines(data, 6, 9, 4)
+        for query, _, document, _, score, _, *further in lines:
             if not DECIMAL.fullmatch(score) or math.isinf(float(score)):
                 return None
             rows.append((query, document, float(score), bool(further)))
     except NotPlain:
         return None
-    return rows
+    return rows, comments
 
 
-def qrels(data: bytes) -> list[tuple[bytes, bytes, int]] | None:
-    """Read TREC judgements; None where they are not plain."""
+def qrels(data: bytes) -> tuple[list[tuple[bytes, bytes, int]], int] | None:
+    """Read TREC judgements, and say how many comments they have; None where they are not plain."""
     rows = []
     try:
-        for query, _, document, relevance in token_lines(data, 4, 4):
+        lines, comments = token_lines(data, 4, 4, 3)
+        for query, _, document, relevance in lines:
             if not INTEGER.fullmatch(relevance) or int(relevance) not in INT64:
                 return None
             rows.append((query, document, int(relevance)))
     except NotPlain:
         return None
-    return rows
+    return rows, comments

@@ -137,10 +137,12 @@ def query_ids(columns: _scan.RunColumns | _scan.QrelsColumns) -> list[bytes]:
 
 
 def check_run(data: bytes, threads: int = 1) -> _scan.RunColumns | None:
-    rows = naive.run(data)
+    expected = naive.run(data)
     columns = _scan.scan_run(data, threads)
-    assert (rows is None) == (columns is None), data
-    if rows is not None and columns is not None:
+    assert (expected is None) == (columns is None), data
+    if expected is not None and columns is not None:
+        rows, comments = expected
+        assert columns.comments == comments
         assert query_ids(columns) == [row[0] for row in rows]
         assert document_ids(columns) == [row[1] for row in rows]
         assert list(map(bits, columns.score.tolist())) == [bits(row[2]) for row in rows]
@@ -161,10 +163,12 @@ def meaning_of(columns: _scan.RunColumns | _scan.QrelsColumns | None) -> Any:
 
 
 def check_qrels(data: bytes, threads: int = 1) -> _scan.QrelsColumns | None:
-    rows = naive.qrels(data)
+    expected = naive.qrels(data)
     columns = _scan.scan_qrels(data, threads)
-    assert (rows is None) == (columns is None), data
-    if rows is not None and columns is not None:
+    assert (expected is None) == (columns is None), data
+    if expected is not None and columns is not None:
+        rows, comments = expected
+        assert columns.comments == comments
         assert query_ids(columns) == [row[0] for row in rows]
         assert document_ids(columns) == [row[1] for row in rows]
         assert columns.relevance.tolist() == [row[2] for row in rows]

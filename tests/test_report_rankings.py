@@ -11,7 +11,7 @@ import pytest
 from pages import HOSTILE, hostile_runs
 
 from detmap import cli, retrieval
-from detmap.cli import reporting
+from detmap.cli import ranked, reporting
 from detmap.errors import OptionError
 from detmap.report import blocks, charts, ranking_curves, rankings, tables
 from detmap.retrieval.scoring import by_query
@@ -124,7 +124,7 @@ def test_differences_have_the_level_and_the_kind_of_interval_that_are_asked_for(
 def test_the_level_of_the_intervals_is_that_of_the_test(monkeypatch, level, said):
     """A p-value of 0.07 is significant at 0.1."""
     found = retrieval.evaluate_rankings([[0, 1], [1, 0]] * 10, [1] * 20, metrics=["mAP"])
-    row = compare_queries({"a": found.per_query["AP"], "b": found.per_query["AP"][::-1]}, replicates=200)[0]
+    row = compare_queries({"m0": found.per_query["AP"], "m1": found.per_query["AP"][::-1]}, replicates=200)[0]
     row = row._replace(difference=0.1, adjusted={"randomisation": 0.07})
     monkeypatch.setattr(rankings, "compare_queries", lambda *_, **__: [row])
     assert said in page_of(found, found, replicates=200, level=level)
@@ -247,6 +247,74 @@ def test_systems_of_the_same_values_are_said_to_have_them():
 def test_a_difference_that_is_undefined_is_said_to_be():
     made = blocks.differences("AP", 0.95, 0.05, "images", [blocks.Apart("a", "b", *[math.nan] * 4)], [])
     assert made[0].text == "a and b cannot be compared by AP, which is undefined for one of them or for both."
+
+
+def uneven(tmp_path):
+    """Judgements of 30 queries, a run of all, and one of 18 of them that is better there but worse by its mean."""
+    rng = np.random.default_rng(4)
+    documents = [f"d{k}" for k in range(20)]
+    grades = {f"q{q:02}": {d: int(rng.random() < 0.2 or d == "d0") for d in documents} for q in range(30)}
+    skills = {"whole": [2.0] * 12 + [0.2] * 18, "part": [0.0] * 12 + [0.3] * 18}
+    paths = []
+    for name, skill in skills.items():
+        path = tmp_path / "home" / "author" / name / "run.txt"
+        path.parent.mkdir(parents=True)
+        lines = [
+            f"{q} Q0 {d} 1 {rng.random() + skill[at] * of[d]:.4f} tag"
+            for at, (q, of) in enumerate(grades.items())
+            for d in documents
+            if name == "whole" or at >= 12
+        ]
+        path.write_text("\n".join(lines) + "\n")
+        paths.append(str(path))
+    qrels = tmp_path / "home" / "author" / "qrels.txt"
+    qrels.write_text("".join(f"{q} 0 {d} {g}\n" for q, of in grades.items() for d, g in of.items()))
+    return str(qrels), paths
+
+
+def test_models_of_different_queries_do_not_contradict_their_differences(tmp_path, capsys):
+    """The sentence says of which queries it is, and both means there; the card of the model that lacks some is marked."""
+    qrels, paths = uneven(tmp_path)
+    out = tmp_path / "a.html"
+    assert run(capsys, "--trec", qrels, *paths, "--out", out, "--bootstrap", 200, "--quiet")[0] == 0
+    text = out.read_text("utf-8")
+    results = {name: retrieval.evaluate_run(qrels, path) for name, path in zip("ab", paths, strict=True)}
+    _, columns = by_query(results, "AP")
+    common = ~np.isnan(columns["b"])
+    means = [float(columns[name][common].mean()) for name in "ab"]
+    assert results["a"]["mAP"] > results["b"]["mAP"]  # which the cards say
+    assert means[0] < means[1]
+    said = f"part/run has {means[1] - means[0]:.4f} more mAP than whole/run on the 18 queries that both have"
+    assert f"{said} ({means[1]:.4f} and {means[0]:.4f})" in text
+    assert text.count("Mean over 18 of 30 queries: this model lacks 12, so that its numbers cannot be compared") == 1
+    assert '<p class="mark">' in text
+    assert "Means are of each model&#39;s own queries, which are not the same for all" in text
+    alike = tmp_path / "b.html"
+    assert run(capsys, "--trec", qrels, paths[0], *paths[1:], "--convention", "ranx", "--out", alike, "--quiet")[0] == 0
+    for unsaid in ("that both have", "this model lacks", "not the same for all", '<p class="mark">'):
+        assert unsaid not in alike.read_text("utf-8")  # ranx counts them as 0
+
+
+def test_pages_name_files_by_the_ends_of_their_paths(tmp_path, capsys, monkeypatch):
+    qrels, paths = uneven(tmp_path)
+    out = tmp_path / "a.html"
+    assert run(capsys, "--trec", qrels, *paths, "--out", out, "--quiet")[0] == 0
+    text = out.read_text("utf-8")
+    assert "author" not in text
+    assert "<title>Report on whole/run, part/run</title>" in text
+    assert reporting._names(["a/x.run", "b/y.run"]) == ["x", "y"]
+    assert reporting._names(["/r/s/x.run", "/r/t/x.run.gz"]) == ["s/x", "t/x"]
+    assert reporting._names(["/r/x.run", "/r/x.txt"]) == ["r/x.run", "r/x.txt"]
+    assert ranked.named(["/me/a/x.run", "/me/b/x.run"]) == {"a/x": "/me/a/x.run", "b/x": "/me/b/x.run"}
+
+
+def test_the_command_says_that_differences_are_of_common_queries(tmp_path, capsys):
+    qrels, paths = uneven(tmp_path)
+    said = "a difference is that of the queries which both runs have"
+    assert cli.main(["trec", qrels, *paths, "--metrics", "map", "--compare", "map"]) == 0
+    assert said in "".join(capsys.readouterr())
+    assert cli.main(["trec", qrels, *paths, "--metrics", "map", "--compare", "map", "--convention", "ranx"]) == 0
+    assert said not in "".join(capsys.readouterr())
 
 
 def test_names_of_systems_are_no_names_of_columns():

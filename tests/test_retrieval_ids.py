@@ -11,7 +11,7 @@ import pytest
 from detmap.cli import main
 from detmap.errors import InputError
 from detmap.formats import trec
-from detmap.retrieval import evaluate_run
+from detmap.retrieval import Evaluator, evaluate_run
 
 #: Ids of queries and documents in each of the forms that say the same.
 FORMS = {
@@ -222,7 +222,7 @@ def test_lines_end_in_any_way(end, last):
 
     result = evaluate_run(written(JUDGED), written(LINES), ["map", "num_ret", "num_rel"])
     assert dict(result) == {"mAP": 0.75, "num_ret": 3, "num_rel": 2}
-    assert result.notices == {}
+    assert result.notices == {"comment_lines": 2}
 
 
 @pytest.mark.usefixtures("reader")
@@ -230,10 +230,75 @@ def test_text_after_the_name_is_counted():
     run = b"a Q0 x 1 3 t\na Q0 y 2 2 t with more words\nb Q0 x 1 1 t reserved\n" + b"b Q0 y 1 0.5 t \t \n"
     result = evaluate_run("\n".join(JUDGED).encode(), run, "map")
     assert result["map"] == 0.75
-    assert result.notices == {"text_after_name": 2}
-    assert result.to_dict()["notices"] == {"text_after_name": 2}
+    assert result.notices == {"text_after_name": 2, "comment_lines": 1}
+    assert result.to_dict()["notices"] == dict(result.notices)
     run = run.replace(b"with more words", b"k1 = 0.9 and b = 0.4, for the third time")
-    assert evaluate_run("\n".join(JUDGED).encode(), run, "map").notices == {"text_after_name": 2}
+    assert evaluate_run("\n".join(JUDGED).encode(), run, "map").notices == result.notices
+
+
+#: Lines that begin with #, and whether they are records: those with all fields, and a number where one belongs.
+MARKED_RUNS = [
+    (b"#1 Q0 x 1 3 t", True),
+    (b"# Q0 x 1 3 t", True),
+    (b"#1 Q0 x first inf t", True),
+    (b"#1\tQ0\tx\t1\t+3e-2\tt", True),
+    (b"#1 Q0 x 1 3 t with words", True),
+    (b"#1 0 x 1 3 t with words and more of them", True),
+    (b"#1 Q0 x 1 3", False),
+    (b"#1 Q0 x 1 nan t", False),
+    (b"#1 Q0 x 1 three t", False),
+    (b"# a Q0 x 1 3 t", False),
+    (b"# a 0 1 2 3 t", False),
+    (b"# made by bm25 with k1 = 0.9 and b = 0.4", False),
+    (b"#", False),
+    (b"#!", False),
+]
+MARKED_JUDGEMENTS = [
+    (b"#1 0 x 1", True),
+    (b"# 0 x 1", True),
+    (b"#1 0 x +1", True),
+    (b"#1 0 x", False),
+    (b"#1 0 x 1 more", False),
+    (b"#1 0 x one", False),
+    (b"#1 0 x 1.5", False),
+    (b"# written by hand", False),
+    (b"# a 0 x 1", False),
+]
+
+
+@pytest.mark.usefixtures("reader")
+@pytest.mark.parametrize(("line", "record"), MARKED_RUNS)
+def test_lines_of_runs_that_begin_with_a_hash(line, record):
+    """The query is scored as in dicts, and as pytrec_eval does; a comment is counted. Neither is passed in silence."""
+    query, judged = line.split()[0], b"b 0 x 1\n%b 0 x 1\n" % line.split()[0]
+    run = b"b Q0 y 1 1 t\n" + line + b"\n"
+    result = evaluate_run(judged, run, "map")
+    rows = {"b": {"y": 1.0}} | ({query.decode(): {"x": 3.0}} if record else {})
+    alike = evaluate_run({"b": {"x": 1}, query.decode(): {"x": 1}}, rows, "map")
+    assert (dict(result), result.queries) == (dict(alike), alike.queries)
+    assert result["map"] == 0.5 * record
+    assert result.notices.get("comment_lines", 0) == (not record)
+    assert result.notices["marked_records"] == 1 + record
+
+
+@pytest.mark.usefixtures("reader")
+@pytest.mark.parametrize(("line", "record"), MARKED_JUDGEMENTS)
+def test_lines_of_judgements_that_begin_with_a_hash(line, record):
+    run = b"b Q0 x 1 1 t\n%b Q0 x 1 1 t\n" % line.split()[0]
+    result = evaluate_run(b"b 0 y 1\n" + line + b"\n", run, "map")
+    assert result["map"] == 0.5 * record
+    assert result.notices.get("comment_lines", 0) == (not record)
+    assert result.notices["marked_records"] == 1 + record
+
+
+def test_an_evaluator_counts_comments_of_all_files():
+    judged, run = b"#1 0 x 1\n# hand-made\n", b"# one\n#1 Q0 x 1 1 t\n"
+    evaluator = Evaluator("trec", ["map"], qrels=judged)
+    evaluator.update(run=run)
+    assert evaluator.compute().notices == evaluate_run(judged, run, "map").notices
+    assert evaluator.compute().notices == {"comment_lines": 2, "marked_records": 2}
+    restored = Evaluator.from_bytes(evaluator.to_bytes())
+    assert restored.compute().notices == {"comment_lines": 1, "marked_records": 1}
 
 
 GLUED = [

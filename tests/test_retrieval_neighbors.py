@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from detmap.errors import InputError, OptionError
-from detmap.retrieval import CONVENTIONS, evaluate_distances, evaluate_neighbors, evaluate_rankings
+from detmap.retrieval import CONVENTIONS, Evaluator, evaluate_distances, evaluate_neighbors, evaluate_rankings
+from detmap.retrieval.metrics import parse
 
 METRICS = ["mAP", "mAP@5", "mINP", "R-prec", "P@3", "R@4", "R_cap@4", "MRR", "success@2", "nDCG@7", "CMC@1", "CMC@6"]
 
@@ -136,13 +140,55 @@ def test_the_notice_is_about_metrics_that_need_the_number(metric, noticed):
     assert not evaluate_rankings([["a"]], relevant=[["a", "b"]], metrics=[metric]).notices
 
 
+#: Metrics whose names have no rank: those that read whole rankings, those that read to the number of relevant items, and
+#: those of what was retrieved.
+WHOLE = ["mAP", "P", "R", "F1", "MRR", "mINP", "nDCG", "DCG", "ERR", "RBP", "hits", "GMAP", "11pt", "iprec@0.5", "binG"]
+RELEVANT, RETRIEVED = (
+    ["mAP@R", "R-prec", "Rprec_mult@0.5"],
+    ["set_F", "set_map", "set_relative_P", "num_ret", "num_rel"],
+)
+
+
+@pytest.mark.parametrize("metric", WHOLE)
+def test_a_metric_of_whole_rankings_is_not_read_from_a_part(metric):
+    """The number of the first three neighbours must not be called what that of the whole gallery is called."""
+    _, distances, ids, _ = world(3)
+    part, every = nearest(distances, 3)[0], nearest(distances, distances.shape[1])[0]
+    whole = evaluate_neighbors(every, *ids, metrics=metric, junk_id=None)
+    assert list(whole) == [parse(metric).name]
+    named = f"ask for {replace(parse(metric), depth=3.0).name}, or search for the whole gallery"
+    remedy = named if parse(metric).metric.depth == "may" else "query: search for the whole gallery"
+    with pytest.raises(OptionError, match=f"{re.escape(next(iter(whole)))} reads whole rankings.*{re.escape(remedy)}"):
+        evaluate_neighbors(part, *ids, metrics=metric, junk_id=None)
+    evaluator = Evaluator("reid", [metric], gallery_ids=ids[1], junk_id=None)
+    with pytest.raises(OptionError, match="reads whole rankings"):
+        evaluator.update(query_ids=ids[0], indices=part)
+    if parse(metric).metric.depth == "may":
+        cut = f"{metric}@3"
+        first = evaluate_neighbors(part, *ids, metrics=cut, junk_id=None)
+        assert dict(first) == dict(evaluate_neighbors(every, *ids, metrics=cut, junk_id=None))
+        assert metric == "hits" or first[cut] != whole[metric]
+
+
+@pytest.mark.parametrize("metric", [*RELEVANT, *RETRIEVED])
+def test_other_metrics_are_read_from_a_part_or_counted(metric):
+    _, distances, ids, _ = world(3)
+    part, every = nearest(distances, 30)[0], nearest(distances, distances.shape[1])[0]
+    found = evaluate_neighbors(part, *ids, metrics=metric, junk_id=None)
+    assert not found.notices.get("short_rankings")
+    if metric in RELEVANT:
+        assert dict(found) == dict(evaluate_neighbors(every, *ids, metrics=metric, junk_id=None))
+        short = evaluate_neighbors(nearest(distances, 2)[0], *ids, metrics=metric, junk_id=None)
+        assert short.notices["short_rankings"] > 0
+
+
 def test_padding_is_nothing():
     """-1 is neither the last item nor a rank."""
-    result = evaluate_neighbors([[1, -1, -1]], [7], [8, 8, 8, 7, 7], metrics=["mAP", "R@3", "P"])
-    assert dict(result) == {"mAP": 0.0, "R@3": 0.0, "P": 0.0}
+    result = evaluate_neighbors([[1, -1, -1]], [7], [8, 8, 8, 7, 7], metrics=["mAP@3", "R@3", "P@3"])
+    assert dict(result) == {"mAP@3": 0.0, "R@3": 0.0, "P@3": 0.0}
     assert result.notices == {"short_rankings": 1}
-    result = evaluate_neighbors([[-1, -1], [3, 0]], [7, 7], [8, 8, 8, 7, 7], metrics=["mAP"])
-    assert result.per_query["AP"].tolist() == [0.0, 0.5]
+    result = evaluate_neighbors([[-1, -1], [3, 0]], [7, 7], [8, 8, 8, 7, 7], metrics=["mAP@2"])
+    assert result.per_query["AP@2"].tolist() == [0.0, 0.5]
     assert result.hits.items.tolist() == [0, 2]
 
 

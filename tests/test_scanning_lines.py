@@ -118,6 +118,9 @@ def token_lines(draw: st.DrawFn) -> bytes:
             tokens[4] = draw(st.floats(allow_nan=False).map(lambda value: repr(value).encode()) | st.just(tokens[4]))
         elif len(tokens) == 4:
             tokens[3] = draw(st.integers(-(2**65), 2**65).map(lambda value: str(value).encode()) | st.just(tokens[3]))
+        if draw(st.integers(0, 3)) == 0:
+            tokens[0] = draw(st.sampled_from([b"#", b"#q", b"##"]))
+            tokens[1] = draw(st.sampled_from([b"Q0", b"0", b"q", b"run"]))
         lines.append(b"".join(token + draw(BLANK) for token in tokens)[: -1 if draw(st.booleans()) else None])
     return draw(st.sampled_from([b"\n", b"\r\n", b"\n\n"])).join(lines) + draw(
         st.sampled_from([b"", b"\n", b"\r", b" "])

@@ -7,7 +7,7 @@ import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from detmap.errors import InputError, OptionError, shorten
@@ -59,7 +59,7 @@ def find(predictions: Iterable[PathLike | Entry]) -> list[Entry]:
     for name, count in named.items():
         if count > 1:
             raise OptionError(f"{count} files are called {shorten(name)}")
-    automatic = iter(_distinct([path for path, (name, _, _) in found.items() if name is None], set(named)))
+    automatic = iter(distinct([path for path, (name, _, _) in found.items() if name is None], set(named)))
     return [Entry(next(automatic) if name is None else name, path, tags) for name, path, tags in found.values()]
 
 
@@ -139,10 +139,14 @@ def _manifest(path: str) -> Iterator[tuple[str | None, str, Mapping[str, str]]]:
         raise InputError(f"is not a CSV file: {error}", source=path) from None
 
 
-def _distinct(paths: Sequence[str], taken: set[str]) -> list[str]:
-    """Return the shortest ends of the paths that tell them apart, file endings left out where that suffices."""
+def distinct(paths: Sequence[str], taken: Collection[str] = (), stem: Callable[[str], str] | None = None) -> list[str]:
+    """Return the shortest ends of the paths that tell them apart, file endings left out where that suffices.
+
+    `taken` are names that they must not have; `stem` leaves out an ending, by default one of the formats of detections.
+    """
+    stem = _stem if stem is None else stem
     parts = [tuple(path.replace(os.sep, "/").strip("/").split("/")) for path in paths]
-    short = [(*folders, _stem(last)) for *folders, last in parts]
+    short = [(*folders, stem(last)) for *folders, last in parts]
     names = [""] * len(paths)
     waiting = list(range(len(paths)))
     for depth in range(1, max(map(len, parts), default=0) + 2):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -114,7 +115,7 @@ def input_of(role: str, path: str, source: Any, table: Any = None, opened: Itera
     """
     from detmap import cards
 
-    made = {"role": role, "name": "standard input" if path == "-" else str(path).rpartition("/")[2] or str(path)}
+    made = {"role": role, "name": "standard input" if path == "-" else os.path.basename(str(path).rstrip("/")) or "/"}
     made["sha256"] = cards.file_digest(source)
     if beside := cards.beside_digest(source, opened):
         made["beside"] = beside

@@ -147,17 +147,18 @@ def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) ->
 
 
 def named(paths: Sequence[str]) -> dict[str, str]:
-    """Return paths by short names: of files alone without their folders and suffixes where these are distinct.
+    """Return paths by short names: the shortest ends of them that tell them apart, without endings.
 
     Raises
     ------
     OptionError
         Where a path is given twice.
     """
+    from detmap.batch.finding import distinct
+
     if twice := next((path for at, path in enumerate(paths) if path in paths[:at]), None):
         raise OptionError(f"{twice} is given twice")
-    short = [os.path.splitext(os.path.basename(path))[0] for path in paths]
-    return dict(zip(short if len(set(short)) == len(short) else paths, paths, strict=True))
+    return dict(zip(distinct(paths, stem=lambda name: os.path.splitext(name)[0]), paths, strict=True))
 
 
 def _runs(

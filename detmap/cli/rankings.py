@@ -6,7 +6,7 @@ import argparse
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -259,7 +259,9 @@ def _shown(compared: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _about(options: argparse.Namespace, compared: list[dict[str, Any]]) -> list[str]:
+def _about(
+    options: argparse.Namespace, compared: list[dict[str, Any]], results: Mapping[str, RankingResult]
+) -> list[str]:
     """Return in words what was tested and estimated."""
     from detmap.statistics.tests import promise
 
@@ -273,6 +275,10 @@ def _about(options: argparse.Namespace, compared: list[dict[str, Any]]) -> list[
         "low, high: 95 % confidence interval of the mean difference over all queries that might be asked like these, "
         "not corrected; Student's t; none where queries are too few, or runs too much alike, to tell",
     ]
+    if any(row["queries"] < len(result.query_ids) for row in compared for result in results.values()):
+        lines.append(
+            "a difference is that of the queries which both runs have, so that it may differ from that of the means above"
+        )
     if any(row["disagrees"] for row in compared):
         lines.append(
             "where interval and p disagree (~), trust the randomisation test: the interval is an approximation"
@@ -294,10 +300,11 @@ def _finish_several(
     if options.out:
         write(options.out, (everything + "\n").encode())
     if options.plot:
+        from detmap.batch.finding import distinct
         from detmap.retrieval.scoring import plot_rankings
 
-        short = {path.rpartition("/")[2]: result for path, result in results.items()}
-        plot_rankings(short if len(short) == len(results) else results, options.plot)
+        short = distinct(list(results), stem=str)
+        plot_rankings(dict(zip(short, results.values(), strict=True)), options.plot)
     if options.format == "json":
         print(everything)
         return
@@ -325,7 +332,7 @@ def _finish_several(
     print(printer(rows).rstrip("\n"))
     if compared:
         print("\n" + printer(compared if options.format == "csv" else _shown(compared)).rstrip("\n"))
-        print_notes(_about(options, compared), options)
+        print_notes(_about(options, compared, results), options)
     said = tables.sentences({path: result.notices for path, result in results.items()})
     if said and options.format != "csv":
         print("\n" + printer(said).rstrip("\n"))

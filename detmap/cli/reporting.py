@@ -285,12 +285,13 @@ def _galleries(options: argparse.Namespace, stage: Callable[[str], None]) -> tup
 
 
 def _names(paths: list[str]) -> list[str]:
-    """Return what files are called: their names without the ending, or else their paths, no two alike."""
+    """Return what files are called: the shortest ends of their paths that tell them apart, without endings."""
+    from detmap.batch.finding import distinct
+
     twice = next((path for path, times in Counter(paths).items() if times > 1), None)
     if twice is not None:
         raise OptionError(f"{shorten(twice)} is given twice: give each system once")
-    names = [path.rpartition("/")[2].partition(".")[0] or path for path in paths]
-    return names if len(set(names)) == len(names) else paths
+    return distinct(paths, stem=lambda name: name.partition(".")[0] or name)
 
 
 def _models(

@@ -124,6 +124,8 @@ class RunColumns(NamedTuple):
         The document, or what is kept of a file.
     longer : int
         How many lines have text after the tag.
+    comments : int
+        How many lines that begin with ``#`` are no records.
     """
 
     query: NDArray[np.int32]
@@ -132,6 +134,7 @@ class RunColumns(NamedTuple):
     score: NDArray[np.float64]
     data: NDArray[np.uint8]
     longer: int
+    comments: int
 
 
 class QrelsColumns(NamedTuple):
@@ -139,7 +142,7 @@ class QrelsColumns(NamedTuple):
 
     Attributes
     ----------
-    query, queries, document, data
+    query, queries, document, data, comments
         As in `RunColumns`.
     relevance : (n,) int64
         The grades.
@@ -150,6 +153,7 @@ class QrelsColumns(NamedTuple):
     document: NDArray[np.uint64]
     relevance: NDArray[np.int64]
     data: NDArray[np.uint8]
+    comments: int
 
 
 class VocColumns(NamedTuple):
@@ -361,8 +365,8 @@ def _scan_tokens(
 def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | None:
     """Scan a TREC run: lines of query, a field that is passed, document, rank (passed), score, tag (passed).
 
-    As in trec_eval, empty lines and those that begin with ``#`` are passed, and so are up to `lines.MOST_FURTHER` words
-    that follow the tag.
+    As in trec_eval, empty lines are passed, and so are up to `lines.MOST_FURTHER` words that follow the tag. Comments are
+    counted; see `kernels.lines.scan_lines`.
 
     Parameters
     ----------
@@ -383,13 +387,13 @@ def scan_run(data: Buffer | File, threads: int | None = None) -> RunColumns | No
         return None
     score = table.numbers("score")
     assert score is not None
-    return RunColumns(query, queries, table.columns["document"][:, 0], score, table.texts, table.longer)
+    return RunColumns(query, queries, table.columns["document"][:, 0], score, table.texts, table.longer, table.comments)
 
 
 def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns | None:
     """Scan TREC relevance judgements: lines of query, a field that is passed, document, grade.
 
-    Empty lines and those that begin with ``#`` are passed.
+    Empty lines are passed, comments counted, as in a run.
 
     Parameters
     ----------
@@ -409,7 +413,7 @@ def scan_qrels(data: Buffer | File, threads: int | None = None) -> QrelsColumns 
     except NotUnderstood:
         return None
     relevance = table.columns["relevance"][:, 0].view(np.int64)
-    return QrelsColumns(query, queries, table.columns["document"][:, 0], relevance, table.texts)
+    return QrelsColumns(query, queries, table.columns["document"][:, 0], relevance, table.texts, table.comments)
 
 
 def scan_voc_results(data: Buffer, threads: int | None = None) -> VocColumns | None:

@@ -119,6 +119,7 @@ class Table:
     ) -> None:
         self.fields = fields
         self.span = 0, 0  # where the list lies in the document
+        comments = np.array([part.state[scanning.COMMENTS] for part in outcomes], np.int64)
         outcomes = [part for part in outcomes if part.state[scanning.ROW] > part.state[scanning.FIRST]]
         parts = [part.state for part in outcomes]
         self.rows = sum(int(part[scanning.ROW] - part[scanning.FIRST]) for part in parts)
@@ -129,6 +130,7 @@ class Table:
         self.always = int(np.bitwise_and.reduce(states[:, scanning.ALWAYS]))
         self.unread = int(np.bitwise_or.reduce(states[:, scanning.UNREAD]))
         self.longer = int(states[:, scanning.LONGER].sum())
+        self.comments = int(comments.sum())
         self.read = [made for part in outcomes for made in part.read]
         self.texts = document.texts()
         self.columns: dict[str, NDArray[np.uint64]] = {}

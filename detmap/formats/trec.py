@@ -95,22 +95,23 @@ class Lines(NamedTuple):
         The ids of the documents.
     values : ndarray, shape (n,)
         Grades (int64) of judgements, scores (float64) of a run.
-    longer : int
-        How many lines of a run have text after the name, which is not read.
+    notices : dict of str to int
+        Lines with text after a run's name, which is not read; comments; and lines of queries whose ids begin with ``#``.
     """
 
     codes: NDArray[np.int32]
     queries: list[bytes]
     documents: Texts
     values: NDArray[np.int64] | NDArray[np.float64]
-    longer: int = 0
+    notices: dict[str, int]
 
 
 def read_qrels(source: Source) -> Lines:
     """Read judgements: lines of query, iteration, document and grade.
 
-    Lines end with a line feed, a carriage return, or both. Blank lines and lines that begin with ``#`` are left out, as
-    trec_eval 10 does; ``.gz`` is decompressed.
+    Lines end with a line feed, a carriage return, or both. Blank lines are left out; ``.gz`` is decompressed. A line that
+    begins with ``#`` is a record if it has all fields, and the last one is a number; other such lines are comments, which
+    are counted. (trec_eval 9 and pytrec_eval have no comments, and trec_eval 10 leaves out all lines that begin so.)
 
     Raises
     ------
@@ -120,14 +121,16 @@ def read_qrels(source: Source) -> Lines:
     with Opened(source, "qrels") as opened:
         found = scan_qrels(opened.data) if len(opened) >= _WORTH_SCANNING else None
         if found is not None and _plain(found):
-            return Lines(found.query, found.queries, _documents(found), found.relevance)
+            notices = _notices(found.query, found.queries, 0, found.comments)
+            return Lines(found.query, found.queries, _documents(found), found.relevance, notices)
         lines, texts, places = _fields(opened, "qrels", 4, 3)
     grades = np.empty(len(texts), np.int64)
     for i, text in enumerate(texts):
-        try:
-            grades[i] = int(text) if b"_" not in text else int("")
-        except (ValueError, OverflowError):
-            raise InputError("a grade must be an integer", source=places[i], value=text) from None
+        grade = _grade(text)
+        if grade is not None and -(1 << 63) <= grade < 1 << 63:
+            grades[i] = grade
+        else:
+            raise InputError("a grade must be an integer", source=places[i], value=text)
     return lines._replace(values=grades)
 
 
@@ -135,7 +138,8 @@ def read_run(source: Source) -> Lines:
     """Read a run: lines of query, Q0, document, rank, score and name.
 
     The rank is not read: documents are ordered by score, as trec_eval does. Text after the name is left out, as there,
-    and its lines are counted. Lines end as in `read_qrels`, which says also what else is left out.
+    and its lines are counted. Lines end as in `read_qrels`, which says also what else is left out. A line that begins with
+    ``#`` is a record if it has six fields, or more and Q0 or 0 for its second, and a number for its fifth.
 
     Raises
     ------
@@ -146,14 +150,12 @@ def read_run(source: Source) -> Lines:
     with Opened(source, "run") as opened:
         found = scan_run(opened.data) if len(opened) >= _WORTH_SCANNING else None
         if found is not None and _plain(found):
-            return Lines(found.query, found.queries, _documents(found), found.score, found.longer)
+            notices = _notices(found.query, found.queries, found.longer, found.comments)
+            return Lines(found.query, found.queries, _documents(found), found.score, notices)
         lines, texts, places = _fields(opened, "run", 6, 4)
     scores = np.empty(len(texts), np.float64)
     for i, text in enumerate(texts):
-        try:
-            scores[i] = float(text) if b"_" not in text else float("")
-        except ValueError:
-            scores[i] = np.nan
+        scores[i] = _score(text)
         if scores[i] != scores[i]:
             raise InputError("a score must be a number", source=places[i], value=text)
     return lines._replace(values=scores)
@@ -185,10 +187,13 @@ def _fields(opened: Opened, kind: str, count: int, wanted: int) -> tuple[Lines, 
         raise InputError("holds a zero byte: not a text file", source=name)
     codes, documents, texts, places = [], [], [], []
     queries: dict[bytes, int] = {}
-    longer = 0
+    longer = comments = 0
     for number, line in enumerate(data.splitlines(), 1):
         fields = line.split(None, count)
-        if not fields or fields[0][:1] == b"#":
+        if not fields:
+            continue
+        if fields[0][:1] == b"#" and not _is_record(fields, kind, count, wanted):
+            comments += 1
             continue
         place = f"{name}:{number}"
         if len(fields) != count:
@@ -206,8 +211,40 @@ def _fields(opened: Opened, kind: str, count: int, wanted: int) -> tuple[Lines, 
         places.append(place)
     if not texts:
         raise InputError("holds no lines", source=name)
-    columns = Lines(np.array(codes, np.int32), list(queries), Texts.of(documents), np.empty(0), longer)
-    return columns, texts, places
+    owners, names = np.array(codes, np.int32), list(queries)
+    notices = _notices(owners, names, longer, comments)
+    return Lines(owners, names, Texts.of(documents), np.empty(0), notices), texts, places
+
+
+def _notices(codes: NDArray[np.int32], queries: list[bytes], longer: int, comments: int) -> dict[str, int]:
+    """Return what a file has that is unusual, counted; `codes` are the places in `queries` of its lines."""
+    marked = [code for code, query in enumerate(queries) if query[:1] == b"#"]
+    records = int(np.isin(codes, marked).sum()) if marked else 0
+    return {"text_after_name": longer, "comment_lines": comments, "marked_records": records}
+
+
+def _is_record(fields: list[bytes], kind: str, count: int, wanted: int) -> bool:
+    """Return whether a line that begins with ``#`` has all fields, and a number in field `wanted`."""
+    if len(fields) != count and (kind == "qrels" or len(fields) < count or fields[1].upper() not in (b"Q0", b"0")):
+        return False
+    value = _grade(fields[wanted]) if kind == "qrels" else _score(fields[wanted])
+    return value is not None and value == value
+
+
+def _grade(text: bytes) -> int | None:
+    """Return a grade; None for what is no integer."""
+    try:
+        return int(text) if b"_" not in text else None
+    except ValueError:
+        return None
+
+
+def _score(text: bytes) -> float:
+    """Return a score; NaN for what is no number."""
+    try:
+        return float(text) if b"_" not in text else np.nan
+    except ValueError:
+        return np.nan
 
 
 def _wrong_count(line: bytes, kind: str, count: int, place: str) -> InputError:

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from detmap.kernels import innermost, kernel
+from detmap.kernels import helper, innermost, kernel
 from detmap.kernels.numbers import NUMBER_ROOM, _doubt, _integer, _pointed_or_double
 from detmap.kernels.scanning import (
     CLOSED,
+    COMMENTS,
     DOUBTS,
     FAILED,
     FULL,
@@ -45,9 +46,27 @@ def _id_at(data: Any, i: int, before: Any) -> Any:
     return np.uint64(i << LENGTH_BITS | end - i), end if end - i < 1 << LENGTH_BITS else -1
 
 
+@helper
+def _no_number(data: Any, i: int) -> bool:
+    """Whether the first byte of the token at `i` begins no number, nor inf or nan."""
+    c = _byte(data, i)
+    digit = c >= 48 and c <= 57
+    return not (digit or c == 43 or c == 45 or c == 46 or c == 73 or c == 105 or c == 78 or c == 110)
+
+
+@helper
+def _unread(data: Any, i: int) -> bool:
+    """Whether the second token of the line at `i` may be the field of a run that is not read: Q0 or 0."""
+    c = _byte(data, _tab_or_space(data, _token_end(data, i)))
+    return bool(c == 81 or c == 113 or c == 48)
+
+
 @kernel
 def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, columns: Columns, state: Any) -> None:
-    """Scan lines of tokens between blanks into columns; empty lines and those that begin with ``#`` are passed.
+    """Scan lines of tokens between blanks into columns; empty lines are passed.
+
+    A line that begins with ``#`` is a record if it has all tokens and a number where one belongs. Other such lines are
+    comments: passed, and counted. The scan fails where it cannot tell.
 
     Parameters
     ----------
@@ -76,15 +95,15 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
             break
         i = _tab_or_space(data, i)
         c = _byte(data, i)
-        token = len(tokens) if c == 35 else 0
-        blank = c == 35 or c == 10 or c == 13 or i == len(data)
+        token, line, doubted, marked, comment = 0, i, doubtful, c == 35, False
+        blank = c == 10 or c == 13 or i == len(data)
         if not blank and row >= state[LIMIT]:
             break
         while c > 32:
             begin = i
-            field = tokens[np.uint64(token)] if token < len(tokens) else -1
+            field = tokens[np.uint64(token)] if token < len(tokens) and not comment else -1
             if field < 0:
-                i = _token_end(data, i) if token < most or blank else -1
+                i = _token_end(data, i) if token < most or marked else -1
             else:
                 # Unsigned indices have no negative case.
                 kind, at = places[np.uint64(field), NOTHING], np.uint64(places[np.uint64(field), U2] + row)
@@ -93,12 +112,14 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
                     if i < 0 or _byte(data, i) > 32 or not certain:
                         i = _token_end(data, begin)
                         doubtful = _doubt(doubts, doubtful, np.int64(at), begin, i)
+                        comment = marked and _no_number(data, begin)
                     words[at] = bits
                 elif kind == INTEGER:
                     value, i = _integer(data, begin, powers)
                     words[at] = np.uint64(value)
-                    if i >= 0 and _byte(data, i) > 32:
-                        i = -1
+                    i = -1 if i >= 0 and _byte(data, i) > 32 else i
+                    if i < 0 and marked and _no_number(data, begin):
+                        comment, i = True, _token_end(data, begin)
                 else:
                     before = ids[at - U1] if kind == REPEATED and row > state[ROW] else ABSENT
                     ids[at], i = _id_at(data, begin, before)
@@ -107,12 +128,16 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
             token += 1
             i = _tab_or_space(data, i)
             c = _byte(data, i)
-        if i < 0 or (token < len(tokens) and not blank):
-            break
-        i = _next_line(data, i)
+        unclear = marked and not comment and token > len(tokens) and more and _unread(data, line)  # text after a name?
+        comment = comment or (marked and token != len(tokens))
+        failed = i < 0 or unclear or (token < len(tokens) and not blank and not comment)
+        i = -1 if failed else _next_line(data, i)
         if i < 0:
             break
-        if not blank:
+        if comment:
+            doubtful = doubted
+            state[COMMENTS] += 1
+        elif not blank:
             row += 1
             state[LONGER] += token > len(tokens)
     _leave_lines(places, state, status, i, row, doubtful)

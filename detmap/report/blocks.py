@@ -75,7 +75,7 @@ def summary(
     """Return what the first screen says of a model: a metric from 0 to 1 with its interval, or `why` it has none.
 
     `more` are ``others``, pairs of further metrics and their values as text, ``about``, what the interval is of, and
-    ``cards``.
+    ``cards``; and ``mark``, a warning about the number.
     """
     low, high = ends
     known = not math.isnan(low)
@@ -86,6 +86,7 @@ def summary(
         "interval": f"{level * 100:g} % interval {low:.4f} to {high:.4f}" if known else why,
         "range": {"low": round(low * 100, 2), "width": round((high - low) * 100, 2)} if known else None,
         "share": 0.0 if math.isnan(value) else round(min(max(value, 0.0), 1.0) * 100, 2),
+        "mark": "",
         **more,
     }
 
@@ -113,7 +114,10 @@ def found_by_check(name: str, checked: Report | str) -> Section:
 
 
 class Apart(NamedTuple):
-    """By how much the second of two models exceeds the first, with its interval and the corrected p-value of a test."""
+    """By how much the second of two models exceeds the first, with its interval and the corrected p-value of a test.
+
+    Where either lacks images or queries of the other, `common` says of which they are, and the ``means`` there of both.
+    """
 
     first: str
     second: str
@@ -121,6 +125,8 @@ class Apart(NamedTuple):
     low: float
     high: float
     p: float
+    common: str = ""
+    means: tuple[float, float] = (math.nan, math.nan)
 
 
 def differences(
@@ -145,9 +151,10 @@ def _verdict(one: Apart, metric: str, level: float, alpha: float, unit: str) -> 
             f"{one.first} and {one.second} cannot be compared by {metric}, which is undefined for one of them or for both."
         )
     if one.difference == 0:
-        return printable(f"{one.first} and {one.second} have the same {metric}.")
+        return printable(f"{one.first} and {one.second} have the same {metric}{one.common}.")
     better, other, sign = (one.second, one.first, 1) if one.difference > 0 else (one.first, one.second, -1)
     low, high = sorted((sign * one.low, sign * one.high))
+    both = f"{one.common} ({max(one.means):.4f} and {min(one.means):.4f})" if one.common else ""
     between = f", {level * 100:g} % interval {low:.4f} to {high:.4f}" if not math.isnan(low) else ""
     if math.isnan(one.p):
         told = f"there are too few {unit} to tell whether this is chance"
@@ -155,7 +162,7 @@ def _verdict(one: Apart, metric: str, level: float, alpha: float, unit: str) -> 
         told = f"this is more than chance explains, by a test at {alpha:.2g}"
     else:
         told = "this may well be chance"
-    return printable(f"{better} has {sign * one.difference:.4f} more {metric} than {other}{between}: {told}.")
+    return printable(f"{better} has {sign * one.difference:.4f} more {metric} than {other}{both}{between}: {told}.")
 
 
 def page(

@@ -34,6 +34,7 @@ from detmap.report.tables import sentence, table
 from detmap.results import cell, printable
 from detmap.retrieval.conventions import CONVENTIONS
 from detmap.retrieval.metrics import parse
+from detmap.retrieval.ranked import MEAN
 from detmap.retrieval.scoring import by_query
 from detmap.statistics import compare_queries
 from detmap.statistics.bootstrap import alpha_of
@@ -41,7 +42,7 @@ from detmap.statistics.bootstrap import alpha_of
 if TYPE_CHECKING:
     from detmap.checks.report import Report
     from detmap.retrieval import RankingResult
-    from detmap.statistics import Bootstrap
+    from detmap.statistics import Bootstrap, QueryComparison
 
 Values = NDArray[np.float64]
 
@@ -86,7 +87,7 @@ class Model:
         for name, key in zip(self.result, self.result.per_query, strict=False):
             values = self.result.per_query[key]
             known = values[~np.isnan(values)]
-            if parse(key).metric.aggregate == "mean" and known.size and known.min() >= 0 and known.max() <= 1:
+            if parse(key).metric.aggregate is MEAN and known.size and known.min() >= 0 and known.max() <= 1:
                 found[name] = key
         if not found:
             raise OptionError("the report shows metrics that are means over queries, from 0 to 1: ask for one, as mAP")
@@ -158,7 +159,7 @@ def html(
     sections += side_by_side([_own(model, level) for model in models])
     return page(
         [model.name for model in models],
-        summaries=[_summary(model, level) for model in models],
+        summaries=[_summary(model, level, *lacks) for model, lacks in zip(models, _lacking(models), strict=True)],
         inputs=inputs,
         facts=_facts(models[0].result),
         counts=[(printable(model.name), _counts(model.result)) for model in models],
@@ -186,7 +187,18 @@ def _counts(result: RankingResult) -> str:
 # ------------------------------------------------------------------------------------------------------- the first screen
 
 
-def _summary(model: Model, level: float) -> dict[str, Any]:
+def _lacking(models: Sequence[Model]) -> list[tuple[int, int]]:
+    """Return of each model how many queries it lacks that others have values of, and how many there are in all."""
+    key = models[0].metrics[models[0].metric]
+    if any(key not in model.result.per_query for model in models):
+        return [(0, 0)] * len(models)
+    _, columns = by_query({str(at): model.result for at, model in enumerate(models)}, key)
+    known = np.array([~np.isnan(columns[str(at)]) for at in range(len(models))])
+    some = known.any(axis=0)
+    return [(int((some & ~own).sum()), int(some.sum())) for own in known]
+
+
+def _summary(model: Model, level: float, lacks: int, total: int) -> dict[str, Any]:
     value, (low, high), why = model.result[model.metric], (math.nan, math.nan), "no interval was asked for"
     if model.bootstrap is not None:
         low, high = _ends(model, level)[model.metric]
@@ -196,8 +208,14 @@ def _summary(model: Model, level: float) -> dict[str, Any]:
     others = [(printable(name), cell(model.result[name])) for name in given[:3]]
     cards = [_worst_card(model), _ties_card(model)]
     shown = (model.name, model.metric, cell(value), value, (low, high), why, level)
+    mark = (
+        f"Mean over {total - lacks:,} of {total:,} queries: this model lacks {lacks:,}, so that its numbers "
+        "cannot be compared with those of the others."
+    )
     about = "Interval of the mean over all queries that might be asked like these."
-    return summary(*shown, others=others, about="" if math.isnan(low) else about, cards=cards)
+    return summary(
+        *shown, others=others, about="" if math.isnan(low) else about, cards=cards, mark=mark if lacks else ""
+    )
 
 
 def _ends(model: Model, level: float) -> dict[str, tuple[float, float]]:
@@ -268,9 +286,21 @@ def _metrics(models: Sequence[Model], level: float) -> Section:
         (means if is_mean else others).append(row)
     note = next((model.bootstrap.sentence(level=level) for model in models if model.bootstrap is not None), "")
     bars = {f"{model.name}: value" if several else "value": 1.0 for model in models}
+    if any(lacks for lacks, _ in _lacking(models)):
+        note = "Means are of each model's own queries, which are not the same for all" + (f"; {note}" if note else "")
     blocks = [table("Means over queries", means, bars=bars, note=note)]
     blocks += [table("Other numbers", others)] if others else []
     return Section("metrics", "Metrics", "All that was evaluated.", [("", blocks)])
+
+
+def _apart(one: QueryComparison, columns: Mapping[str, Values]) -> Apart:
+    """Return a comparison as it is told; where one model lacks queries of the other, of which queries it is."""
+    known = [~np.isnan(columns[name]) for name in (one.first, one.second)]
+    both = known[0] & known[1]
+    means = float(columns[one.first][both].mean()), float(columns[one.second][both].mean())
+    alone = bool(np.any(known[0] != known[1]))
+    common = f" on the {one.queries:,} queries that both have" if alone else ""
+    return Apart(*one[:5], one.adjusted["randomisation"], common, means)
 
 
 def _compared(models: Sequence[Model], replicates: int, seed: int, level: float) -> Section:
@@ -283,10 +313,12 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     queries, columns = by_query({model.name: model.result for model in models}, key)
     method = "t" if models[0].bootstrap is None else models[0].bootstrap.method
     found = compare_queries(columns, replicates=replicates, seed=seed, level=level, method=method)
+    apart = [_apart(one, columns) for one in found]
     rows = [
         {
             "from": one.first,
             "to": one.second,
+            **({"mean of from": told.means[0], "mean of to": told.means[1]} if any(a.common for a in apart) else {}),
             "difference": one.difference,
             "low": one.low,
             "high": one.high,
@@ -294,11 +326,10 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
             "p": one.p["randomisation"],
             "p corrected": one.adjusted["randomisation"],
         }
-        for one in found
+        for one, told in zip(found, apart, strict=True)
     ]
     doubtful = [one.disagrees(alpha_of(level)) for one in found]
     mark_doubts(rows, doubtful)
-    apart = [Apart(*one[:5], one.adjusted["randomisation"]) for one in found]
     blocks = differences(metric, level, alpha_of(level), "queries", apart, rows)
     first, second = (columns[model.name] for model in models[:2])
     change = second - first

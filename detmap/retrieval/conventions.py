@@ -74,8 +74,9 @@ class Convention:
     ties: TieRule = field(
         default="index",
         metadata=decision(
-            "The order of equally good items: `index` (as given), `reversed`, `docid` (descending, bytewise), `collapsed` "
-            "(a tied group is one point at its end), `expected` (mean over all orders), `best`, `worst` (hits first, last).",
+            "The order of equally good items: `index` (as given), `reversed`, `docid` (descending, bytewise), "
+            "`docid-ascending`, `collapsed` (a tied group is one point at its end), `expected` (mean over all orders), "
+            "`best`, `worst` (hits first, last).",
             "ranking",
             allowed=tuple(TIE_RULES),
             phrase=lambda convention: f"ties {convention.ties}",
@@ -83,7 +84,7 @@ class Convention:
             flag=Flag(
                 name="--ties",
                 metavar="RULE",
-                help="order of equal scores: index, reversed, docid, collapsed, expected, best or worst",
+                help="order of equal scores: index, reversed, docid, docid-ascending, collapsed, expected, best or worst",
             ),
         ),
     )
@@ -174,6 +175,15 @@ class Convention:
             phrase=lambda convention: "all queries together",
         ),
     )
+    names: Literal["detmap", "ranx", "ir_measures"] = field(
+        default="detmap",
+        metadata=decision(
+            "Whose names of metrics are read, and whose parameters hold where a name has none: ranx's ``rbp.95`` has "
+            "p = 0.95; of ir_measures ``ERR@20`` is gdeval's, of grades up to 4, and RBP's p is 0.8 (elsewhere 0.9).",
+            "names",
+            allowed=("detmap", "ranx", "ir_measures"),
+        ),
+    )
     digits: int | None = field(
         default=None, metadata=decision("Decimals that means are rounded to.", "mean", wrong=_wrong_digits)
     )
@@ -201,7 +211,7 @@ for _convention in (
     Convention("detmap", users="the default: deterministic ties, all relevant items, empty queries counted apart"),
     Convention(
         "trec",
-        users="trec_eval 9, pytrec_eval, ir_measures AP, MTEB",
+        users="trec_eval 9, pytrec_eval, MTEB",
         ties="docid",
         empty="zero",
         single=True,
@@ -220,6 +230,17 @@ for _convention in (
         empty="zero",
         missing="zero",
         relative_rbp=False,
+        names="ranx",
+    ),
+    Convention(
+        "ir_measures",
+        users="ir_measures 0.4.3 where pytrec_eval, MS MARCO's script, gdeval and cwl_eval are what it calls",
+        ties="docid",
+        empty="zero",
+        missing="zero",
+        single=True,
+        relative_rbp=False,
+        names="ir_measures",
     ),
     Convention(
         "beir",

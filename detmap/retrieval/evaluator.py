@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from detmap import columns
 from detmap.errors import InputError, OptionError, StateError, check_choice, shorten
 from detmap.kernels import readonly
+from detmap.notices import added
 from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention, RunChoices, convention_of
 from detmap.retrieval.features import DistanceMetric, Side, blocks, survey
@@ -40,10 +41,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Counts:
-    """What is counted besides the rankings: queries of runs that nobody judged, and lines with text after the name."""
+    """What is counted besides the rankings: queries of runs that nobody judged, and what was unusual in files."""
 
     extra: set[str] = field(default_factory=set)
-    longer: int = 0
+    notices: dict[str, int] = field(default_factory=dict)
 
 
 class Evaluator:
@@ -150,7 +151,7 @@ class Evaluator:
         check_judged(judged)
         grades, self._scale = stored(judged.values, "qrels")
         self._level = 1 if level is None else stored_level(check_level(level), self._scale)
-        self._judged = Table(judged.queries, judged.starts, judged.documents, grades)
+        self._judged = Table(judged.queries, judged.starts, judged.documents, grades, judged.notices)
         self._queries = len(judged.queries)
         self._source = digest(
             judged.starts, grades, self._scale, *map(str, judged.queries), *ids.texts(judged.documents).tolist(),
@@ -310,7 +311,7 @@ class Evaluator:
         known = {theirs[i] for i in kept}
         extra = {str(ids.printable(query)) for at, query in enumerate(ranked.queries) if at not in known}
         made = self._of_run(judged, ranked, kept, [theirs[i] for i in kept])
-        self._add(made, "run", made.names, False, _Counts(extra, ranked.longer))
+        self._add(made, "run", made.names, False, _Counts(extra, dict(ranked.notices)))
 
     def _of_run(self, judged: Table, ranked: Table, kept: list[int], theirs: list[int]) -> Seen:
         """Rank queries of a run: `kept` are their places among the judged ones, `theirs` those in the run (-1: none)."""
@@ -366,7 +367,7 @@ class Evaluator:
 
     def _count(self, counts: _Counts | None) -> None:
         if counts is not None:
-            self._counts = _Counts(self._counts.extra | counts.extra, self._counts.longer + counts.longer)
+            self._counts = _Counts(self._counts.extra | counts.extra, added(self._counts.notices, counts.notices))
 
     def _joined(self) -> Seen | None:
         """Return everything seen, in the order of the results; None where that is nothing."""
@@ -397,7 +398,7 @@ class Evaluator:
         """
         with self._lock:
             seen, counts = self._joined(), self._counts
-        missing, notices = 0, {"text_after_name": counts.longer}
+        missing, notices = 0, added(counts.notices, self._judged.notices if self._judged is not None else {})
         if self._judged is not None:
             absent = sorted(
                 set(range(len(self._judged.queries))) - set([] if seen is None else seen.columns["place"].tolist())
@@ -508,7 +509,7 @@ class Evaluator:
             "names": [] if seen is None else seen.names,
             "layout": [] if seen is None else seen.layout(),
             "extra": sorted(counts.extra),
-            "longer": counts.longer,
+            "notices": counts.notices,
         }
         given = (
             [] if seen is None else [column.astype(column.dtype.newbyteorder("<")) for column in seen.columns.values()]
@@ -543,7 +544,7 @@ class Evaluator:
         made._judged, made._gallery, made._features = None, None, None
         made._lock = threading.RLock()
         made._forget()
-        made._counts = _Counts(set(header.extra), header.longer)
+        made._counts = _Counts(set(header.extra), {"text_after_name": header.longer, **header.notices})
         names = header.names
         if len(set(names)) < len(names) or len(set(map(type, names))) > 1:
             raise StateError("not an evaluator: a query is there twice, or names are of two types")
@@ -551,7 +552,9 @@ class Evaluator:
             raise StateError("not an evaluator: its queries are not those that it says")
         if header.numbered and names != list(range(len(names))):
             raise StateError("not an evaluator: its queries are not those that it says")
-        if min(header.queries, header.longer) < 0 or (header.queries and header.queries < len(names)):
+        if min([header.queries, *made._counts.notices.values()]) < 0 or (
+            header.queries and header.queries < len(names)
+        ):
             raise StateError("not an evaluator: a number is wrong")
         if names:
             most = 1 << 31 if made._scale is None else made._scale.size

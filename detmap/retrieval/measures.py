@@ -14,7 +14,7 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import INTERPOLATIONS, Hits, blocks
 from detmap.kernels import curves, readonly, ties
 from detmap.retrieval.conventions import Convention, Normalizer
-from detmap.retrieval.ranked import Ranked, Request, Values
+from detmap.retrieval.ranked import BY_PLACE, LEAST, Ranked, Request, Values
 
 
 def ratio(part: Any, whole: Any) -> Values:
@@ -195,7 +195,7 @@ def cmc(ranked: Ranked, request: Request) -> Values:
         return ratio(inside[hits.starts[1:]] - inside[hits.starts[:-1]], hits.counts)
     if ranked.shots is None:
         raise OptionError(f"CMC {ranked.convention.cmc} needs distances to galleries with identities")
-    if ranked.convention.ties not in ("index", "docid"):
+    if ranked.convention.ties not in BY_PLACE:
         raise OptionError(f"CMC {ranked.convention.cmc} is defined for ties='index', not {ranked.convention.ties!r}")
     return np.asarray(ranked.shots[:, min(request.cut, ranked.shots.shape[1]) - 1])
 
@@ -319,11 +319,11 @@ def geometric(ranked: Ranked, request: Request) -> Values:
 
 
 def logarithms(values: Values) -> Values:
-    """Return natural logarithms as C's library has them, NaN as 0, and what is below 0.00001 as that.
+    """Return natural logarithms as C's library has them, NaN as 0, and what is below `LEAST` as that.
 
     numpy's own differ in the last bit now and then, by the processor.
     """
-    return np.array([math.log(max(value, 1e-5)) for value in np.nan_to_num(values).tolist()])
+    return np.array([math.log(max(value, LEAST)) for value in np.nan_to_num(values).tolist()])
 
 
 def _at_recalls(ranked: Ranked, recalls: Any) -> Values:

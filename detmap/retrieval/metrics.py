@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from detmap.errors import OptionError, shorten
 from detmap.retrieval import measures, trec_measures
 from detmap.retrieval.conventions import Convention
-from detmap.retrieval.ranked import Metric, Request
+from detmap.retrieval.ranked import GEOMETRIC, TOTAL, Metric, Order, Request
 
 METRICS = (
     Metric(
@@ -30,6 +31,7 @@ METRICS = (
         aliases=("ap@r", "map@r", "map_at_r"),
         depth="never",
         expected=True,
+        reads="relevant",
     ),
     Metric(
         "P",
@@ -69,6 +71,7 @@ METRICS = (
         "precision at rank R, the number of relevant items",
         aliases=("rprec", "r-prec", "r-precision", "r_precision", "p@r"),
         depth="never",
+        reads="relevant",
     ),
     Metric(
         "RR",
@@ -132,6 +135,7 @@ METRICS = (
         measures.expected_reciprocal_rank,
         "expected reciprocal rank; chance to stop (2 ** grade - 1) / 2 ** max, max the highest grade or (max=..)",
         aliases=("err",),
+        ambiguous="max",
         options=True,
         levels=False,
     ),
@@ -141,6 +145,8 @@ METRICS = (
         "(1 - p) * sum of gain * p ** (rank - 1), p = 0.9 or (p=..); gain: grade / the query's highest, (rel=..): 1 from "
         "that grade on",
         aliases=("rbp",),
+        default="p=0.9",
+        ambiguous="p",
         options=True,
         graded=True,
     ),
@@ -150,6 +156,8 @@ METRICS = (
         "what RBP could gain if documents without a judgement were relevant, ranked or not, p = 0.9 or (p=..); 0 where all "
         "ranked ones are judged",
         aliases=("rbp_resid",),
+        default="p=0.9",
+        ambiguous="p",
         depth="never",
         options=True,
         levels=False,
@@ -197,7 +205,7 @@ METRICS = (
         "geometric mean of bpref, at least 0.00001 each; per query its logarithm",
         aliases=("gm_bpref",),
         depth="never",
-        aggregate="geometric",
+        aggregate=GEOMETRIC,
     ),
     Metric("infAP", measures.inferred, "inferred AP (Yilmaz and Aslam, 2006)", aliases=("infap",), depth="never"),
     Metric(
@@ -222,7 +230,7 @@ METRICS = (
         "geometric mean of AP, at least 0.00001 each; per query its logarithm",
         aliases=("gmap", "gm_map"),
         depth="never",
-        aggregate="geometric",
+        aggregate=GEOMETRIC,
     ),
     Metric(
         "iprec",
@@ -239,6 +247,7 @@ METRICS = (
         aliases=("rprec_mult",),
         depth="must",
         at="multiple",
+        reads="relevant",
     ),
     Metric(
         "11pt",
@@ -255,6 +264,7 @@ METRICS = (
         depth="never",
         options=True,
         parameter="beta",
+        reads="set",
     ),
     Metric(
         "set_map",
@@ -262,13 +272,15 @@ METRICS = (
         "precision times recall of all items ranked",
         aliases=("set_map", "setap"),
         depth="never",
+        reads="set",
     ),
     Metric(
         "set_relative_P",
         trec_measures.set_relative_precision,
         "hits / min(items ranked, relevant items)",
-        aliases=("set_relative_p",),
+        aliases=("set_relative_p", "setrelp"),
         depth="never",
+        reads="set",
     ),
     Metric(
         "utility",
@@ -277,6 +289,7 @@ METRICS = (
         aliases=("utility",),
         depth="never",
         options=True,
+        reads="set",
     ),
     Metric(
         "num_q",
@@ -284,8 +297,9 @@ METRICS = (
         "queries",
         aliases=("num_q", "numq"),
         depth="never",
-        aggregate="sum",
+        aggregate=TOTAL,
         levels=False,
+        reads="set",
     ),
     Metric(
         "num_ret",
@@ -293,7 +307,8 @@ METRICS = (
         "items ranked; (rel=..): of that grade or higher",
         aliases=("num_ret", "numret"),
         depth="never",
-        aggregate="sum",
+        aggregate=TOTAL,
+        reads="set",
     ),
     Metric(
         "num_rel",
@@ -301,7 +316,8 @@ METRICS = (
         "relevant items",
         aliases=("num_rel", "numrel"),
         depth="never",
-        aggregate="sum",
+        aggregate=TOTAL,
+        reads="set",
     ),
     Metric(
         "num_rel_ret",
@@ -309,7 +325,8 @@ METRICS = (
         "relevant items ranked",
         aliases=("num_rel_ret", "numrelret"),
         depth="never",
-        aggregate="sum",
+        aggregate=TOTAL,
+        reads="set",
     ),
     Metric(
         "num_nonrel_judged_ret",
@@ -317,7 +334,8 @@ METRICS = (
         "documents ranked that were judged not relevant",
         aliases=("num_nonrel_judged_ret",),
         depth="never",
-        aggregate="sum",
+        aggregate=TOTAL,
+        reads="set",
     ),
 )
 
@@ -329,29 +347,45 @@ _BY_ALIAS = {name.lower(): metric for metric in METRICS for name in (metric.name
 _BY_ALIAS |= {alias: metric for metric in METRICS for alias in metric.aliases}
 
 
-def parse(name: str) -> Request:
-    """Read a metric's name: ours (``nDCG@10``), trec_eval's (``ndcg_cut_10``) or ir_measures' (``AP(rel=2)@9``).
+def parse(name: str, convention: Convention | None = None) -> Request:
+    """Read a metric's name: detmap's (``nDCG@10``), trec_eval's (``ndcg_cut_10``), or, under a convention, another tool's.
 
     Raises
     ------
     OptionError
-        For an unknown name, or a depth that it does not take.
+        For an unknown name, a depth that it does not take, or a number that could be a depth or a parameter.
     """
     if not isinstance(name, str):
         raise OptionError(f"a metric is named by a string, not {type(name).__name__}")
+    if convention is None or convention.names == "detmap":
+        return _read(name)
+    return _of_ranx(name) if convention.names == "ranx" else _of_ir_measures(name, convention)
+
+
+def _read(name: str, **defaults: str) -> Request:
+    """Read a name by the metric table; `defaults` are parameters of metrics that have others than there."""
     text = re.sub(r"^([^()@]+)(\([^()]*\))@[rR]$", r"\1@R\2", name.strip())  # AP(rel=2)@R
     text = re.sub(r"^(rank|cmc)(\d+)$", r"\1@\2", text, flags=re.IGNORECASE)  # Rank1
     metric, depth, given = _BY_ALIAS.get(text.lower()), None, None
     if metric is None:
-        found = re.fullmatch(r"([^()@]+?)(?:\(([^()]*)\))?(?:[@._-]([0-9.]+))?(?:\(([^()]*)\))?", text)
-        found = found or re.fullmatch(r"([^()@]+@[rR])\(([^()]*)\)()()", text)
+        found = re.fullmatch(r"([^()@]+?)(?:\(([^()]*)\))?(?:([@._-])([0-9.]+))?(?:\(([^()]*)\))?", text)
+        found = found or re.fullmatch(r"([^()@]+@[rR])\(([^()]*)\)()()()", text)
         metric = _BY_ALIAS.get(found[1].lower()) if found else None
         if found and metric:
-            given, depth = found[2] or found[4], found[3] or None
+            given, depth = found[2] or found[5], found[4] or None
+            if metric.ambiguous and depth and found[3] != "@":
+                share = f"0.{depth.replace('.', '')}" if metric.ambiguous == "p" else depth
+                raise OptionError(
+                    f"{shorten(name)} is not clear: {metric.name}@{depth} reads that many ranks, and "
+                    f"{metric.name}({metric.ambiguous}={share}) has that parameter"
+                )
     if metric is None:
         known = ", ".join(m.mean_name or m.name for m in METRICS)
         raise OptionError(f"unknown metric {shorten(name)}; one of: {known}, with @depth where it takes one")
     options, level = _options(metric, name, given)
+    default = defaults.get(metric.name, metric.default)
+    if default and not any(option.startswith(default.partition("=")[0] + "=") for option in options):
+        options = (*options, default)
     if depth is not None and metric.parameter:
         options, depth = (*options, f"{metric.parameter}={depth}"), None
     if metric.depth == "never" and depth is not None:
@@ -377,6 +411,86 @@ def _depth(metric: Metric, name: str, text: str) -> float:
     if value < least or (metric.at == "rank" and value != int(value)) or (metric.at == "recall" and value > 1):
         raise OptionError(f"{shorten(name)}: the depth must be {wanted}")
     return value
+
+
+def _of_ranx(name: str) -> Request:
+    """Read a name as ranx does: a number behind rbp is p, its decimals; ``-burges`` has exponential gains."""
+    text = name.strip()
+    found = re.fullmatch(r"(?i)rbp[.@]([0-9]+)", text)
+    if found:
+        return _read(f"RBP(p=0.{found[1]})")
+    if re.fullmatch(r"(?i)rbp", text):
+        raise OptionError("ranx's rbp needs p, as in rbp.95")
+    return _read(re.sub(r"^(n?dcg)_burges(@[0-9]+)?$", r"\1(exp)\2", text))
+
+
+@dataclass(frozen=True)
+class _Provider:
+    """How one of the programs that ir_measures calls comes by its numbers; see `Request` for order and digits."""
+
+    order: Order | None = None
+    digits: int | None = None
+    depth: float | None = None
+
+
+_TREC = _Provider()
+_GDEVAL = _Provider(("docid", False), digits=5)
+_MSMARCO = _Provider(("docid-ascending", False))
+_CWL = _Provider(("index", False), depth=1000.0)
+
+#: The measures of ir_measures that are here, and whose program's they are: without a depth, and with one.
+IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
+    "AP": (_TREC, _TREC),
+    "P": (_TREC, _TREC),
+    "R": (_TREC, _TREC),
+    "RR": (_TREC, _MSMARCO),
+    "R-prec": (_TREC, None),
+    "nDCG": (_TREC, _TREC),
+    "nDCG(exp)": (None, _GDEVAL),
+    "ERR": (None, _GDEVAL),
+    "RBP": (_CWL, None),
+    "success": (None, _TREC),
+    "bpref": (_TREC, None),
+    "infAP": (_TREC, None),
+    "iprec": (None, _TREC),
+    "judged": (None, _MSMARCO),
+    "set_F": (_TREC, None),
+    "set_map": (_TREC, None),
+    "set_relative_P": (_TREC, None),
+    "num_ret": (_TREC, None),
+    "num_rel_ret": (_TREC, None),
+}
+
+#: The metrics whose names are measures of ir_measures too. NumQ and NumRel are of the queries in the run alone there.
+_OF_IR_MEASURES = {*(name.partition("(")[0] for name in IR_MEASURES), "num_q", "num_rel"}
+
+#: The options that these have, of those of the metric table.
+_IR_OPTIONS = {"nDCG": "exp", "ERR": "max=4", "RBP": "p=", "set_F": "beta="}
+
+
+def _of_ir_measures(name: str, convention: Convention) -> Request:
+    """Read a name as ir_measures does: ERR is gdeval's, of grades up to 4, and RBP, which needs rel, has p = 0.8."""
+    request = _read(name, RBP="p=0.8", ERR="max=4")
+    metric = request.metric.name
+    if metric not in _OF_IR_MEASURES:
+        return request
+    providers = IR_MEASURES.get("nDCG(exp)" if metric == "nDCG" and request.options else metric, (None, None))
+    provider = providers[request.depth is not None]
+    known = all(option.startswith(_IR_OPTIONS.get(metric, "-")) for option in request.options)
+    if provider is None or not known:
+        raise OptionError(
+            f"{shorten(name)}: ir_measures has no such measure, or detmap not its value: ask for it by itself, "
+            "under another convention"
+        )
+    if metric == "RBP" and request.level is None:
+        raise OptionError(
+            f"{shorten(name)}: ir_measures' RBP needs the grade from which documents are relevant, as RBP(rel=1)"
+        )
+    if metric == "iprec" and request.depth is not None and round(request.depth, 2) != request.depth:
+        raise OptionError(f"{shorten(name)}: ir_measures rounds the recall to two decimals: {request.depth:.2f}?")
+    own = (convention.ties, convention.single) == ("docid", True)  # else one order is wanted of all measures
+    depth = request.depth if provider.depth is None else provider.depth
+    return replace(request, depth=depth, order=provider.order if own else None, digits=provider.digits)
 
 
 #: Options of ir_measures that are other words for ours, or for what is so anyway.
@@ -440,14 +554,22 @@ def parse_rate(name: object) -> float | None:
 
 def able(names: Iterable[str], convention: Convention) -> list[str]:
     """Return those of the default metrics that have a value under the convention."""
-    return [name for name in names if convention.ties != "expected" or parse(name).metric.expected]
+    return [name for name in names if _is_able(name, convention)]
+
+
+def _is_able(name: str, convention: Convention) -> bool:
+    try:
+        request = parse(name, convention)
+    except OptionError:
+        return False
+    return convention.ties != "expected" or request.metric.expected
 
 
 def parse_all(names: Iterable[str] | str, convention: Convention) -> list[Request]:
     """Read metrics' names, once each, and refuse what the convention has no value for."""
     requests: dict[str, Request] = {}
     for name in listed(names):
-        request = parse(name)
+        request = parse(name, convention)
         if convention.ties == "expected" and not request.metric.expected:
             able = ", ".join(m.name for m in METRICS if m.expected)
             raise OptionError(f"{shorten(request.key)} has no closed form for ties='expected'; these have: {able}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,9 +65,9 @@ def evaluate_neighbors(
     query_cameras, gallery_cameras, junk_id, ignore, self_match
         Which items are junk; see `evaluate_distances`. Junk is taken out of the neighbours, so search for some more.
     metrics : sequence of str, optional
-        Names of the metric table. A depth beyond *k* is an error unless the rows hold the whole gallery. Without a depth,
-        what was not found counts as not ranked. By default mAP and R at *k*, and CMC; those of `evaluate_distances` where
-        the rows hold the whole gallery.
+        Names of the metric table. Unless the rows hold the whole gallery, a depth beyond *k* is an error, and so is a
+        metric that reads whole rankings, as mAP does without a depth: mAP@k says what can be known. By default mAP and R at
+        *k*, and CMC; those of `evaluate_distances` where the rows hold the whole gallery.
     convention : str or Convention
         See ``detmap conventions``; single decisions (``ties=``, ``empty=`` …) can be given as well. The CMC variants that
         draw or merge identities need rows that hold the whole gallery.
@@ -158,9 +159,8 @@ def ranked_neighbors(
     """
     depth = items.shape[1]
     whole = depth >= count and bool((items[:, :count] >= 0).all())
-    for request in requests:
-        if not whole and request.metric.at == "rank" and request.depth is not None and request.cut > depth:
-            raise OptionError(f"{request.name} reads {request.cut} neighbours of a query, and indices hold {depth}")
+    for request in () if whole else requests:
+        _check_reach(request, convention, depth)
     place = None
     if gallery.columns is not None:
         place = np.full(count, -1)
@@ -169,6 +169,25 @@ def ranked_neighbors(
         part = items[begin:end], None if measured is None else measured[begin:end]
         block, removed, all_junk = _rank(*part, place, gallery, convention, begin, end)
         yield block, removed, _short(block, requests, gallery.items - all_junk)
+
+
+def _check_reach(request: Request, convention: Convention, depth: int) -> None:
+    """Refuse a metric that reads more than `depth` neighbours, or that no depth says not to read all."""
+    metric, ranks = request.metric, request.metric.at == "rank" and request.depth is not None
+    if ranks and request.cut > depth:
+        raise OptionError(f"{request.name} reads {request.cut} neighbours of a query, and indices hold {depth}")
+    if ranks or metric.reads != "ranking" or _to_relevant(request, convention):
+        return
+    remedy = "search for the whole gallery"
+    if metric.depth == "may":
+        remedy = f"ask for {replace(request, depth=float(depth)).name}, or {remedy}"
+    raise OptionError(f"{request.name} reads whole rankings, and indices hold {depth} neighbours of a query: {remedy}")
+
+
+def _to_relevant(request: Request, convention: Convention) -> bool:
+    """Return whether a metric reads as many ranks as there are relevant items."""
+    to_relevant = request.metric.name == "AP" and convention.depth == "positives" and request.depth is None
+    return to_relevant or request.metric.reads == "relevant"
 
 
 def _default(depth: int, convention: Convention) -> list[str]:
@@ -300,7 +319,8 @@ def _short(block: Ranked, requests: Sequence[Request], available: NDArray[np.int
     for request in requests:
         if request.depth is not None and request.metric.at == "rank":
             wanted = np.maximum(wanted, request.cut)
-        elif request.metric.name == "AP@R" or (request.metric.name == "AP" and block.convention.depth == "positives"):
-            wanted = np.maximum(wanted, block.raw.positives)
+        elif _to_relevant(request, block.convention):
+            multiple = request.depth if request.metric.at == "multiple" and request.depth is not None else 1.0
+            wanted = np.maximum(wanted, np.trunc(multiple * block.raw.positives + 0.9).astype(np.int64))
     some = block.raw.positives > 0
     return some & (block.raw.items < np.minimum(wanted, available))

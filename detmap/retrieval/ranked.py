@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -13,11 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import OptionError, shorten
-from detmap.hits import Hits, counted
+from detmap.hits import Hits, TieRule, counted
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.pools import Pool
 
 Values = NDArray[np.float64]
+
+
+#: Tie rules under which a ranking is one order of the items.
+BY_PLACE = ("index", "docid", "docid-ascending")
+
+#: The order of a run's documents: a rule for ties, and whether scores are compared in single precision.
+Order = tuple[TieRule, bool]
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,8 @@ class Ranked:
         For the CMC variants that draw or merge identities: the chance that the match is found within 1 .. k.
     radius : ndarray of int64, shape (q, bits + 1, 2), or None
         For hash codes: how many items, and how many relevant ones, are within each Hamming radius.
+    others : mapping of Order to Ranked
+        The same in the other orders that some metrics ask for.
     """
 
     raw: Hits
@@ -61,6 +70,7 @@ class Ranked:
     scale: Values | None = None
     shots: Values | None = None
     radius: NDArray[np.int64] | None = None
+    others: Mapping[Order, Ranked] = field(default_factory=dict)
 
     @cached_property
     def hits(self) -> Hits:
@@ -104,11 +114,19 @@ class Ranked:
         negatives = self.negatives + self.raw.positives - found
         return replace(self, raw=self.pool.hits(stored, found), negatives=negatives, level=stored)
 
+    def ordered(self, request: Request) -> Ranked:
+        """Return the rankings in the order that a metric asks for."""
+        if request.order is None:
+            return self
+        if request.order not in self.others:
+            raise OptionError(f"{request.name} orders documents by a rule of its own, which evaluate_run knows")
+        return self.others[request.order]
+
     def judged(self, metric: str) -> Pool:
         """Return the pool for a metric that counts judged documents, or raise an error that says why there is none."""
         if self.pool is None:
             raise OptionError(f"{metric} needs judgements of documents that are not relevant; this entry has none")
-        if self.convention.ties not in ("index", "docid"):
+        if self.convention.ties not in BY_PLACE:
             raise OptionError(f"{metric} is defined for ties='index' and 'docid', not {self.convention.ties!r}")
         return self.pool
 
@@ -122,13 +140,21 @@ def stored_level(level: float, scale: Values | None) -> int:
 class Request:
     """One metric as asked for: ``nDCG(exp)@10`` is the row nDCG, options ("exp",), depth 10.
 
-    ``AP(rel=2)@100`` is the row AP, depth 100, level 2: only items of that grade or higher count as relevant.
+    ``AP(rel=2)@100`` is the row AP, depth 100, level 2: only items of that grade or higher count as relevant. Where a
+    convention's measures come from several programs, `order` is that of the metric's own, and `digits` are its decimals.
     """
 
     metric: Metric
     options: tuple[str, ...] = ()
     depth: float | None = None
     level: float | None = None
+    order: Order | None = None
+    digits: int | None = None
+
+    def values(self, ranked: Ranked) -> Values:
+        """Return the value of each query."""
+        found = self.metric.compute(ranked.ordered(self).at(self.level), self)
+        return found if self.digits is None else np.array([round(value, self.digits) for value in found.tolist()])
 
     def _decorate(self, name: str) -> str:
         given = (*self.options, *(() if self.level is None else (f"rel={self.level:g}",)))
@@ -180,6 +206,51 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Aggregate:
+    """How the values of queries become one number.
+
+    Attributes
+    ----------
+    combine : callable
+        ``combine(values)`` returns the number; there is at least one value, and none is NaN.
+    scale : callable
+        Where a 0 or a 1, which a convention gives to a query without relevant items, stands on the scale of the values.
+    counts : bool
+        Whether values are counts of things that every query has, so that no rule for queries without relevant items applies.
+    """
+
+    combine: Callable[[Values], float]
+    scale: Callable[[float], float] = float
+    counts: bool = False
+
+
+#: The least value of a query in a geometric mean.
+LEAST = 1e-5
+
+
+def _mean(values: Values) -> float:
+    return float(np.mean(values))
+
+
+def _exponential_of_mean(values: Values) -> float:
+    return float(np.exp(np.sum(values) / values.size))
+
+
+def _logarithm(value: float) -> float:
+    return math.log(max(value, LEAST))
+
+
+def _total(values: Values) -> float:
+    return float(values.sum())
+
+
+MEAN = Aggregate(_mean)
+#: Of values that are logarithms.
+GEOMETRIC = Aggregate(_exponential_of_mean, _logarithm)
+TOTAL = Aggregate(_total, counts=True)
+
+
+@dataclass(frozen=True)
 class Metric:
     """A row of the table.
 
@@ -197,18 +268,25 @@ class Metric:
         Whether the name takes ``@depth``.
     expected : bool
         Whether there is a closed form for ties="expected".
-    aggregate : {"mean", "geometric", "sum"}
-        How the queries' values become one number; ``geometric`` takes the values for logarithms.
+    aggregate : Aggregate
+        How the queries' values become one number.
     options : bool
         Whether the name takes options in parentheses, besides ``rel``.
     at : {"rank", "recall", "multiple"}
         What its ``@depth`` is: a rank, a recall from 0 to 1, or a multiple of the number of relevant items.
     parameter : str
         The option that a number after the name stands for, as in trec_eval's ``set_F.0.5``.
+    default : str
+        The option that holds where a name has none; the full name says it.
+    ambiguous : str
+        The option that a number behind a dot, a hyphen or an underscore could be meant for, as in ranx's ``rbp.95``.
     levels : bool
         Whether the name takes ``rel=grade``, the lowest grade that counts as relevant.
     graded : bool
         Whether it reads the grades of the best ranking.
+    reads : {"ranking", "relevant", "set"}
+        What it reads where its name has no rank: the ranking to its end, its ranks up to the number of relevant items (or
+        a multiple of that), or whatever was retrieved, as a set.
     """
 
     name: str
@@ -218,9 +296,12 @@ class Metric:
     aliases: tuple[str, ...] = ()
     depth: Literal["never", "may", "must"] = "may"
     expected: bool = False
-    aggregate: Literal["mean", "geometric", "sum"] = "mean"
+    aggregate: Aggregate = MEAN
     options: bool = False
     at: Literal["rank", "recall", "multiple"] = "rank"
     parameter: str = ""
+    default: str = ""
+    ambiguous: str = ""
     levels: bool = True
     graded: bool = False
+    reads: Literal["ranking", "relevant", "set"] = "ranking"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +20,7 @@ from detmap.frames import check_computed
 from detmap.kernels import ranking, readonly
 from detmap.kernels.sorting import group_by
 from detmap.kernels.texts import Grouped, find_strings, rank_rows
+from detmap.notices import added
 from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention, RunChoices, convention_of
 from detmap.retrieval.ids import Keys, Located
@@ -57,15 +58,15 @@ class Table:
         Each line's document.
     values : ndarray of float64 or int64
         Scores; or grades, which are floats where some have a fraction.
-    longer : int
-        How many lines of a file have text that is not read.
+    notices : mapping of str to int
+        What was unusual in a file, counted.
     """
 
     queries: list[Any]
     starts: NDArray[np.int64]
     documents: Located | Keys
     values: NDArray[Any]
-    longer: int = 0
+    notices: Mapping[str, int] = field(default_factory=dict)
 
     def take(self, which: list[int]) -> Table:
         """Return some of the queries (-1: one without lines), in their order."""
@@ -215,7 +216,7 @@ def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
         order, starts = np.empty(found.size, np.int32), np.empty(len(place) + 1, np.int64)
         group_by(codes, readonly((), np.int32), order, starts)
         listed, items, numbers = list(place), items[order], numbers[order]
-    return Table(listed, starts, items, numbers, lines.longer if _is_source(data) else 0)
+    return Table(listed, starts, items, numbers, lines.notices if _is_source(data) else {})
 
 
 def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Table:
@@ -331,7 +332,7 @@ def evaluate_run(
         )
     kept = [i for i, at in enumerate(theirs) if at >= 0 or decided.missing == "zero"]
     check_judged(judged)
-    longer = ranked.longer
+    notices = added(judged.notices, ranked.notices)
     judged, ranked = judged.take(kept), ranked.take([theirs[i] for i in kept])
     grades, scale = stored(judged.values, "qrels")
     lowest_stored = 1 if lowest is None else stored_level(lowest, scale)
@@ -340,7 +341,13 @@ def evaluate_run(
     if kept:
         judged = replace(judged, values=grades)
         block, removed, known = rank_run(judged, ranked, decided, lowest_stored, depth, judged_only, scale)
-        blocks = [block]
+        others = {
+            (ties, single): rank_run(
+                judged, ranked, replace(decided, ties=ties, single=single), lowest_stored, depth, judged_only, scale
+            )[0]
+            for ties, single in {request.order for request in requests if request.order is not None}
+        }
+        blocks = [replace(block, others=others)]
     names = np.array([ids.printable(query) for query in judged.queries])
     result = score(
         blocks,
@@ -355,7 +362,7 @@ def evaluate_run(
         keep_curve=keep_curve,
     )
     strangers = ranked.values.size if known == 0 else 0
-    result.add_notices({"text_after_name": longer, "no_judged_document": strangers})
+    result.add_notices({**notices, "no_judged_document": strangers})
     return result
 
 
@@ -528,7 +535,7 @@ def _places(
         values = readonly(-scores, np.float64)
         ranking.rank_relevant(ranking.Distances(values, rows, begin), lists, none, begin, end, places)
         hits = slice(hit_starts[begin], hit_starts[end])
-        if convention.ties != "docid" or not np.any(tied[hits] > 1):
+        if not convention.ties.startswith("docid") or not np.any(tied[hits] > 1):
             return
         # Order all lines of the queries in which a hit is tied, by score and then by document.
         owner = np.repeat(np.arange(end - begin), np.diff(hit_starts[begin : end + 1]))
@@ -546,6 +553,8 @@ def _places(
         group = np.searchsorted(some, owner[mine])
         mine += hits.start
         ranks[mine] = place[starts[group] + relevant[which[mine]]] - starts[group] + 1
+        if convention.ties == "docid-ascending":  # the tied group the other way round
+            ranks[mine] = 2 * ahead[mine] + tied[mine] + 1 - ranks[mine]
         by_rank = np.lexsort((ranks[hits], owner))
         for column in (ranks, ahead, tied, which):
             column[hits] = column[hits][by_rank]

@@ -20,7 +20,7 @@ from detmap.results import Result, fragment
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.measures import average_precision, band
 from detmap.retrieval.metrics import parse, parse_rate
-from detmap.retrieval.ranked import Ranked, Request
+from detmap.retrieval.ranked import MEAN, Aggregate, Ranked, Request
 
 #: Hits of larger evaluations (more than this many) are not kept with the result.
 KEPT_HITS = 1 << 21
@@ -150,7 +150,7 @@ class RankingResult(Result):
                 array.setflags(write=False)
         unusual = {f"{kind}_queries": queries[kind] for kind in ("missing", "extra", "empty")}
         super().__init__(values, {**unusual, **(notices or {})})
-        self.per_query: Mapping[str, NDArray[np.float64]] = _ByName(per_query)
+        self.per_query: Mapping[str, NDArray[np.float64]] = _ByName(per_query, convention)
         self.query_ids = query_ids
         self.convention = convention
         self.queries = queries
@@ -165,7 +165,7 @@ class RankingResult(Result):
             return self._metrics[name]
         try:
             rate = parse_rate(name)
-            return self._metrics[parse(name).name if rate is None else f"TPR@FPR={rate:g}"]
+            return self._metrics[parse(name, self.convention).name if rate is None else f"TPR@FPR={rate:g}"]
         except (OptionError, KeyError):
             raise KeyError(f"{shorten(name)} was not evaluated; there are: {', '.join(self._metrics)}") from None
 
@@ -385,14 +385,14 @@ def by_query(results: Mapping[str, RankingResult], metric: str) -> tuple[NDArray
 class _ByName(Mapping[str, NDArray[np.float64]]):
     """Values per query, looked up in any spelling of the metric."""
 
-    def __init__(self, arrays: dict[str, NDArray[np.float64]]) -> None:
-        self._arrays = arrays
+    def __init__(self, arrays: dict[str, NDArray[np.float64]], convention: Convention) -> None:
+        self._arrays, self._convention = arrays, convention
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         if name in self._arrays:
             return self._arrays[name]
         try:
-            return self._arrays[parse(name).key]
+            return self._arrays[parse(name, self._convention).key]
         except (OptionError, KeyError):
             raise KeyError(f"{shorten(name)} was not evaluated; there are: {', '.join(self._arrays)}") from None
 
@@ -403,28 +403,31 @@ class _ByName(Mapping[str, NDArray[np.float64]]):
         return len(self._arrays)
 
 
-def _empty(values: NDArray[np.float64], hits: Hits, convention: Convention) -> NDArray[np.float64]:
+def _empty(
+    values: NDArray[np.float64], hits: Hits, convention: Convention, aggregate: Aggregate = MEAN
+) -> NDArray[np.float64]:
     """Return the values with the convention's in the place of those of empty queries.
 
     Under ``zero`` a value that a query has without relevant items stays: nDCG from grades below the level, judged@k.
     """
+    if aggregate.counts:
+        return values
     if convention.empty != "skip":  # divided by hits up to k, of which there are none
-        values = np.nan_to_num(values, nan=0.0)
+        values = np.where(np.isnan(values), aggregate.scale(0.0), values)
     if convention.empty == "zero":
         return values
-    return np.where(hits.positives > 0, values, 1.0 if convention.empty == "one" else np.nan)
+    return np.where(hits.positives > 0, values, aggregate.scale(1.0) if convention.empty == "one" else np.nan)
 
 
-def _mean(values: NDArray[np.float64], convention: Convention, aggregate: str = "mean") -> float:
-    if aggregate == "sum":
-        return float(values.sum())
+def _mean(values: NDArray[np.float64], convention: Convention, aggregate: Aggregate = MEAN) -> float:
+    """Return the number of a metric: its mean over queries, or what else its aggregate is."""
     kept = values if convention.empty == "nan" else values[~np.isnan(values)]
-    if not kept.size:
+    if aggregate.counts:
+        return aggregate.combine(kept)
+    if not kept.size or np.isnan(kept).any():
         return float("nan")
-    mean = float(np.mean(kept))
-    if aggregate == "geometric":
-        mean = float(np.exp(np.sum(kept) / kept.size))
-    return round(mean, convention.digits) if convention.digits is not None else mean
+    number = aggregate.combine(kept)
+    return round(number, convention.digits) if convention.digits is not None else number
 
 
 def score(
@@ -459,22 +462,17 @@ def score(
     with_cmc = any(request.metric.name == "CMC" for request in requests)
     cmc_sum = np.zeros(0)
     radius_sum: NDArray[np.float64] | None = None
-    curve, positive = np.zeros(_RECALLS.size), 0
+    curve, positive, highest = np.zeros(_RECALLS.size), 0, 1.0
     for ranked in blocks:
         none = ranked.raw.positives <= 0
         if convention.empty == "error" and none.any():
             query = query_ids[count + int(np.argmax(none))]
             raise InputError("no relevant items, and empty='error'", source="queries", record=f"query {query}")
-        empty += int(none.sum())
+        empty, highest = empty + int(none.sum()), max(highest, ranked.highest)
         count += len(ranked.raw)
         for request in requests:
-            at = ranked.at(request.level)
-            values = request.metric.compute(at, request)
-            if request.metric.aggregate == "mean":
-                values = _empty(values, at.raw, convention)
-            elif request.metric.aggregate == "geometric" and convention.empty != "zero":
-                values = np.where(at.raw.positives <= 0, 0.0 if convention.empty == "one" else np.nan, values)
-            columns[request.key].append(values)
+            values, at = request.values(ranked), ranked.at(request.level)
+            columns[request.key].append(_empty(values, at.raw, convention, request.metric.aggregate))
         if with_cmc:
             cmc_sum = _add(cmc_sum, _cmc_counts(ranked))
         if ranked.radius is not None:
@@ -503,6 +501,8 @@ def score(
             named = _RADII.get(request.metric.name)
             if named is not None and any(option.startswith("radius") for option in request.options):
                 radius_sum[min(int(request.number("radius", 0)), len(radius_sum) - 1), named] = means[request.name]
+    if any(r.metric.name == "ERR" and not r.options for r in requests):
+        notices = {**(notices or {}), f"highest_grade:{highest:g}": 1}
     cmc = None
     if with_cmc:
         cmc = np.cumsum(cmc_sum)

@@ -57,7 +57,8 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     names: list[int | str]
     layout: list[tuple[str, int]]
     extra: list[str]
-    longer: int
+    notices: dict[str, int] = {}
+    longer: int = 0  # of notices, in states of earlier versions
 
 
 @dataclass(frozen=True, eq=False)

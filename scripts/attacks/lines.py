@@ -17,7 +17,7 @@ Run = dict[str, dict[str, float]]
 
 def scene(rng: np.random.Generator) -> tuple[Judged, Run]:
     """Return judgements and a run of a few queries; scores often tie."""
-    names = [["1", "2", "10", "007"], ["q1", "q2", "é", "q-3"]][int(rng.integers(2))]
+    names = [["1", "2", "10", "007"], ["q1", "q2", "é", "q-3"], ["#1", "#", "##q", "q"]][int(rng.integers(3))]
     documents = [str(d) for d in rng.choice(30, 12, replace=False)] if rng.random() < 0.5 else [*"abcdefgh", "ab", "é2"]
     judged: Judged = {}
     run: Run = {}
@@ -67,6 +67,8 @@ def parse_run(data: bytes) -> Run:
     """Read lines of six fields; ValueError where one is not of that form."""
     run: Run = {}
     for line in broken(data):
+        if is_comment(line, 6, 4):
+            continue
         query, _, document, _, score, _ = line
         value = float(score)
         if not np.isfinite(value) or "_" in score or document in run.get(query, {}):
@@ -78,11 +80,25 @@ def parse_run(data: bytes) -> Run:
 def parse_judgements(data: bytes) -> Judged:
     judged: Judged = {}
     for line in broken(data):
+        if is_comment(line, 4, 3):
+            continue
         query, _, document, grade = line
         if document in judged.get(query, {}) or "_" in grade:
             raise ValueError
         judged.setdefault(query, {})[document] = int(grade)
     return judged
+
+
+def is_comment(row: list[str], count: int, at: int) -> bool:
+    """Whether a line that begins with # is no record: it lacks fields, or has no number where one belongs."""
+    if not row[0].startswith("#"):
+        return False
+    if len(row) < count or (len(row) > count and (count == 4 or row[1].upper() not in ("Q0", "0"))):
+        return True
+    try:
+        return np.isnan(float(row[at]) if count == 6 else int(row[at])) or "_" in row[at]
+    except ValueError:
+        return True
 
 
 def broken(data: bytes) -> list[list[str]]:

@@ -473,9 +473,17 @@ class Agreement:
     @cached_property
     def by_chance(self) -> bool:
         """Whether the sample lies on objects, as it is, no more than chance would have it."""
-        others = [self._others(self.image, part) for part in (2, 3, 5)]
-        chances = [int(np.count_nonzero(self.nearest(on, self.boxes).overlap >= 0.5)) for on in others]
-        return tail(self.hits, 1.2 * max(chances) + 0.5) > 0.001
+        return self._as_by_chance(self.image, self.boxes, self.hits)
+
+    def lies_on(self, image: Array, boxes: Array) -> bool:
+        """Return whether boxes lie on the objects of these images more than chance would have it, or are too few to say."""
+        hits = int(np.count_nonzero(self.nearest(image, boxes).overlap >= 0.5))
+        return len(image) < _FEWEST_RANKED or not self._as_by_chance(image, boxes, hits)
+
+    def _as_by_chance(self, image: Array, boxes: Array, hits: int) -> bool:
+        others = [self._others(image, part) for part in (2, 3, 5)]
+        chances = [int(np.count_nonzero(self.nearest(on, boxes).overlap >= 0.5)) for on in others]
+        return tail(hits, 1.2 * max(chances) + 0.5) > 0.001
 
     @cached_property
     def best(self) -> Nearest:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap import parallel
+from detmap.choices import decimal, whole
 from detmap.errors import InputError
 from detmap.formats._scan import QrelsColumns, RunColumns, scan_qrels, scan_run
 from detmap.formats._source import Opened, Source
@@ -125,7 +126,7 @@ def read_qrels(source: Source) -> Lines:
     grades = np.empty(len(texts), np.int64)
     for i, text in enumerate(texts):
         try:
-            grades[i] = int(text) if b"_" not in text else int("")
+            grades[i] = whole(text)
         except (ValueError, OverflowError):
             raise InputError("a grade must be an integer", source=places[i], value=text) from None
     return lines._replace(values=grades)
@@ -151,7 +152,7 @@ def read_run(source: Source) -> Lines:
     scores = np.empty(len(texts), np.float64)
     for i, text in enumerate(texts):
         try:
-            scores[i] = float(text) if b"_" not in text else float("")
+            scores[i] = decimal(text)
         except ValueError:
             scores[i] = np.nan
         if scores[i] != scores[i]:
@@ -233,7 +234,7 @@ def _holds_record(words: list[bytes]) -> bool:
 
 def _is_number(text: bytes) -> bool:
     try:
-        float(text)
+        decimal(text)
     except ValueError:
         return False
     return True

@@ -13,6 +13,8 @@ import planting
 import pytest
 
 from detmap.checks import check, check_run
+from detmap.checks.coverage import _lost
+from detmap.checks.facts import Facts
 
 clean = functools.lru_cache(maxsize=None)(planting.clean)
 
@@ -64,20 +66,24 @@ def without_detections(truth, found):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("way", ["few on each", "a block", "every third"])
+@pytest.mark.parametrize("way", ["a block", "a short block", "every third"])
 def test_a_lost_part_says_no_more_than_its_numbers(tmp_path, seed, way):
     """Of a block of 158 images it said "more than chance explains: 354.3 would be expected"."""
     rng = np.random.default_rng(seed)
     truth, found = grid(400, each=4 if way == "every third" else 1)
     ids = [one["id"] for one in truth["images"]]
-    lost = set(ids[120:278]) if way != "every third" else set(ids[::3])
-    kept = [one for one in found if one["image_id"] not in lost and (way == "every third" or rng.random() < 0.6)]
+    part, share = {
+        "a block": (ids[120:278], 0.6),
+        "a short block": (ids[120:135], 0.9),
+        "every third": (ids[::3], 1.0),
+    }[way]
+    kept = [one for one in found if one["image_id"] not in part and rng.random() < share]
     made = findings(tmp_path, truth, kept)["missing_shard"]
     assert made.count == len(without_detections(truth, kept))
     assert made.says.startswith(f"{made.count} images with objects to find without a detection, as where a part")
     expected = re.search(r"([\d.,]+) would be expected", made.says)
     run = re.search(
-        r"(\d+) of them follow one another in the order of ids, as ([\d.e-]+) runs would by chance", made.says
+        r"(\d+) of them follow one another in the order of ids; ([\d.e-]+) such runs would be expected", made.says
     )
     assert (expected is None) is (run is not None)
     if expected is not None:
@@ -87,6 +93,19 @@ def test_a_lost_part_says_no_more_than_its_numbers(tmp_path, seed, way):
         longest = max(len(part) for part in "".join("x" if one else " " for one in empty).split())
         assert int(run[1]) == longest
         assert float(run[2]) < 1e-4
+
+
+@pytest.mark.parametrize(("objects", "lost"), [(2, False), (3, True)])
+def test_images_that_hold_as_many_objects_as_others_are_lost(objects, lost):
+    """By chance those without detections hold few; where all images hold few that says nothing."""
+    held = np.random.default_rng(0).poisson(4, 94).clip(1)
+    detections = np.insert(held, np.arange(5, 90, 15), 0)
+    there = np.ones(100, bool)
+    said = _lost(Facts(None), np.full(100, objects), detections, there)
+    assert (said != "") is lost
+    if lost:
+        assert said.endswith(f"they hold as many objects as these, in the median {objects} and {objects}")
+        assert float(said.split()[0]) * 2 <= 6
 
 
 def test_images_without_detections_are_those_with_objects(tmp_path):

@@ -76,7 +76,7 @@ def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64
     together = _longest(empty[there])
     runs = _run(together, int(np.count_nonzero(there)), count)
     if together >= 5 and runs < 1e-4:
-        return f"{together:,} of them follow one another in the order of ids, as {runs:.1g} runs would by chance"
+        return f"{together:,} of them follow one another in the order of ids; {runs:.1g} such runs would be expected"
     if not facts.schema:
         # Images without detections hold few objects by chance; a part that is lost holds as many as others.
         inside, outside = float(np.median(objects[empty])), float(np.median(objects[others]))

@@ -103,7 +103,7 @@ def drawn(seed, lost=(), silent=(), false=()):
     ids=str,
 )
 def test_classes_that_lose_everything(protocol, without):
-    for seed in range(examples(5)):
+    for seed in range(examples(2)):
         truth, found = drawn(seed, **without)
         diagnosis = check(truth, found, UNCAPPED[protocol], 0.5)
         for at, name in enumerate(ERRORS[:2], 1):  # Cls and Loc: the best of each object is put on it
@@ -140,3 +140,24 @@ def test_nothing_is_left_to_find():
     assert math.isnan(nothing["dAP_Miss"])
     assert math.isnan(nothing["dAP_FalseNeg"])
     assert nothing["dAP_FalsePos"] == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "height", "error"),
+    [
+        *[(1, 5, "Dupe"), (1, 4.999, "Loc"), (1, 1, "Loc"), (1, 0.999, "Bkg")],
+        *[(2, 5, "Cls"), (2, 4.999, "Both"), (2, 1, "Both"), (2, 0.999, "Bkg")],
+    ],
+)
+def test_either_side_of_an_overlap(kind, height, error):
+    """An overlap of the threshold covers an object, and one of a tenth touches it."""
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=[1, 2], category_ids=[1, 2], boxes=[[0, 0, 10, 10], [0, 0, 10, 10]]
+    )
+    found = detmap.Detections.from_arrays(
+        image_ids=[1, 1], category_ids=[1, kind], boxes=[[0, 0, 10, 10], [0, 0, 10, height]], scores=[0.9, 0.8]
+    )
+    diagnosis = made(truth, found)
+    tide = diagnosis.tide()
+    by_row = dict(zip(diagnosis.matches.detection.tolist(), tide.error.tolist(), strict=True))
+    assert (by_row[0], ERRORS[by_row[1] - 1]) == (0, error)

@@ -237,6 +237,8 @@ NAMES = {
     "0_1": (False, [f"0_{n}" for n in range(40)]),
     "of two numbers": (False, [f"{n // 8}_{n % 8}" for n in range(40)]),
     "of folders": (False, [f"cam{n}_1" for n in range(40)]),
+    "of many kinds": (False, [f"{chr(97 + n % 26)}{chr(97 + n // 26)}_{n}" for n in range(40)]),
+    "of one image each two": (False, [f"img_{'0' * (n % 2)}{n // 2}" for n in range(40)]),
     "the numbers": (True, [f"{n}" for n in range(40)]),
     "with zeros": (True, [f"{n:012d}" for n in range(40)]),
     "of COCO": (True, [f"COCO_val2014_{n:012d}" for n in range(40)]),

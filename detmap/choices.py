@@ -36,8 +36,8 @@ def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
         return tuple(float(value) for value in spec)
     try:
         if ":" not in spec:
-            return tuple(float(part) for part in spec.split(","))
-        start, stop, step = (float(part) for part in spec.split(":"))
+            return tuple(decimal(part) for part in spec.split(","))
+        start, stop, step = (decimal(part) for part in spec.split(":"))
         count = round((stop - start) / step) + 1
     except (ValueError, ZeroDivisionError, OverflowError):
         raise OptionError(f"thresholds must be start:stop:step or a,b,c, not {spec!r}") from None
@@ -52,7 +52,7 @@ def parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[float, float]]:
     for text in given:
         try:
             name, low, high = text.rsplit(":", 2)
-            limits = (float(low), float(high))
+            limits = (decimal(low), decimal(high))
         except ValueError:
             raise ValueError(f"must be NAME:LO:HI, not {shorten(text)}") from None
         if not name or name in ranges:
@@ -61,10 +61,30 @@ def parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[float, float]]:
     return ranges if next(iter(ranges)) == "all" else {"all": WHOLE[1:], **ranges}
 
 
+def decimal(text: str | bytes) -> float:
+    """Return a number from text that holds nothing else; float() takes ``1_000`` and digits of every script too.
+
+    Raises
+    ------
+    ValueError
+        For any other text.
+    """
+    plain = text.isascii() and (b"_" not in text if isinstance(text, bytes) else "_" not in text)
+    if not plain:
+        raise ValueError
+    return float(text)
+
+
+def whole(text: str | bytes) -> int:
+    """Return an integer from text that holds nothing else, as `decimal` does a number."""
+    decimal(text)
+    return int(text)
+
+
 def parse_caps(text: str) -> list[int]:
     """Return caps from text: integers with commas between."""
     try:
-        return [int(part) for part in text.split(",")]
+        return [whole(part) for part in text.split(",")]
     except ValueError:
         raise ValueError(f"must be integers with commas between, not {shorten(text)}") from None
 
@@ -72,7 +92,7 @@ def parse_caps(text: str) -> list[int]:
 def parse_number(text: str) -> float:
     """Return a number from text."""
     try:
-        return float(text)
+        return decimal(text)
     except ValueError:
         raise ValueError(f"must be a number, not {shorten(text)}") from None
 

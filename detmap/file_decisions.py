@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from detmap.choices import parse_names, parse_number, say_flags
+from detmap.choices import parse_names, parse_number, say_flags, whole
 from detmap.decisions import Flag, decision
 from detmap.errors import shorten
 
@@ -48,7 +48,7 @@ def _wrong_decimals(value: Any) -> str | None:
 
 def _parse_integer(text: str) -> int:
     try:
-        return int(text)
+        return whole(text)
     except ValueError:
         raise ValueError(f"must be an integer, not {shorten(text)}") from None
 

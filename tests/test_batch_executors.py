@@ -98,3 +98,49 @@ def test_threads_share_the_processors(monkeypatch):
         assert parallel.thread_count(2) == 2
         assert parallel.thread_count(9) == 3
     assert parallel.thread_count(None) == 8
+
+
+class Losing(Forgetful):
+    """A cluster that loses tasks with the worker that had them, and what was shared with it."""
+
+    def __init__(self, times, error):
+        super().__init__()
+        self.times, self.error, self._client = times, error, self
+        self.status, self.lost = "running", dict[str, int]()
+
+    def nthreads(self):
+        return {"one": 2, "two": 2}
+
+    def scatter(self, data, **_):
+        return data
+
+    def submit(self, task, *arguments):
+        path = arguments[4][0]
+        if self.lost.setdefault(path, 0) < self.times:
+            self.lost[path] += 1
+            future = concurrent.futures.Future()
+            future.set_exception(self.error("lost"))
+            return future
+        return super().submit(task, *arguments)
+
+
+class FutureCancelledError(Exception):
+    """As Dask's, which is no CancelledError."""
+
+
+class KilledWorker(Exception):
+    """As Dask's."""
+
+
+def test_tasks_that_are_lost_together_with_a_worker_cost_no_row(files, truth):
+    """All but the first of them had the row "CancelledError"."""
+    expected = {one.entry.name: one.document for one in batch.score(truth, files)}
+    for times in (1, 3):
+        found = list(batch.score(truth, files, executor=Losing(times, FutureCancelledError)))
+        assert {one.entry.name: one.document for one in found} == expected
+
+
+def test_a_row_that_is_lost_says_what_scores_it(files, truth):
+    for error, said in ((FutureCancelledError, "lost with its worker 4 times"), (KilledWorker, "KilledWorker: 'lost'")):
+        found = list(batch.score(truth, files, executor=Losing(10**6, error)))
+        assert {one.error for one in found} == {f"{said}; detmap batch --resume scores such files alone"}

@@ -151,3 +151,34 @@ def test_interrupted(tmp_path):
     board = json.loads((tmp_path / "out/leaderboard.json").read_text())
     # The interrupt may come between a result and its row: --resume finds it then.
     assert 3 <= len(board["models"]) <= results(tmp_path / "out") <= len(board["models"]) + 1 < 40
+
+
+@pytest.mark.compiled
+def test_resume_with_nothing_to_do_compares_no_pair_of_paths_and_writes_no_result(tmp_path, capsys, monkeypatch):
+    """Resolving every pair of a result's path and a file's took longer than scoring."""
+    many = variants(tmp_path / "runs", 40)
+    arguments = ["batch", TRUTH, *many, "--out", tmp_path / "out", "--quiet"]
+    assert run(capsys, *arguments)[0] == 0
+    before = {path: path.stat() for path in (tmp_path / "out/results").iterdir()}
+    calls, original = [], os.path.realpath
+    monkeypatch.setattr(os.path, "realpath", lambda path, **more: calls.append(path) or original(path, **more))
+    assert run(capsys, *arguments, "--resume")[0] == 0
+    assert len(calls) < 10 * len(many)
+    after = {path: path.stat() for path in before}
+    assert all(
+        (before[path].st_ino, before[path].st_mtime_ns) == (one.st_ino, one.st_mtime_ns) for path, one in after.items()
+    )
+
+
+@pytest.mark.compiled
+def test_resume_compares_contents_and_not_dates(tmp_path, capsys):
+    """A file may change within the resolution of its date, or be given its old date again."""
+    (path,) = variants(tmp_path / "runs", 1)
+    arguments = ["batch", TRUTH, path, "--out", tmp_path / "out", "--format", "json"]
+    first = json.loads(run(capsys, *arguments)[1])["models"][0]["metrics"]
+    state, data = path.stat(), path.read_bytes()
+    path.write_bytes(data.replace(b'"score": 0.7', b'"score": 0.1'))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert path.stat().st_size == state.st_size
+    assert path.read_bytes() != data
+    assert json.loads(run(capsys, *arguments, "--resume")[1])["models"][0]["metrics"] != first

@@ -80,6 +80,8 @@ def test_forms_of_splits(tmp_path, truth, names, listed):
         ("image,split\n99999999,a\n", "line 2, field 'image': is not an image of the ground truth; leave out"),
         ("image,split\n" + "9" * 30 + ",a\n", "line 2, field 'image': is not an image"),
         ("image,split\nx,a\n", "line 2, field 'image': is not an image"),
+        ("image,split\n0_1,a\n", "line 2, field 'image': is not an image"),
+        ("image,split\n+1,a\n", "line 2, field 'image': is not an image"),
         ("image,split\n1,\n", "line 2, field 'split': is no name of a split"),
         ("image,split\n1\n", "line 2, field 'split': is no name of a split"),
         ("image,split\n1,AP50\n", "is no name of a split: .* not beginning as a metric"),

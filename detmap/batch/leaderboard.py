@@ -46,7 +46,8 @@ class Leaderboard:
     tests : PairTests, optional
         The outcome of `compare_files`; without it there are no groups.
     hide : sequence of str
-        Splits whose metrics are not shown, nor written; nor are those of all images then, which would tell of them.
+        Splits whose metrics are not shown, nor written; nor are the metrics and notices of all images then, which would
+        tell of them.
     discreet : bool
         Leave out the notices, and how many images and objects there are, which tell of the ground truth.
 
@@ -85,6 +86,11 @@ class Leaderboard:
         hidden = set(self.hide)
         of = {metric: split_of(metric, self.splits) for metric in every}
         return [metric for metric in every if of[metric] not in hidden and not (hidden and of[metric] is None)]
+
+    @property
+    def _tells_notices(self) -> bool:
+        """Whether notices may be told: they count all images, those of hidden splits included."""
+        return not (self.discreet or self.hide)
 
     @cached_property
     def groups(self) -> dict[str, str]:
@@ -150,7 +156,7 @@ class Leaderboard:
         metrics = self._shown()
         tags = list(dict.fromkeys(tag for one in self.results for tag in one.entry.tags))
         with_interval = any("bootstrap" in one.document for one in scored)
-        with_notices = any(one.notices for one in scored) and not self.discreet
+        with_notices = any(one.notices for one in scored) and self._tells_notices
         survival = {
             one["first"]: "yes"
             if one["survives"]
@@ -218,7 +224,7 @@ class Leaderboard:
                     "bias": {metric: one.bias(metric) for metric in one.intervals(shown)},
                     **({} if self.discreet else _behind(one, shown)),
                     "group": self.groups.get(one.entry.name),
-                    "notices": {} if self.discreet else dict(one.notices),
+                    "notices": dict(one.notices) if self._tells_notices else {},
                     "error": one.error,
                 }
                 for one, row in zip(self.results, self.rows(), strict=True)
@@ -249,7 +255,7 @@ class Leaderboard:
 
     def notices(self) -> list[dict[str, Any]]:
         """Return a row per notice in words: ``model`` (all, where every file that was scored has it) and ``notice``."""
-        if self.discreet:
+        if not self._tells_notices:
             return []
         return results.sentences({one.entry.name: one.notices for one in self.results if not one.error})
 

@@ -380,7 +380,8 @@ def _score_all(
 ) -> Generator[FileResult, None, None]:
     names = file_names([entry.name for entry in entries])
     identity = None if folder is None else fingerprint(truth)
-    arguments = [(whence(entry.path, executor), options, identity, frozenset(done)) for entry in entries]
+    known = {document["key"]: document for document in done.values()}
+    arguments = [(whence(entry.path, executor), options, identity, frozenset(known)) for entry in entries]
     with closing(dispatch(executor, threads, truth, _task, arguments)) as outcomes:
         for i, outcome in outcomes:
             head: dict[str, Any] = {"name": entries[i].name, "source": entries[i].path}
@@ -392,10 +393,11 @@ def _score_all(
                 document = {**head, "error": one_line(outcome)}
             else:
                 key, fresh = outcome
-                document = {**(done[key] if fresh is None else fresh), **head}
+                document = {**(known[key] if fresh is None else fresh), **head}
                 document = {**head, **document}  # the name first
-            if folder is not None:
-                write_atomically(folder / f"{names[i]}.json", saving.encoded(saving.sealed(document)))
+            name = f"{names[i]}.json"
+            if folder is not None and done.get(name) != document:
+                write_atomically(folder / name, saving.encoded(saving.sealed(document)))
             yield FileResult(entries[i], document)
 
 
@@ -410,12 +412,12 @@ def make_folder(path: Path) -> Path:
 
 
 def _documents(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the results of an earlier run by key; what is damaged is made again."""
+    """Return the results of an earlier run by the names of their files; what is damaged is made again."""
     found = {}
     for path in sorted(folder.glob("*.json")):
         document = saving.unsealed(path)
         if document is not None and isinstance(document.get("key"), str):
-            found[document["key"]] = document
+            found[path.name] = document
     return found
 
 

@@ -24,6 +24,9 @@ from detmap.tally import Tally
 #: No metric of the whole is called as one of a split: those begin so.
 _NAME = re.compile(r"(?!m?A[PR])[\w.+ -]{1,40}")
 
+#: An integer as JSON and CSV have it, zeros ahead included: int() reads "0_1", "+1" and digits of every script too.
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+
 _MOST = 100
 _REMEDY = 'a CSV file has the columns image and split; JSON is {"image": "split", …}'
 
@@ -62,20 +65,21 @@ class Splits:
         given, name = _read(source)
         ids = ground_truth.images.ids
         rows = [(place, _key(image, ids), split) for place, image, split in given]
-        for place, image, split in rows:
+        for place, _, split in rows:
             if not isinstance(split, str) or not _NAME.fullmatch(split):
                 raise InputError(
                     "is no name of a split: at most 40 letters, digits, spaces and . + - _, not beginning as a metric does",
                     source=name, record=place, field="split", value=split,
                 )  # fmt: skip
+        names = tuple(dict.fromkeys(split for _, _, split in rows))
+        if len(names) > _MOST:
+            raise InputError(f"has {len(names)} splits, and {_MOST} are the most", source=name)
+        for place, image, _ in rows:
             if image is None:
                 raise InputError(
                     "is not an image of the ground truth", source=name, record=place, field="image",
                     remedy="leave out the line",
                 )  # fmt: skip
-        names = tuple(dict.fromkeys(split for _, _, split in rows))
-        if len(names) > _MOST:
-            raise InputError(f"has {len(names)} splits, and {_MOST} are the most", source=name)
         codes = np.full(ids.size, 255, np.uint8)
         where = locate(np.array([image for _, image, _ in rows], ids.dtype), ids) if rows else np.empty(0, np.int64)
         for (place, image, split), at in zip(rows, where.tolist(), strict=True):
@@ -131,9 +135,9 @@ def _read(source: PathLike | Mapping[Any, str]) -> tuple[list[tuple[str, Any, An
 def _key(image: Any, ids: NDArray[Any]) -> Any:
     """Return an id as the ground truth writes it, None where it has no such id."""
     if ids.dtype.kind == "i":
-        try:
+        if isinstance(image, str) and _WHOLE.fullmatch(image):
             image = int(image)
-        except (TypeError, ValueError):
+        if isinstance(image, bool) or not isinstance(image, int | np.integer):
             return None
         found = -(2**63) <= image < 2**63 and locate(np.array([image]), ids)[0] >= 0
     else:

@@ -13,7 +13,7 @@ from detmap import plugins
 _APART = (
     *("checks/", "cli/", "diagnostics/", "explanations/", "pycocotools/", "retrieval/", "templates/"),
     *("batch/apart", "batch/clusters", "batch/comparing", "batch/discretion", "batch/finding", "batch/leaderboard"),
-    *("batch/saving", "batch/shards", "batch/workers"),
+    *("batch/publishing", "batch/saving", "batch/shards", "batch/workers"),
     *("cards.py", "evaluator.py", "formats/trec.py", "matches.py", "plots.py", "report/", "updates.py"),
 )
 

@@ -10,7 +10,7 @@ import platform
 import re
 import threading
 import uuid
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -35,6 +35,11 @@ T = TypeVar("T")
 _KEPT = 2  # ground truths that a worker keeps
 _kept: OrderedDict[str, GroundTruth] = OrderedDict()
 _lock = threading.Lock()
+
+#: How often a task is submitted that is lost with its worker.
+_ATTEMPTS = 4
+
+_AGAIN = "detmap batch --resume scores such files alone"
 
 _TICK = 1.0  # seconds after which one looks whether anybody still works
 _COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
@@ -156,6 +161,7 @@ def _run(
     width = _width(executor, cluster)
     waiting = deque((i, i < width and shared is None) for i in range(len(arguments)))
     pending: dict[Future[Any], int] = {}
+    lost = Counter[int]()
     try:
         while waiting or pending:
             width = _width(executor, cluster)
@@ -176,11 +182,15 @@ def _run(
                 error = CancelledError("the task was cancelled") if future.cancelled() else future.exception()
                 if isinstance(error, BrokenExecutor):
                     raise error
-                if error is not None and shared is not None and _is_cancelled(error):
-                    shared = None  # all workers that had it are gone: from now on it goes along with tasks
-                    waiting.appendleft((i, True))
+                if error is not None and _is_cancelled(error):
+                    shared = None  # what was shared may be gone with its workers: from now on it goes along with tasks
+                    lost[i] += 1
+                    if lost[i] < _ATTEMPTS:
+                        waiting.appendleft((i, True))
+                    else:
+                        yield i, DetmapError(f"lost with its worker {_ATTEMPTS} times; {_AGAIN}")
                 elif error is not None:
-                    yield i, error
+                    yield i, DetmapError(f"{one_line(error)}; {_AGAIN}") if _is_lost(error) else error
                 elif future.result() is None:
                     waiting.appendleft((i, True))
                 else:
@@ -197,6 +207,11 @@ def _width(executor: Executor, cluster: Cluster | None) -> int:
     if cluster is not None:
         return max(1, cluster.threads())
     return int(getattr(executor, "_max_workers", None) or parallel.cores())
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Return whether every worker that ran a task died, as Dask says after having tried it several times."""
+    return type(error).__name__ == "KilledWorker"
 
 
 def _is_cancelled(error: BaseException) -> bool:

@@ -438,7 +438,7 @@ class Agreement:
         if np.isfinite(sizes).all() and reach.max() > 2:
             longest = float(reach.max())
             ends = {(float(reach[0]), float(reach[1])), (longest, longest)}
-            ends |= {(side, side) for side in (32.0 * math.ceil(longest / 32 - 0.2), 1000.0, 1024.0)}
+            ends |= {(side, side) for side in (32.0 * max(math.ceil(longest / 32 - 0.2), 1), 1000.0, 1024.0)}
             for end in sorted(ends):
                 yield scaled(own, sizes / np.array(end)), f"as if each image were {end[0]:.0f} x {end[1]:.0f}"
                 whole = sizes.max(axis=1, keepdims=True) / max(end)
@@ -473,9 +473,20 @@ class Agreement:
     @cached_property
     def by_chance(self) -> bool:
         """Whether the sample lies on objects, as it is, no more than chance would have it."""
-        others = [self._others(self.image, part) for part in (2, 3, 5)]
-        chances = [int(np.count_nonzero(self.nearest(on, self.boxes).overlap >= 0.5)) for on in others]
-        return tail(self.hits, 1.2 * max(chances) + 0.5) > 0.001
+        return self._as_by_chance(self.image, self.boxes, self.hits)
+
+    def lies_on(self, image: Array, boxes: Array) -> bool:
+        """Return whether boxes lie on the objects of these images, most of them or more than chance would have it.
+
+        Of too few that is not asked.
+        """
+        hits = int(np.count_nonzero(self.nearest(image, boxes).overlap >= 0.5))
+        return len(image) < _FEWEST_RANKED or 2 * hits >= len(image) or not self._as_by_chance(image, boxes, hits)
+
+    def _as_by_chance(self, image: Array, boxes: Array, hits: int) -> bool:
+        others = [self._others(image, part) for part in (2, 3, 5)]
+        chances = [int(np.count_nonzero(self.nearest(on, boxes).overlap >= 0.5)) for on in others]
+        return tail(hits, 1.2 * max(chances) + 0.5) > 0.001
 
     @cached_property
     def best(self) -> Nearest:

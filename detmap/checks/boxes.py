@@ -15,7 +15,8 @@ from detmap.checks import ids
 from detmap.checks.agreement import overlaps, says_shift
 from detmap.checks.changes import CHANGES, Array, Change, as_corners, swapped_axes, swapped_sides
 from detmap.checks.facts import Facts
-from detmap.checks.findings import Finding, found
+from detmap.checks.figures import number as said
+from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.sides import Side, as_sizes, reach_of
 from detmap.shapes import Boxes
 from detmap.tables import Detections, GroundTruth
@@ -43,7 +44,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield found("no_agreement", len(facts.found), "detection", more=more)
     shift = None if facts.agreement is None or facts.causes else facts.agreement.shift
     if shift is not None and facts.found is not None:
-        yield found("shifted_boxes", len(facts.found), "detection", more=says_shift(shift))
+        assert facts.agreement is not None
+        yield found("shifted_boxes", facts.agreement.hits, "detection", more=says_shift(shift))
     for side in facts.sides:
         yield from _forms(facts, side)
         yield from _duplicates(side)
@@ -74,7 +76,7 @@ def _causes(facts: Facts) -> Iterator[Finding]:
         assert facts.agreement is not None
         side = facts.agreement.truth if gain.role == "ground_truth" else facts.agreement.found
         rows = facts.agreement.objects_of(gain) if side is facts.truth else np.sort(gain.gained)
-        yield _cause(facts, side, gain.code, rows, gain.more)
+        yield _cause(facts, side, gain.code, rows, gain.more, AT_LEAST)
     for side in sides:
         if not facts.caused(side.role, *_CAUSES):
             yield from _by_edges(facts, side)
@@ -84,10 +86,11 @@ def _all_causes() -> set[tuple[str, str]]:
     return {(role, code) for role in ("ground_truth", "detections") for code in _CAUSES}
 
 
-def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "") -> Finding:
+def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "", words: str = "{many}") -> Finding:
     facts.causes.add((side.role, code))
     count = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
-    return found(code, count, side.unit, more=more, **side.records(rows))
+    words = words if count < len(side) else "{many}"
+    return found(code, count, side.unit, more=more, words=words, **side.records(rows))
 
 
 def _normalised(facts: Facts, side: Side) -> Array | None:
@@ -223,8 +226,8 @@ def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Findi
     if 2 * np.count_nonzero(without) > images.size and (images.size >= 2 or images.size == side.on.images.ids.size):
         for one in facts.sides:
             facts.causes.add((one.role, "image_sizes_swapped"))
-        ids = side.on.images.ids[images].tolist()
-        yield found("image_sizes_swapped", images.size, "image", records=ids, named="image")
+        ids = side.on.images.ids[images[without]].tolist()
+        yield found("image_sizes_swapped", len(ids), "image", records=ids, named="image")
 
 
 def _areas_of_corners(table: GroundTruth, boxes: Array) -> Array | None:
@@ -258,7 +261,8 @@ def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
         inside = np.maximum(far - near, 0).prod(axis=1)
         beyond[at] = inside < (1 - _UNCLIPPED) * boxes[:, 2:].prod(axis=1)
     if beyond.any() and not (side.role == "detections" and "keypoints" in side.table.shapes):  # around points
-        more = f"{int((side.reach[beyond]).max()):,} pixels at most"
+        least = f"{_ROUNDING:g} pixels" if side.role == "ground_truth" else f"{_UNCLIPPED:.0%} of its area"
+        more = f"by more than {least}, and by {said(side.reach[beyond].max())} pixels at most"
         yield found("outside_boxes", int(beyond.sum()), side.unit, more=more, **side.records(beyond))
 
 

@@ -92,7 +92,7 @@ CODES: dict[str, Code] = {
             ),
             (
                 "image_ids_type",
-                "The image ids of {many} are text where the other side has numbers, or the other way round",
+                "The image ids of {many} are text where others are numbers, or the other way round",
                 _NOT_FOUND,
                 'Write ids as the ground truth has them: 42 and "42" are two ids.',
             ),
@@ -134,7 +134,7 @@ CODES: dict[str, Code] = {
             ),
             (
                 "category_ids_type",
-                "The category ids of {many} are text where the other side has numbers, or the other way round",
+                "The category ids of {many} are text where others are numbers, or the other way round",
                 "Such detections are not scored.",
                 'Write ids as the ground truth has them: 1 and "1" are two ids.',
             ),
@@ -278,7 +278,7 @@ CODES: dict[str, Code] = {
             ),
             (
                 "missing_shard",
-                "{many} without a detection, more than chance explains",
+                "{many} without a detection, as where a part of the file was lost",
                 "Whatever is on them counts as missed.",
                 "Did every worker write its part, and were all parts joined?",
             ),
@@ -308,7 +308,7 @@ CODES: dict[str, Code] = {
             ),
             (
                 "disjoint_documents",
-                "No document that is judged is among {many} of the run",
+                "Not one of {many} of the run is judged for a query for which it is ranked",
                 "Every metric is 0.",
                 "Write the ids of documents as the judgements do, and use those of the same corpus.",
             ),
@@ -347,43 +347,43 @@ CODES: dict[str, Code] = {
             ),
             (
                 "repeated_categories",
-                "{many} with the name of another, or listed twice",
+                "{many} with the name of an earlier one, or listed twice",
                 "Objects of one class are split among two, each with an AP of its own.",
                 "Give each class one id.",
             ),
             (
                 "repeated_image_ids",
-                "{many} listed again under the same id",
+                "{many} listed more than once under the same id",
                 "Which size and file name counts depends on the tool.",
                 "List each image once.",
             ),
             (
                 "same_image_twice",
-                "{many} there under another id too",
+                "{many} there already under an earlier id",
                 "An image counts twice, and its detections may all stand on one of the two.",
                 "Keep one of the two.",
             ),
             (
                 "repeated_ids",
-                "{many} repeating the id of another annotation",
+                "{many} repeating the id of an earlier annotation",
                 "Each is scored here; pycocotools keeps the last of them in its index.",
                 "Number annotations anew: were files joined?",
             ),
             (
                 "duplicate_objects",
-                "{many} with the box of another object of its category",
+                "{many} with the box of an earlier object of its category",
                 "A detector finds one of them and misses the other.",
                 "Keep one: were annotations joined, or saved twice?",
             ),
             (
                 "duplicate_detections",
-                "{many} with the box of another detection of its category",
+                "{many} with the box of an earlier detection of its category",
                 "All but one of them are false.",
                 "Keep one: was a part joined twice, or is there no suppression of overlaps?",
             ),
             (
                 "outside_boxes",
-                "{many} with a box that reaches beyond its image",
+                "{many} with a box that reaches too far beyond its image",
                 "An overlap counts what cannot be seen, so that it comes out too small.",
                 "Clip boxes to the image, unless the benchmark wants them whole: is the image's size right?",
             ),
@@ -431,7 +431,7 @@ CODES: dict[str, Code] = {
             ),
             (
                 "outside_polygons",
-                "{many} with a polygon that reaches beyond its image",
+                "{many} with a polygon that reaches too far beyond its image",
                 "It is cut off at the edge, so that the mask is smaller than meant.",
                 "Is the image's size right, and is x ahead of y?",
             ),
@@ -443,8 +443,8 @@ CODES: dict[str, Code] = {
             ),
             (
                 "outside_keypoints",
-                "{many} with a labelled point far outside its box",
-                "Similarity is measured by the box or area of another object.",
+                "{many} with a labelled point too far outside",
+                "Such a point is similar to none, or similarity is measured by the box or area of another object.",
                 "Are points x, y, v of the whole image, and boxes of the same object?",
             ),
             (
@@ -530,7 +530,7 @@ CODES: dict[str, Code] = {
             ),
             (
                 "categories_without_objects",
-                "{many} without an object",
+                "{many} without an object to find",
                 "They have no AP, and are left out of the means.",
                 "Nothing, if that is how the data is: otherwise, are their objects under another id?",
             ),

@@ -27,10 +27,10 @@ def check(facts: Facts) -> Iterator[Finding]:
     count = truth.on.images.ids.size
     yield from _nothing(facts)
     objects = np.bincount(truth.image[~truth.crowd], minlength=count)
-    if not facts.schema and len(truth) and 2 * np.count_nonzero(objects == 0) > count:
-        ids = truth.on.images.ids[objects == 0][:10].tolist()
-        empty = int(np.count_nonzero(objects == 0))
-        yield found("images_without_objects", empty, "image", records=ids, named="image")
+    without = np.bincount(truth.image, minlength=count) == 0
+    if not facts.schema and len(truth) and 2 * np.count_nonzero(without) > count:
+        ids = truth.on.images.ids[without][:10].tolist()
+        yield found("images_without_objects", int(without.sum()), "image", records=ids, named="image")
     side = facts.found
     if side is None or not len(side) or facts.caused("detections", *image_ids.CAUSES):
         return
@@ -62,19 +62,30 @@ def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int6
     if not count:
         return
     ids = facts.truth.on.images.ids[empty][:10].tolist()
-    others = detections[there & ~empty]
-    expected = np.count_nonzero(there) * chance_of_none(others)
+    words = "{many}" if facts.schema else "{many} with objects to find"
+    why = "" if count == 1 else _lost(facts, objects, detections, there)
+    code = "missing_shard" if why else "images_without_detections"
+    yield found(code, count, "image", records=ids, named="image", more=why, words=words)
+
+
+def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64], there: NDArray[np.bool_]) -> str:
+    """Return what tells that images without detections are a part that was lost, "" where chance may explain them."""
+    empty = there & (detections == 0)
+    count, others = int(np.count_nonzero(empty)), there & ~empty
+    expected = float(np.count_nonzero(there) * chance_of_none(detections[others]))
+    chance = f"{expected:,.1f} would be expected by the numbers of detections of the others"
+    if tail(count, expected) < 1e-3:
+        return chance
     together = _longest(empty[there])
-    lost = tail(count, expected) < 1e-3 or (
-        together >= 5 and _run(together, int(np.count_nonzero(there)), count) < 1e-4
-    )
-    if not facts.schema and not lost and objects[empty].sum() > 0:
+    runs = _run(together, int(np.count_nonzero(there)), count)
+    if together >= 5 and runs < 1e-4:
+        return f"{together:,} of them follow one another in the order of ids; {runs:.1g} such runs would be expected"
+    if not facts.schema:
         # Images without detections hold few objects by chance; a part that is lost holds as many as others.
-        alike = float(np.median(objects[empty])) >= float(np.median(objects[there & ~empty])) > 2
-        lost = alike and count >= max(5, 2 * expected)
-    code = "missing_shard" if lost and count > 1 else "images_without_detections"
-    more = f"{max(expected, 0.0):.1f} would be expected" if code == "missing_shard" else ""
-    yield found(code, count, "image", records=ids, named="image", more=more)
+        inside, outside = float(np.median(objects[empty])), float(np.median(objects[others]))
+        if inside >= outside > 2 and count >= max(5, 2 * expected):
+            return f"{chance}, and they hold as many objects as these, in the median {inside:g} and {outside:g}"
+    return ""
 
 
 def chance_of_none(counts: NDArray[np.int64]) -> float:
@@ -109,7 +120,7 @@ def _longest(flags: NDArray[np.bool_]) -> int:
 
 
 def _run(length: int, among: int, count: int) -> float:
-    """Return about how many runs so long there are if so many flags among all are set by chance."""
+    """Return the expected number of runs of at least `length` flags if `count` of all are set at random, or more."""
     return float(among * (count / among) ** length) if count < among else 1.0
 
 

@@ -62,10 +62,21 @@ class Finding:
         }
 
 
+#: How `found` puts a number of which only a part could be counted.
+AT_LEAST = "at least {many}"
+
+
 def found(
-    code: str, count: int, unit: str, *, records: Iterable[Any] = (), named: str = "record", more: str = ""
+    code: str,
+    count: int,
+    unit: str,
+    *,
+    records: Iterable[Any] = (),
+    named: str = "record",
+    more: str = "",
+    words: str = "{many}",
 ) -> Finding:
-    """Return the finding of a code about so many things; `more` goes on with the sentence."""
+    """Return the finding of a code about `count` things; `words` stand for these, and `more` goes on with the sentence."""
     row = CODES[code]
     kept = tuple(one for one, _ in zip(records, range(NAMED), strict=False))
     return Finding(
@@ -73,7 +84,7 @@ def found(
         severity=row.severity,
         count=int(count),
         unit=unit,
-        says=row.says.format(many=many(count, unit)) + (f": {more}" if more else ""),
+        says=row.says.format(many=words.format(many=many(count, unit))) + (f": {more}" if more else ""),
         effect=row.effect,
         remedy=row.remedy,
         records=kept,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap.checks.facts import Facts
-from detmap.checks.findings import Finding, found, names
+from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.sides import Side
 from detmap.formats._names import resolve_images, stem
 from detmap.ids import locate
@@ -43,15 +45,29 @@ def _unmatched(facts: Facts, side: Side) -> Iterator[Finding]:
     if gain is not None:
         facts.causes.add(("detections", gain.code))
         estimate = max(gain.gained.size, unknown)
-        yield found(gain.code, estimate, "detection", more=gain.more, **side.records(np.sort(gain.gained)))
+        words = AT_LEAST if estimate < len(side) + side.unknown else "{many}"
+        shown = side.records(np.sort(gain.gained))
+        yield found(gain.code, estimate, "detection", more=gain.more, words=words, **shown)
     elif unknown:
-        ids = table.images.ids[strange].tolist()
-        said = _other_ids(ids, table.images.ids.size, facts.truth)
-        if said is None and facts.agreement is None:  # else boxes would have said it
-            said = by_ids_alone(table.images.ids, facts.truth.on.images.ids, "image_ids")
-        code, more = said or ("unknown_images", "")
-        facts.causes.add(("detections", code))
-        yield found(code, unknown, "detection", more=more, records=ids, named="image")
+        counts = np.bincount(table.images.codes, minlength=strange.size)
+        held = dict(zip(table.images.ids[strange].tolist(), counts[strange].tolist(), strict=True))
+        # Where there are boxes to compare they would have said that ids are counted otherwise.
+        alone = (
+            by_ids_alone(table.images.ids, facts.truth.on.images.ids, "image_ids") if facts.agreement is None else None
+        )
+        said = _other_ids(list(held), table.images.ids.size, facts.truth, partial(_borne_out, facts, side, table))
+        if said is None and alone is not None:
+            facts.causes.add(("detections", alone[0]))
+            every = len(table) + (0 if table is side.raw else side.unknown)
+            yield found(alone[0], every, "detection", more=alone[1], records=held, named="image")
+            return
+        code, more, those = said or ("", "", set[Any]())
+        left = [one for one in held if one not in those]
+        explained = sum(held[one] for one in those) if left else unknown
+        for name, about, ids in ((code, explained, sorted(those)), ("unknown_images", unknown - explained, left)):
+            if about:
+                facts.causes.add(("detections", name))
+                yield found(name, about, "detection", more=more if name == code else "", records=ids, named="image")
 
 
 def _strange(table: Detections | GroundTruth, truth: GroundTruth, named: bool) -> NDArray[np.bool_]:
@@ -64,10 +80,13 @@ def _strange(table: Detections | GroundTruth, truth: GroundTruth, named: bool) -
     return np.asarray(unknown)
 
 
-def _other_ids(strange: list[Any], count: int, truth: Side) -> tuple[str, str] | None:
-    """Return why ids are not among those of the images, if most of those that are not are among something else.
+def _other_ids(
+    strange: list[Any], count: int, truth: Side, borne_out: Callable[[dict[Any, Any]], bool]
+) -> tuple[str, str, set[Any]] | None:
+    """Return why ids are not among those of the images, and which, if most of those that are not are among something else.
 
-    One or two of many may be so by chance.
+    One or two of many may be so by chance. No two of them can be one image. Numbers in names are of another data set as
+    easily: boxes must bear them out.
     """
     known = truth.on.images.ids.tolist()
     if not strange or not known:
@@ -89,8 +108,12 @@ def _other_ids(strange: list[Any], count: int, truth: Side) -> tuple[str, str] |
     for code, places, key in ways:
         places.pop(None, None)
         hits = [(one, places[key(one)]) for one in strange if key(one) in places]
+        if code == "image_ids_names" and len({one for _, one in hits}) < len(hits):
+            continue
+        if key is _number and not (_numbered_alike(strange) and borne_out(dict(hits))):
+            continue
         if 2 * len(hits) > len(strange) and (len(hits) >= _FEWEST or len(strange) == count or code == "image_ids_type"):
-            return code, f"{names([repr(hits[0][0])])} is {names([repr(hits[0][1])])}"
+            return code, f"{names([repr(hits[0][0])])} is {names([repr(hits[0][1])])}", {one for one, _ in hits}
     return None
 
 
@@ -122,16 +145,37 @@ def _stem(value: Any) -> str:
     return stem(str(value))
 
 
+#: A name that ends in a number: what stands ahead of it, and the number without zeros ahead.
+_NUMBERED = re.compile(r"(.*?)0*([0-9]{1,29})", re.ASCII | re.DOTALL)
+
+
 def _number(value: Any) -> str | None:
-    """Return the last number in a name, without zeros ahead, as text."""
-    text = stem(str(value))
-    digits = ""
-    for letter in reversed(text):
-        if letter.isascii() and letter.isdigit():
-            digits = letter + digits
-        elif digits:
-            break
-    return str(int(digits)) if digits and len(digits) < 30 else None
+    """Return the number at the end of a name, without zeros ahead, as text; None where what is ahead holds no word."""
+    match = _NUMBERED.fullmatch(stem(str(value)))
+    if match is None or match[1][-1:].isdigit() or (match[1] and not re.search(r"[^\W\d_]", match[1])):
+        return None  # of "0_1" neither part is the number of the image
+    return match[2]
+
+
+def _borne_out(facts: Facts, side: Side, table: Detections | GroundTruth, images: dict[Any, Any]) -> bool:
+    """Return whether detections lie on the objects of the images that their own are said to be, where boxes can tell."""
+    if facts.agreement is None or table is not side.table:
+        return True
+    known = facts.truth.on.images.ids
+    places = np.full(table.images.ids.size, -1)
+    listed = table.images.ids.tolist()
+    at = [place for place, one in enumerate(listed) if one in images]
+    places[at] = locate(np.array([images[listed[place]] for place in at], known.dtype), known)
+    rows = facts.agreement.rows
+    on = places[table.images.codes[rows]]
+    return facts.agreement.lies_on(on[on >= 0], side.boxes[rows[on >= 0]])
+
+
+def _numbered_alike(ids: Sequence[Any]) -> bool:
+    """Return whether names that end in numbers are alike ahead of them: in "cat1_1" and "cat2_1" both count."""
+    matches = [_NUMBERED.fullmatch(stem(str(one))) for one in ids]
+    ahead = Counter(match[1] for match in matches if match is not None)
+    return max(ahead.values(), default=0) * 2 > len(ids)
 
 
 # ------------------------------------------------------------------------------------------------------------ the same image
@@ -194,8 +238,7 @@ def _twice(facts: Facts) -> Iterator[Finding]:
     if inspected is not None:
         repeated_ids = _repeated(inspected.images)
         if repeated_ids:
-            extra = sum(count - 1 for count in repeated_ids.values())
-            yield found("repeated_image_ids", extra, "image", records=list(repeated_ids), named="image")
+            yield found("repeated_image_ids", len(repeated_ids), "image", records=list(repeated_ids), named="image")
     repeats = facts.truth.table.notices.get("duplicate_annotation_ids", 0)
     if repeats:
         yield found("repeated_ids", repeats, "annotation")

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.agreement import Counts
+from detmap.checks.agreement import Agreement, Counts
 from detmap.checks.facts import Facts
-from detmap.checks.findings import Finding, found, names
+from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.ids import by_ids_alone
 from detmap.checks.sides import Side
 from detmap.ids import locate
-from detmap.tables import GroundTruth
+from detmap.tables import Detections, GroundTruth
 
 #: Causes by which categories have no detections.
 _IDS = (
@@ -54,14 +55,15 @@ def check(facts: Facts) -> Iterator[Finding]:
         detections = np.bincount(known[known >= 0], minlength=truth.categories.ids.size)
         without = (detections == 0) & ((objects > 0) | facts.schema)
         if without.any() and not without.all():
-            yield _of_categories("categories_without_detections", truth, without)
+            words = "{many}" if facts.schema else "{many} with objects to find"
+            yield _of_categories("categories_without_detections", truth, without, words)
 
 
-def _of_categories(code: str, truth: GroundTruth, which: NDArray[np.bool_]) -> Finding:
+def _of_categories(code: str, truth: GroundTruth, which: NDArray[np.bool_], words: str = "{many}") -> Finding:
     at = np.flatnonzero(which).tolist()
     shown = [truth.categories.names[place] for place in at]
     ids = [truth.categories.ids[place].item() for place in at[:10]]
-    return found(code, len(at), "category", records=ids, named="category", more=names(shown))
+    return found(code, len(at), "category", records=ids, named="category", more=names(shown), words=words)
 
 
 def _plain(name: str) -> str:
@@ -80,13 +82,13 @@ def _repeated(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
         key = _plain(name) or name
         if first.setdefault(key, place) != place:
             again.append(place)
-    listed = facts.truth.inspected.categories if facts.truth.inspected is not None else []
-    twice = len(listed) - len(set(listed))
-    if again or twice:
-        shown = [truth.categories.names[place] for place in again]
-        ids = [truth.categories.ids[place].item() for place in again]
-        count = len(again) + twice
-        yield found("repeated_categories", count, "category", records=ids, named="category", more=names(shown))
+    listed = Counter(facts.truth.inspected.categories if facts.truth.inspected is not None else [])
+    own = dict(zip(truth.categories.ids.tolist(), truth.categories.names, strict=True))
+    ids = [truth.categories.ids[place].item() for place in again]
+    ids += [one for one, times in listed.items() if times > 1 and one not in ids]
+    if ids:
+        more = names(own.get(one, one) for one in ids)
+        yield found("repeated_categories", len(ids), "category", records=ids, named="category", more=more)
 
 
 def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
@@ -99,26 +101,37 @@ def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
     weight = int(counts[list(moved)].sum()) if moved else 0
     written = _written_otherwise(side, truth, unknown)
     if written is None and facts.agreement is None and unknown.any():
-        written = by_ids_alone(table.ids, truth.categories.ids, "category_ids")
+        alone = by_ids_alone(table.ids, truth.categories.ids, "category_ids")
+        written = None if alone is None else (*alone, None)
     if written is not None:
-        code, more = written
+        code, more, strange = written
         facts.causes.add(("detections", code))
-        rows = unknown[table.codes] if code not in _WHOLE else np.ones(table.codes.size, np.bool_)
-        yield found(code, int(rows.sum()), "detection", more=more, **side.records(rows))
+        if strange is None:
+            yield found(code, table.codes.size, "detection", more=more)
+            return
+        names_of = _raw(side) or facts.detections
+        rows = np.isin(names_of.categories.ids, strange)[names_of.categories.codes]
+        # Records are those of the table, unless detections on unknown images were left out of it.
+        where = side.records(rows) if rows.size == len(side) else {}
+        yield found(code, int(rows.sum()), "detection", more=more, **where)
+        others = [one for one in _strange_names(side, truth, unknown) if one not in strange]
+        if others:
+            count = int(np.isin(names_of.categories.ids, others)[names_of.categories.codes].sum())
+            said = names(others)
+            yield found("unknown_categories", count, "detection", records=others, named="category", more=said)
         return
     if moved:
         code, more = _way(facts, truth, moved, own)
         facts.causes.add(("detections", code))
         rows = np.isin(table.codes, list(moved))
-        if code in _WHOLE:
-            rows, weight = np.ones(table.codes.size, np.bool_), int(table.codes.size)
+        if code in _WHOLE:  # all but what is right as it is
+            rows = ~_settled(facts.agreement, own)[table.codes]
+            weight = int(rows.sum())
         yield found(code, weight, "detection", more=more, **side.records(rows))
     left = unknown & ~np.isin(np.arange(table.ids.size), list(moved))
     if left.any() and not facts.caused("detections", *_WHOLE):
         shown = table.ids[left].tolist()
-        if side.raw is not None and side.raw.categories.ids.dtype.kind == "U":  # the names that became numbers
-            known = {*truth.categories.names, *map(str, truth.categories.ids.tolist())}
-            shown = [name for name in side.raw.categories.ids.tolist() if name not in known] or shown
+        shown = shown if _raw(side) is None else _strange_names(side, truth, left) or shown
         said = names(shown)
         yield found(
             "unknown_categories", int(counts[left].sum()), "detection", records=shown, named="category", more=said
@@ -127,16 +140,26 @@ def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
         yield from _disagreeing(facts, own)
 
 
-def _written_otherwise(side: Side, truth: GroundTruth, unknown: NDArray[np.bool_]) -> tuple[str, str] | None:
-    """Return why categories are not among those of the ground truth, where their ids or names say it."""
-    raw = side.raw if side.raw is not None and side.raw.categories.ids.dtype.kind == "U" else None
-    ids = side.table.categories.ids[unknown].tolist() if raw is None else raw.categories.ids.tolist()
+def _raw(side: Side) -> Detections | None:
+    """Return the detections with the names of categories that became numbers; None where none did."""
+    return side.raw if side.raw is not None and side.raw.categories.ids.dtype.kind == "U" else None
+
+
+def _strange_names(side: Side, truth: GroundTruth, unknown: NDArray[np.bool_]) -> list[Any]:
+    """Return the categories that the ground truth does not have, by the names that the file gives them where it does."""
+    raw = _raw(side)
+    if raw is None:
+        return list(side.table.categories.ids[unknown].tolist())
+    theirs = {*truth.categories.names, *map(str, truth.categories.ids.tolist())}
+    return [one for one in raw.categories.ids.tolist() if one not in theirs]
+
+
+def _written_otherwise(
+    side: Side, truth: GroundTruth, unknown: NDArray[np.bool_]
+) -> tuple[str, str, list[Any] | None] | None:
+    """Return why categories are not among those of the ground truth, and which, where their ids or names say it."""
     known, called = truth.categories.ids.tolist(), truth.categories.names
-    if not unknown.any() or not known:
-        return None
-    if raw is not None:
-        theirs = {*called, *map(str, known)}
-        ids = [one for one in ids if one not in theirs]
+    ids = _strange_names(side, truth, unknown) if unknown.any() and known else []
     if not ids:
         return None
     text = isinstance(ids[0], str)
@@ -154,7 +177,8 @@ def _written_otherwise(side: Side, truth: GroundTruth, unknown: NDArray[np.bool_
     for code, places, key in ways:
         hits = [(one, places[key(one)]) for one in ids if key(one) in places]
         if hits and (2 * len(hits) > len(ids) or code == "classes_renamed"):
-            return code, ", ".join(f"{names([repr(a)])} is {names([repr(b)])}" for a, b in hits[:3])
+            said = ", ".join(f"{names([repr(a)])} is {names([repr(b)])}" for a, b in hits[:3])
+            return code, said, [one for one, _ in hits]
     return None
 
 
@@ -179,6 +203,14 @@ def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
         if other is not None and 2 * matrix.at(other, best[row]) > most[row]:
             moved[row] = False
     return {row: int(best[row]) for row in _beyond_chance(facts.agreement.distinct, moved, best)}
+
+
+def _settled(agreement: Agreement | None, own: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which categories of detections lie on objects of their own."""
+    assert agreement is not None
+    matrix = agreement.confusion
+    right = matrix.at(np.arange(own.size), own)
+    return np.asarray((matrix.best == own) & (matrix.of_rows >= _FEWEST) & (2 * right >= matrix.of_rows))
 
 
 def _beyond_chance(matrix: Counts, moved: NDArray[np.bool_], best: NDArray[np.int64]) -> list[int]:
@@ -239,4 +271,4 @@ def _disagreeing(facts: Facts, own: NDArray[np.int64]) -> Iterator[Finding]:
     right = int(matrix.at(np.arange(own.size), own).sum())
     if 2 * right < total:
         more = f"of {total:,} that were looked at, {right:,} have the category of the object that they lie on"
-        yield found("classes_disagree", total - right, "detection", more=more)
+        yield found("classes_disagree", total - right, "detection", more=more, words=AT_LEAST)

@@ -116,7 +116,10 @@ def _findings(judged: _Side, ranked: _Side, queries: list[str], documents: list[
     hit = np.isin(mine, theirs)
     if among.any() and not hit[among].any():
         used = np.unique(ranked.document[among])
-        more = _alike([documents[d] for d in used], [documents[d] for d in np.unique(judged.document)])
+        elsewhere = np.isin(used, judged.document)
+        more = f"{int(elsewhere.sum()):,} of them are judged for other queries"
+        if not elsewhere.any():
+            more = _alike([documents[d] for d in used], [documents[d] for d in np.unique(judged.document)])
         shown = [documents[d] for d in used[:10]]
         yield found("disjoint_documents", used.size, "document", more=more, records=shown, named="document")
     else:
@@ -131,13 +134,13 @@ def _repeats(
     again = _again(mine)
     if again.any():
         shown = dict.fromkeys(queries[q] for q in ranked.query[again])
-        yield found("same_query_document", int(again.sum()), "document", records=shown, named="query")
+        yield found("same_query_document", np.unique(mine[again]).size, "document", records=shown, named="query")
     again = _again(theirs)
     if again.any():
         order = np.lexsort((judged.values, theirs))
         differ = (theirs[order[1:]] == theirs[order[:-1]]) & (judged.values[order[1:]] != judged.values[order[:-1]])
         conflicting = np.unique(theirs[order[1:]][differ])
-        same = int(again.sum()) - int(np.count_nonzero(again & np.isin(theirs, conflicting)))
+        same = np.setdiff1d(theirs[again], conflicting).size
         if conflicting.size:
             rows = np.isin(theirs, conflicting)
             shown = dict.fromkeys(queries[q] for q in judged.query[rows])

@@ -32,7 +32,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield found("constant_scores", len(side), "detection", more=f"{low:g}")
         return
     if facts.agreement is not None and not facts.causes and facts.agreement.upside_down:
-        more = f"one on an object stands above one on none in {facts.agreement.ranked[0]:.0%} of all pairs"
+        more = f"one on an object stands above one on none in {facts.agreement.ranked[0]:.0%} of the pairs looked at"
         yield found("inverted_scores", len(side), "detection", more=more)
     yield from _scales(side, scores, low, high)
     tied = _tied(facts.detections.categories.codes, scores, max(_TIED * len(scores), 2))

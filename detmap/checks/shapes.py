@@ -10,6 +10,7 @@ import numpy as np
 from detmap.checks.agreement import overlaps
 from detmap.checks.boxes import _CAUSES
 from detmap.checks.facts import Facts
+from detmap.checks.figures import number
 from detmap.checks.findings import Finding, found, names
 from detmap.checks.sides import Side, as_sizes
 from detmap.tables import GroundTruth
@@ -23,6 +24,9 @@ _EDGE = 2.0
 
 #: By this share of the box's sides a point may lie outside of it, and so many pixels.
 _NEAR, _PIXELS = 0.25, 4.0
+
+#: By this share of the image's sides a detection's point may lie outside of it.
+_BEYOND = 0.5
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -47,9 +51,10 @@ def _refused(side: Side) -> Iterator[Finding]:
         problems = list(dict.fromkeys(one.problem for one in given if code != "missing_shapes"))  # which its words say
         unit = given[0].unit or side.unit
         yield found(code, len(given), unit, records=[one.record for one in given], more=names(problems, 3))
-    without = sum(side.shapeless.values())
-    if without and "missing_shapes" not in by_code:
-        yield found("missing_shapes", without, side.unit)
+    if "missing_shapes" not in by_code:
+        for kind, without in side.shapeless.items():  # a record may lack a shape of several kinds
+            if without:
+                yield found("missing_shapes", without, side.unit, more=kind)
 
 
 def _masks(facts: Facts, side: Side, masks: MaskColumn) -> Iterator[Finding]:
@@ -106,7 +111,7 @@ def _polygons(facts: Facts) -> Iterator[Finding]:
     beyond = there & np.isfinite(sizes).all(axis=1) & (reach > _EDGE)
     if beyond.any():
         records = np.unique(outlines.records[beyond])
-        more = f"{int(reach[beyond].max()):,} pixels at most"
+        more = f"by more than {_EDGE:g} pixels, and by {number(reach[beyond].max())} at most"
         yield found("outside_polygons", records.size, "object", records=records.tolist(), more=more)
 
 
@@ -142,10 +147,12 @@ def _poses(facts: Facts, side: Side, poses: Keypoints) -> Iterator[Finding]:
     if isinstance(side.table, GroundTruth):
         margin = _NEAR * np.maximum(boxes[:, 2:], 0) + _PIXELS
         low, high = boxes[:, :2] - margin, boxes[:, :2] + boxes[:, 2:] + margin
+        more = f"of its box, by more than {_NEAR:.0%} of its side and {_PIXELS:g} pixels"
     else:  # a model places every point, hidden ones too, and often without a box
-        low, high = -0.5 * sizes, 1.5 * sizes
+        low, high = -_BEYOND * sizes, (1 + _BEYOND) * sizes
+        more = f"of its image, by more than {_BEYOND:.0%} of its side"
     with np.errstate(invalid="ignore"):
         out = labelled & ((place < low) | (place > high)).any(axis=1)
     rows = np.unique(owner[out & np.isfinite(boxes).all(axis=1)])
     if rows.size:
-        yield found("outside_keypoints", rows.size, side.unit, **side.records(rows))
+        yield found("outside_keypoints", rows.size, side.unit, more=more, **side.records(rows))

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from detmap.choices import decimal
 from detmap.cli.options import Command, add_format, add_plugins
 from detmap.cli.output import during, print_tables, say
 from detmap.errors import DetmapError, InputError, OptionError
@@ -47,6 +48,7 @@ _APART = frozenset(
         "fail_fast",
         "resume",
         "hide",
+        "publish",
         "limit_seconds",
         "limit_memory",
         "discreet",
@@ -327,7 +329,7 @@ def _read(action: argparse.Action, value: Any) -> Any:
         return value if isinstance(value, list) and all(isinstance(one, str) for one in value) else None
     if action.type is float and isinstance(value, str):  # floats stand on cards as text
         try:
-            return float(value)
+            return decimal(value)
         except ValueError:
             return None
     return value if type(value) is (int if action.type is int else str) else None

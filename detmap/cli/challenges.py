@@ -9,6 +9,7 @@ from detmap.errors import OptionError
 from detmap.limits import size
 
 if TYPE_CHECKING:
+    from detmap.batch import Leaderboard
     from detmap.tables import GroundTruth
 
 
@@ -26,6 +27,11 @@ def add_challenge_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="show and write no metric of a split, nor of all images, on the leaderboard; may be repeated",
+    )
+    group.add_argument(
+        "--publish",
+        metavar="DIR",
+        help="write leaderboard.* of what everybody may see: no hidden split, notice, path, or number of images",
     )
     group.add_argument(
         "--limit-seconds", metavar="S", type=float, help="stop scoring a file after so many seconds: its row says so"
@@ -62,3 +68,12 @@ def challenge_of(options: argparse.Namespace, ground_truth: GroundTruth) -> dict
         limits = Limits(options.limit_seconds, memory)
     splits = Splits.read(options.splits, ground_truth) if options.splits else None
     return {"splits": splits, "limits": limits, "discreet": options.discreet}
+
+
+def published(options: argparse.Namespace, board: Leaderboard, files: int) -> list[str]:
+    """Write what everybody may see, and return what is to be said: what was left out, or why nothing was written."""
+    from detmap.batch.publishing import publish
+
+    if len(board.results) < files or all(one.error for one in board.results):
+        return [f"{options.publish} is left as it is: not all files were scored, or none could be"]
+    return publish(board, options.publish)

@@ -22,7 +22,7 @@ from detmap.cli.cards import (
     paths_of,
     write_card,
 )
-from detmap.cli.challenges import add_challenge_options, challenge_of
+from detmap.cli.challenges import add_challenge_options, challenge_of, published
 from detmap.cli.comparing import add_explanations, check_tests, compare_rankings, show_contrast, show_survival
 from detmap.cli.inputs import check_options, read_by
 from detmap.cli.options import (
@@ -236,7 +236,7 @@ def _batch(options: argparse.Namespace) -> int:
         raise OptionError("--resume needs --out DIR, which holds the earlier results")
     check_card(options)
     from detmap import batch
-    from detmap.batch import finding
+    from detmap.batch import finding, publishing
     from detmap.batch.leaderboard import default_metric
     from detmap.formats.files import check_outputs, once
     from detmap.results import printable
@@ -245,9 +245,9 @@ def _batch(options: argparse.Namespace) -> int:
     paths = [entry.path for entry in entries]
     inputs = [*read_by(options, apart="predictions"), *paths]
     once(inputs)
-    if options.out:
-        written = [os.path.join(options.out, name) for name in finding.WRITTEN]
-        check_outputs(written, [*options.predictions, *inputs])
+    folders = [folder for folder in (options.out, options.publish) if folder]
+    written = [os.path.join(folder, name) for folder in folders for name in finding.WRITTEN]
+    check_outputs(written, [*options.predictions, *inputs])
     if options.scheduler and "-" in paths:
         raise OptionError("the workers of --scheduler cannot read standard input (-): write it to a file")
     of_truth = read_truth(options, protocol, paths)
@@ -257,6 +257,8 @@ def _batch(options: argparse.Namespace) -> int:
     if challenge["limits"] is not None:
         tell_of_workers()
     names = () if splits is None else splits.names
+    if options.publish:
+        publishing.check(options.publish, options.out, names, options.hide)
     known = batch.metric_names(ground_truth, protocol, names, options.hide)
     if options.rank_by is not None and options.rank_by not in known:
         raise OptionError(f"cannot rank by {shorten(options.rank_by)}; one of: {', '.join(known[:30])}")
@@ -321,10 +323,12 @@ def _batch(options: argparse.Namespace) -> int:
                 )
     finally:  # what is done is shown and kept, also where the rest was interrupted
         board, missing = keep()
+    if options.publish:
+        missing = list(dict.fromkeys([*missing, *published(options, board, len(entries))]))
     if not options.quiet:
         for sentence in missing:
             say(f"note: {sentence}")
-    if not options.discreet:
+    if not (options.discreet or options.hide):  # they count all images
         note(options, {one.entry.name: one.notices for one in board.results if not one.error})
     if options.card:
         write_card("batch", batch_card(options, protocol, of_truth, entries, done), options)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from detmap.choices import decimal
 from detmap.cli.detection import single, truth
 from detmap.cli.options import (
     Command,
@@ -148,7 +149,7 @@ def _ranges(given: Sequence[str]) -> dict[str, dict[str, tuple[float, float]]]:
         try:
             by, rest = text.split(":", 1)
             name, low, high = rest.rsplit(":", 2)
-            ranges.setdefault(by, {})[name] = (float(low), float(high))
+            ranges.setdefault(by, {})[name] = (decimal(low), decimal(high))
         except ValueError:
             raise OptionError(f"--slice must be BY:NAME:LO:HI, as area:tiny:0:256, not {shorten(text)}") from None
     return ranges

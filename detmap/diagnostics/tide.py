@@ -57,13 +57,16 @@ def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap")
     points is a Miss.
 
     An error is mended like this: of the Loc and Cls that point to a missed object the one of the highest score becomes a
-    hit, of the object's class; every other false positive goes away; of a Miss the object goes away.
+    hit, of the object's class; every other false positive goes away; of a Miss the object goes away. The AP then is that of
+    evaluating the mended data again: a class whose last object goes away is left out of the mean, and without any class AP
+    is undefined.
 
     Parameters
     ----------
     rules : {"detmap", "tidecv"}
         ``detmap`` takes the matching of the protocol: hits, ignored detections and errors are all detections there are, AP
-        is the AP of `detmap.evaluate` at this threshold, and with all errors mended it is 1. ``tidecv`` repeats tidecv
+        is the AP of `detmap.evaluate` at this threshold, and with all errors mended it is 1 (NaN where no object is
+        left). ``tidecv`` repeats tidecv
         1.0.1, which has rules of its own: 100 detections per image whatever their classes; the first object among equals;
         ignored detections have errors too; a class that has detections but no objects counts as AP 0; mended errors stand
         ahead of other detections of the same score, so that ties alone can cost AP.
@@ -72,8 +75,8 @@ def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap")
     -------
     Tide
         ``AP``, and ``dAP_Cls`` and so on: the gain if all errors of this kind alone were mended, ``dAP_FalsePos`` if there
-        were no false positives, ``dAP_FalseNeg`` if all objects that are not found did not exist. `rows` has in
-        ``progressive`` the gain on top of the errors in the rows before.
+        were no false positives, ``dAP_FalseNeg`` if all objects that are not found did not exist. NaN where AP is undefined
+        before or after. `rows` has in ``progressive`` the gain on top of the errors in the rows before.
     """
     check_choice("rules", rules, ("detmap", "tidecv"))
     if rules == "tidecv":
@@ -97,7 +100,7 @@ def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap")
         last = now
     hits = np.bincount(matches.category[matches.outcome == HIT], minlength=ranking.positives.size)
     values["dAP_FalsePos"] = mean(ranking.ap_of(np.where(ranking.outcome == MISS, IGNORED, ranking.outcome))) - ap
-    values["dAP_FalseNeg"] = mean(_of_none(ranking.ap_of(ranking.outcome, hits), ranking.positives, hits)) - ap
+    values["dAP_FalseNeg"] = mean(ranking.ap_of(ranking.outcome, hits)) - ap
     per_class = np.zeros((ranking.positives.size, 7), np.int64)
     np.add.at(per_class, (matches.category, error), 1)
     lost = diagnosis.arranged.truth.category[diagnosis.places[missed]]
@@ -145,14 +148,6 @@ def _finding(
     made = Tide("tide", {"rules": rules}, metrics, tables, notes)
     made.error, made.missed = error, missed
     return made
-
-
-def _of_none(
-    ap: NDArray[np.float64], before: NDArray[np.int64], now: NDArray[np.int64], wrong: NDArray[np.bool_] | None = None
-) -> NDArray[np.float64]:
-    """Return AP with a value for classes whose last objects went away: 1, and 0 where there are `wrong` detections."""
-    gone = (before > 0) & (now == 0)
-    return np.where(gone, 1.0 if wrong is None else np.where(wrong, 0.0, 1.0), ap)
 
 
 class Mending:
@@ -218,13 +213,10 @@ class Mending:
         return hit, counts
 
     def ap(self, mended: set[int]) -> float:
-        """Return the mean AP with errors of some kinds mended."""
+        """Return the mean AP with errors of some kinds mended, over the classes that have objects then."""
         hit, counts = self.outcomes(mended)
         positives = self.positives - self.fewer if MISSED in mended else self.positives
-        ap = average_precision(self.starts, hit, counts, positives, self.protocol)
-        total = np.concatenate(([0], np.cumsum(counts)))
-        wrong = total[self.starts[1:]] > total[self.starts[:-1]]
-        return mean(_of_none(ap, self.positives, positives, wrong))
+        return mean(average_precision(self.starts, hit, counts, positives, self.protocol))
 
 
 def _insertions(

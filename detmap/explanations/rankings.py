@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from detmap.choices import whole
 from detmap.decisions import YES_OR_NO, decisions_of, differing
 from detmap.errors import InputError, OptionError, shorten
 from detmap.explanations.shares import EXACT, Share, Step, check_orders, markup, sampled, shapley, told
@@ -59,7 +60,7 @@ def _read(key: str, text: str) -> Any:
     if text == "none":
         return None
     try:
-        return int(text) if key == "digits" else text
+        return whole(text) if key == "digits" else text
     except ValueError:
         raise OptionError(f"{key} must be an integer or none, not {shorten(text)}") from None
 

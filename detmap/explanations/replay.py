@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.choices import UNLIMITED, WHOLE
+from detmap.choices import UNLIMITED, WHOLE, decimal
 from detmap.decisions import YES_OR_NO, decisions_of, default_of
 from detmap.errors import InputError, OptionError, shorten
 from detmap.explanations.lean import Lean, knows
@@ -74,7 +74,7 @@ def _read(made: Any, text: str) -> Any:
         return () if made.allowed else None
     if made.flag is None:
         try:
-            return float(text)
+            return decimal(text)
         except ValueError:
             raise ValueError(f"must be a number, not {shorten(text)}") from None
     if made.flag.repeated:

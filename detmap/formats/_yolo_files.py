@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from detmap.choices import decimal
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
 from detmap.formats._image_sizes import Sizes
 from detmap.formats._names import ENDINGS, stem
@@ -484,7 +485,7 @@ def _is_stray(name: str, data: bytes) -> bool:
 
 def _is_float(word: bytes) -> bool:
     try:
-        float(word)
+        decimal(word)
     except ValueError:
         return False
     return True

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.benchmarks import is_group, noted_of_titles
+from detmap.choices import decimal
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats._names import matched
 from detmap.formats._open import Held
@@ -67,14 +68,14 @@ class _Table(NamedTuple):
         cells = self.columns[name]
         try:
             values = np.fromiter(map(float, cells), np.float64, len(cells))
-            good = bool(np.isfinite(values).all()) and not any("_" in cell for cell in cells)
+            good = bool(np.isfinite(values).all()) and not any("_" in cell or not cell.isascii() for cell in cells)
         except ValueError:
             good = False
         if good:
             return values
         for row, cell in enumerate(cells):
             try:
-                fine = bool(np.isfinite(float(cell))) and "_" not in cell
+                fine = bool(np.isfinite(decimal(cell)))
             except ValueError:
                 fine = False
             if not fine:

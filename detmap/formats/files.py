@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, TypeVar, cast, get_args
@@ -87,16 +87,24 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None])
     OptionError
         Names the first file that is both.
     """
-    read = [path for path in inputs if path is not None and path != STANDARD_INPUT]
-    for path in [path for path in outputs if path is not None]:
-        for given in read:
-            alike = os.path.realpath(path) == os.path.realpath(given)
-            with suppress(OSError):  # a file of two names
-                alike = alike or (os.path.isfile(path) and os.path.samefile(path, given))
-            if alike:
-                raise OptionError(
-                    f"{shorten(os.fspath(path), 300)} would be written over, and is to be read: choose another name"
-                )
+    read: set[object] = set()
+    for path in inputs:
+        if path is not None and path != STANDARD_INPUT:
+            read.update(_identities(path))
+    for path in outputs:
+        if path is not None and not read.isdisjoint(_identities(path)):
+            raise OptionError(
+                f"{shorten(os.fspath(path), 300)} would be written over, and is to be read: choose another name"
+            )
+
+
+def _identities(path: Path) -> Iterator[object]:
+    """Yield the path without links, and of a file what is the same under each of its names."""
+    yield os.path.realpath(path)
+    with suppress(OSError, ValueError):  # nothing is there
+        state = os.stat(path)
+        if stat.S_ISREG(state.st_mode):
+            yield state.st_dev, state.st_ino
 
 
 def readable_again(path: Path) -> bool:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from detmap.arrow_columns import listed
+from detmap.choices import decimal
 from detmap.errors import InputError, shorten
 from detmap.formats._arrow_files import FORMS, form_of, table_of
 from detmap.formats._open import Held
@@ -179,7 +180,7 @@ def _of_lines(source: Any, kind: str) -> Columns:
 
 def _number(cell: str, kind: str, name: str, line: int) -> float:
     try:
-        value = float(cell) if "_" not in cell else float("nan")
+        value = decimal(cell)
     except ValueError:
         value = float("nan")
     if value != value:

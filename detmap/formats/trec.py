@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap import parallel
+from detmap.choices import decimal, whole
 from detmap.errors import InputError
 from detmap.formats._scan import QrelsColumns, RunColumns, scan_qrels, scan_run
 from detmap.formats._source import Opened, Source
@@ -234,15 +235,15 @@ def _is_record(fields: list[bytes], kind: str, count: int, wanted: int) -> bool:
 def _grade(text: bytes) -> int | None:
     """Return a grade; None for what is no integer."""
     try:
-        return int(text) if b"_" not in text else None
-    except ValueError:
+        return whole(text)
+    except (ValueError, OverflowError):
         return None
 
 
 def _score(text: bytes) -> float:
     """Return a score; NaN for what is no number."""
     try:
-        return float(text) if b"_" not in text else np.nan
+        return decimal(text)
     except ValueError:
         return np.nan
 
@@ -270,7 +271,7 @@ def _holds_record(words: list[bytes]) -> bool:
 
 def _is_number(text: bytes) -> bool:
     try:
-        float(text)
+        decimal(text)
     except ValueError:
         return False
     return True

@@ -14,6 +14,7 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.choices import decimal
 from detmap.errors import InputError
 from detmap.formats._names import ENDINGS, matched
 from detmap.formats._source import Source, members, name_of, read_bytes
@@ -204,7 +205,7 @@ def _object(fields: Mapping[str, str], source: str, record: int, finite: bool) -
 
 def _number(text: str | bytes, source: str, record: str, field: str, finite: bool = True) -> float:
     try:
-        value = None if set(text) & {"_", ord("_")} else float(text)  # float() takes 1_000
+        value = decimal(text)
     except ValueError:
         value = None
     if value is None or (finite and not np.isfinite(value)):

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.choices import decimal
 from detmap.errors import InputError, OptionError
 from detmap.formats import _yolo_files
 from detmap.formats._image_sizes import Sizes, size_of_image
@@ -483,7 +484,7 @@ def fits(lines: list[list[bytes]], scored: bool) -> bool:
         if len(words) < 5 + scored or not _WHOLE.fullmatch(words[0]):
             return False
         try:
-            box = [float(word) for word in words[1:5]]
+            box = [decimal(word) for word in words[1:5]]
         except ValueError:
             return False
         if not all(-1 <= value <= _FARTHEST for value in box):

@@ -26,7 +26,9 @@ STOPPED, CLOSED, FAILED, FULL = range(4)
 # The slots of `state`. EVER, ALWAYS, INTEGERS, STRINGS: a bit per field: some record, every record has it, and as what.
 # LONGER: how many lines have more tokens than there are fields for. NOTED: how many values of a record were noted. UNREAD: a
 # bit of `key_bit` for each key of a record that is no field. COMMENTS: how many lines were passed as comments.
-STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, LONGER, NOTED, UNREAD, COMMENTS = range(14)
+STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, LONGER, NOTED, UNREAD, COMMENTS = range(
+    14
+)
 STATE_SIZE = 14
 # No kind of record has more numbers than this.
 MOST_NUMBERS = 8

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from detmap.choices import decimal
 from detmap.errors import OptionError, shorten
 from detmap.retrieval import measures, trec_measures
 from detmap.retrieval.conventions import Convention
@@ -510,7 +511,7 @@ def _options(metric: Metric, name: str, given: str | None) -> tuple[tuple[str, .
     if not metric.levels:
         raise OptionError(f"{metric.name} takes no rel, for it does not ask what is relevant: {shorten(name)}")
     try:
-        level = float(levels[-1][4:])
+        level = decimal(levels[-1][4:])
     except ValueError:
         level = -1.0
     if not 0 < level <= 1 << 31:
@@ -544,7 +545,7 @@ def parse_rate(name: object) -> float | None:
     if not isinstance(name, str) or not name.replace(" ", "").upper().startswith("TPR@FPR="):
         return None
     try:
-        rate = float(name.partition("=")[2])
+        rate = decimal(name.partition("=")[2])
     except ValueError:
         rate = -1.0
     if not 0 <= rate <= 1:

@@ -19,7 +19,8 @@ from attacks.texts import lay_out, lines, scene, table, yolo
 HOSTILE: list[Any] = [
     "<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "&amp;</dd></section>", "\x1b[31m\u202e\0", "a\nb\r",
     "", "é" * 3000, "|`*[x](javascript:y)", None, True, [], {}, [[[1]]], -1, 0, -0.0, 0.5, 1e-320, 1e150, -1e308, 2**53 + 1,
-    10**30, float("nan"), float("inf"), "1", "NaN", [1e308] * 4, [0, 0, 0, 0], [5, 5, -1, -1], [1, 2, 3], ["1", 2, 3, 4],
+    10**30, float("nan"), float("inf"), "1", "0_1", "+1", "\u0661",
+    "NaN", [1e308] * 4, [0, 0, 0, 0], [5, 5, -1, -1], [1, 2, 3], ["1", 2, 3, 4],
     {"size": [5, 5], "counts": "0"}, {"size": [10**9, 10**9], "counts": [10**18]}, [[0, 0, 1e300, 0, 0, 1]], [[1, 2]], [[]],
 ]  # fmt: skip
 

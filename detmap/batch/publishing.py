@@ -1,0 +1,81 @@
+"""A folder that holds only what everybody may see of a leaderboard: `detmap batch --publish`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from detmap.batch.finding import WRITTEN, PathLike
+from detmap.batch.leaderboard import Leaderboard
+from detmap.batch.scoring import FileResult
+from detmap.errors import OptionError, shorten
+
+#: What the folder of organisers holds, and this one never does.
+_PRIVATE = ("results", "tests.json")
+
+_FAILED = "it could not be scored"
+
+
+def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden: Sequence[str]) -> None:
+    """Refuse a folder in which something private lies or would lie, or that shows other splits.
+
+    Parameters
+    ----------
+    folder : path
+        Where to publish.
+    out : path, optional
+        Where the results for organisers are written.
+    splits, hidden : sequence of str
+        The splits of the images, and those that are not shown.
+
+    Raises
+    ------
+    OptionError
+        Says what is in the way.
+    """
+    if splits and not hidden:
+        raise OptionError(f"--publish needs --hide SPLIT: say which of {', '.join(splits)} must not be seen")
+    name = shorten(os.fspath(folder))
+    target = os.path.realpath(folder)
+    if out is not None and os.path.commonpath([target, os.path.realpath(out)]) == target:
+        raise OptionError(f"--publish {name} would hold the results of --out, which are for organisers: choose another")
+    private = [one for one in _PRIVATE if os.path.lexists(os.path.join(folder, one))]
+    if private:
+        raise OptionError(f"--publish {name} holds {private[0]}, which is for organisers: choose another folder")
+    there = [one for one in WRITTEN if os.path.lexists(os.path.join(folder, one))]
+    shown = [split for split in splits if split not in hidden]
+    if there and _shown(Path(folder)) != shown:
+        of = f"of {', '.join(shown)}" if shown else "without splits"
+        raise OptionError(f"--publish {name} holds another leaderboard than one {of}: choose another folder for it")
+
+
+def _shown(folder: Path) -> list[str] | None:
+    """Return the splits that a published leaderboard shows; None where that cannot be read."""
+    try:
+        document = json.loads((folder / "leaderboard.json").read_bytes())
+        return list(document.get("splits", [])) if document["models"] else None
+    except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def public(board: Leaderboard) -> Leaderboard:
+    """Return a leaderboard without what only organisers may see: notices, numbers of images and objects, paths, and errors.
+
+    Notices count all images, those of hidden splits included. Of an error what `detmap batch --discreet` says is kept.
+    """
+    results = []
+    for one in board.results:
+        document = one.document
+        if one.error:
+            said = one.error.removeprefix(f"{one.entry.path}: ") if "error_in_full" in document else _FAILED
+            document = {"error": said}
+        results.append(FileResult(replace(one.entry, path=one.entry.name), document))
+    return Leaderboard(results, board.rank_by, board.tests, board.hide, discreet=True)
+
+
+def publish(board: Leaderboard, folder: PathLike) -> list[str]:
+    """Write ``leaderboard.*`` of what everybody may see into a folder, see `Leaderboard.write`."""
+    return public(board).write(folder)

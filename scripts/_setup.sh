@@ -55,6 +55,7 @@ setup_environment() {
     if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
         echo "Installing detmap-eval${1:+[$1]}; this happens once" >&2
         _uninstall_former
+        "$PYTHON" -c 'import sys; from detmap import installation as i; sys.stderr.writelines(f"{one}\n" for one in [i.find_foreign()] if one)'
         "$PYTHON" -m pip install --quiet --disable-pip-version-check --editable ".${1:+[$1]}" >&2
         echo "$wanted" >"$stamp"
     fi

@@ -4,7 +4,8 @@ import gc
 import os
 import sys
 
-from detmap import interrupts
+import detmap
+from detmap import installation, interrupts
 
 _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 
@@ -30,6 +31,12 @@ def run() -> int:
     # while they come, and more than once when the process ends: a fifth of all that half a million detections take.
     # What detmap makes itself leaves no circles that would wait for it.
     gc.set_threshold(300_000)
+    if not hasattr(detmap, "_HOMES"):  # another package's detmap/__init__.py has replaced that of this package
+        problem = (
+            installation.find_foreign() or f"{detmap.__file__} is not {installation.DISTRIBUTION}'s: install it again"
+        )
+        print(f"detmap: error: {problem}", file=sys.stderr)
+        return 2
     from detmap.cli import main
 
     code = main()

@@ -12,7 +12,7 @@ import json
 import math
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -202,6 +202,7 @@ def read(path: Any) -> dict[str, Any]:
     InputError
         Where there is none that this version can read.
     """
+    from detmap.formats._json import parsed
     from detmap.formats.files import held
 
     source, name = held(path), str(path)
@@ -209,10 +210,7 @@ def read(path: Any) -> dict[str, Any]:
         data = source if isinstance(source, bytes) else Path(source).read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", source=name) from None
-    try:
-        card = json.loads(data, object_pairs_hook=_once, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is no evaluation card: not valid JSON ({error})", source=name) from None
+    card = parsed(data, name)
     if not isinstance(card, dict) or type(card.get("card")) is not int:
         raise InputError("is no evaluation card", source=name, remedy="detmap eval … --card card.json writes one")
     if not 1 <= card["card"] <= FORM:
@@ -223,9 +221,16 @@ def read(path: Any) -> dict[str, Any]:
     for part, kind in shape.items():
         if not isinstance(card.get(part), kind):
             raise InputError(f"is no evaluation card: {part} is missing or of another kind", source=name)
-    for part in (*card["inputs"], *card["numbers"].values()):
-        if not isinstance(part, dict) or not all(isinstance(value, str) for value in part.values()):
-            raise InputError("is no evaluation card: an input or number is not written as one", source=name)
+    _check_keys(card, {"card", *shape}, name, None)
+    _check_keys(card["versions"], set(versions()), name, "versions")
+    for what, parts, known in (
+        ("input", card["inputs"], _OF_INPUT),
+        ("number", card["numbers"].values(), set(number(0.0))),
+    ):
+        for part in parts:
+            if not isinstance(part, dict) or not all(isinstance(value, str) for value in part.values()):
+                raise InputError("is no evaluation card: an input or number is not written as one", source=name)
+            _check_keys(part, known, name, what)
     return card
 
 
@@ -314,6 +319,9 @@ def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
 #: What is compared of an input, and how it is called besides its role.
 _COMPARED = {"sha256": "", "beside": " (files beside it)", "content": " (what was read of it)"}
 
+#: What a card may say of an input.
+_OF_INPUT = {"role", "name", *_COMPARED}
+
 #: What the first cards do not say of inputs, and the roles of inputs that they do not have: compared where a card has them.
 _LATER, _LATER_ROLES = ("beside",), ("manifest", "gallery")
 
@@ -363,15 +371,12 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise ValueError("a name stands twice")
-    return made
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+def _check_keys(part: Mapping[str, Any], known: Collection[str], source: str, record: str | None) -> None:
+    """Refuse what no card of this form has: nothing would compare it with anything."""
+    for key in part:
+        if key not in known:
+            remedy = "take it out, or make the card anew with --card"
+            raise InputError("is nothing that a card holds", source=source, record=record, field=key, remedy=remedy)
 
 
 def _markdown(card: Mapping[str, Any], digest: str) -> str:

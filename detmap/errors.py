@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from detmap.installation import install_command
+
 _UNSET = object()
 
 
@@ -133,7 +135,7 @@ class MissingDependencyError(DetmapError, ImportError):
     """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}: pip install 'detmap[{extra}]'")
+        super().__init__(f"{purpose} needs {package}: {install_command(extra)}")
         self._given = package, extra, purpose
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str]]:

@@ -251,6 +251,9 @@ def _csv_line(cells: Sequence[Any]) -> str:
     return out.getvalue().removesuffix("\r\n") + "\n"
 
 
+#: What a terminal obeys instead of showing it: control characters, ends of lines, and changes of the direction of writing.
+_COMMANDS = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
 #: How a text begins that a spreadsheet may run as a formula; the last four are wide letters.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
@@ -258,8 +261,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 def _csv_cell(value: Any) -> Any:
     if isinstance(value, float):
         return "" if math.isnan(value) else repr(value)
-    if isinstance(value, str) and value[:1] in _FORMULA:
-        return "'" + value  # a spreadsheet would run it as a formula
+    if isinstance(value, str):
+        quote = "'" if value[:1] in _FORMULA else ""  # a spreadsheet would run it as a formula
+        return quote + _COMMANDS.sub(lambda match: repr(match[0])[1:-1], value)
     return value
 
 

@@ -6,11 +6,13 @@ import contextlib
 import os
 import platform
 import re
+import shutil
 import stat
 import sys
 import threading
 import time
 import zlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from detmap.errors import OptionError, shorten
@@ -66,24 +68,74 @@ def write_atomically(path: Path, data: bytes) -> None:
     OptionError
         Where it cannot be written.
     """
-    beside = path.with_name(f".detmap-{_machine()}-{os.getpid()}-{os.urandom(8).hex()}.tmp")
-    try:
-        with _lock:
-            while _over:  # the process is about to end
-                time.sleep(1)
-            _unfinished.append(beside)
-            try:
-                beside.write_bytes(data)
+    write_together({path: data})
+
+
+def write_together(files: Mapping[Path, bytes]) -> None:
+    """Write files so that, where one cannot be written, all of them are as they were before.
+
+    Raises
+    ------
+    OptionError
+        Where one cannot be written.
+    """
+    path = Path()
+    with _lock:
+        while _over:  # the process is about to end
+            time.sleep(1)
+        try:
+            made: dict[Path, Path] = {}
+            for path, data in files.items():
+                made[path] = _beside(path)
+                made[path].write_bytes(data)
                 with contextlib.suppress(OSError):  # there is none yet, or it is another user's
-                    beside.chmod(stat.S_IMODE(path.stat().st_mode))
-                os.replace(beside, path)
-            except BaseException:
-                beside.unlink(missing_ok=True)
-                raise
-            finally:
-                _unfinished.remove(beside)
-    except OSError as error:
-        raise OptionError(f"cannot write {shorten(str(path))}: {error.strerror}") from None
+                    made[path].chmod(stat.S_IMODE(path.stat().st_mode))
+            with _restored() as replaced:
+                for path, beside in made.items():
+                    if len(made) > 1:
+                        replaced[path] = _kept(path)
+                    os.replace(beside, path)
+        except OSError as error:
+            raise OptionError(f"cannot write {shorten(str(path))}: {error.strerror}") from None
+        finally:
+            for beside in _unfinished:
+                with contextlib.suppress(OSError):
+                    beside.unlink(missing_ok=True)
+            _unfinished.clear()
+
+
+def _beside(path: Path) -> Path:
+    """Return the name of a file that goes into the place of `path`, or is its former content; it is removed in the end."""
+    _unfinished.append(path.with_name(f".detmap-{_machine()}-{os.getpid()}-{os.urandom(8).hex()}.tmp"))
+    return _unfinished[-1]
+
+
+def _kept(path: Path) -> Path | None:
+    """Keep the present content of a file under another name; None where there is none."""
+    if not path.exists():
+        return None
+    beside = _beside(path)
+    try:
+        os.link(path, beside)
+    except OSError:  # the file system has no links
+        shutil.copy2(path, beside)
+    return beside
+
+
+@contextlib.contextmanager
+def _restored() -> Iterator[dict[Path, Path | None]]:
+    """Give a mapping of files that are replaced to what keeps their former content, which is put back after an error."""
+    replaced: dict[Path, Path | None] = {}
+    try:
+        yield replaced
+    except BaseException:
+        for path, former in replaced.items():
+            with contextlib.suppress(OSError):
+                if former is None:
+                    path.unlink(missing_ok=True)
+                else:
+                    os.rename(former, path)
+        raise
 
 
 def write(path: str, data: bytes) -> None:

@@ -26,6 +26,14 @@ _find_python() {
     return 1
 }
 
+# The distribution was once named detmap, as another project's is on the package index: both would be kept.
+_uninstall_former() {
+    rm -rf detmap.egg-info
+    if "$PYTHON" -c 'from detmap import installation as i; raise SystemExit(not i.has_former())'; then
+        "$PYTHON" -m pip uninstall --quiet --disable-pip-version-check --yes detmap >&2
+    fi
+}
+
 # setup_environment [EXTRA]: install the package, with an extra.
 setup_environment() {
     local environment base wanted stamp
@@ -45,7 +53,9 @@ setup_environment() {
     wanted="$PWD ${1:-} $(git hash-object pyproject.toml)"
     stamp="$environment/.detmap-installed${1:+-$1}"
     if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-        echo "Installing detmap${1:+[$1]}; this happens once" >&2
+        echo "Installing detmap-eval${1:+[$1]}; this happens once" >&2
+        _uninstall_former
+        "$PYTHON" -c 'import sys; from detmap import installation as i; sys.stderr.writelines(f"{one}\n" for one in [i.find_foreign()] if one)'
         "$PYTHON" -m pip install --quiet --disable-pip-version-check --editable ".${1:+[$1]}" >&2
         echo "$wanted" >"$stamp"
     fi

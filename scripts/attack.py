@@ -41,6 +41,7 @@ from attacks import (  # noqa: E402
     arrays,
     batches,
     blocks,
+    bombs,
     checks,
     commands,
     documents,
@@ -59,6 +60,7 @@ from attacks import (  # noqa: E402
 FAMILIES = {
     "json": documents.attack,
     "blocks": blocks.attack,
+    "bombs": bombs.attack,
     "trec": lines.attack,
     "voc": voc.attack,
     "texts": texts.attack,
@@ -92,6 +94,9 @@ def judge(attack: Attack) -> tuple[str, str]:
         text = str(error)
         if "\n" in text or not text.isprintable() or len(text) > 2000:
             return "FAILED", f"the message is not one printable line: {text!r}"
+        added = resident("VmHWM") - before
+        if attack.most and added > attack.most:
+            return "FAILED", f"{added >> 20} MB before it is refused; at most {attack.most >> 20} MB"
         if not attack.must.refuse:
             return "FAILED", f"refused: {text}; must be {attack.must.value}"
         return "refused", text

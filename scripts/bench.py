@@ -36,6 +36,8 @@ import numpy as np
 from bench_programs import FAST, LAUNCHER, OURS, PEERS, ROOT, SLOW, Worker
 from bench_workloads import dense, detector, write_batch, write_case, write_files
 
+from detmap.installation import install_command
+
 # ------------------------------------------------------------------------------------------------------------- measuring
 
 
@@ -392,7 +394,7 @@ def main() -> None:
         parser.error("no such row")
     peers = tuple(peer for peer in PEERS if version(peer))
     for peer in set(PEERS) - set(peers):
-        print(f"{peer} is not installed: pip install 'detmap[bench]'", file=sys.stderr)
+        print(f"{peer} is not installed: {install_command('bench')}", file=sys.stderr)
     # The peers' modules were compiled when they were installed; so are ours, wherever that is not switched off.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     lines: list[Line] = []

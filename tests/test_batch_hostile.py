@@ -126,8 +126,20 @@ def test_edited_tests_are_made_again(tmp_path, capsys):
 )
 def test_no_cell_and_no_header_is_a_formula(text):
     written = list(csv.reader(io.StringIO(results.to_csv([{text: text, "plain": 1.5}]), newline="")))
-    assert written[0] == ["'" + text, "plain"]
-    assert written[1] == ["'" + text, "1.5"]
+    cell = "'" + text.replace("\t", "\\t").replace("\r", "\\r").replace("\n", "\\n")
+    assert written[0] == [cell, "plain"]
+    assert written[1] == [cell, "1.5"]
+
+
+@pytest.mark.parametrize("code", [0, 7, 8, 10, 13, 27, 127, 0x9B, 0x200E, 0x2028, 0x202E, 0x2066, 0x2069, 0x61C])
+def test_no_cell_of_csv_commands_a_terminal(code):
+    """Controls and changes of the direction of writing are escaped; what a language needs to be written stays."""
+    text = f"a{chr(code)}b"
+    out = results.to_csv([{text: text}])
+    assert chr(code) not in out.replace("\n", "", 2) if code == 10 else chr(code) not in out
+    assert out == f"{ascii(text)[1:-1]}\n" * 2
+    kept = "\u5206\u985e\u3000\u200d\xe9\xa0"
+    assert results.to_csv([{kept: kept}]) == f"{kept}\n" * 2
 
 
 def test_tags_that_are_formulas(tmp_path, capsys):

@@ -16,6 +16,7 @@ from batches import truth as truth
 import detmap
 from detmap import batch
 from detmap.errors import InputError
+from detmap.installation import install_command
 from detmap.protocols import resolve
 
 
@@ -120,12 +121,12 @@ def test_without_optional_packages(tmp_path, capsys, files, monkeypatch):
         monkeypatch.setitem(sys.modules, package, None)
     code, _, err = run(capsys, "batch", TRUTH, files[0], "--out", tmp_path)
     assert code == 0
-    assert "detmap[report]" in err
-    assert "detmap[parquet]" in err
+    assert install_command("report") in err
+    assert install_command("parquet") in err
     assert not (tmp_path / "leaderboard.html").exists()
     code, _, err = run(capsys, "batch", TRUTH, files[0], "--scheduler", "tcp://127.0.0.1:1")
     assert code == 2
-    assert "detmap[dask]" in err
+    assert install_command("dask") in err
     with pytest.raises(detmap.MissingDependencyError):
         batch.Leaderboard([]).to_frame()
 

@@ -185,6 +185,33 @@ def test_another_version_is_a_note(card, folder, capsys):
     assert "numpy 1.0" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("of", "says"),
+    [
+        (lambda made: made, "field 'more'"),
+        (lambda made: made["versions"], "versions, field 'more'"),
+        (lambda made: made["inputs"][0], "input, field 'more'"),
+        (lambda made: made["numbers"]["AP"], "number, field 'more'"),
+        (lambda made: made["options"], "field 'more'"),
+    ],
+)
+def test_what_no_card_holds_is_refused_though_the_card_is_sealed_anew(card, folder, capsys, of, says):
+    made = json.loads(card.read_text())
+    of(made)["more"] = "reviewed"
+    card.write_bytes(cards.to_json(cards.finished(made)))
+    assert run("verify", card, *inputs(folder)) == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("part", ["decisions", "counts", "notices", "arrays"])
+def test_a_name_more_in_what_is_compared_is_a_difference(card, folder, capsys, part):
+    made = json.loads(card.read_text())
+    made[part]["more"] = 1
+    card.write_bytes(cards.to_json(cards.finished(made)))
+    assert run("verify", card, *inputs(folder)) == 1
+    assert "more" in capsys.readouterr().out
+
+
 def test_a_card_of_an_earlier_version_lacks_later_decisions(card, folder, capsys):
     made = cards.read(card)
     for name in ("min_score", "left_out", "oks_area"):
@@ -196,11 +223,11 @@ def test_a_card_of_an_earlier_version_lacks_later_decisions(card, folder, capsys
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "is no evaluation card: not valid JSON"),
+        ("", "is not valid JSON"),
         ("[1]", "is no evaluation card"),
         ('{"card": 99}', "is a card of form 99"),
         ('{"card": 1}', "command is missing"),
-        ('{"card": 1, "card": 1}', "a name stands twice"),
+        ('{"card": 1, "card": 1}', "is there twice in one object (got 'card')"),
         ('{"card": NaN}', "NaN is no number of JSON"),
     ],
 )

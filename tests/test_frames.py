@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from workloads import make_coco
 import detmap
 from detmap.cli import main
 from detmap.errors import InputError, MissingDependencyError, OptionError
+from detmap.installation import install_command
 
 FOUND = {
     "image_id": [1, 1, 2],
@@ -150,7 +152,7 @@ def test_what_is_no_table_is_refused(monkeypatch):
         with pytest.raises(InputError, match="detections: cannot be read as a table"):
             detmap.Detections.from_frame(value)
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(MissingDependencyError, match=r"needs pyarrow: pip install 'detmap\[parquet\]'"):
+    with pytest.raises(MissingDependencyError, match=rf"needs pyarrow: {re.escape(install_command('parquet'))}"):
         detmap.Detections.from_frame(FOUND)
 
 

@@ -12,6 +12,7 @@ import pytest
 import detmap
 from detmap.cli import main
 from detmap.errors import InputError, OptionError, StateError
+from detmap.formats import _documents
 from detmap.retrieval import evaluate_distances, evaluate_run
 
 BOX = [1.0, 2.0, 30.0, 40.0]
@@ -50,10 +51,46 @@ def test_a_list_of_ground_truth_that_is_there_twice_is_refused(key):
     refused(InputError, lambda: detmap.read_coco(data.encode()), "is there twice")
 
 
-@pytest.mark.parametrize("inside", [b"1" * 5000, b'"\xff"'], ids=["a long number", "no UTF-8"])
-def test_keys_that_repeat_further_inside_are_of_no_interest_whatever_else_is_there(inside):
-    data = b'{"annotations": [%b], "more": {"annotations": %b}}' % (json.dumps(RECORD).encode(), inside)
+def test_keys_that_repeat_further_inside_are_of_no_interest_whatever_else_is_there():
+    data = b'{"annotations": [%b], "more": {"annotations": %b}}' % (json.dumps(RECORD).encode(), b"1" * 5000)
     assert len(detmap.read_coco_results(data)) == 1
+
+
+SPOILT = [b"\xff", b"\xc3(", b"\xed\xa0\x80", b"\xf0\x9f\x98"]
+
+
+@pytest.mark.parametrize("spoilt", SPOILT)
+@pytest.mark.parametrize("pad", [0, pytest.param(1 << 21, marks=pytest.mark.compiled)], ids=["small", "large"])
+@pytest.mark.parametrize("iou_type", ["bbox", "segm"])
+@pytest.mark.parametrize("place", ["info", "key", "record", "end"])
+def test_json_is_utf8_where_no_column_reads_too(spoilt, pad, iou_type, place):
+    blanks = b" " * pad + "é".encode()
+    more = {"info": b'"info": {"x": "%b"},', "key": b'"%b": 1,'}.get(place, b'"x": 1,').replace(b"%b", spoilt)
+    text = json.dumps({**TRUTH, "annotations": [{**OBJECT, "segmentation": []}]}).encode()
+    data = b'{\n"pad": "%b",' % blanks + more + text[1:]
+    if place == "record":
+        data = data.replace(b'"image_id"', b'"note": "%b", "image_id"' % spoilt, 1)
+    if place == "end":
+        data += b"\n" + spoilt
+    says = f"is not UTF-8 at byte {data.index(spoilt):,}, in line {data[: data.index(spoilt)].count(10) + 1}"
+    refused(InputError, lambda: detmap.read_coco(data, iou_type=iou_type), says)
+    if place == "record":
+        found = json.dumps([RECORD]).encode().replace(b"{", b'{"note": "%b",' % (blanks + spoilt), 1)
+        refused(InputError, lambda: detmap.read_coco_results(found), "is not UTF-8 at byte")
+
+
+def test_where_a_document_is_not_utf8_whatever_its_pieces(monkeypatch):
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        monkeypatch.setattr(_documents, "BLOCK", int(rng.integers(1, 40)))
+        data = bytearray(("aé日😀" * int(rng.integers(0, 20))).encode() + b"x" * int(rng.integers(0, 30)))
+        if data and rng.random() < 0.7:
+            data[int(rng.integers(len(data)))] = int(rng.integers(256))
+        try:
+            expected, _ = -1, bytes(data).decode()
+        except UnicodeDecodeError as error:
+            expected = error.start
+        assert _documents.misplaced(memoryview(data)) == expected
 
 
 @pytest.mark.parametrize("field", ["iscrowd", "ignore"])

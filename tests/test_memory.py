@@ -16,6 +16,7 @@ from detmap import crowding, detection, limits, results
 from detmap.columns import texts
 from detmap.errors import InputError, OptionError
 from detmap.formats import _walking
+from detmap.formats._source import compressed
 from detmap.ids import coded
 
 MB = 1 << 20
@@ -83,6 +84,54 @@ def test_what_is_large_and_in_order_is_read_as_before(tmp_path):
         detmap.read_coco_results(odd.replace(b"[[]", b"[NaN, []", 1))
     with pytest.raises(InputError, match="holds more lists and objects than such a file can have"):
         detmap.read_coco_results(odd.replace(b'"score"', b'"score": 0.1, "score"', 1), iou_type="segm")
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("iou_type", ["bbox", "segm"])
+@pytest.mark.parametrize("field", ["bbox", "image_id", "score"])
+@pytest.mark.parametrize("item", [b"1.5,", b'"a",', b"7,"])
+@pytest.mark.parametrize("lines", [False, True], ids=["list", "lines"])
+def test_a_long_list_where_one_value_belongs(tmp_path, iou_type, field, item, lines):
+    """It was decoded as a whole: 16 times its size, half a minute for 50 million numbers."""
+    record = json.dumps({**RECORD, field: "?"}).encode().replace(b'"?"', b"[%b1]" % (item * 3_000_000))
+    data = record + b"\n" if lines else b"[%b]" % record
+    path = write(tmp_path, "x.jsonl" if lines else "x.json", data)
+
+    def refused():
+        with pytest.raises(InputError, match=f"record 0, field '{field}'") as caught:
+            detmap.read_coco_results(path, iou_type=iou_type)
+        return str(caught.value)
+
+    refused()
+    said, taken = peak(refused)
+    assert "\n" not in said
+    assert taken < 5 * len(data)
+
+
+@pytest.mark.compiled
+def test_a_long_list_that_is_not_read_hides_no_error_and_is_none(tmp_path):
+    data = json.dumps([{**RECORD, "other": [1.5] * 500_000}, {**RECORD, "score": "x"}]).encode()
+    with pytest.raises(InputError, match="record 1, field 'score': must be a number, not a string"):
+        detmap.read_coco_results(data)
+    assert len(detmap.read_coco_results(data.replace(b'"x"', b"0.5"))) == 2
+    with pytest.raises(InputError, match="is not valid JSON"):
+        detmap.read_coco_results(data.replace(b'"x"', b'0.5, "more": NaN'))
+
+
+@pytest.mark.parametrize("packed", ["gz", "zst"])
+@pytest.mark.parametrize("piped", [False, True], ids=["file", "bytes"])
+def test_what_is_decompressed_is_held_once(tmp_path, monkeypatch, packed, piped):
+    """Pieces that were joined in the end took twice the limit."""
+    monkeypatch.setenv("DETMAP_MOST_INFLATED", "64M")
+    data = compressed(b"[" + b" " * (80 * MB), f"x.{packed}")
+    source = data if piped else write(tmp_path, f"x.json.{packed}", data)
+
+    def refused():
+        with pytest.raises(InputError, match="grows beyond 64 MiB when decompressed"):
+            detmap.read_coco_results(source)
+
+    refused()
+    assert peak(refused)[1] < 1.3 * 64 * MB
 
 
 def test_walking_a_document():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 import sys
 from datetime import datetime, timezone
 
@@ -19,6 +20,7 @@ from detmap.checks import check
 from detmap.cli import reporting
 from detmap.diagnostics import PARTS
 from detmap.errors import MissingDependencyError, OptionError
+from detmap.installation import install_command
 from detmap.notices import describe
 from detmap.protocols import PRESETS
 from detmap.report import charts, diagnosis, pictures, rules, sections, tables
@@ -433,10 +435,12 @@ def test_what_is_not_installed_is_named_at_once(capsys, tmp_path, monkeypatch, m
     words = [*FILES, "--out", tmp_path / "a.html", "--images", tmp_path, "--quiet"]
     code, out, err = run(capsys, *words)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
-    assert f"detmap[{extra}]" in err
+    assert install_command(extra) in err
 
 
 def test_the_library_says_so_too(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MissingDependencyError, match=r"the report needs jinja2: pip install 'detmap\[report\]'"):
+    with pytest.raises(
+        MissingDependencyError, match=rf"the report needs jinja2: {re.escape(install_command('report'))}"
+    ):
         diagnosis.html([model(*some_tables(3, 0.5))], [], MADE)

@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import re
 from pathlib import Path
 
 import naive
@@ -12,6 +13,7 @@ import pytest
 import detmap
 from detmap import results
 from detmap.errors import InputError, MissingDependencyError, OptionError
+from detmap.installation import install_command
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 
@@ -110,7 +112,7 @@ def test_json_frame_and_rows(result):
 
 def test_frame_without_pandas(result, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'detmap\[frames\]'"):
+    with pytest.raises(MissingDependencyError, match=re.escape(install_command("frames"))):
         result.to_frame()
 
 
@@ -171,7 +173,7 @@ def test_pickles_are_read_only_and_equal(tables, result):
         assert not column.flags.writeable
     assert dict(detmap.evaluate(truth, found)) == dict(result) == dict(detmap.DetectionResult(tally))
     error = pickle.loads(pickle.dumps(MissingDependencyError("a", "b", "c")))
-    assert str(error) == "c needs a: pip install 'detmap[b]'"
+    assert str(error) == f"c needs a: {install_command('b')}"
 
 
 def test_curves_within_smaller_caps_are_made_when_asked_for(tables):

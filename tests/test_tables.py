@@ -14,6 +14,7 @@ from support import assert_same_result, examples
 import detmap
 from detmap.errors import InputError, shorten
 from detmap.ids import index_ids, locate, select
+from detmap.installation import install_command
 from detmap.notices import NOTICES, describe
 
 OBJECTS = {"image_ids": [7, 3, 7], "category_ids": [1, 2, 1], "boxes": [[0, 0, 10, 20], [5, 5, 1, 1], [2, 2, 4, 4]]}
@@ -351,4 +352,4 @@ def test_every_error_is_a_detmap_error():
     assert issubclass(detmap.InputError, ValueError)
     error = detmap.MissingDependencyError("pandas", "frames", "to_frame()")
     assert isinstance(error, ImportError)
-    assert "pip install 'detmap[frames]'" in str(error)
+    assert install_command("frames") in str(error)

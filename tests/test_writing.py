@@ -12,6 +12,11 @@ import pytest
 
 from detmap import writing
 from detmap.batch.scoring import make_folder
+from detmap.cli import main
+from detmap.errors import OptionError
+
+COCO = Path(__file__).parent.parent / "fixtures" / "coco"
+TRUTH, FOUND = COCO / "ground_truth.json", COCO / "detections.json"
 
 OURS, OTHERS = writing._machine(), "00000000"
 
@@ -118,3 +123,65 @@ def test_where_the_system_does_not_say_whether_a_process_runs_its_file_is_given_
 
 def test_no_folder_and_no_leave_to_look_are_no_error(tmp_path):
     writing.remove_unfinished(tmp_path / "none")
+
+
+# ------------------------------------------------------------------------------------------------------- several at once
+
+
+def failing(monkeypatch, where, name, at):
+    """Let a function fail as on a full disk, the `at`-th time that it is called."""
+    calls, original = [], getattr(where, name)
+
+    def fail(*arguments, **options):
+        calls.append(arguments)
+        if len(calls) == at:
+            if name == "write_bytes":
+                original(arguments[0], arguments[1][:1])
+            raise OSError(28, "No space left on device")
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(where, name, fail)
+    return calls
+
+
+@pytest.mark.parametrize("there", [(), ("a", "b", "c"), ("b",), ("a", "c")], ids=str)
+@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize(("where", "name"), [(Path, "write_bytes"), (os, "replace")])
+def test_of_files_that_belong_together_all_are_replaced_or_none(tmp_path, monkeypatch, where, name, at, there):
+    for one in there:
+        (tmp_path / one).write_bytes(b"old")
+    files = {tmp_path / one: b"new " * 1000 for one in "abc"}
+    with monkeypatch.context() as patched:
+        failing(patched, where, name, at)
+        with pytest.raises(OptionError, match=r"cannot write .*: No space left on device"):
+            writing.write_together(files)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == dict.fromkeys(there, b"old")
+    writing.write_together(files)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == dict.fromkeys("abc", b"new " * 1000)
+
+
+def test_a_file_system_without_links(tmp_path, monkeypatch):
+    for one in "ab":
+        (tmp_path / one).write_bytes(b"old")
+    monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError(1, "no links")))
+    failing(monkeypatch, os, "replace", 2)
+    with pytest.raises(OptionError, match="No space left"):
+        writing.write_together({tmp_path / one: b"new" for one in "ab"})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"old", "b": b"old"}
+
+
+@pytest.mark.parametrize("at", range(1, 6))
+def test_a_board_is_replaced_as_a_whole(tmp_path, monkeypatch, at):
+    """A disk that was full left the table of one evaluation beside the page of another."""
+    arguments = ["batch", str(TRUTH), str(FOUND), "--out", str(tmp_path / "out"), "--quiet"]
+    assert main(arguments) == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").glob("leaderboard.*")}
+    assert len(before) == 5
+    with monkeypatch.context() as patched:
+        # One file of results is written, and read again, before the board.
+        failing(patched, Path, "write_bytes", 1 + at)
+        assert main([*arguments, "--rank-by", "AP50"]) == 2
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").glob("*board.*")} == before
+    assert [path.name for path in (tmp_path / "out").rglob(".*")] == []
+    assert main([*arguments, "--rank-by", "AP50"]) == 0
+    assert (tmp_path / "out" / "leaderboard.json").read_bytes() != before["leaderboard.json"]

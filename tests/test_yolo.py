@@ -18,6 +18,7 @@ from detmap.cli import main
 from detmap.errors import InputError, MissingDependencyError
 from detmap.formats import files
 from detmap.formats._image_sizes import size_of_image
+from detmap.installation import install_command
 from detmap.masks import Masks
 from detmap.notices import describe
 
@@ -325,7 +326,7 @@ def test_scores_ahead_of_boxes_are_seen_in_small_boxes_too(tmp_path):
 def test_packages_that_are_missing_are_named(dataset, monkeypatch):
     for name, package in (("PIL", "pillow"), ("yaml", "pyyaml")):
         monkeypatch.setitem(__import__("sys").modules, name, None)
-        with pytest.raises(MissingDependencyError, match=rf"needs {package}: pip install 'detmap\[yolo\]'"):
+        with pytest.raises(MissingDependencyError, match=rf"needs {package}: {re.escape(install_command('yolo'))}"):
             detmap.read(dataset, "ground_truth")
 
 

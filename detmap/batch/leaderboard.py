@@ -28,7 +28,7 @@ from detmap.statistics import PairTests
 from detmap.statistics.bootstrap import BIAS
 from detmap.tables import GroundTruth
 from detmap.tally import Tally
-from detmap.writing import write_atomically
+from detmap.writing import write_together
 
 T = TypeVar("T")
 
@@ -268,17 +268,19 @@ class Leaderboard:
             What was left out for want of a package (the page needs jinja2, Parquet pyarrow): one sentence each.
         """
         folder = make_folder(Path(out))
-        rows = self.rows()
-        write_atomically(folder / "leaderboard.csv", results.to_csv(rows).encode("utf-8", "backslashreplace"))
-        write_atomically(folder / "leaderboard.json", encoded(self.to_dict()))
         text = page.markdown(self.table(), self.errors(), self.title, self.notices(), self.doubts())
-        write_atomically(folder / "leaderboard.md", text.encode("utf-8", "backslashreplace"))
+        made = {
+            "csv": results.to_csv(self.rows()).encode("utf-8", "backslashreplace"),
+            "json": encoded(self.to_dict()),
+            "md": text.encode("utf-8", "backslashreplace"),
+        }
         missing = []
         for name, make in (("html", self._html), ("parquet", self._parquet)):
             try:
-                write_atomically(folder / f"leaderboard.{name}", make())
+                made[name] = make()
             except MissingDependencyError as error:
                 missing.append(str(error))
+        write_together({folder / f"leaderboard.{name}": data for name, data in made.items()})
         return missing
 
     def _html(self) -> bytes:

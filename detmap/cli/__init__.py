@@ -12,11 +12,11 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any, NoReturn
 
-from detmap import __version__
 from detmap.cli import cards, checking, converting, detection, diagnosing, explaining, rankings, reporting, warm
 from detmap.cli.inputs import check_files
 from detmap.cli.options import Command, add_plugins
 from detmap.cli.output import compiling_told, say
+from detmap.cli.versions import Version
 from detmap.errors import DetmapError
 
 #: Every command, in the order in which help lists them.
@@ -97,7 +97,9 @@ def _parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
         prog="detmap",
         description="Score ranked predictions: mean average precision, equal to the reference to the last bit.",
     )
-    parser.add_argument("--version", action="version", version=f"detmap {__version__}")
+    verbose = "--verbose" in given
+    parser.add_argument("--version", action=Version, verbose=verbose, help="print the version and exit")
+    parser.add_argument("--verbose", action="store_true", help="with --version: what is installed, and where")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     chosen = _chosen(given)
     for name, command in _COMMANDS.items():

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from detmap.errors import DetmapError, InputError, OptionError
+from detmap.errors import DetmapError, OptionError
 
 if TYPE_CHECKING:
     from detmap.protocols import Protocol
@@ -186,16 +186,10 @@ def decided(options: argparse.Namespace, of: type) -> dict[str, Any]:
 
 def _content_of(path: str, flag: str) -> Any:
     """Return what a file of JSON holds."""
-    import json
-
+    from detmap.formats._json import parsed
     from detmap.formats.files import read_small
 
-    try:
-        return json.loads(read_small(path))
-    except InputError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is not valid JSON: {error}", source=path, field=flag) from None
+    return parsed(read_small(path), path, flag)
 
 
 def _dest(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,8 @@ def _results_within(document: Mapping[str, Any], name: str) -> Any:
 
 def _kind(value: Any) -> str:
     kinds = {bool: "a boolean", dict: "an object", list: "a list", str: "a string", type(None): "null"}
+    if isinstance(value, Sequence) and type(value) not in kinds:
+        return "a list"
     return kinds.get(type(value), "a number" if isinstance(value, int | float) else f"a {type(value).__name__}")
 
 
@@ -180,9 +183,11 @@ def _nothing(value: Any) -> bool:
 def _checked_box(value: Any, place: dict[str, Any]) -> tuple[float, ...]:
     place = {**place, "field": "bbox"}
     numbers = value.tolist() if isinstance(value, np.ndarray) else value
-    if not isinstance(numbers, list | tuple):
+    if not isinstance(numbers, Sequence) or isinstance(numbers, str | bytes):
         raise InputError(f"must be a list of 4 numbers, not {_kind(value)}", **place, remedy=_REMEDIES["bbox"])
-    if len(numbers) != 4:
+    if len(list(islice(numbers, 5))) != 4:
+        if not isinstance(numbers, list | tuple):  # one that is decoded as it is asked for: counting it would take long
+            raise InputError("is a list of more or fewer than 4 numbers", **place, remedy=_REMEDIES["bbox"])
         raise InputError(
             f"has {len(numbers)} numbers where 4 are expected", **place, value=numbers, remedy=_REMEDIES["bbox"]
         )

@@ -6,6 +6,7 @@ is one window.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import threading
@@ -164,6 +165,22 @@ class Document:
             raise NotUnderstood
         self.check(data, place - base, end)
         return base + end
+
+
+def misplaced(data: Buffer) -> int:
+    """Return where data is not UTF-8 for the first time, -1 where it is throughout. No copy of it is made."""
+    decoder, view = codecs.getincrementaldecoder("utf-8")(), memoryview(data)
+    kept = 0  # bytes of a character that goes on in the next piece
+    for begin in range(0, len(view), BLOCK):
+        piece = bytes(view[begin : begin + BLOCK])
+        if not kept and piece.isascii():
+            continue
+        try:
+            decoder.decode(piece, final=begin + BLOCK >= len(view))
+        except UnicodeDecodeError as error:
+            return begin - kept + error.start
+        kept = len(decoder.getstate()[0])
+    return -1
 
 
 def unquoted(raw: bytes) -> str:

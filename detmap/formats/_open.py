@@ -268,13 +268,12 @@ def _is_regular(raw: Any) -> bool:
 
 def _drained(raw: Any, name: str) -> bytes:
     """Read a stream to its end, unless that is too far."""
-    parts: list[bytes] = []
+    out = io.BytesIO()  # parts that are joined in the end would be held twice
     device = isinstance(raw, io.FileIO) and stat.S_ISCHR(os.fstat(raw.fileno()).st_mode) and not raw.isatty()
-    size, limit = 0, _MOST_OF_DEVICES if device else most_streamed()
+    limit = _MOST_OF_DEVICES if device else most_streamed()
     while part := raw.read(1 << 20):
-        parts.append(part.encode() if isinstance(part, str) else part)
-        size += len(part)
-        if size > limit:
+        out.write(part.encode() if isinstance(part, str) else part)
+        if out.tell() > limit:
             raise InputError(
                 f"goes on after {limit / (1 << 20):g} MiB, the most that is read from "
                 + ("a device" if device else "what is no regular file"),
@@ -283,7 +282,7 @@ def _drained(raw: Any, name: str) -> bytes:
             )
     if part is None:
         raise InputError("cannot be read: it does not wait for data (O_NONBLOCK)", source=name)
-    return b"".join(parts)
+    return out.getvalue()
 
 
 def most_streamed() -> int:

@@ -69,12 +69,11 @@ def inflate(data: Buffer, source: str) -> bytes:
 
 def _unzipped(data: Buffer, limit: int) -> bytes:
     """Return what gzip's data holds, or a byte more than `limit` of it."""
+    out = io.BytesIO()  # pieces that are joined in the end would be held twice
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-        parts, size = [], 0
-        while size <= limit and (part := file.read(min(_PIECE, limit + 1 - size))):
-            parts.append(part)
-            size += len(part)
-    return b"".join(parts)
+        while out.tell() <= limit and (part := file.read(min(_PIECE, limit + 1 - out.tell()))):
+            out.write(part)
+    return out.getvalue()
 
 
 def compressed(data: bytes, name: str) -> bytes:

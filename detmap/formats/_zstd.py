@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 from detmap.errors import MissingDependencyError
@@ -14,6 +15,9 @@ _LARGEST_WINDOW = 27
 
 #: So many bytes go in at a time: each four of them can become 128 KiB.
 _STEP = 1 << 11
+
+#: Bytes that go in first, and again after more than `_LARGE` bytes came out, so that a bomb comes out by pieces.
+_FIRST, _LARGE = 1 << 6, 1 << 20
 
 
 def _decompressor() -> tuple[Any, type[Exception]]:
@@ -44,14 +48,14 @@ def decompress(data: Any, limit: int) -> bytes:
         Where nothing is installed that reads it.
     """
     make, problem = _decompressor()
-    parts: list[bytes] = []
-    size, place, view = 0, 0, memoryview(data)
+    out = io.BytesIO()  # parts that are joined in the end would be held twice
+    place, step, view = 0, _FIRST, memoryview(data)
     while place < len(view):
         if bytes(view[place : place + 4]) != MAGIC:
             raise OSError("something else follows the compressed data")
         frame = make()
         while not frame.eof:
-            piece = bytes(view[place : place + _STEP])
+            piece = bytes(view[place : place + step])
             if not piece:
                 raise EOFError("it ends within a frame")
             try:
@@ -59,11 +63,11 @@ def decompress(data: Any, limit: int) -> bytes:
             except problem as error:
                 raise OSError(" ".join(str(error).split())) from None
             place += len(piece) - (len(frame.unused_data) if frame.eof else 0)
-            size += len(part)
-            parts.append(part)
-            if size > limit:
-                return b"".join(parts)
-    return b"".join(parts)
+            out.write(part)
+            step = _FIRST if len(part) > _LARGE else min(2 * step, _STEP)
+            if out.tell() > limit:
+                return out.getvalue()
+    return out.getvalue()
 
 
 def begin(data: bytes, size: int) -> bytes:

@@ -25,12 +25,13 @@ from detmap.columns import texts
 from detmap.errors import InputError
 from detmap.formats._coco_checks import FIELDS, BoxlessError, checked_ground_truth, checked_results
 from detmap.formats._coco_facts import foreign_fields, holds_lines, inspect, kinds_in, with_facts
+from detmap.formats._documents import misplaced
 from detmap.formats._open import Held
 from detmap.formats._scan import RESULT_LISTS, scan_ground_truth, scan_results
 from detmap.formats._shapes import boxes_around, read_values, reader_of, result_shapes, truth_shapes
 from detmap.formats._source import Buffer, Opened, Source, read_bytes
 from detmap.formats._tables import Strings
-from detmap.formats._walking import crowded, walked
+from detmap.formats._walking import crowded, holds_long_list, holds_long_value, walked
 from detmap.formats.registry import Format, Given, Reading, Role, packed
 from detmap.ids import Ids, coded, index_ids
 from detmap.plugins import later, register
@@ -355,8 +356,8 @@ def _some_boxes(records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64] | N
 
 def _decode_plain(data: Buffer, keys: Iterable[str], name: str, lines: bool = False) -> Any:
     """Decode a document as it is."""
-    if crowded(data):
-        raise msgspec.ValidationError("too many lists and objects")  # the checks say what is wrong
+    if crowded(data) or holds_long_value(data):
+        raise msgspec.ValidationError("too many values")  # the checks say what is wrong
     if lines:
         return _one_a_line(_decode_any_lines, data)
     found = _decode_any(data)
@@ -455,34 +456,44 @@ def _parse(
     if data[:3] == b"\xef\xbb\xbf":  # the mark that some programs write before UTF-8
         data = data[3:]
     try:
-        return decode(data)
+        found = decode(data)
+        _check_encoding(data, name)  # the decoder passes over what is not read
+        return found
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         reason = str(error)  # the error itself would hold this frame, with all that is read here, in a circle
     try:
-        if crowded(data):
+        if crowded(data) or holds_long_list(data):
             check(walked(data, lines), name)
-            raise InputError("holds more lists and objects than such a file can have", source=name)
-        text = bytes(data)
-        document = [json.loads(line) for line in text.splitlines() if line.strip()] if lines else json.loads(text)
+            if crowded(data):
+                raise InputError("holds more lists and objects than such a file can have", source=name)
+        else:
+            text = bytes(data)
+            check([json.loads(line) for line in text.splitlines() if line.strip()] if lines else json.loads(text), name)
     except InputError:
         raise
     except RecursionError:
         raise InputError("nested too deeply", source=name, remedy="is this a COCO file?") from None
-    except UnicodeDecodeError as error:
-        at, line = error.start, bytes(data).count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"is not UTF-8 at byte {at:,}, in line {line:,}",
-            source=name,
-            remedy="JSON is UTF-8: write the file again in it",
-        ) from None
+    except UnicodeDecodeError:
+        _check_encoding(data, name)
+        raise
     except ValueError:
+        _check_encoding(data, name)  # the parser takes halves of characters
         problem = "is empty" if not bytes(data).strip() else f"is not valid JSON: {reason} ({len(data)} bytes in all)"
         raise InputError(problem, source=name, remedy="is it the right file, and complete?") from None
-    check(document, name)
+    _check_encoding(data, name)
     # Every field that is read is in order: what remains is NaN or Infinity somewhere else, which is not JSON.
     raise InputError(
         f"is not valid JSON: {reason}", source=name, remedy="NaN, Infinity and text that is not UTF-8 are not JSON"
     )
+
+
+def _check_encoding(data: Buffer, name: str) -> None:
+    """Refuse what is not UTF-8, wherever in the document."""
+    at = misplaced(data)
+    if at >= 0:
+        line = bytes(data[:at]).count(b"\n") + 1
+        remedy = "JSON is UTF-8: write the file again in it"
+        raise InputError(f"is not UTF-8 at byte {at:,}, in line {line:,}", source=name, remedy=remedy)
 
 
 def _ids(values: list[Any], source: str, kind: str, field: str) -> NDArray[Any] | Ids:

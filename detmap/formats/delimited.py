@@ -156,8 +156,10 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
     data, name = read_bytes(source, what)
     try:
         text = bytes(data).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError("is not a text file in UTF-8", source=name) from None
+    except UnicodeDecodeError as error:
+        line = bytes(data[: error.start]).count(b"\n") + 1
+        problem = f"is not a text file in UTF-8: byte {error.start:,}"
+        raise InputError(problem, source=name, record=f"line {line}", remedy="write it again in UTF-8") from None
     first = text[:_HEAD].partition("\n")[0]
     delimiter = _delimiter_of(first)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)

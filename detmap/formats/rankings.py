@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -14,6 +13,7 @@ from detmap.arrow_columns import listed
 from detmap.choices import decimal
 from detmap.errors import InputError, shorten
 from detmap.formats._arrow_files import FORMS, form_of, table_of
+from detmap.formats._json import parsed
 from detmap.formats._open import Held
 from detmap.formats._source import head, read_bytes
 from detmap.frames import arrow_of
@@ -192,20 +192,7 @@ def _number(cell: str, kind: str, name: str, line: int) -> float:
 def _of_json(source: Any, kind: str) -> dict[str, dict[str, Any]]:
     """Read an object of objects: values by document by query, as BEIR and others save runs."""
     data, name = read_bytes(source, kind)
-
-    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            twice = next(key for i, (key, _) in enumerate(pairs) if key in {one for one, _ in pairs[:i]})
-            raise InputError("is there twice in one object", source=name, value=twice)
-        return found
-
-    try:
-        document = json.loads(bytes(data).decode("utf-8-sig"), object_pairs_hook=distinct)
-    except InputError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is not valid JSON: {' '.join(str(error).split())}", source=name) from None
+    document = parsed(data, name)
     if not isinstance(document, dict) or not all(isinstance(one, dict) for one in document.values()):
         raise InputError("must hold an object of documents and values for each query", source=name)
     return document

@@ -217,12 +217,12 @@ def iou(dt: Any, gt: Any, pyiscrowd: Any) -> Any:
         for side in (found, truth):
             if type(side) is list and side:
                 _runs(side)  # its errors come first
+    if crowd.size != len(truth) and (len(truth) == 0 or len(found) == 0 or boxes[0] == boxes[1]):
+        raise AssertionError("iscrowd must have the length of gt")
     if len(found) == 0 or len(truth) == 0:
         return []
     if boxes[0] != boxes[1]:
         raise Exception("detections and ground truth must be of one kind, boxes or run-length masks")
-    if crowd.size != len(truth):
-        raise AssertionError("iscrowd must have the length of gt")
     if masks:
         return _mask_ious(text, spans, len(found), crowd)
     out = np.empty((len(found), len(truth)))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import json
 import os
 import struct
 import time
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +91,8 @@ class COCO:
     does. That happens when an attribute or method of the returned object first looks at its annotations, which an
     evaluation mostly does not; a record that lacks a field, or whose box is none, is then refused too.
     """
+
+    _takes_no_results = False  # pycocotools ends in an IndexError
 
     dataset: dict[str, Any]
     anns: dict[Any, Any]
@@ -235,6 +239,12 @@ class COCO:
         else:
             anns = resFile
         assert type(anns) is list, "results must be a list of records"
+        if not anns and self._takes_no_results:
+            res = self._empty()
+            none: dict[str, Any] = {"categories": copy.deepcopy(self.dataset.get("categories", [])), "annotations": []}
+            res.dataset = {**dataset, **none}
+            res.createIndex()
+            return res
         image_ids = [ann["image_id"] for ann in anns]
         images = _index_of(image_ids)
         named = set(image_ids if images is None else images.ids.tolist())
@@ -373,6 +383,29 @@ class COCO:
 
 
 _INDICES = ("anns", "imgToAnns", "catToImgs", "imgs", "cats")
+
+
+def with_lists(dataset: dict[str, Any]) -> dict[str, Any]:
+    """Return a data set whose records are lists: what can be gone over once is, and what is missing is empty."""
+    lists = {name: dataset.get(name, []) for name in ("images", "annotations", "categories")}
+    if all(name in dataset and hasattr(records, "__len__") for name, records in lists.items()):
+        return dataset
+    return {**dataset, **{name: _once_more(records) for name, records in lists.items()}}
+
+
+def _once_more(values: Any) -> Any:
+    """Return a list of what an iterator gives; all else as it is."""
+    return list(values) if isinstance(values, Iterator) else values
+
+
+def taking_iterators(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that takes iterators where it takes lists."""
+
+    @functools.wraps(method)
+    def taken(self: Any, *given: Any, **named: Any) -> Any:
+        return method(self, *map(_once_more, given), **{name: _once_more(value) for name, value in named.items()})
+
+    return taken
 
 
 def _index(dataset: dict[str, Any]) -> tuple[Any, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import datetime
 import time
+import warnings
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -107,6 +108,17 @@ class COCOeval:
         del self.__dict__["_snapshot"]
         for name, value in zip(_INSIDE, made, strict=True):
             self.__dict__.setdefault(name, value)
+        if self.__dict__["evalImgs"] is made[-1] and not snapshot.agrees(made[-1]):
+            warnings.warn(
+                "records were changed after evaluate(): evalImgs is made from them as they are now, and contradicts eval;"
+                " call evaluate() again, or read evalImgs before you change them",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    @staticmethod
+    def _unique(ids: Any) -> list[Any]:
+        return list(np.unique(ids))
 
     def _say(self, text: str) -> None:
         print(text)
@@ -144,8 +156,6 @@ class COCOeval:
             gt["ignore"] = gt.get("iscrowd", False)
             if p.iouType in self._poses:
                 gt["ignore"] = gt["num_keypoints"] == 0 or gt["ignore"]
-        if "_snapshot" in self.__dict__:
-            self._open()
         self._gts, self._dts = _by_cell(gts), _by_cell(dts)
         self.evalImgs = defaultdict(list)
         self.eval = {}
@@ -162,9 +172,9 @@ class COCOeval:
             p.iouType = _MASK if p.useSegm == 1 else _BOX
             self._say(f"useSegm (deprecated) is not None. Running {p.iouType} evaluation")
         self._say(f"Evaluate annotation type *{p.iouType}*")
-        p.imgIds = list(np.unique(p.imgIds))
+        p.imgIds = self._unique(p.imgIds)
         if p.useCats:
-            p.catIds = list(np.unique(p.catIds))
+            p.catIds = self._unique(p.catIds)
         p.maxDets = sorted(p.maxDets)
         self.params = p
         if not self._evaluate_whole():
@@ -192,9 +202,9 @@ class COCOeval:
 
     def _evaluate_images(self) -> None:
         p = self.params
+        self._prepare()  # where it fails, evalImgs and the rest stay as they were
         if self.__dict__.pop("_snapshot", None):
             self.ious = {}
-        self._prepare()
         categories = p.catIds if p.useCats else [-1]
         if p.iouType in (_MASK, _BOX, BOUNDARY):
             overlap = self.computeIoU
@@ -292,6 +302,11 @@ class COCOeval:
     def __str__(self) -> str:
         self.summarize()
         return None  # type: ignore[return-value]  # pycocotools prints, and then raises TypeError
+
+
+def unique_of_any(ids: Any) -> list[Any]:
+    """Return ids, each once and in order, of an iterator too, which pycocotools takes for one id that no image has."""
+    return list(np.unique(list(ids) if isinstance(ids, Iterator) else ids))
 
 
 _STEPS = {name: getattr(COCOeval, name) for name in ("_prepare", "computeIoU", "computeOks", "evaluateImg")}
@@ -438,6 +453,8 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any, own_area: A
                 dx, dy = x - own[0::3], y - own[1::3]
             else:  # how far outside of the doubled box
                 none = np.zeros(len(sigmas))
+                if x.shape != none.shape or y.shape != none.shape:  # one point would do for all
+                    raise ValueError(f"a pose of {len(x)} points where there are {len(sigmas)} sigmas")
                 dx = np.maximum(none, (left - width) - x) + np.maximum(none, x - (left + width * 2))
                 dy = np.maximum(none, (top - height) - y) + np.maximum(none, y - (top + height * 2))
             e = (dx**2 + dy**2) / variances / (_oks_area(g, own_area) + np.spacing(1)) / 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from detmap.precisions import Curves, recalls
 from detmap.protocols import COCO as PRESET
 from detmap.protocols import Protocol
 from detmap.pycocotools import records as reading
+from detmap.pycocotools._curves import accumulate
 from detmap.pycocotools.coco import Results
 from detmap.pycocotools.records import Columns, Segmentations, UnusualError
 from detmap.shapes import Boxes, Column
@@ -80,6 +82,13 @@ class Snapshot:
         for array in made.values():
             array[np.isnan(array)] = -1.0
         return made
+
+    def agrees(self, images: list[Any]) -> bool:
+        """Return whether `images`, what every image was found to have, gives the same bits of every array."""
+        p = copy.copy(self.params)
+        p.catIds = p.catIds if p.useCats else [-1]
+        own, theirs = self.accumulate(p), accumulate(p, self.params, images)
+        return own is None or all(own[name].tobytes() == theirs[name].tobytes() for name in own)
 
 
 def take(

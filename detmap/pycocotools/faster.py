@@ -119,6 +119,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         From `evaluate`, for a score that is NaN, as the original's ValueError; pycocotools ranks it last.
     """
 
+    _unique = staticmethod(cocoeval.unique_of_any)
     _poses = ("keypoints", _CROWD)
     _refusal = ValueError
     _told: Callable[[str], object] = staticmethod(_log.info)

@@ -43,6 +43,8 @@ class COCO(coco.COCO):
     ``num_keypoints`` as one that has none, and one without ``area`` as one of 0: it is small. Its record stays as it is.
     """
 
+    _takes_no_results = True
+
     def __init__(
         self,
         annotation_file: Any = None,
@@ -76,6 +78,7 @@ class COCO(coco.COCO):
 
     def createIndex(self) -> None:
         """Make the indices of ``dataset`` anew."""
+        self.dataset.update({name: list(value) for name, value in self.dataset.items() if isinstance(value, Iterator)})
         _make_integers(self.dataset.get("images", ()), "id")
         _make_integers(self.dataset.get("annotations", ()), "image_id")
         super().createIndex()
@@ -104,17 +107,7 @@ class COCO(coco.COCO):
             raise TypeError(f"type {type(resFile)} is not supported")
         if min_score and isinstance(anns, list):
             anns = [ann for ann in anns if ann.get("score", 1) >= min_score]
-        if anns != []:
-            return super().loadRes(anns)
-        results = self._empty()
-        results.dataset = {
-            "info": copy.deepcopy(self.dataset.get("info", {})),
-            "images": list(self.dataset["images"]),
-            "categories": copy.deepcopy(self.dataset.get("categories", [])),
-            "annotations": [],
-        }
-        results.createIndex()
-        return results
+        return super().loadRes(anns)
 
     def getAnnIds(self, imgIds: Any = None, catIds: Any = None, areaRng: Any = None, iscrowd: Any = None) -> list[Any]:
         """Return the ids of the annotations that pass all filters; None and an empty one let all pass."""
@@ -233,7 +226,7 @@ class COCO(coco.COCO):
 
 
 def _listed(ids: Any) -> Any:
-    return [] if ids is None else ids if hasattr(ids, "__iter__") else [ids]
+    return [] if ids is None else ids if coco._isArrayLike(ids) else list(ids) if hasattr(ids, "__iter__") else [ids]
 
 
 def _integers(ids: Any) -> list[Any]:

@@ -42,14 +42,26 @@ class COCO(coco.COCO):
         Whether to print what pycocotools prints.
     """
 
+    _takes_no_results = True
+
     def __init__(self, annotation_file: Any = None, *, verbose: bool = True) -> None:
         self.verbose = verbose
-        held = isinstance(annotation_file, dict)
-        path = os.fspath(annotation_file) if isinstance(annotation_file, os.PathLike) else annotation_file
-        super().__init__(None if held else path)
-        if held:
+        if not isinstance(annotation_file, str | bytes | os.PathLike | dict | None):  # a descriptor would be closed
+            raise TypeError(f"a data set is a path or a dict, not a {type(annotation_file).__name__}")
+        if annotation_file is None or isinstance(annotation_file, dict):
+            super().__init__(None)
+        else:
+            super().__init__(os.fspath(annotation_file))
+        if isinstance(annotation_file, dict):
             self.dataset = annotation_file
             self.createIndex()
+        elif annotation_file is None:
+            self.dataset = coco.with_lists({})
+
+    def createIndex(self) -> None:
+        """Make the indices of ``dataset`` anew."""
+        self.dataset = coco.with_lists(self.dataset)
+        super().createIndex()
 
     def _say(self, text: Any) -> None:
         if self.verbose:
@@ -106,6 +118,10 @@ class COCO(coco.COCO):
         self.createIndex()
 
 
+for _name in ("getAnnIds", "getCatIds", "getImgIds", "loadAnns", "loadCats", "loadImgs"):
+    setattr(COCO, _name, coco.taking_iterators(getattr(coco.COCO, _name)))
+
+
 class Params(cocoeval.Params):
     """What is evaluated, and how; see `detmap.pycocotools.cocoeval.Params`.
 
@@ -147,6 +163,7 @@ class COCOeval(cocoeval.COCOeval):
         Changes nothing: ``evalImgs`` is made when it is read.
     """
 
+    _unique = staticmethod(cocoeval.unique_of_any)
     _add_boundaries = faster.COCOeval_faster._add_boundaries
 
     def __init__(

@@ -1,7 +1,17 @@
-"""`detmap.pycocotools.mask` by hotcoco's names too: ``to_bbox`` and ``fr_py_objects``."""
+"""`detmap.pycocotools.mask` by hotcoco's names too: ``to_bbox`` and ``fr_py_objects``; masks in any order of memory."""
 
-from detmap.pycocotools.mask import area, decode, encode, frPyObjects, iou, merge, toBbox
+from typing import Any
+
+import numpy as np
+
+from detmap.pycocotools import mask
+from detmap.pycocotools.mask import area, decode, frPyObjects, iou, merge, toBbox
 
 __all__ = ["area", "decode", "encode", "frPyObjects", "fr_py_objects", "iou", "merge", "toBbox", "to_bbox"]
 
 to_bbox, fr_py_objects = toBbox, frPyObjects
+
+
+def encode(bimask: Any) -> Any:
+    """Return the run-length masks of an array of 0 and 1, of any order; see `detmap.pycocotools.mask.encode`."""
+    return mask.encode(np.asfortranarray(bimask) if isinstance(bimask, np.ndarray) else bimask)

@@ -37,9 +37,12 @@ class Attack:
         What it must come to.
     size : int
         Bytes of input, which memory is bounded by; 0 where it is not looked at.
+    most : int
+        Bytes that it may add to memory even if it is refused; 0 where it is not looked at.
     """
 
     what: str
     run: Callable[[], Any]
     must: Must
     size: int = 0
+    most: int = 0

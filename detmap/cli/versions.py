@@ -1,0 +1,59 @@
+"""``--version``: one line, and with ``--verbose`` what is installed and where."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import detmap
+from detmap.installation import DISTRIBUTION, find_foreign
+
+#: Packages that detmap needs, and those that its extras add.
+REQUIRED = ("numpy", "numba", "llvmlite", "msgspec", "rich")
+OPTIONAL = ("pandas", "matplotlib", "jinja2", "pillow", "pyarrow", "pyyaml", "zstandard", "distributed")
+
+
+class Version(argparse.Action):
+    """Prints the version and ends the command."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, verbose: bool, help: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
+        self._verbose = verbose
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Print, and end."""
+        print("\n".join(_verbose() if self._verbose else [f"detmap {detmap.__version__}"]))
+        parser.exit()
+
+
+def _verbose() -> list[str]:
+    """Return lines on what is installed and where: versions, extras, and the folder of compiled kernels."""
+    from detmap.kernels import _numba
+
+    try:
+        kept = str(_numba.writable_folder())
+    except OSError as error:
+        kept = f"cannot be kept in {error.filename}: {error.strerror}"
+    absent = [name for name in OPTIONAL if not _version(name)]
+    foreign = find_foreign()
+    return [
+        f"detmap {detmap.__version__} in {Path(detmap.__file__).parent}",
+        f"distribution: {DISTRIBUTION} {_version(DISTRIBUTION) or 'is not installed'}",
+        f"Python {platform.python_version()} ({sys.executable}), {platform.platform()}",
+        *(f"{name} {_version(name)}" for name in (*REQUIRED, *OPTIONAL) if name not in absent),
+        *([f"not installed: {', '.join(absent)}, which extras add"] if absent else []),
+        f"compiled kernels: {kept}",
+        *([f"note: {foreign}"] if foreign else []),
+    ]
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

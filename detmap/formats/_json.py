@@ -1,0 +1,45 @@
+"""Small documents of JSON, read strictly: UTF-8, every key once, and no constants that JSON does not have."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from detmap.errors import InputError
+
+
+def parsed(data: bytes | memoryview, name: str, field: str | None = None) -> Any:
+    """Return what a document holds; `name`, and the option `field` that names the file, go into messages.
+
+    Raises
+    ------
+    InputError
+        Where it is not JSON, or an object has a key twice.
+    """
+    try:
+        return json.loads(bytes(data).decode("utf-8-sig"), object_pairs_hook=once, parse_constant=_refused)
+    except InputError as error:
+        raise error.elsewhere(name, None) from None
+    except (ValueError, RecursionError) as error:
+        problem = " ".join(str(error).split())
+        raise InputError(f"is not valid JSON: {problem}", source=name, field=field) from None
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object's members.
+
+    Raises
+    ------
+    InputError
+        Where a key is there twice.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        last = {key: at for at, (key, _) in enumerate(pairs)}
+        twice = next(key for at, (key, _) in enumerate(pairs) if last[key] != at)
+        raise InputError("is there twice in one object", value=twice, remedy="keep the one that is meant")
+    return found
+
+
+def _refused(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")

@@ -1,0 +1,50 @@
+"""What is installed: the distribution's name, the command that adds an extra, other packages named detmap."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+#: The name on the package index. There, `detmap` is another project (manifold embedding) that is imported as detmap too.
+DISTRIBUTION = "detmap-eval"
+
+#: The name that the distribution had before; a test holds that pyproject.toml has another one.
+FORMER = "detmap"
+
+_FOLDER = Path(__file__).parent
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra: from the checkout where detmap runs from one."""
+    checkout = _FOLDER.parent
+    if (checkout / "pyproject.toml").is_file():
+        return f"pip install -e {shlex.quote(f'{checkout}[{extra}]')}"
+    return f"pip install '{DISTRIBUTION}[{extra}]'"  # pip takes the installed one, and asks no index for it
+
+
+def _named_detmap() -> Iterator[tuple[str, bool, str]]:
+    """Yield version, whether it holds detmap's own files, and folder of every installed distribution named `FORMER`."""
+    from importlib.metadata import distributions
+
+    for found in distributions(name=FORMER):
+        listed = {str(path) for path in found.files or ()}
+        modules = {path for path in listed if path.startswith("detmap/")}
+        # An editable installation lists none.
+        yield found.version, not modules or "detmap/kernels/_numba.py" in modules, str(found.locate_file(""))
+
+
+def has_former() -> bool:
+    """Return whether this package is installed under its former name."""
+    return any(own for _, own, _ in _named_detmap())
+
+
+def find_foreign() -> str | None:
+    """Return a sentence about another project's package named detmap, None where there is none."""
+    for version, own, folder in _named_detmap():
+        if not own:
+            return (
+                f"another project's package named detmap ({version}, manifold embedding) is installed in {folder}, in the"
+                f" place of {DISTRIBUTION}'s files: pip uninstall detmap, then install {DISTRIBUTION} again"
+            )
+    return None

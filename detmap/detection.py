@@ -16,11 +16,12 @@ from detmap.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.errors import OptionError, shorten
 from detmap.hits import Curve, best_f1
 from detmap.kernels import allocate, matching, readonly
-from detmap.mismatches import check_pair, scored_kind
+from detmap.mismatches import check_pair
 from detmap.naming import distinct_names, metric_table
 from detmap.precisions import Curves, averaged, effect_of_zero_ids, mean_of_defined, recalls
 from detmap.protocols import UNLIMITED, Decisions, Protocol, resolve
 from detmap.results import Result
+from detmap.scored_kinds import scored_kind
 from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally, word_count
 

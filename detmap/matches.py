@@ -16,8 +16,9 @@ from detmap.errors import OptionError
 from detmap.kernels import Frozen, overlap, pairs, readonly
 from detmap.kernels.matching import Objects
 from detmap.kernels.pairs import HIT, IGNORED, MISS
-from detmap.mismatches import check_pair, scored_kind
+from detmap.mismatches import check_pair
 from detmap.protocols import Decisions, Protocol, resolve
+from detmap.scored_kinds import scored_kind
 from detmap.tables import Detections, GroundTruth
 
 if TYPE_CHECKING:

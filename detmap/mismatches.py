@@ -1,16 +1,13 @@
-"""Where ground truth and detections do not go together: other kinds of shape, classes without results, other units."""
+"""Where ground truth and detections do not go together: classes without results, boxes in other units."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError, shorten
-from detmap.protocols import COCO, PRESETS, Protocol
-from detmap.shapes import find
 from detmap.tables import Detections, GroundTruth
 
 
@@ -107,46 +104,3 @@ def check_pair(ground_truth: object, detections: object) -> None:
                 f"expected {kind.__name__}, not {type(value).__name__}",
                 remedy=f"read or build one first: detmap.read_coco, {kind.__name__}.from_arrays, …",
             )
-
-
-def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | Detections) -> str | None:
-    """Return the kind of shape to score: the one that is asked for, or else the one that all tables are for.
-
-    A named protocol leaves the kind to the tables. One that compares something other than boxes, or a `Protocol`, must agree
-    with them.
-
-    Raises
-    ------
-    InputError
-        Where the tables are for different kinds, or for several, or the protocol is for another one.
-    """
-    if iou_type is not None or not isinstance(protocol, str | Protocol):
-        return iou_type
-    decided = PRESETS.find(protocol) if isinstance(protocol, str) else protocol
-    if isinstance(protocol, Protocol) or decided.iou_type != COCO.iou_type:
-        column = find(decided.iou_type).column_name
-        for table in tables:
-            # What a table does not hold is refused where it is looked for.
-            if column in table.shapes and column not in (find(kind).column_name for kind in table.kinds):
-                said = f"the protocol {decided.name!r} for {decided.iou_type!r}"
-                raise InputError(
-                    f"is for the iou_type {_either(table.kinds)}, and {said}",
-                    source=table.source,
-                    remedy=f"read it with iou_type={decided.iou_type!r}, or say which one is scored: iou_type=...",
-                )
-        return decided.iou_type
-    shared = [kind for kind in tables[0].kinds if all(kind in table.kinds for table in tables)]
-    if len(shared) == 1:
-        return shared[0]
-    every = tuple(dict.fromkeys(kind for table in tables for kind in table.kinds))
-    raise InputError(
-        f"has shapes of several kinds, {' and '.join(shared)}"
-        if shared
-        else f"is for the iou_type {_either(tables[-1].kinds)}, and {tables[0].source} for {_either(tables[0].kinds)}",
-        source=tables[-1].source,
-        remedy=f"say which one is scored: iou_type={_either(shared or every)}",
-    )
-
-
-def _either(kinds: Iterable[str]) -> str:
-    return " or ".join(map(repr, dict.fromkeys(kinds)))

@@ -27,9 +27,9 @@ from detmap.detection import DetectionResult, match
 from detmap.errors import OptionError, check_choice, shorten
 from detmap.formats import files, registry
 from detmap.formats._class_maps import class_map_of
-from detmap.mismatches import scored_kind
 from detmap.protocols import COCO, EveryDecision, Protocol, resolve
 from detmap.results import Result, without_nan
+from detmap.scored_kinds import scored_kind
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import bootstrap
 from detmap.statistics.intervals import Method

@@ -15,9 +15,10 @@ from detmap.decisions import YES_OR_NO, decisions_of, default_of
 from detmap.errors import InputError, OptionError, shorten
 from detmap.explanations.lean import Lean, knows
 from detmap.explanations.whole import Whole
-from detmap.mismatches import check_pair, scored_kind
+from detmap.mismatches import check_pair
 from detmap.preparation import prepared
 from detmap.protocols import COCO, Protocol, resolve
+from detmap.scored_kinds import scored_kind
 from detmap.shapes.boxes import Boxes
 from detmap.tables import Detections, GroundTruth
 from detmap.zero_ids import OTHER, effect

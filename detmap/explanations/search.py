@@ -11,9 +11,9 @@ from typing import Any
 from detmap.choices import UNLIMITED
 from detmap.errors import InputError, OptionError, shorten
 from detmap.explanations.replay import TACIT, Replay, is_late, said, trimmed
-from detmap.mismatches import scored_kind
 from detmap.protocols import COCO, PRESETS, Protocol
 from detmap.results import fragment
+from detmap.scored_kinds import scored_kind
 from detmap.tables import Detections, GroundTruth
 
 #: What is tried besides the values that named protocols use: decision and value. Decisions of a group change together.

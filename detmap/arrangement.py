@@ -121,6 +121,8 @@ class Arrangement:
         The cells that hold both; most hold detections alone.
     objects : Objects
         What matching needs to know of the ground truth, by position.
+    clusters : ndarray of int64 or str, shape (i,), or None
+        The cluster of each image; None: images are independent.
     notices : dict of str to int
         What was unusual, counted.
     """
@@ -133,6 +135,7 @@ class Arrangement:
     truth: Side
     cells: overlap.Cells
     objects: matching.Objects
+    clusters: NDArray[Any] | None
     notices: dict[str, int]
     _columns: tuple[Column, Column]
     _compared: tuple[Any, Any]
@@ -162,6 +165,7 @@ class Arrangement:
             *both, unusual = kind.prepare(detections, ground_truth, protocol)
             compared = (both[0], both[1])
         images, image_of = _selection(ground_truth.images.ids, image_ids, "image_ids")
+        clusters = ground_truth.images.clusters
         categories, category_of = _selection(ground_truth.categories.ids, category_ids, "category_ids")
         missing = mismatches.classes_without_results(ground_truth, detections, category_of >= 0)
         notices = {**_notices(ground_truth, detections, missing), **unusual}
@@ -223,6 +227,7 @@ class Arrangement:
                 readonly(ignored_flag[truth.order], np.bool_),
                 readonly(crowd[truth.order], np.bool_),
             ),
+            clusters=None if clusters is None else readonly(clusters[image_of >= 0], clusters.dtype),
             notices={code: count for code, count in notices.items() if count},
             kind=kind,
             _columns=shapes,

@@ -172,6 +172,7 @@ def _match(
         positive_image=truth_image,
         positive_counts=readonly(positives, np.int32),
         notices=arranged.notices,
+        clusters=arranged.clusters,
     )
 
 

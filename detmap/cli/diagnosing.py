@@ -7,9 +7,10 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from detmap.cli.detection import single, truth, warn_of_compiling
+from detmap.cli.detection import single, suggest_clusters, truth, warn_of_compiling
 from detmap.cli.options import (
     Command,
+    add_clusters,
     add_detection_options,
     add_detections,
     add_format,
@@ -74,6 +75,7 @@ def _fill_diagnose(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="show 95 %% intervals of operating points and slices, from N resamplings of the images: at least 200",
     )
+    add_clusters(confidence)
     confidence.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random draws; default: 0")
     output = add_format(parser)
     output.add_argument(
@@ -107,6 +109,7 @@ def _diagnose(options: argparse.Namespace) -> None:
         stage("reading the ground truth")
         given = {**truth(options, protocol, [options.detections]), "image_facts": True}
         ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
+        suggest_clusters(options, ground_truth, options.ground_truth)
         stage("reading the detections")
         detections = read_detections(options.detections, ground_truth, **single(options, protocol))
         warn_of_compiling(options)

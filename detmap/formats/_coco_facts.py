@@ -71,6 +71,24 @@ def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
     return replace(table, images=replace(table.images, sizes=known, names=tuple(names) if any(names) else None))
 
 
+def image_field(source: Source, name: str) -> dict[Any, Any]:
+    """Return what a field says of each image, by the image's id; None of an image that does not have it.
+
+    Of a document that cannot be read nothing is said: its reader says what is wrong.
+    """
+    data, _ = read_bytes(source, "ground truth")
+    text = memoryview(data)[3 if data[:3] == BOM_UTF8 else 0 :]
+    if not has_key(text, name):
+        return {}
+    record = msgspec.defstruct("_Record", [("id", Any), ("value", Any, None)], rename={"value": name}, gc=False)
+    document = msgspec.defstruct("_Fields", [("images", list[record])], gc=False)  # type: ignore[valid-type]
+    try:
+        images = getattr(msgspec.json.decode(text, type=document), "images")  # noqa: B009 - a type made here
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return {}
+    return {one.id: one.value for one in images}
+
+
 def holds_lines(source: object, name: str) -> bool:
     """Return whether a source holds a record a line: its name says so, or its first line is a record.
 

@@ -78,7 +78,7 @@ def compared(comparison: Comparison) -> Section:
             "difference": one.difference,
             "low": one.low,
             "high": one.high,
-            "images": one.images,
+            comparison.unit: one.images,
             "p": one.p,
             "p corrected": one.adjusted,
         }
@@ -90,11 +90,12 @@ def compared(comparison: Comparison) -> Section:
     found = [
         Apart(one.first, one.second, one.difference, one.low, one.high, one.adjusted) for one in comparison.differences
     ]
-    blocks = differences(metric, level, comparison.alpha, "images", found, rows[:pairs])
+    blocks = differences(metric, level, comparison.alpha, comparison.unit, found, rows[:pairs])
     if rows[pairs:]:
         blocks.append(table("Classes that changed significantly", rows[pairs:]))
     else:
-        blocks.append(Text("No class changed significantly."))
+        told = comparison.could_tell(comparison.families[1])
+        blocks.append(Text("No class changed significantly." if told else "No test of a class could be significant."))
     blocks += [Text(sentence(said)) for said in comparison.sentences()]
     return Section("differences", "Differences", DIFFERENCES, [("", blocks)])
 

@@ -120,7 +120,7 @@ class Tally(Frozen):
     notices : mapping of str to int
         What was unusual, counted.
     clusters : ndarray of int64 or str, shape (i,), or None
-        The cluster of each image, see `detmap.statistics.clustered`; None: images are independent.
+        The cluster of each image, which intervals and tests draw as a whole; None: images are independent.
     """
 
     protocol: Protocol

@@ -39,6 +39,10 @@ class _Document(msgspec.Struct, gc=False):
     images: list[_Image]
 
 
+class _Fields(msgspec.Struct, gc=False):
+    images: list[dict[str, Any]]
+
+
 #: A first line that is longer is not looked at.
 _LONGEST_LINE = 1 << 22
 
@@ -78,15 +82,13 @@ def image_field(source: Source, name: str) -> dict[Any, Any]:
     """
     data, _ = read_bytes(source, "ground truth")
     text = memoryview(data)[3 if data[:3] == BOM_UTF8 else 0 :]
-    if not has_key(text, name):
+    if name.isascii() and name.isidentifier() and not has_key(text, name):
         return {}
-    record = msgspec.defstruct("_Record", [("id", Any), ("value", Any, None)], rename={"value": name}, gc=False)
-    document = msgspec.defstruct("_Fields", [("images", list[record])], gc=False)  # type: ignore[valid-type]
     try:
-        images = getattr(msgspec.json.decode(text, type=document), "images")  # noqa: B009 - a type made here
+        images = msgspec.json.decode(text, type=_Fields).images
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return {}
-    return {one.id: one.value for one in images}
+    return {one.get("id"): one.get(name) for one in images}
 
 
 def holds_lines(source: object, name: str) -> bool:

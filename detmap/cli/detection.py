@@ -462,7 +462,8 @@ def _truth(options: argparse.Namespace, protocol: Protocol, paths: Sequence[str]
 
 def suggest_clusters(options: argparse.Namespace, table: Any, source: Any) -> None:
     """Say that images look like frames of videos, where intervals or tests would take them as independent."""
-    if options.bootstrap and options.clusters is None and not options.quiet:
+    told = options.quiet or getattr(options, "discreet", False)
+    if options.bootstrap and options.clusters is None and not told:
         from detmap.formats.files import suggested
 
         note(options, {"": suggested(table, source, options.gt_format)})

@@ -299,7 +299,8 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     ]
     doubtful = [one.disagrees(alpha_of(level)) for one in found]
     mark_doubts(rows, doubtful)
-    apart = [Apart(*one[:5], one.adjusted["randomisation"]) for one in found]
+    few = too_few_queries((one.queries for one in found), level=level)
+    apart = [Apart(*one[:5], math.nan if few else one.adjusted["randomisation"]) for one in found]
     blocks = differences(metric, level, alpha_of(level), "queries", apart, rows)
     first, second = (columns[model.name] for model in models[:2])
     change = second - first
@@ -327,7 +328,6 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
             + (" Where interval and p disagree, trust p: the interval is an approximation." if any(doubtful) else "")
         )
     )
-    few = too_few_queries((one.queries for one in found), level=level)
     blocks += [Text(sentence(few))] if few else []
     return Section("differences", "Differences", DIFFERENCES, [("", blocks)])
 

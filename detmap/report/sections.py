@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -87,10 +88,14 @@ def compared(comparison: Comparison) -> Section:
     mark_doubts(rows, [comparison.disagrees(one) for one in (*comparison.differences, *comparison.changed)])
     pairs = len(comparison.differences)
     metric, level = comparison.metric, comparison.level
+    family = comparison.families[0]
+    could_tell = comparison.could_tell(family)
     found = [
-        Apart(one.first, one.second, one.difference, one.low, one.high, one.adjusted) for one in comparison.differences
+        Apart(one.first, one.second, one.difference, one.low, one.high, one.adjusted if could_tell else math.nan)
+        for one in comparison.differences
     ]
-    blocks = differences(metric, level, comparison.alpha, comparison.unit, found, rows[:pairs])
+    too_few = comparison.unit if could_tell or not family.size else "permutations"
+    blocks = differences(metric, level, comparison.alpha, too_few, found, rows[:pairs])
     if rows[pairs:]:
         blocks.append(table("Classes that changed significantly", rows[pairs:]))
     else:

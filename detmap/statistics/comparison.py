@@ -391,7 +391,7 @@ class PairTests:
             needed = permutations_needed(len(self.p), alpha_of(self.level))
             return [
                 f"no groups: no p could be significant after the correction over {_counted(len(self.p), 'pair')} with "
-                f"{_counted(self.permutations, 'permutation')}; draw {needed:,} (--permutations), as is done by default"
+                f"{_counted(self.permutations, 'permutation')}; draw {needed:,} (--permutations)"
             ]
         images = f", {self.images:,} {self.unit} with something to find" if counted else ""
         lines = [

@@ -123,6 +123,8 @@ class Arrangement:
         What matching needs to know of the ground truth, by position.
     zero : ndarray of bool, shape (objects,), or None
         By position, whether an object's annotation has the id 0; None where none has.
+    clusters : ndarray of int64 or str, shape (i,), or None
+        The cluster of each image; None: images are independent.
     notices : dict of str to int
         What was unusual, counted.
     """
@@ -136,6 +138,7 @@ class Arrangement:
     cells: overlap.Cells
     objects: matching.Objects
     zero: NDArray[np.bool_] | None
+    clusters: NDArray[Any] | None
     notices: dict[str, int]
     _columns: tuple[Column, Column]
     _compared: tuple[Any, Any]
@@ -166,6 +169,7 @@ class Arrangement:
             *both, unusual = kind.prepare(detections, ground_truth, protocol)
             compared = (both[0], both[1])
         images, image_of = _selection(ground_truth.images.ids, image_ids, "image_ids")
+        clusters = ground_truth.images.clusters
         categories, category_of = _selection(ground_truth.categories.ids, category_ids, "category_ids")
         missing = mismatches.classes_without_results(ground_truth, detections, category_of >= 0)
         notices = {**_notices(ground_truth, detections, missing, protocol), **unusual}
@@ -234,6 +238,7 @@ class Arrangement:
                 readonly(crowd[truth.order], np.bool_),
             ),
             zero=None if zero is None or not zero.any() else zero,
+            clusters=None if clusters is None else readonly(clusters[image_of >= 0], clusters.dtype),
             notices={code: count for code, count in notices.items() if count},
             kind=kind,
             _columns=shapes,

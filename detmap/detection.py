@@ -153,6 +153,7 @@ def _match(
         positive_counts=readonly(positives, np.int32),
         notices=arranged.notices,
         otherwise=otherwise,
+        clusters=arranged.clusters,
     )
 
 

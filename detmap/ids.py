@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns
-from detmap.errors import InputError
+from detmap.errors import InputError, shorten
 from detmap.kernels import Frozen, readonly
 from detmap.shapes.boxes import extremes, over_rows
 
 T = TypeVar("T", bound="Ids")
+
+#: The cluster of each image: by the id of the image, or in the order of the images.
+Clusters: TypeAlias = Mapping[Any, Any] | ArrayLike
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,11 +70,15 @@ class Images(Ids):
         The name of each image's file, "" where it is not known; None where none is.
     order : ndarray of int64, shape (i,), or None
         The place of each image in the list that was given, as in a file; None where there was none, or it ascends.
+    clusters : ndarray of int64 or str, shape (i,), or None
+        The cluster of each image: images that depend on each other, as frames of a video, are in one. Intervals and tests
+        draw and exchange clusters as a whole. None: images are independent.
     """
 
     sizes: NDArray[np.int64] | None = None
     names: tuple[str, ...] | None = None
     order: NDArray[np.int64] | None = None
+    clusters: NDArray[Any] | None = None
 
     @property
     def heights(self) -> NDArray[np.int64] | None:
@@ -239,6 +246,31 @@ def sizes_of_images(sizes: Any, images: Any, known: NDArray[Any], source: str) -
     out = np.zeros((known.size, 2), np.int64)
     out[locate(values, known)] = given
     return readonly(out, np.int64)
+
+
+def cluster_column(clusters: Clusters, images: NDArray[Any], source: str) -> NDArray[Any]:
+    """Return the cluster of each of the `images`, shape (i,).
+
+    Raises
+    ------
+    InputError
+        Where an image has no cluster, or clusters are neither all integers nor all strings.
+    """
+    if isinstance(clusters, Mapping):
+        known = images.tolist()
+        lacking = [image for image in known if image not in clusters]
+        if lacking:
+            raise InputError(
+                f"{len(lacking)} of {len(known)} images are in no cluster, the first of them {shorten(lacking[0])}",
+                source=source,
+                field="clusters",
+                remedy="give every image a cluster; one that depends on no other is a cluster of its own",
+            )
+        clusters = [clusters[image] for image in known]
+    column = index_ids(clusters, source=source, field="clusters")
+    if column.codes.size != images.size:
+        raise InputError(f"{column.codes.size} clusters for {images.size} images", source=source, field="clusters")
+    return readonly(column.ids[column.codes], column.ids.dtype)
 
 
 def _listed_images(images: Any, source: str) -> NDArray[Any]:

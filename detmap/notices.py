@@ -58,6 +58,10 @@ NOTICES = {
     "unused_boxes": "{n} results with a box of their own, unlike the first: as in pycocotools the areas of shapes count",
     "boxes_of_shapes": "{n} results without boxes: the boxes around their masks or poses are scored, as in pycocotools "
     "(iou_type, --iou-type, scores the shapes)",
+    "clusters_by_field": "the images have a field {names}: intervals and tests take images as independent of each other, "
+    "which frames of a video are not (whole videos are drawn with --clusters {names})",
+    "clusters_by_name": "{n} images have names that count up behind a prefix, as frames of videos do: intervals and tests "
+    "take images as independent of each other (--clusters FILE says which are not)",
     "no_detections": "no detections at all: every recall is 0",
     "empty_categories": "{n} categories without ground truth: left out of the means",
     "missing_queries": "{n} judged queries that the run does not have: left out, or 0 where the convention says so",

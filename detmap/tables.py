@@ -12,7 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from detmap import columns
 from detmap.errors import InputError, shorten
 from detmap.frames import Framed
-from detmap.ids import Categories, Ids, Images, index_among, index_ids, locate, order_of_images, sizes_of_images, used
+from detmap.ids import (
+    Categories,
+    Clusters,
+    Ids,
+    Images,
+    cluster_column,
+    index_among,
+    index_ids,
+    locate,
+    order_of_images,
+    sizes_of_images,
+    used,
+)
 from detmap.kernels import Frozen, readonly
 from detmap.notices import added
 from detmap.shapes import KINDS, Boxes, Column, find
@@ -365,6 +377,23 @@ class GroundTruth(_Shaped, Frozen):
             difficult=readonly(self.difficult[chosen], np.bool_),
             zero_ids=None if self.zero_ids is None else readonly(self.zero_ids[chosen], np.bool_),
         )
+
+    def with_clusters(self, clusters: Clusters | None) -> GroundTruth:
+        """Return the same with images in clusters, which intervals and tests draw and exchange as a whole.
+
+        Parameters
+        ----------
+        clusters : mapping of image id to cluster, or array_like of int or str, shape (i,), or None
+            The cluster of each image, by its id or in the order of ``images.ids``: such as the video that it is a frame of.
+            None: images are independent.
+
+        Raises
+        ------
+        InputError
+            Where an image has no cluster, or clusters are neither all integers nor all strings.
+        """
+        column = None if clusters is None else cluster_column(clusters, self.images.ids, "clusters")
+        return replace(self, images=replace(self.images, clusters=column))
 
     def __len__(self) -> int:
         """Return the number of objects."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from detmap import parallel, zero_ids
 from detmap.errors import DetmapError, StateError, shorten
-from detmap.ids import locate
+from detmap.ids import cluster_column, locate
 from detmap.kernels import Frozen, allocate, matching, readonly, sorting
 from detmap.notices import added
 from detmap.protocols import Protocol
@@ -121,6 +121,8 @@ class Tally(Frozen):
         What was unusual, counted.
     otherwise : Otherwise or None
         The effect of annotations with the id 0, for a notice; it is not saved.
+    clusters : ndarray of int64 or str, shape (i,), or None
+        The cluster of each image, which intervals and tests draw as a whole; None: images are independent.
     """
 
     protocol: Protocol
@@ -139,6 +141,7 @@ class Tally(Frozen):
     ranked: bool = False
     notices: Mapping[str, int] = field(default_factory=dict)
     otherwise: zero_ids.Otherwise | None = None
+    clusters: NDArray[Any] | None = None
 
     @classmethod
     def empty(cls, protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> Tally:
@@ -163,7 +166,7 @@ class Tally(Frozen):
         Raises
         ------
         StateError
-            Where protocols or categories differ, or an image is in two of them.
+            Where protocols or categories differ, an image is in two of them, or only some of them know clusters.
         """
         for part in others:
             if not isinstance(part, Tally):
@@ -187,10 +190,13 @@ class Tally(Frozen):
         for part in parts:
             notices = added(notices, part.notices)
         place = [locate(part.image_ids, images).astype(np.int32) for part in parts]
+        merged = parts[0].beside(parts[1:], place)
+        clusters = _merged_clusters(parts, place)
         return replace(
-            parts[0].beside(parts[1:], place),
+            merged,
             image_ids=readonly(images, images.dtype),
             notices=notices,
+            clusters=clusters,
             otherwise=zero_ids.joined(parts),
         )
 
@@ -233,6 +239,8 @@ class Tally(Frozen):
         """Return the tally of some of its images, shape (i,)."""
         kept = readonly(self.image_ids[wanted], self.image_ids.dtype)
         some = self.take(wanted[self.image], wanted[self.positive_image])
+        if self.clusters is not None:
+            some = replace(some, clusters=readonly(self.clusters[wanted], self.clusters.dtype))
         return some._with_indices("image_ids", np.cumsum(wanted, dtype=np.int32) - 1, kept)
 
     def among(self, categories: tuple[tuple[Any, str], ...]) -> Tally:
@@ -371,6 +379,7 @@ class Tally(Frozen):
             "image_ids": tally.image_ids.tolist() if strings else None,
             "rows": [tally.image_ids.size, len(tally), tally.positive_image.size],
             "notices": dict(sorted(self.notices.items())),
+            **({} if self.clusters is None else {"clusters": self.clusters.tolist()}),
         }
         return seal(
             "tally",
@@ -417,6 +426,27 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     image_ids: list[str] | None
     rows: tuple[int, int, int]
     notices: dict[str, int]
+    clusters: list[int | str] | None = None
+
+
+def _merged_clusters(parts: Sequence[Tally], place: Sequence[NDArray[np.integer]]) -> NDArray[Any] | None:
+    """Return the clusters of merged tallies, whose images have new places; None where no tally knows any.
+
+    Raises
+    ------
+    StateError
+        Where some know clusters and others do not, or clusters are integers in one and strings in another.
+    """
+    known = [part.clusters for part in parts if part.clusters is not None]
+    if not known:
+        return None
+    if len(known) < len(parts):
+        raise StateError("the clusters of images are known in one tally and not in another")
+    if len({one.dtype.kind for one in known}) > 1:
+        raise StateError("clusters are integers in one tally and strings in another")
+    joined = np.concatenate(known)
+    joined[np.concatenate(place)] = joined.copy()
+    return readonly(joined, joined.dtype)
 
 
 def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
@@ -442,6 +472,10 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
     if header.image_ids is not None:
         ids = np.array(header.image_ids) if header.image_ids else np.empty(0, "U1")
         columns["image_ids"] = readonly(ids, ids.dtype)
+    if header.clusters is not None:
+        if len(header.clusters) != images or len({type(one) for one in header.clusters}) > 1:
+            raise StateError("not a tally: clusters that are not one of each image, all integers or all strings")
+        columns["clusters"] = cluster_column(header.clusters, columns["image_ids"], "tally")
 
     categories = len(header.categories)
     shape = (categories, areas, len(protocol.max_dets), len(protocol.iou_thresholds), len(protocol.recall_thresholds))

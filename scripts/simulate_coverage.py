@@ -47,6 +47,9 @@ Row = np.ndarray
 class World:
     """How images, objects and detectors come about.
 
+    With `frames` there are `images` videos. A video is made as an image is, and each of its objects, and of its
+    detections, is in nine of ten of its frames, with nearly the same score and overlap.
+
     A detector finds an object with probability `found` on average. Of two models `shared` says how much luck they have in
     common, from 0 (only the images) to 1.
     """
@@ -65,6 +68,8 @@ class World:
     decimals: int | None = None  # of the scores: few make ties
     scale: float = 1.0  # the second model's scores are those of the first to this power
     worse: int | None = None  # a class at which the second model is worse: it finds half of what it would
+    frames: tuple[int, ...] = ()  # images become videos, each with one of these numbers of frames
+    told: bool = True  # whether it is known which video a frame is of
 
 
 WORLDS = {
@@ -90,7 +95,23 @@ WORLDS = {
     "one-class-differs-20": World(classes=8, images=20, objects=5, worse=0),
     "scales": World(classes=4, images=100, scale=0.3),
     "long-tail": World(classes=400, images=1000, objects=7, tail=1, false=15),
+    "videos-5x20": World(images=5, objects=6, frames=(20,)),
+    "videos-10x20": World(images=10, objects=6, frames=(20,)),
+    "videos-20x10": World(images=20, objects=6, frames=(10,)),
+    "videos-40x5": World(images=40, objects=6, frames=(5,)),
+    "videos-5-unequal": World(images=5, objects=6, frames=(5, 10, 20, 40)),
+    "videos-10-unequal": World(images=10, objects=6, frames=(5, 10, 20, 40)),
+    "videos-5x20-eight": World(classes=8, images=5, objects=12, tail=0.5, false=8, frames=(20,)),
+    "videos-10x20-eight": World(classes=8, images=10, objects=12, tail=0.5, false=8, frames=(20,)),
+    "videos-20x10-eight": World(classes=8, images=20, objects=12, tail=0.5, false=8, frames=(10,)),
+    "videos-10-unequal-eight": World(classes=8, images=10, objects=12, tail=0.5, false=8, frames=(5, 10, 20, 40)),
+    "videos-5x20-untold": World(images=5, objects=6, frames=(20,), told=False),
+    "videos-10x20-untold": World(images=10, objects=6, frames=(20,), told=False),
+    "videos-10x20-eight-untold": World(classes=8, images=10, objects=12, tail=0.5, false=8, frames=(20,), told=False),
 }
+
+#: Probability that an object, or a detection, of a video is in a frame of it.
+STEADY = 0.9
 
 
 @dataclass(frozen=True)
@@ -103,6 +124,28 @@ class Scene:
     size: np.ndarray
     ease: np.ndarray
     hard: np.ndarray
+    videos: Scene | None = None  # of frames: the videos, as if each were one image
+    video: np.ndarray | None = None  # and of each image which video it is a frame of
+    seen: np.ndarray | None = None  # and of each object which one of the videos' it is
+
+
+def frames(videos: Scene, rng: np.random.Generator) -> Scene:
+    """The frames of videos, in most of which each object of a video is."""
+    video = np.repeat(np.arange(videos.world.images), rng.choice(videos.world.frames, videos.world.images))
+    image, seen = each_frame(video, videos.image, rng)
+    world = replace(videos.world, images=video.size, frames=())
+    of_object = (column[seen] for column in (videos.category, videos.size, videos.ease))
+    return Scene(world, image, *of_object, videos.hard[video], videos, video, seen)
+
+
+def each_frame(video: np.ndarray, of: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Of things in videos the frames that they are in, and which thing it is in each."""
+    begin = np.searchsorted(video, of)
+    lengths = np.searchsorted(video, of, side="right") - begin
+    thing = np.repeat(np.arange(of.size), lengths)
+    place = np.arange(thing.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    there = rng.random(thing.size) < STEADY
+    return (begin[thing] + place)[there], thing[there]
 
 
 def scene(world: World, rng: np.random.Generator) -> Scene:
@@ -111,11 +154,30 @@ def scene(world: World, rng: np.random.Generator) -> Scene:
     common = np.arange(1.0, world.classes + 1) ** -world.tail
     category = np.searchsorted(np.cumsum(common / common.sum()), rng.random(image.size)).clip(max=world.classes - 1)
     hard = rng.beta(world.spread * world.found, world.spread * (1 - world.found), world.images)
-    return Scene(world, image, category, rng.integers(1, 4, image.size), rng.random(image.size), hard)
+    made = Scene(world, image, category, rng.integers(1, 4, image.size), rng.random(image.size), hard)
+    return frames(made, rng) if world.frames else made
 
 
 def detect(one: Scene, rng: np.random.Generator, second: bool = False) -> detmap.Tally:
     """A detector's tally of a scene; detectors share the ease of objects and the difficulty of images, not their luck."""
+    if one.videos is None:
+        _, *columns = found_in(one, rng, second)
+        return tally_of(one, *columns)
+    objects, videos, category, size, scores, quality = found_in(one.videos, rng, second)
+    of_object = np.full(one.videos.image.size, -1)
+    of_object[objects] = np.arange(objects.size)
+    hits = np.flatnonzero((of_object[one.seen] >= 0) & (rng.random(one.seen.size) < STEADY))
+    image, wrong = each_frame(one.video, videos[objects.size :], rng)
+    which = np.concatenate((of_object[one.seen[hits]], objects.size + wrong))
+    scores = (scores[which] + rng.normal(0, 0.03, which.size)).clip(0, 1)
+    quality = (quality[which] + rng.normal(0, 0.03, which.size)).clip(0, 1) * (which < objects.size)
+    image = np.concatenate((one.image[hits], image))
+    made = tally_of(one, image, category[which], size[which], scores, quality)
+    return replace(made, clusters=one.video) if one.world.told else made
+
+
+def found_in(one: Scene, rng: np.random.Generator, second: bool) -> tuple[np.ndarray, ...]:
+    """Objects that are found; and image, class, size, score and quality of these detections, and then of false ones."""
     world = one.world
     objects = one.image.size
     own = rng.random(objects) >= world.shared
@@ -135,8 +197,8 @@ def detect(one: Scene, rng: np.random.Generator, second: bool = False) -> detmap
         scores = scores**world.scale
     if world.decimals is not None:
         scores = np.round(scores, world.decimals)
-    return tally_of(
-        one,
+    return (
+        np.flatnonzero(hit),
         np.concatenate((one.image[hit], false)),
         np.concatenate((one.category[hit], wrong)),
         np.concatenate((one.size[hit], rng.integers(1, 4, false.size))),
@@ -214,9 +276,10 @@ def equal_models(name: str, permutations: int, seeds: range) -> list[Row]:
         row = [made.estimate[0], *made.interval()[0], made.p_value("AP") <= 0.05]
         differs = [math.nan] * 4
         if world.classes == 1:
-            row += [row[3] if world.worse is None else math.nan, 1.0]
+            tested, _ = statistics.testable(made.support, 0.05, 1)
+            row += [row[3] if world.worse is None else math.nan, tested[0]]
         else:
-            held = np.bincount(first.positive_category, minlength=world.classes)
+            held = statistics.support(first, (), ("AP",))
             tested, _ = statistics.testable(held, 0.05, 1)
             p, at = by_category(first, second, seed, tested, stops=world.worse is None)
             called = statistics.holm(p) <= 0.05

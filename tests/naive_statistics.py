@@ -165,6 +165,13 @@ def resampled(dataset, results, params, replicates, seed):
     return made[0], made[1 : 1 + replicates], made[1 + replicates :]
 
 
+def freedom_of_clusters(objects, groups):
+    """Degrees of freedom of clusters with so many objects each, of which the jackknife leaves out so many groups."""
+    held = [n for n in objects if n]
+    worth = (len(held) + sum(held) ** 2 / sum(n * n for n in held)) / 2
+    return max(min(worth, groups) - 1, 1)
+
+
 def defined(values):
     return [float(v) for v in values if not math.isnan(v)]
 
@@ -183,11 +190,11 @@ def standard_error(replicates, jackknife, images):
     return math.sqrt((b + max(b, j)) / 2)
 
 
-def interval(value, replicates, jackknife, images, level=0.95, least=0.0, last=0.0):
+def interval(value, replicates, jackknife, images, level=0.95, least=0.0, last=0.0, fewest=10, freedom=None):
     """The interval of a metric, None where there is none; a metric below `least`, or less than `last` from 1, has none."""
     from scipy.stats import norm, t
 
-    if math.isnan(value) or images < 10 or value < least or 1 - value < last:
+    if math.isnan(value) or images < fewest or value < least or 1 - value < last:
         return None
     away = defined(jackknife)
     away = [v - math.fsum(away) / len(away) for v in away]
@@ -210,7 +217,8 @@ def interval(value, replicates, jackknife, images, level=0.95, least=0.0, last=0
         if max(share - below, up_to - share) > 0.2:
             return None
     error = standard_error(logits(replicates), logits(jackknife), images)
-    reach = float(t.ppf((1 + level) / 2, min(images, len(jackknife)) - 1)) * error
+    freedom = min(images, len(jackknife)) - 1 if freedom is None else freedom
+    reach = float(t.ppf((1 + level) / 2, freedom)) * error
     low, high = (1 / (1 + math.exp(-(math.log(value / (1 - value)) + sign * reach))) for sign in (-1, 1))
     low = 0.0 if low < max(2 / m, least) else low  # step 4
     return low, 1.0 if 1 - high < max(2 / m, last) else high

@@ -309,4 +309,4 @@ def test_an_interval_that_no_model_has_is_a_sentence_and_no_column(tmp_path, cap
     assert code == 0
     assert "AP_small low" not in out
     assert "no interval of AP_small: " in out
-    assert "group: too few images to tell models apart: 3, and it takes" in out
+    assert "no groups: too few images to tell models apart: 3, and it takes" in out

@@ -7,6 +7,7 @@ import json
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from batches import ROOT, TRUTH, contents, outcome, run, write
 from batches import few_permutations as few_permutations
@@ -112,8 +113,31 @@ def test_groups_are_those_of_compare(files, truth):
     assert set(batch.Leaderboard(scored, "AR_1", by_recall).groups) == {path.stem for path in files}
     assert "200 permutations" in by_recall.sentences()[0]
     few = replace(by_recall, images=3)
-    assert few.sentences() == ["group: too few images to tell models apart: 3, and it takes 9"]
+    assert few.sentences() == ["no groups: too few images to tell models apart: 3, and it takes 9"]
     assert replace(by_recall, p={}).sentences() == []
+
+
+@pytest.mark.compiled
+def test_too_few_permutations_are_known_before_any_is_drawn(files, truth, monkeypatch, capsys):
+    """Letters would say that the best and the worst model cannot be told apart."""
+    scored = list(batch.score(truth, files))
+    enough = batch.compare_files(truth, scored, permutations=200)
+    assert len(set(enough.groups.values())) > 1
+
+    def never(*_: object, **__: object) -> float:
+        raise AssertionError("a pair is tested")
+
+    monkeypatch.setattr("detmap.batch.comparing._test_pair", never)
+    few = batch.compare_files(truth, scored, permutations=19)
+    pairs = len(few.p)
+    assert np.isnan(list(few.p.values())).all()
+    assert few.groups == {}
+    assert few.sentences() == [
+        f"no groups: no p could be significant after the correction over {pairs} pairs with 19 permutations; draw 1,000 "
+        "(--permutations)"
+    ]
+    assert "group" not in batch.Leaderboard(scored, tests=few).rows()[0]
+    assert replace(few, correction="bh").could_tell  # of which p of 1/20 are enough, if all pairs have it
 
 
 def test_without_optional_packages(tmp_path, capsys, files, monkeypatch):

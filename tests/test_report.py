@@ -79,15 +79,30 @@ def test_a_part_from_outside_that_refuses_is_a_sentence(monkeypatch):
     assert "This cannot be told: there is nothing &lt;b&gt;." in text
 
 
-@pytest.mark.parametrize(("count", "said"), [(3, "there are too few images to tell"), (40, "this may well be chance")])
-def test_what_is_said_of_models_that_cannot_be_told_apart(count, said):
+@pytest.mark.parametrize(
+    ("count", "permutations", "said"),
+    [
+        (3, 200, "there are too few images to tell"),
+        (40, 200, "this may well be chance"),
+        (40, 1, "this may well be chance"),  # on one image they differ: there is one permutation
+    ],
+)
+def test_what_is_said_of_models_that_cannot_be_told_apart(count, permutations, said):
     """The better one misses an object less."""
     truth, found = some_tables(count, 0.5)
     results = {
         name: detmap.evaluate(truth, found.take(np.arange(count - fewer))) for name, fewer in (("a", 1), ("b", 0))
     }
-    made = sections.compared(detmap.compare(results, 200, permutations=200))
+    made = sections.compared(detmap.compare(results, 200, permutations=permutations))
     assert said in made.panels[0][1][0].text
+
+
+def test_too_few_permutations_are_not_called_chance():
+    truth, found = some_tables(40, 0.5)
+    results = {name: detmap.evaluate(truth, found.take(np.arange(many))) for name, many in (("a", 40), ("b", 20))}
+    made = sections.compared(detmap.compare(results, 200, permutations=9))
+    assert "there are too few permutations to tell whether this is chance" in made.panels[0][1][0].text
+    assert "No test of a class could be significant." in [getattr(one, "text", "") for one in made.panels[0][1]]
 
 
 def test_other_conventions(written):

@@ -60,6 +60,29 @@ def test_intervals_hold_what_they_are_of():
     assert simulate_coverage.report_classes("one-class", found) == []
 
 
+def test_intervals_of_frames_hold_where_videos_are_told():
+    """Of 40 data sets: taken as independent, frames make intervals that hold about every third time."""
+    told, untold = (
+        np.stack(simulate_coverage.coverage(name, 200, range(40))) for name in ("videos-5x20", "videos-5x20-untold")
+    )
+    truth = told[:, 0, 0].mean()
+    assert told[:, 0, 0].tolist() == untold[:, 0, 0].tolist()
+    held = [((rows[:, 0, 1] <= truth) & (truth <= rows[:, 0, 2]))[~np.isnan(rows[:, 0, 1])] for rows in (told, untold)]
+    assert held[0].mean() >= 0.8
+    assert held[1].mean() <= 0.65
+    assert (told[:, 0, 3] == 5).all()
+
+
+def test_equal_models_on_videos_are_seldom_called_different():
+    called = {
+        name: np.stack(simulate_coverage.equal_models(name, 99, range(40)))[:, 3].sum()
+        for name in ("videos-5x20", "videos-10x20", "videos-10x20-untold")
+    }
+    assert called["videos-5x20"] == 0  # of five no p is below 1/16
+    assert called["videos-10x20"] <= 7
+    assert called["videos-10x20-untold"] >= 8
+
+
 def test_power_is_that_of_a_plain_test():
     """They draw other permutations, so that one of twelve data sets may be close enough to go either way."""
     both = np.stack(simulate_coverage.power("one-class", 199, range(12)))

@@ -16,6 +16,7 @@ import detmap
 import detmap.retrieval
 from detmap import cli, statistics
 from detmap.statistics import distributions, draws
+from detmap.statistics.queries import too_few_queries
 
 scipy_stats = pytest.importorskip("scipy.stats", reason="the reference for tests of significance")
 
@@ -166,3 +167,40 @@ def test_runs_compared_on_the_command_line(tmp_path, capsys):
     assert cli.main([*arguments, "--metrics", "P@5"]) == 0
     assert "P@5" in capsys.readouterr().out
     assert cli.main([*arguments, "nDCG@3"]) == 2
+
+
+def test_many_pairs_take_more_permutations(monkeypatch):
+    """Known before drawing: with 100,000 no p of so many pairs, or at such a level, could be significant."""
+    asked = []
+
+    def drawn(first, second, permutations, seed):
+        asked.append(permutations)
+        return statistics.randomisation(first, second, 1, seed)
+
+    monkeypatch.setattr("detmap.statistics.queries.randomisation", drawn)
+    rng = np.random.default_rng(0)
+    systems = {name: rng.random(30) for name in "abcd"}
+    statistics.compare_queries(systems, replicates=200)
+    assert set(asked) == {100_000}
+    asked.clear()
+    statistics.compare_queries(systems, replicates=200, level=0.9999)
+    assert set(asked) == {120_000}
+
+
+@pytest.mark.parametrize(
+    ("queries", "correction", "fewest"),
+    [
+        ([5], "holm", 6),
+        ([6], "holm", 0),
+        ([6, 6, 6], "holm", 7),
+        ([7, 2, 2], "holm", 0),
+        ([6, 6, 6], "bh", 0),
+        ([], "holm", 0),
+    ],
+)
+def test_too_few_queries_are_said(queries, correction, fewest):
+    said = too_few_queries(queries, correction)
+    assert said.endswith(f": {max(queries)}, and it takes {fewest}") if fewest else said == ""
+    if len(queries) == 1:  # what is said is what the test gives
+        values = np.arange(1.0, 1 + queries[0])
+        assert (statistics.randomisation(np.zeros(queries[0]), values).p <= 0.05) == (not said)

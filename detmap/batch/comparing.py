@@ -150,7 +150,7 @@ def compare_files(
     saved = None if out is None else Path(out) / "tests.json"
     known = _saved_tests(saved) if saved is not None and resume else {}
     made.p.update({pair: known[key] for pair, key in keys.items() if key in known})
-    pairs = [pair for pair in made.p if made.enough_images and keys.get(pair) not in known]
+    pairs = [pair for pair in made.p if made.could_tell and keys.get(pair) not in known]
     both = {one.entry.name: (whence(one.entry.path, executor), one.document.get("content")) for one in scored}
     arguments = [((both[a], both[b]), options, name, made.permutations) for a, b in pairs]
     with closing(dispatch(executor, threads, ground_truth, _test_pair, arguments)) as outcomes:

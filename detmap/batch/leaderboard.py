@@ -136,7 +136,8 @@ class Leaderboard:
         if made is not None:
             images = {one.images(str(self.rank_by)) for one in self.results} - {None}
             counted = len(images) == 1 and not self.discreet
-            of = f"; {images.pop():,} images with something to find" if counted else ""
+            unit = next(one.unit for one in self.results if "bootstrap" in one.document)
+            of = f"; {images.pop():,} {unit} with something to find" if counted else ""
             said += [made["sentence"] + of, BIAS]
         if self.orders:
             said.append(
@@ -205,8 +206,8 @@ class Leaderboard:
         """Return everything but the categories as plain values."""
         shown = self._shown()
         tests = None if self.tests is None else self.tests.to_dict()
-        if tests is not None and self.discreet:
-            del tests["images"]
+        if tests is not None and self.tests is not None and self.discreet:
+            del tests[self.tests.unit]
         return {
             "rank_by": self.rank_by,
             **({"splits": [split for split in self.splits if split not in self.hide]} if self.splits else {}),
@@ -391,8 +392,8 @@ def _place(one: FileResult, metric: str) -> tuple[int, float]:
 
 
 def _behind(one: FileResult, metrics: Sequence[str]) -> dict[str, Any]:
-    """Return how many images stand behind the intervals of a file, and why metrics have none: both count images."""
+    """Return how many images or clusters stand behind intervals of a file, and why metrics have none: both count them."""
     return {
-        "images": {metric: one.images(metric) for metric in one.intervals(metrics)},
+        one.unit: {metric: one.images(metric) for metric in one.intervals(metrics)},
         "no_interval": {metric: one.no_interval(metric) for metric in metrics if one.no_interval(metric)},
     }

@@ -102,9 +102,14 @@ class FileResult(Result):
         found = self._of_bootstrap("bias", metric)
         return float("nan") if found is None else float(found)
 
+    @property
+    def unit(self) -> str:
+        """What intervals draw: "images", or "clusters" of them."""
+        return "clusters" if "clusters" in self.document.get("bootstrap", {}) else "images"
+
     def images(self, metric: str) -> int | None:
-        """Return how many images with something to find stand behind the interval of a metric; None without a bootstrap."""
-        found: int | None = self._of_bootstrap("images", metric)
+        """Return how many images, or clusters, with something to find stand behind an interval; None without a bootstrap."""
+        found: int | None = self._of_bootstrap(self.unit, metric)
         return found
 
     def no_interval(self, metric: str) -> str:

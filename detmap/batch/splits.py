@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +12,7 @@ from numpy.typing import NDArray
 
 from detmap.batch.finding import PathLike
 from detmap.errors import InputError, OptionError, shorten
-from detmap.formats._source import read_bytes
+from detmap.formats._image_values import image_key, image_values
 from detmap.ids import locate
 from detmap.kernels import readonly
 from detmap.tables import GroundTruth
@@ -24,11 +21,8 @@ from detmap.tally import Tally
 #: No metric of the whole is called as one of a split: those begin so.
 _NAME = re.compile(r"(?!m?A[PR])[\w.+ -]{1,40}")
 
-#: An integer as JSON and CSV have it, zeros ahead included: int() reads "0_1", "+1" and digits of every script too.
-_WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 _MOST = 100
-_REMEDY = 'a CSV file has the columns image and split; JSON is {"image": "split", …}'
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +56,9 @@ class Splits:
         InputError
             Where it cannot be read, an image is unknown, given twice or in no split.
         """
-        given, name = _read(source)
+        given, name = image_values(source, "split")
         ids = ground_truth.images.ids
-        rows = [(place, _key(image, ids), split) for place, image, split in given]
+        rows = [(place, image_key(image, ids), split) for place, image, split in given]
         for place, _, split in rows:
             if not isinstance(split, str) or not _NAME.fullmatch(split):
                 raise InputError(
@@ -108,42 +102,6 @@ class Splits:
     def to_list(self) -> list[Any]:
         """Return plain values that tell these splits from others of the same images."""
         return [list(self.names), self.codes.tobytes().hex()]
-
-
-def _read(source: PathLike | Mapping[Any, str]) -> tuple[list[tuple[str, Any, Any]], str]:
-    """Return place, image and split of every line, and a name for messages."""
-    if isinstance(source, Mapping):
-        return [(f"image {shorten(image)}", image, split) for image, split in source.items()], "splits"
-    data, name = read_bytes(source, "splits")
-    try:
-        text = bytes(data).decode("utf-8-sig")
-        if text.lstrip()[:1] == "{":
-            pairs: list[tuple[str, Any]] = json.loads(text, object_pairs_hook=list)
-            return [(f"image {shorten(image)}", image, split) for image, split in pairs], name
-        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        fields = reader.fieldnames or ()
-        column = next((field for field in ("image", "image_id") if field in fields), None)
-        if column is None or "split" not in fields:
-            raise InputError("has no columns image and split", source=name, remedy=_REMEDY)
-        return [(f"line {reader.line_num}", row[column], row["split"]) for row in reader], name
-    except (csv.Error, RecursionError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("is neither a CSV file nor JSON of splits", source=name, remedy=_REMEDY) from None
-
-
-def _key(image: Any, ids: NDArray[Any]) -> Any:
-    """Return an id as the ground truth writes it, None where it has no such id."""
-    if ids.dtype.kind == "i":
-        if isinstance(image, str) and _WHOLE.fullmatch(image):
-            image = int(image)
-        if isinstance(image, bool) or not isinstance(image, int | np.integer):
-            return None
-        found = -(2**63) <= image < 2**63 and locate(np.array([image]), ids)[0] >= 0
-    else:
-        image = str(image)
-        found = locate(np.array([image]), ids)[0] >= 0
-    return image if found else None
 
 
 def split_of(metric: str, splits: Collection[str]) -> str | None:

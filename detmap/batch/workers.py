@@ -233,6 +233,8 @@ def fingerprint(ground_truth: GroundTruth) -> str:
         whole.update(json.dumps(table.ids.tolist()).encode())
         whole.update(table.codes.tobytes())
     whole.update(json.dumps([ground_truth.categories.names, ground_truth.box_sizes, ground_truth.notices]).encode())
+    if ground_truth.images.clusters is not None:
+        whole.update(json.dumps(ground_truth.images.clusters.tolist()).encode())
     for column in (ground_truth.boxes, ground_truth.areas, ground_truth.crowd, ground_truth.difficult):
         whole.update(column.tobytes())
     for kind, shapes in ground_truth.shapes.items():

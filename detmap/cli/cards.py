@@ -54,11 +54,15 @@ _APART = frozenset(
         "discreet",
         "permutations",
         "correction",
+        "clusters",
     ]
 )
 
 #: Of these, what decides numbers of a command all the same.
-_DECIDES = {"compare": frozenset(["bootstrap", "interval", "seed", "confidence", "permutations", "correction"])}
+_DECIDES = {
+    "compare": frozenset(["bootstrap", "interval", "seed", "confidence", "permutations", "correction", "clusters"]),
+    "report": frozenset(["clusters"]),
+}
 
 #: Options that name a file, which is an input of its own; their flags on `detmap verify`.
 _FILES = {
@@ -68,6 +72,7 @@ _FILES = {
     "image_sizes": "--image-sizes",
     "decision_sigmas": "--sigmas",
     "splits": "--splits",
+    "clusters": "--clusters",
     "gallery": "--gallery",
 }
 
@@ -138,11 +143,12 @@ def manifests_of(predictions: Sequence[str]) -> list[dict[str, str]]:
     return [input_of("manifest", path, path) for path in predictions if is_manifest(path)]
 
 
-def files_of(options: argparse.Namespace) -> list[dict[str, str]]:
-    """Return the files that options name, as inputs."""
+def files_of(options: argparse.Namespace, command: str) -> list[dict[str, str]]:
+    """Return the files that options name and that decide numbers of a command, as inputs."""
     import os
 
-    given = {name: getattr(options, name, None) for name in _FILES}
+    apart = apart_of(command)
+    given = {name: getattr(options, name, None) for name in _FILES if name not in apart}
     return [
         input_of(_ROLES.get(name, name), path, path) for name, path in given.items() if path and os.path.exists(path)
     ]
@@ -263,7 +269,7 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
     try:
         again = made_of(command, scorers[command].score(given), given)
     except DetmapError as error:
-        now = _now(scorers[command], given, options.inputs)
+        now = _now(command, scorers[command], given, options.inputs)
         known = {one["role"] for one in now}
         wrong = cards.other_inputs([one for one in card["inputs"] if one.get("role") in known], now, ("sha256",))
         if not wrong:
@@ -275,7 +281,7 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
     return again
 
 
-def _now(scorer: Scorer, given: argparse.Namespace, paths: Sequence[str]) -> list[dict[str, str]]:
+def _now(command: str, scorer: Scorer, given: argparse.Namespace, paths: Sequence[str]) -> list[dict[str, str]]:
     """Return the inputs that there are now, as far as they can be read, where what is in them cannot be scored."""
     from detmap.batch import find
 
@@ -288,7 +294,7 @@ def _now(scorer: Scorer, given: argparse.Namespace, paths: Sequence[str]) -> lis
                 role, own = "detections", [entry.path for entry in find(own)]
             found += _readable(role, [path for path in own if path != "-"])
     with contextlib.suppress(DetmapError):
-        found += files_of(given)
+        found += files_of(given, command)
     return found
 
 

@@ -167,13 +167,16 @@ def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[st
 
             paths = [entry.path for entry in find([options.detections])]
             inputs += [*manifests_of([options.detections]), *inputs_of("detections", paths, options.dt_format)]
-            inputs += files_of(options)
+            inputs += files_of(options, "eval")
     else:
         stage("reading the detections")
         read = [read_detections(sources[1], ground_truth, **single(options, protocol))]
         if options.card:
             also = beside(sources[1], options.dt_format)
-            inputs += [input_of("detections", options.detections, sources[1], read[0], also), *files_of(options)]
+            inputs += [
+                input_of("detections", options.detections, sources[1], read[0], also),
+                *files_of(options, "eval"),
+            ]
         from detmap import evaluate
 
         stage("matching")
@@ -403,7 +406,7 @@ def _compare(options: argparse.Namespace) -> None:
     if options.out:
         write(options.out, (json.dumps(without_nan(document), indent=2) + "\n").encode())
     rows = [*document["differences"], *document["categories"]]
-    corrected = f"p ({CORRECTED[made.correction]})"
+    corrected, unit = f"p ({CORRECTED[made.correction]})", made.unit
     shown = [
         {
             "from": one.first,
@@ -412,7 +415,7 @@ def _compare(options: argparse.Namespace) -> None:
             "difference": one.difference,
             "low": one.low,
             "high": one.high,
-            "images": one.images,
+            unit: one.images,
             "p": p_value(one.p),
             corrected: p_value(one.adjusted),
             "": ("*" if one.adjusted <= made.alpha else "") + ("~" if made.disagrees(one) else ""),
@@ -423,7 +426,8 @@ def _compare(options: argparse.Namespace) -> None:
     models = sorted(document["models"], key=lambda row: (-row[made.metric], row["model"]))
     title = f"{protocol.title}: {made.metric}, {ground_truth.images.ids.size:,} images"
     print_tables([models, shown[:pairs], shown[pairs:], sentences(made.notices)], options, title, document, rows)
-    notes = [] if made.changed else [f"no category changed significantly (at {made.alpha:.2g}, corrected)"]
+    none = f"no category changed significantly (at {made.alpha:.2g}, corrected)"
+    notes = [none] if not made.changed and made.could_tell(made.families[1]) else []
     print_notes([*notes, *made.sentences()], options)
 
 
@@ -464,7 +468,17 @@ def _truth(options: argparse.Namespace, protocol: Protocol, paths: Sequence[str]
     given = truth(options, protocol, paths)
     with noted() as opened:
         table = read_ground_truth(source, options.image_set, **given)
+    suggest_clusters(options, table, source)
     return Truth(table, opened - set(paths_of(options)))
+
+
+def suggest_clusters(options: argparse.Namespace, table: Any, source: Any) -> None:
+    """Say that images look like frames of videos, where intervals or tests would take them as independent."""
+    told = options.quiet or getattr(options, "discreet", False)
+    if options.bootstrap and options.clusters is None and not told:
+        from detmap.formats.files import suggested
+
+        note(options, {"": suggested(table, source, options.gt_format)})
 
 
 def read_pair(options: argparse.Namespace, iou_type: str) -> tuple[Any, Any]:
@@ -514,6 +528,7 @@ def truth(options: argparse.Namespace, protocol: Protocol, detections: Sequence[
         "columns": options.gt_columns,
         "box_format": options.gt_box_format,
         "image_facts": any(needs_images(path, form) for path in detections),
+        "clusters": getattr(options, "clusters", None),
     }
 
 

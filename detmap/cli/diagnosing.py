@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from detmap.choices import decimal
-from detmap.cli.detection import single, truth
+from detmap.cli.detection import single, suggest_clusters, truth
 from detmap.cli.options import (
     Command,
+    add_clusters,
     add_detection_options,
     add_detections,
     add_format,
@@ -75,6 +76,7 @@ def _fill_diagnose(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="show 95 %% intervals of operating points and slices, from N resamplings of the images: at least 200",
     )
+    add_clusters(confidence)
     confidence.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random draws; default: 0")
     output = add_format(parser)
     output.add_argument(
@@ -108,6 +110,7 @@ def _diagnose(options: argparse.Namespace) -> None:
         stage("reading the ground truth")
         given = {**truth(options, protocol, [options.detections]), "image_facts": True}
         ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
+        suggest_clusters(options, ground_truth, options.ground_truth)
         stage("reading the detections")
         detections = read_detections(options.detections, ground_truth, **single(options, protocol))
         stage("matching")

@@ -21,6 +21,7 @@ _READ = (
     "image_sizes",
     "attributes",
     "splits",
+    "clusters",
     "decision_sigmas",
     "qrels",
     "runs",

@@ -219,6 +219,8 @@ def check_confidence(options: argparse.Namespace) -> None:
         check_seed(options.seed)
         if permutations is not None:
             check_integer("--permutations", permutations, 1)
+    if getattr(options, "clusters", None) is not None and not replicated:
+        raise OptionError("--clusters is of intervals and tests, which take --bootstrap N")
     if not 0 < options.confidence < 1:
         raise OptionError("--confidence must lie between 0 and 1")
 
@@ -258,6 +260,8 @@ def add_bootstrap_options(
         metavar="LEVEL",
         help="confidence level of intervals; tests are at 1 - LEVEL; default: 0.95",
     )
+    if unit == "images":
+        add_clusters(group)
     if tests:
         group.add_argument(
             "--permutations",
@@ -266,6 +270,16 @@ def add_bootstrap_options(
             help="number of permutations per pair of models; default: 5000, or more if there are many hypotheses",
         )
         add_correction(group)
+
+
+def add_clusters(group: Any) -> None:
+    """Add the option that says which images depend on each other."""
+    group.add_argument(
+        "--clusters",
+        metavar="FILE|FIELD",
+        help="images that depend on each other, as frames of a video: a CSV file with the columns image and cluster, or a "
+        "field of the images in the ground truth, as video_id; whole clusters are drawn, and change sides in tests",
+    )
 
 
 #: The corrections for many hypotheses, and what a column of p-values is called that are corrected so.

@@ -104,7 +104,7 @@ def _columns(made: Bootstrap, columns: list[int], options: argparse.Namespace) -
     """Return interval, estimated bias and the number of images behind each of some columns of a bootstrap."""
     ends, bias = made.interval(options.confidence).tolist(), made.bias().tolist()
     return [
-        {"low": ends[at][0], "high": ends[at][1], "bias": bias[at], "images": int(made.support[at])} for at in columns
+        {"low": ends[at][0], "high": ends[at][1], "bias": bias[at], made.unit: int(made.support[at])} for at in columns
     ]
 
 

@@ -263,6 +263,7 @@ def _about(
     options: argparse.Namespace, compared: list[dict[str, Any]], results: Mapping[str, RankingResult]
 ) -> list[str]:
     """Return in words what was tested and estimated."""
+    from detmap.statistics.queries import too_few_queries
     from detmap.statistics.tests import promise
 
     tests, corrected = options.tests.split(","), CORRECTED[options.correction]
@@ -273,12 +274,15 @@ def _about(
         "the family of each test",
         promise(options.correction, 0.05),
         "low, high: 95 % confidence interval of the mean difference over all queries that might be asked like these, "
-        "not corrected; Student's t; none where queries are too few, or runs too much alike, to tell",
+        "not corrected; Student's t; none where queries are too few, or runs too much alike, to tell; queries are taken as "
+        "independent of each other",
     ]
     if any(row["queries"] < len(result.query_ids) for row in compared for result in results.values()):
         lines.append(
             "a difference is that of the queries which both runs have, so that it may differ from that of the means above"
         )
+    few = too_few_queries((row["queries"] for row in compared), options.correction)
+    lines += [few] if few else []
     if any(row["disagrees"] for row in compared):
         lines.append(
             "where interval and p disagree (~), trust the randomisation test: the interval is an approximation"
@@ -351,7 +355,7 @@ def _scored_arrays(options: argparse.Namespace, evaluate: Callable[[argparse.Nam
     from detmap.formats.files import held
 
     source = held(options.file) if options.card else options.file
-    inputs = [input_of("file", options.file, source), *files_of(options)] if options.card else []
+    inputs = [input_of("file", options.file, source), *files_of(options, "")] if options.card else []
     result = during(options, f"evaluating {options.file}", evaluate, options, source)
     return Scored(result, inputs, dict(result.queries))
 

@@ -344,7 +344,7 @@ def _models(
         reasons = len(detections) <= _REASONS
         under = under_presets(ground_truth, detections, protocol, reasons=reasons, threads=options.threads)
         models.append(Model(entry.name, made, result, None, checked, of_slices, under))
-    inputs += files_of(options)
+    inputs += files_of(options, "report")
     if options.attributes is not None:
         inputs.append(input_of("attributes", options.attributes, options.attributes))
     return models, inputs

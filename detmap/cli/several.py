@@ -35,7 +35,9 @@ def batch_card(
     if protocol.iou_type != "keypoints":
         arrays = {f"{one.entry.name}: categories": _digest(one.rows()) for one in scored}
     counts = {"files": len(done), "files with errors": len(done) - len(scored)}
-    return _scored(options, protocol, truth, [one.entry.path for one in done], counts, numbers, notices, arrays)
+    return _scored(
+        "batch", options, protocol, truth, [one.entry.path for one in done], counts, numbers, notices, arrays
+    )
 
 
 def compare_card(options: argparse.Namespace, protocol: Any, truth: Truth, entries: Any, made: Any) -> Scored:
@@ -52,10 +54,11 @@ def compare_card(options: argparse.Namespace, protocol: Any, truth: Truth, entri
             numbers[f"{row['first']} to {row['second']}{of}: {name}"] = float(row[name])
     notices = {f"{name}: {code}": count for name, found in made.notices.items() for code, count in found.items()}
     paths = [entry.path for entry in entries]
-    return _scored(options, protocol, truth, paths, {"files": len(paths)}, numbers, notices, {})
+    return _scored("compare", options, protocol, truth, paths, {"files": len(paths)}, numbers, notices, {})
 
 
 def _scored(
+    command: str,
     options: argparse.Namespace,
     protocol: Any,
     truth: Truth,
@@ -72,7 +75,7 @@ def _scored(
     inputs += [
         *manifests_of(options.predictions),
         *inputs_of("detections", paths, options.dt_format),
-        *files_of(options),
+        *files_of(options, command),
     ]
     things = {
         **counts,

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from detmap.diagnostics._errors import ERRORS, MISSED, errors
 from detmap.diagnostics._ranking import mean
-from detmap.diagnostics._resampling import tally_of
+from detmap.diagnostics._resampling import tally_of, units_of
 from detmap.diagnostics.tide import Mending
 from detmap.kernels import readonly
 from detmap.statistics import Bootstrap, intervals
 from detmap.statistics.bootstrap import Copies, samples
+from detmap.statistics.clusters import balanced
 from detmap.statistics.reweighting import Reweighted
 from detmap.tally import Tally
 
@@ -38,7 +39,8 @@ def redrawn(diagnosis: Diagnosis) -> Bootstrap:
         Its columns are ``AP``, ``dAP_Cls`` and so on; its estimate is what `detmap.diagnostics.tide` finds.
     """
     mend = Mending(diagnosis, errors(diagnosis))
-    count, copies = samples(diagnosis.arranged.image_ids.size, diagnosis.replicates, diagnosis.seed)
+    units = units_of(diagnosis)
+    count, copies = samples(units, diagnosis.replicates, diagnosis.seed)
 
     def by_class(tally: Tally) -> NDArray[np.float64]:
         return Reweighted(tally, (), ("AP",)).score(count, copies, diagnosis.threads)[:, 0]
@@ -55,17 +57,19 @@ def redrawn(diagnosis: Diagnosis) -> Bootstrap:
         columns.append(np.array(list(map(mean, values))) - columns[0])
     table = np.stack(columns, axis=1)
     names = ("AP", *(f"dAP_{name}" for name in ERRORS))
-    counted = tally.positive_counts[:, 0] > 0
-    held, classes = (np.unique(one[counted]).size for one in (tally.positive_image, tally.positive_category))
+    classes = np.unique(tally.positive_category[tally.positive_counts[:, 0] > 0]).size
+    objects = units.totals(tally.positive_image, tally.positive_counts[:, 0])
     return Bootstrap(
         metrics=names,
         columns={name: at for at, name in enumerate(names)},
         estimate=table[0],
         replicates=table[1 : 1 + diagnosis.replicates],
         jackknife=table[1 + diagnosis.replicates :],
-        support=readonly(np.full(len(names), held), np.int64),
+        support=readonly(np.full(len(names), np.count_nonzero(objects)), np.int64),
         near=np.array([intervals.nearest(1, classes), *[(0.0, 0.0)] * len(ERRORS)]),
+        balance=None if units.of is None else np.full(len(names), balanced(objects)),
         seed=diagnosis.seed,
+        unit=units.name,
     )
 
 

@@ -13,6 +13,7 @@ from detmap.kernels import readonly
 from detmap.matches import HIT, IGNORED
 from detmap.statistics import Bootstrap, intervals
 from detmap.statistics.bootstrap import replicated, samples
+from detmap.statistics.clusters import Units, balanced, independent, units_among
 from detmap.statistics.distributions import t_test
 from detmap.tally import Tally
 
@@ -20,22 +21,43 @@ if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
 
 
-def weights(images: int, replicates: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Give how often each image counts: in every draw, and then with a group of images left out."""
-    count, copies = samples(images, replicates, seed)
+def units_of(diagnosis: Diagnosis) -> Units:
+    """Return what is drawn: the images of a diagnosis, or clusters of them."""
+    return units_among(diagnosis.arranged.clusters, diagnosis.arranged.image_ids.size)
+
+
+def weights(units: Units, replicates: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Give how often each image counts: in every draw, and then with a group of units left out."""
+    count, copies = samples(units, replicates, seed)
     for sample in range(1, count):  # the first sample is the data
         yield copies(sample).astype(np.int64) // 2
 
 
 def interval(
-    estimate: float, values: NDArray[np.float64], replicates: int, images: int, *, bounded: bool = True
+    estimate: float,
+    values: NDArray[np.float64],
+    replicates: int,
+    units: Units,
+    objects: NDArray[np.int64],
+    *,
+    bounded: bool = True,
 ) -> tuple[float, float]:
-    """Return a 95 % interval of values under the `weights`; NaN where the data are too few for one."""
+    """Return a 95 % interval of values under the `weights`; NaN where the data are too few for one.
+
+    `objects` are those to be found of each image.
+    """
     made, away = values[:replicates], values[replicates:]
-    if intervals.reason(estimate, made, away, images, bounded=bounded):
+    own = units.totals(np.arange(objects.size), objects)
+    many, balance = int(np.count_nonzero(own)), None if units.of is None else balanced(own)
+    if intervals.reason(estimate, made, away, many, units.name, bounded=bounded):
         return float("nan"), float("nan")
-    low, high = intervals.interval("t", estimate, made, away, images, 0.95, bounded=bounded)
+    low, high = intervals.interval("t", estimate, made, away, many, 0.95, bounded=bounded, balance=balance)
     return float(low), float(high)
+
+
+def sentence(diagnosis: Diagnosis) -> str:
+    """Return in words what the intervals of a part take for granted."""
+    return f"low, high: 95 % confidence intervals; {independent(units_of(diagnosis).name)}"
 
 
 def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Tally:
@@ -64,6 +86,7 @@ def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[
         positive_category=category,
         positive_image=image,
         positive_counts=readonly(np.diff(sums[truth.starts])[:, None], np.int32),
+        clusters=arranged.clusters,
     )
 
 
@@ -80,6 +103,8 @@ def p_value(one: Bootstrap, other: Bootstrap) -> float:
         a[:, 0] - b[:, 0] for a, b in ((one.replicates, other.replicates), (one.jackknife, other.jackknife))
     )
     error = intervals.standard_error(away, left_out, images)
-    if images < intervals.FEWEST_IMAGES or not error > 0:
+    if images < intervals.FEWEST[one.unit] or not error > 0:
         return float("nan")
-    return t_test(float(one.estimate[0] - other.estimate[0]), error, images - 1)
+    worth = [balance for balance in (one.balance_of(0), other.balance_of(0)) if balance is not None]
+    freedom = intervals.freedom(images, images, min(worth, default=None))
+    return t_test(float(one.estimate[0] - other.estimate[0]), error, freedom)

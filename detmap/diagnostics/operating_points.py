@@ -79,6 +79,10 @@ def operating_points(
     tables = {"points": rows, "categories": by_class, "curve": curve}
     settings: dict[str, Any] = {name: [v for _, kind, v in wanted if kind == name] for name in ("precision", "recall")}
     notes = [f"all classes together at IoU {diagnosis.iou:g}; detections of the score or more are kept"]
+    if diagnosis.replicates:
+        from detmap.diagnostics._resampling import sentence
+
+        notes.append(sentence(diagnosis))
     made = OperatingPoints("operating_points", settings, metrics, tables, notes)
     made.cuts = cuts
     return made
@@ -94,7 +98,7 @@ def _intervals(
     diagnosis: Diagnosis, cuts: Cuts, wanted: list[tuple[str, str, float]], places: list[int | None]
 ) -> list[dict[str, float]]:
     """Return the columns of intervals of each row."""
-    from detmap.diagnostics._resampling import interval, weights
+    from detmap.diagnostics._resampling import interval, units_of, weights
 
     diagnosis.say("operating_points: drawing images anew")
     matches, truth = diagnosis.matches, diagnosis.arranged.truth
@@ -103,8 +107,8 @@ def _intervals(
     image, hit, score = matches.image[order], matches.outcome[order] == HIT, matches.score[order]
     last = np.flatnonzero(np.append(score[1:] != score[:-1], True)[: score.size])
     objects = np.bincount(truth.image[diagnosis.counted], minlength=matches.image_ids.size)
-    found = []
-    for weight in weights(matches.image_ids.size, diagnosis.replicates, diagnosis.seed):
+    found, units = [], units_of(diagnosis)
+    for weight in weights(units, diagnosis.replicates, diagnosis.seed):
         kept = weight[image]
         hits = np.cumsum(kept * hit)[last]
         one = Cuts(cuts.score, hits, np.cumsum(kept)[last] - hits, int(weight @ objects))
@@ -114,14 +118,13 @@ def _intervals(
             values.append(np.nan if own is None else float(cuts.score[own]))
             values += [np.nan, np.nan] if at is None else [float(one.precision[at]), float(one.recall[at])]
         found.append(values)
-    table, images = np.array(found), int(np.count_nonzero(objects))
+    table = np.array(found)
     rows = []
     for at, place in enumerate(places):
         row: dict[str, float] = {}
         for i, name in enumerate(("score", "precision", "recall")):
-            ends = interval(
-                cuts.row(place)[name], table[:, 3 * at + i], diagnosis.replicates, images, bounded=name != "score"
-            )
+            value, bounded = cuts.row(place)[name], name != "score"
+            ends = interval(value, table[:, 3 * at + i], diagnosis.replicates, units, objects, bounded=bounded)
             if name == "score" and cuts.score.size:  # one of the scores is chosen, on other images too
                 ends = tuple(np.clip(ends, cuts.score.min(), cuts.score.max()).tolist())
             row |= dict(zip((f"{name} low", f"{name} high"), ends, strict=True))

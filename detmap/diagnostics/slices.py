@@ -141,8 +141,10 @@ def slices(
         if whole is not None:
             rows[-1] |= _interval(diagnosis, outcome, counted, whole)
     if whole is not None and rows:
+        from detmap.diagnostics._resampling import sentence
         from detmap.statistics.tests import adjust
 
+        notes.append(sentence(diagnosis))
         for row, p in zip(rows, adjust([row["p"] for row in rows], "holm").tolist(), strict=True):
             row["p (Holm)"] = p
     metrics = {f"AP {row['by']} {row['slice']}": row["AP"] for row in rows}

@@ -109,6 +109,8 @@ class Contrast:
         The level of the intervals.
     low, high : float
         Confidence interval of the difference; NaN where there is none.
+    unit : {"images", "clusters"}
+        What is drawn for intervals. With clusters there are none of the difference without an image.
     """
 
     metric: str
@@ -123,6 +125,7 @@ class Contrast:
     level: float
     low: float = math.nan
     high: float = math.nan
+    unit: str = "images"
 
     @property
     def difference(self) -> float:
@@ -147,8 +150,8 @@ class Contrast:
         told += self._decisive()
         if "errors" not in self.splits:
             told.append("Errors are told apart at IoU thresholds above 0.1 only.")
-        draws = f"{self.replicates:,} draws of images"
-        if "images" in self.splits:
+        draws = f"{self.replicates:,} draws of {self.unit}"
+        if "images" in self.splits and self.unit == "images":
             draws += "; those in the table of images from the draws without the image"
         told.append(f"Intervals (low, high): {self.level * 100:g}%, from {draws}.")
         return told
@@ -208,6 +211,7 @@ class Contrast:
             ],
             "exact_classes": {name: str(share) for name, share in self.exact.items()},
             "replicates": self.replicates,
+            **({} if self.unit == "images" else {"unit": self.unit}),
             "level": self.level,
             "sentences": self.sentences(),
         }
@@ -335,6 +339,7 @@ def contrast(
         level=level,
         low=low,
         high=high,
+        unit=drawn.unit,
     )
 
 
@@ -483,8 +488,12 @@ def _without(
     """Return an interval of the difference without each of some images; NaN where there is none.
 
     The draws that do not hold an image are draws from the others, and what the jackknife says of the others is known too.
+    Of clusters of images there is none: draws without an image lack the others of its cluster too.
     """
     from detmap.statistics import draws, intervals
+
+    if drawn.unit == "clusters":
+        return [(math.nan, math.nan)] * images.size
 
     column, size = drawn.columns["AP"], tallies[0].image_ids.size
     absent = np.stack([draws.drawn(size, drawn.seed, r)[images] == 0 for r in range(len(drawn.replicates))])

@@ -132,7 +132,7 @@ class Survival:
     suspects : int
         How many labels were left out at most for each model.
     units : str
-        What was drawn: "images", or of rankings "queries".
+        What was drawn: "images" or clusters of them, or of rankings "queries".
     notes : tuple of str
         What a reader should know besides, in sentences: which rankings are not of the same queries.
     """
@@ -310,6 +310,7 @@ def survives(
         replicates=replicates,
         level=level,
         suspects=suspects,
+        units="images" if ground_truth.images.clusters is None else "clusters",
     )
 
 

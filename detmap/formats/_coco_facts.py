@@ -41,6 +41,10 @@ class _Document(msgspec.Struct, gc=False):
     images: list[_Image]
 
 
+class _Fields(msgspec.Struct, gc=False):
+    images: list[dict[str, Any]]
+
+
 #: A first line that is longer is not looked at.
 _LONGEST_LINE = 1 << 22
 
@@ -71,6 +75,22 @@ def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
             sizes[row] = int(one.height), int(one.width)
     known = readonly(sizes, np.int64) if table.images.sizes is None and sizes.any() else table.images.sizes
     return replace(table, images=replace(table.images, sizes=known, names=tuple(names) if any(names) else None))
+
+
+def image_field(source: Source, name: str) -> dict[Any, Any]:
+    """Return what a field says of each image, by the image's id; None of an image that does not have it.
+
+    Of a document that cannot be read nothing is said: its reader says what is wrong.
+    """
+    data, _ = read_bytes(source, "ground truth")
+    text = memoryview(data)[3 if data[:3] == BOM_UTF8 else 0 :]
+    if name.isascii() and name.isidentifier() and not has_key(text, name):
+        return {}
+    try:
+        images = msgspec.json.decode(text, type=_Fields).images
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return {}
+    return {one.get("id"): one.get(name) for one in images}
 
 
 def holds_lines(source: object, name: str) -> bool:

@@ -24,7 +24,7 @@ from detmap.benchmarks import noted_in
 from detmap.columns import texts
 from detmap.errors import InputError
 from detmap.formats._coco_checks import FIELDS, BoxlessError, checked_ground_truth, checked_results
-from detmap.formats._coco_facts import foreign_fields, holds_lines, inspect, kinds_in, with_facts
+from detmap.formats._coco_facts import foreign_fields, holds_lines, image_field, inspect, kinds_in, with_facts
 from detmap.formats._documents import misplaced
 from detmap.formats._open import Held
 from detmap.formats._scan import RESULT_LISTS, scan_ground_truth, scan_results
@@ -599,6 +599,7 @@ FORMAT = register(
         tell=_tell,
         kinds_in=kinds_in,
         inspect=inspect,
+        image_field=image_field,
         salvage=later("detmap.formats._coco_salvage", "salvage"),
         holds=None,  # whatever kind has a reader
         words=("COCO JSON", "COCO result JSON"),

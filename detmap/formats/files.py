@@ -15,6 +15,8 @@ import numpy as np
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import _source, registry
 from detmap.formats._class_maps import ClassMap, class_map_of, mapped_detections, mapped_ground_truth, without_classes
+from detmap.formats._clusters import is_file, with_clusters
+from detmap.formats._clusters import suggested as suggested  # for callers
 from detmap.formats._image_sizes import Sizes
 from detmap.formats._names import stem
 from detmap.formats._open import STANDARD_INPUT, Held, changed
@@ -214,6 +216,7 @@ def read(
     class_map: ClassMap | None = None,
     columns: str | Sequence[str] | Mapping[str, str] | None = None,
     box_format: str | None = None,
+    clusters: Path | Mapping[Any, Any] | None = None,
 ) -> GroundTruth | Detections:
     """Read ground truth or detections of any format.
 
@@ -252,6 +255,10 @@ def read(
     box_format : {"xyxy", "xywh"}, optional
         With lines of text: whether boxes are two corners, or corner and size. By default as the numbers suggest, which a
         notice says.
+    clusters : path, str or mapping, optional
+        With ground truth: which images depend on each other, as the frames of a video do. A CSV file with the columns
+        ``image`` (an id, or the name of its file) and ``cluster``; the name of a field of the images, as ``"video_id"``; or
+        the cluster of each image by its id. Intervals and tests then draw and exchange clusters as a whole.
 
     Returns
     -------
@@ -265,6 +272,8 @@ def read(
         For another role or format, and for an option that the format does not take.
     """
     check_role(role)
+    if clusters is not None and role == "detections":
+        raise OptionError("clusters are of the images of ground truth, not of detections")
     source = path if isinstance(path, Held) else held(path)
     found = registry.find(source, role, format)
     registry.check_kind(found, iou_type, _source.name_of(source, role.replace("_", " ")))
@@ -288,6 +297,7 @@ def read(
         with registry.asked(found, source):
             table = read_for(found.read_ground_truth(source, reading), iou_type)
         table = table if mapping is None else mapped_ground_truth(table, mapping)
+        table = table if clusters is None else with_clusters(table, clusters, source, found.name)
         return table if image_sizes is None else with_sizes(table, image_sizes)
     assert found.read_detections is not None
     among = ground_truth if ground_truth is None or mapping is None else without_classes(ground_truth)
@@ -436,6 +446,7 @@ def read_ground_truth(
     classes: Path | None = None,
     columns: str | None = None,
     box_format: str | None = None,
+    clusters: Path | None = None,
 ) -> GroundTruth:
     """Read ground truth of any format; `image_set` is a file that lists the images, where the format takes one.
 
@@ -454,8 +465,9 @@ def read_ground_truth(
         iou_type=iou_type,
         image_set=image_set,
         invalid_boxes=invalid_boxes,
-        image_facts=image_facts,
+        image_facts=image_facts or (clusters is not None and is_file(clusters)),  # which may go by names of files
         image_sizes=image_sizes,
+        clusters=clusters,
         **own,
     )
     return cast(GroundTruth, found)  # or what a plug-in makes in its place

@@ -309,6 +309,9 @@ class Format:
         ``salvage(source, role, kinds, ground_truth)`` reads what strict reading refuses: a table with shapes of some kinds,
         without the records that are wrong, the places of its rows in the file's list, and what was left aside; None where
         that cannot be done.
+    image_field : callable, or None
+        ``image_field(source, name)`` returns what a field of each image of ground truth says, by the id of the image; None
+        where an image does not have the field. None: it has no fields of images.
     """
 
     name: str
@@ -328,6 +331,7 @@ class Format:
     needs_images: bool = False
     tell: Callable[[Given], Role | None] | None = None
     kinds_in: Callable[[Any], Mapping[str, int]] | None = None
+    image_field: Callable[[Any, str], Mapping[Any, Any]] | None = None
     inspect: Callable[[Any], Inspection | None] | None = None
     salvage: Callable[[Any, Role, Sequence[str], GroundTruth | None], Salvaged | None] | None = None
 

@@ -130,10 +130,10 @@ class Apart(NamedTuple):
 
 
 def differences(
-    metric: str, level: float, alpha: float, unit: str, found: Sequence[Apart], rows: Sequence[Mapping[str, Any]]
+    metric: str, level: float, alpha: float, too_few: str, found: Sequence[Apart], rows: Sequence[Mapping[str, Any]]
 ) -> list[Any]:
     """Return in words which models differ, and a table of the pairs."""
-    told: list[Any] = [Lead(_verdict(one, metric, level, alpha, unit)) for one in found[:_VERDICTS]]
+    told: list[Any] = [Lead(_verdict(one, metric, level, alpha, too_few)) for one in found[:_VERDICTS]]
     return [*told, table(f"Difference of {metric}, {level * 100:g} % interval and test", rows)]
 
 
@@ -144,7 +144,7 @@ def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> Non
             row["interval and p"] = "disagree (~)" if one else "agree"
 
 
-def _verdict(one: Apart, metric: str, level: float, alpha: float, unit: str) -> str:
+def _verdict(one: Apart, metric: str, level: float, alpha: float, too_few: str) -> str:
     """Return in a sentence whether two models differ, the better one first."""
     if math.isnan(one.difference):
         return printable(
@@ -157,7 +157,7 @@ def _verdict(one: Apart, metric: str, level: float, alpha: float, unit: str) -> 
     both = f"{one.common} ({max(one.means):.4f} and {min(one.means):.4f})" if one.common else ""
     between = f", {level * 100:g} % interval {low:.4f} to {high:.4f}" if not math.isnan(low) else ""
     if math.isnan(one.p):
-        told = f"there are too few {unit} to tell whether this is chance"
+        told = f"there are too few {too_few} to tell whether this is chance"
     elif one.p <= alpha:
         told = f"this is more than chance explains, by a test at {alpha:.2g}"
     else:

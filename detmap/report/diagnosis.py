@@ -13,6 +13,7 @@ from detmap.report import rules, sections
 from detmap.report.blocks import Card, Section, page, side_by_side, summary
 from detmap.report.tables import Table, table
 from detmap.results import cell, printable
+from detmap.statistics.clusters import independent
 
 if TYPE_CHECKING:
     from detmap.checks.report import Report
@@ -151,11 +152,11 @@ def _summary(model: Model, metric: str, level: float) -> dict[str, Any]:
     if model.bootstrap is not None:
         column = model.bootstrap.columns[metric]
         low, high = (float(end) for end in model.bootstrap.interval(level)[column])
-        why = "no interval: " + (model.bootstrap.reasons()[column] or "too few images")
+        why = "no interval: " + (model.bootstrap.reasons()[column] or f"too few {model.bootstrap.unit}")
         about = (
             f"Interval of the {metric} expected on data sets of this size, drawn like this one; "
-            f"{int(model.bootstrap.support[column]):,} images with something to find; estimated bias "
-            f"{float(model.bootstrap.bias()[column]):.4f}, not taken off."
+            f"{int(model.bootstrap.support[column]):,} {model.bootstrap.unit} with something to find; estimated bias "
+            f"{float(model.bootstrap.bias()[column]):.4f}, not taken off; {independent(model.bootstrap.unit)}."
         )
     others = [(name, cell(model.result[name])) for name in ("AP50", "AP75") if name in model.result]
     cards = [_costs(model.diagnosis), Card("Where to cut", _threshold(model))]

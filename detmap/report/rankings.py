@@ -38,6 +38,7 @@ from detmap.retrieval.ranked import MEAN
 from detmap.retrieval.scoring import by_query
 from detmap.statistics import compare_queries
 from detmap.statistics.bootstrap import alpha_of
+from detmap.statistics.queries import too_few_queries
 
 if TYPE_CHECKING:
     from detmap.checks.report import Report
@@ -330,6 +331,9 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     ]
     doubtful = [one.disagrees(alpha_of(level)) for one in found]
     mark_doubts(rows, doubtful)
+    few = too_few_queries((one.queries for one in found), level=level)
+    if few:
+        apart = [one._replace(p=math.nan) for one in apart]
     blocks = differences(metric, level, alpha_of(level), "queries", apart, rows)
     first, second = (columns[model.name] for model in models[:2])
     change = second - first
@@ -352,10 +356,12 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
         Text(
             "p is that of a randomisation test: would they differ as much if it were chance which gave which value? "
             f"Corrected: by Holm's rule, over {len(found):,} pair{'s' if len(found) > 1 else ''}. low, high: interval of "
-            "the mean difference over all queries that might be asked like these, not corrected."
+            "the mean difference over all queries that might be asked like these, not corrected. Queries are taken as "
+            "independent of each other."
             + (" Where interval and p disagree, trust p: the interval is an approximation." if any(doubtful) else "")
         )
     )
+    blocks += [Text(sentence(few))] if few else []
     return Section("differences", "Differences", DIFFERENCES, [("", blocks)])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -78,7 +79,7 @@ def compared(comparison: Comparison) -> Section:
             "difference": one.difference,
             "low": one.low,
             "high": one.high,
-            "images": one.images,
+            comparison.unit: one.images,
             "p": one.p,
             "p corrected": one.adjusted,
         }
@@ -87,14 +88,19 @@ def compared(comparison: Comparison) -> Section:
     mark_doubts(rows, [comparison.disagrees(one) for one in (*comparison.differences, *comparison.changed)])
     pairs = len(comparison.differences)
     metric, level = comparison.metric, comparison.level
+    family = comparison.families[0]
+    could_tell = comparison.could_tell(family)
     found = [
-        Apart(one.first, one.second, one.difference, one.low, one.high, one.adjusted) for one in comparison.differences
+        Apart(one.first, one.second, one.difference, one.low, one.high, one.adjusted if could_tell else math.nan)
+        for one in comparison.differences
     ]
-    blocks = differences(metric, level, comparison.alpha, "images", found, rows[:pairs])
+    too_few = comparison.unit if could_tell or not family.size else "permutations"
+    blocks = differences(metric, level, comparison.alpha, too_few, found, rows[:pairs])
     if rows[pairs:]:
         blocks.append(table("Classes that changed significantly", rows[pairs:]))
     else:
-        blocks.append(Text("No class changed significantly."))
+        told = comparison.could_tell(comparison.families[1])
+        blocks.append(Text("No class changed significantly." if told else "No test of a class could be significant."))
     blocks += [Text(sentence(said)) for said in comparison.sentences()]
     return Section("differences", "Differences", DIFFERENCES, [("", blocks)])
 

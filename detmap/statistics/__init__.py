@@ -12,7 +12,7 @@ from detmap.statistics.draws import drawn, exchanged
 from detmap.statistics.grouping import group_letters
 from detmap.statistics.permutation import Permutations, permutations_needed, permute, testable
 from detmap.statistics.queries import QueryComparison, bootstrap_queries, compare_queries
-from detmap.statistics.reweighting import metric_names
+from detmap.statistics.reweighting import metric_names, support
 from detmap.statistics.tests import TESTS, Test, benjamini_hochberg, holm, paired_t, randomisation, wilcoxon
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "permutations_needed",
     "permute",
     "randomisation",
+    "support",
     "testable",
     "wilcoxon",
 ]

@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import OptionError, check_choice
+from detmap.ids import Clusters
 from detmap.statistics import intervals
+from detmap.statistics.clusters import Units, clustered, independent, units_of
 from detmap.statistics.draws import check_replicates, check_seed, drawn
 from detmap.statistics.intervals import Method
 from detmap.statistics.reweighting import (
     Reweighted,
+    balance,
     category_metrics,
     column_names,
     metric_names,
@@ -62,16 +65,18 @@ class Bootstrap:
     jackknife : ndarray of float64, shape (g, m)
         Row *i* holds the metrics without image *i*, or without group *i* of them.
     support : ndarray of int64, shape (m,)
-        How many images (queries) say something about each column: those that hold positives of it.
+        How many images (clusters, queries) say something about each column: those that hold positives of it.
     near : ndarray of float64, shape (m, 2), optional
         How far from 0 and from 1 each column must be to have an interval; by default nothing is too near.
+    balance : ndarray of float64, shape (m,), optional
+        Of clusters: how many of one size those behind each column are worth, see `detmap.statistics.clusters.balanced`.
     seed : int
         The seed of the draws.
     method : {"t", "bca", "percentile"}
         How intervals are made, see `interval`.
     bounded : bool
         Whether the columns lie between 0 and 1, as metrics do and differences do not.
-    unit : str
+    unit : {"images", "clusters", "queries"}
         What is drawn.
     """
 
@@ -84,6 +89,7 @@ class Bootstrap:
     jackknife: NDArray[np.float64]
     support: NDArray[np.int64]
     near: NDArray[np.float64] | None = None
+    balance: NDArray[np.float64] | None = None
     seed: int
     method: Method = "t"
     bounded: bool = True
@@ -125,8 +131,13 @@ class Bootstrap:
                     level,
                     bounded=self.bounded,
                     near=self._near(column),
+                    balance=self.balance_of(column),
                 )
         return out
+
+    def balance_of(self, column: int) -> float | None:
+        """Return how many clusters of one size those behind a column are worth; None where images are drawn."""
+        return None if self.balance is None else float(self.balance[column])
 
     def _near(self, column: int) -> tuple[float, float]:
         """Return how far from 0 and from 1 a value must be to have an interval."""
@@ -207,7 +218,7 @@ class Bootstrap:
             tell = "none, or open to 0 or 1, where the data cannot tell"
         return (
             f"low, high{whose}: {100 * level:.6g} % confidence interval of the value expected on data sets of this size, "
-            f"drawn like this one; {made}; {tell}"
+            f"drawn like this one; {made}; {tell}; {independent(self.unit)}"
         )
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
@@ -223,12 +234,12 @@ class Bootstrap:
             "sentence": self.sentence(level=level),
             "intervals": {name: ends[at] for name, at in self.columns.items()},
             "bias": {name: bias[at] for name, at in self.columns.items()},
-            "images": {name: images[at] for name, at in self.columns.items()},
+            self.unit: {name: images[at] for name, at in self.columns.items()},
             "no_interval": {name: reasons[at] for name, at in self.columns.items() if reasons[at]},
             "per_category": [
                 {
                     "category": name,
-                    "images": images[own["AP"][k]],
+                    self.unit: images[own["AP"][k]],
                     "intervals": {metric: ends[at[k]] for metric, at in own.items()},
                     "bias": {metric: bias[at[k]] for metric, at in own.items()},
                     "no_interval": {metric: reasons[at[k]] for metric, at in own.items() if reasons[at[k]]},
@@ -265,9 +276,12 @@ def bootstrap(
     seed: int = 0,
     *,
     method: Method = "t",
+    clusters: Clusters | None = None,
     threads: int | None = None,
 ) -> Bootstrap:
     """Draw the images with replacement and score every draw. An image that is drawn twice counts twice, with its positives.
+
+    Images in clusters, as the frames of a video, are not independent: then whole clusters are drawn.
 
     Every replicate is, bit for bit, what scoring a data set with those copies would give, the copies of an image being
     neighbours in the order of ties (where ties go by position in the file: the copies of a line). The same holds for the
@@ -283,6 +297,9 @@ def bootstrap(
         The seed of the draws, 0 to 2**64 - 1. The same seed draws the same images for every model.
     method : {"t", "bca", "percentile"}
         How intervals are made, see `Bootstrap.interval`.
+    clusters : mapping of image id to cluster, or array_like of int or str, shape (i,), optional
+        The cluster of each image, by its id or in ascending order of the ids; by default that of the ground truth
+        (`GroundTruth.with_clusters`), if it has any.
     threads : int, optional
         One per processor by default. Changes no result.
 
@@ -297,7 +314,8 @@ def bootstrap(
         For fewer than 200 replicates, an unknown method, or a seed out of range.
     """
     check_replicates(replicates)
-    return replicated(scored, replicates, seed, method=method, threads=threads)
+    tally = clustered(scored if isinstance(scored, Tally) else scored.tally, clusters)
+    return replicated(tally, replicates, seed, method=method, threads=threads)
 
 
 def replicated(
@@ -308,8 +326,9 @@ def replicated(
     check_choice("interval", method, intervals.METHODS)
     tally = (scored if isinstance(scored, Tally) else scored.tally).in_ranking_order(threads)
     metrics, by_category = metric_names(tally.protocol), category_metrics(tally.protocol)
-    held = support(tally, metrics, by_category)
-    count, copies = samples(tally.image_ids.size, replicates, seed)
+    units = units_of(tally)
+    held = support(tally, metrics, by_category, units)
+    count, copies = samples(units, replicates, seed)
     values = Reweighted(tally, metrics, by_category).score(count, copies, threads)[:, 0]
     return Bootstrap(
         metrics=metrics,
@@ -321,8 +340,10 @@ def replicated(
         jackknife=values[1 + replicates :],
         support=held,
         near=_nearest(tally, metrics, by_category, held),
+        balance=balance(tally, metrics, by_category, units),
         seed=seed,
         method=method,
+        unit=units.name,
     )
 
 
@@ -338,18 +359,20 @@ def _nearest(
     return np.array(ends, np.float64).reshape(-1, 2)
 
 
-def samples(size: int, replicates: int, seed: int) -> tuple[int, Copies]:
-    """Return how many samples of `size` images are scored, and what gives two times the copies of each image in one.
+def samples(units: Units, replicates: int, seed: int) -> tuple[int, Copies]:
+    """Return how many samples of some units are scored, and what gives two times the copies of each image in one.
 
-    The first sample is the data, then come the draws, and then the data without a group of images, group by group.
+    The first sample is the data, then come the draws, and then the data without a group of units, group by group.
     """
+    size = units.number
     groups = min(size, GROUPS)
 
     def copies(sample: int) -> NDArray[np.int32]:
         if sample == 0:
-            return np.full(size, 2, np.int32)
+            return units.over_images(np.full(size, 2, np.int32))
         if sample <= replicates:
-            return 2 * drawn(size, seed, sample - 1)
-        return np.where(np.arange(size) % groups == sample - 1 - replicates, 0, 2).astype(np.int32)
+            return units.over_images(2 * drawn(size, seed, sample - 1))
+        left_out = np.arange(size) % groups == sample - 1 - replicates
+        return units.over_images(np.where(left_out, 0, 2).astype(np.int32))
 
     return 1 + replicates + groups, copies

@@ -12,16 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from detmap.errors import OptionError, check_choice
+from detmap.ids import Clusters
 from detmap.precisions import effect_of_zero_ids
 from detmap.results import fragment
 from detmap.statistics import intervals
 from detmap.statistics.bootstrap import Bootstrap, HasTally, alpha_of, bootstrap, check_level
+from detmap.statistics.clusters import clustered, independent, units_of
 from detmap.statistics.draws import check_replicates, check_seed
 from detmap.statistics.grouping import group_letters
 from detmap.statistics.intervals import Method
 from detmap.statistics.permutation import Permutations, check_alike, permutations_needed, permute, testable
 from detmap.statistics.reweighting import category_metrics, find_column, metric_names, support
-from detmap.statistics.tests import CORRECTIONS, Correction, adjust, promise
+from detmap.statistics.tests import CORRECTIONS, Correction, adjust, enough_drawn, promise
 from detmap.tally import Tally
 
 
@@ -32,13 +34,16 @@ def _counted(number: int, one: str, several: str = "") -> str:
 
 def _too_few_drawn(permutations: int, size: int, family: str, correction: Correction, alpha: float) -> list[str]:
     """Return a sentence where so few permutations are drawn that no p-value of a family could be significant."""
-    least = 1 / (1 + permutations)
-    if not size or adjust(np.full(size, least), correction)[0] <= alpha:
+    if not size or enough_drawn(permutations, size, correction, alpha):
         return []
     return [
-        f"too few permutations for the family of {family}: none of its p can be below {least:.2g}, and no such p is "
-        f"significant after the correction; draw {permutations_needed(size, alpha):,}"
+        f"too few permutations for the family of {family}: none of its p can be below {1 / (1 + permutations):.2g}, and "
+        f"no such p is significant after the correction; draw {permutations_needed(size, alpha):,}"
     ]
+
+
+#: What each unit is called in a sentence about one of them.
+_OF_ONE = {"images": "an image", "clusters": "a cluster of images"}
 
 
 class Difference(NamedTuple):
@@ -46,8 +51,8 @@ class Difference(NamedTuple):
 
     ``difference`` is the value of `second` minus that of `first`; ``low`` and ``high`` its confidence interval, by itself
     (NaN where none is given); ``p`` the two-sided p-value of the paired permutation test (NaN where too few images could
-    tell), and ``adjusted`` the same after the correction over all that were tested together; ``images`` how many images
-    hold something to find. `category` is None for a metric of all.
+    tell), and ``adjusted`` the same after the correction over all that were tested together; ``images`` how many images,
+    or clusters where images are in some, hold something to find. `category` is None for a metric of all.
     """
 
     first: str
@@ -63,9 +68,9 @@ class Difference(NamedTuple):
 
 
 class Family(NamedTuple):
-    """The hypotheses that are tested together: ``size`` of them, each with at least ``fewest`` images.
+    """The hypotheses that are tested together: ``size`` of them, each with at least ``fewest`` images, or clusters.
 
-    ``untested`` names the hypotheses for which there are too few images, whatever the models did there.
+    ``untested`` names the hypotheses for which there are too few of them, whatever the models did there.
     """
 
     size: int
@@ -111,6 +116,11 @@ class Comparison:
     def _value(self, name: str) -> float:
         one = self.bootstraps[name]
         return float(one.estimate[one.columns[self.metric]])
+
+    @property
+    def unit(self) -> str:
+        """What is drawn and changes sides as a whole: "images", or "clusters" of them."""
+        return self._any.unit
 
     @cached_property
     def _any(self) -> Bootstrap:
@@ -189,15 +199,31 @@ class Comparison:
 
     @cached_property
     def groups(self) -> dict[str, str]:
-        """Letters for every model: two models that cannot be told apart share one, two that can do not."""
+        """Letters for every model: two models that cannot be told apart share one, two that can do not.
+
+        Empty where no test could tell any two apart, see `could_tell`.
+        """
+        if not self.could_tell(self.families[0]):
+            return {}
         models = sorted(self.bootstraps, key=lambda name: (-self._value(name), name))
         models = [name for name in models if not math.isnan(self._value(name))]
         apart = {(one.first, one.second) for one in self.differences if one.adjusted <= self.alpha}
         return group_letters(models, apart)
 
+    def could_tell(self, family: Family) -> bool:
+        """Return whether any p-value of a family could be significant.
+
+        None could where there are too few images, or clusters, or where fewer permutations are drawn than there are and than
+        the correction asks for.
+        """
+        if not family.size:
+            return False
+        drawn = [one.drawn for one in self.permutations.values() if not one.exact.all()]
+        return all(enough_drawn(many, family.size, self.correction, self.alpha) for many in drawn)
+
     def sentences(self) -> list[str]:
         """Return what was tested and estimated, in words, and what was not."""
-        one = self._any
+        one, unit = self._any, self.unit
         if not self.permutations:
             return []
         of_metric, of_category = self.families
@@ -206,15 +232,15 @@ class Comparison:
         fewer = " (all of them where there are fewer)" if len(drawn) > 1 else ""
         lines = [
             f"p: paired permutation test, {_counted(max(drawn), 'permutation')}{fewer}: would the models differ as "
-            "much if it were chance which of them made the detections of an image?",
+            f"much if it were chance which of them made the detections of {_OF_ONE[unit]}?",
             f"family of {self.metric}: {_counted(of_metric.size, 'pair')} of models; family of the categories: "
-            f"{_counted(of_category.size, 'hypothesis', 'hypotheses')}, each with objects on {of_category.fewest} images "
+            f"{_counted(of_category.size, 'hypothesis', 'hypotheses')}, each with objects on {of_category.fewest} {unit} "
             f"or more; {correction}",
         ]
         if of_metric.untested:
-            lines.append(f"{self.metric}: too few images to tell (it takes {of_metric.fewest} with objects)")
+            lines.append(f"{self.metric}: too few {unit} to tell (it takes {of_metric.fewest} with objects)")
         if of_category.untested:
-            lines.append(f"too few images to tell ({len(of_category.untested)}): {', '.join(of_category.untested)}")
+            lines.append(f"too few {unit} to tell ({len(of_category.untested)}): {', '.join(of_category.untested)}")
         for many in sorted({one.drawn for one in self.permutations.values() if not one.exact.all()}):
             for name, family in ((self.metric, of_metric), ("the categories", of_category)):
                 lines += _too_few_drawn(many, family.size, name, self.correction, self.alpha)
@@ -222,11 +248,13 @@ class Comparison:
         if self._by_test:
             lines.append(
                 f"{of}, of the test: it holds 0 exactly where p before correction is above {self.alpha:.3g}; "
-                f"none where fewer than {intervals.FEWEST_IMAGES} images hold something to find, or no difference could be "
+                f"none where fewer than {intervals.FEWEST[unit]} {unit} hold something to find, or no difference could be "
                 "significant"
             )
         else:
             lines.append(f"{of}; {intervals.METHODS[one.method]}")
+        if not self.groups:
+            lines.append(f"no groups: these tests could not have told any two models apart by {self.metric}")
         lines.append(one.sentence(" of a model", self.level))
         column = one.columns[self.metric]
         for name, made in self.bootstraps.items():
@@ -282,7 +310,7 @@ class Comparison:
                     "low": float(interval[name][0]),
                     "high": float(interval[name][1]),
                     "bias": float(self.bootstraps[name].bias()[column]),
-                    "images": int(self.bootstraps[name].support[column]),
+                    self.unit: int(self.bootstraps[name].support[column]),
                     "group": self.groups.get(name, ""),
                 }
                 for name in self.bootstraps
@@ -293,7 +321,8 @@ class Comparison:
         }
 
     def _row(self, one: Difference) -> dict[str, Any]:
-        return {**one._asdict(), "disagrees": self.disagrees(one)}
+        row = {self.unit if name == "images" else name: value for name, value in one._asdict().items()}
+        return {**row, "disagrees": self.disagrees(one)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,9 +340,12 @@ class PairTests:
     permutations : int
         How many were drawn for each.
     fewest, images : int
-        How many images with something to find are needed to tell two models apart, and how many there are.
+        How many images with something to find, or clusters of images, are needed to tell two models apart, and how many
+        there are.
     level, correction
         See `compare`.
+    unit : {"images", "clusters"}
+        What changes sides as a whole.
     """
 
     models: list[str]
@@ -324,15 +356,30 @@ class PairTests:
     images: int
     level: float
     correction: Correction
+    unit: str = "images"
 
     @property
     def enough_images(self) -> bool:
-        """Whether there are enough images for any test."""
+        """Whether there are enough images, or clusters, for any test."""
         return self.images >= self.fewest
+
+    @property
+    def could_tell(self) -> bool:
+        """Whether any p-value could be significant, by the number of images, or clusters, and of permutations.
+
+        This is known before any permutation is drawn: where it is False no pair is tested.
+        """
+        enough = enough_drawn(self.permutations, max(len(self.p), 1), self.correction, alpha_of(self.level))
+        return self.enough_images and enough
 
     @cached_property
     def groups(self) -> dict[str, str]:
-        """Letters for every model: two models that cannot be told apart share one, two that can do not."""
+        """Letters for every model: two models that cannot be told apart share one, two that can do not.
+
+        Empty where no test could tell any two apart, see `could_tell`.
+        """
+        if not self.could_tell:
+            return {}
         adjusted, alpha = adjust(list(self.p.values()), self.correction), alpha_of(self.level)
         apart = {pair for pair, value in zip(self.p, adjusted, strict=True) if value <= alpha}
         return group_letters(self.models, apart)
@@ -344,14 +391,19 @@ class PairTests:
         tested = sum(not math.isnan(p) for p in self.p.values())
         if not self.enough_images:
             how_few = f": {self.images}, and it takes {self.fewest}" if counted else ""
-            return [f"group: too few images to tell models apart{how_few}"]
-        images = f", {self.images:,} images with something to find" if counted else ""
+            return [f"no groups: too few {self.unit} to tell models apart{how_few}"]
+        if not self.could_tell:
+            needed = permutations_needed(len(self.p), alpha_of(self.level))
+            return [
+                f"no groups: no p could be significant after the correction over {_counted(len(self.p), 'pair')} with "
+                f"{_counted(self.permutations, 'permutation')}; draw {needed:,} (--permutations)"
+            ]
+        images = f", {self.images:,} {self.unit} with something to find" if counted else ""
         lines = [
             "group: models that share a letter cannot be told apart; paired permutation test of every pair by "
-            f"{self.metric}, {_counted(self.permutations, 'permutation')}{images}",
+            f"{self.metric}, {_counted(self.permutations, 'permutation')}{images}; {independent(self.unit)}",
             f"family: {_counted(tested, 'pair')}; {promise(self.correction, alpha_of(self.level))}",
         ]
-        lines += _too_few_drawn(self.permutations, tested, self.metric, self.correction, alpha_of(self.level))
         if tested < len(self.p):
             untested = _counted(len(self.p) - tested, "pair")
             lines.append(f"not tested, so that they share a letter: {untested} of models scored on different classes")
@@ -370,8 +422,8 @@ class PairTests:
             "permutations": self.permutations,
             "correction": self.correction,
             "level": self.level,
-            "images": self.images,
-            "fewest_images": self.fewest,
+            self.unit: self.images,
+            f"fewest_{self.unit}": self.fewest,
             "pairs": [
                 {"first": a, "second": b, "p": p, "adjusted": q}
                 for ((a, b), p), q in zip(self.p.items(), adjusted, strict=True)
@@ -399,7 +451,9 @@ def pair_tests(
     pairs = list(itertools.combinations(models, 2))
     fewest = testable([images], alpha_of(level), max(len(pairs), 1))[1]
     count = permutations or permutations_needed(len(pairs), alpha_of(level))
-    return PairTests(list(models), metric, dict.fromkeys(pairs, math.nan), count, fewest, images, level, correction)
+    unit = units_of(truth).name
+    p = dict.fromkeys(pairs, math.nan)
+    return PairTests(list(models), metric, p, count, fewest, images, level, correction, unit)
 
 
 def compare(
@@ -412,6 +466,7 @@ def compare(
     level: float = 0.95,
     correction: Correction = "holm",
     method: Method = "t",
+    clusters: Clusters | None = None,
     threads: int | None = None,
 ) -> Comparison:
     """Test which models differ by more than chance, and estimate by how much.
@@ -424,7 +479,7 @@ def compare(
     ----------
     models : mapping of str to Tally or DetectionResult
         Two or more, scored under one protocol on the same images and categories.
-    replicates, seed, method, threads
+    replicates, seed, method, clusters, threads
         See `bootstrap`; the permutations follow from the same seed. With ``"bca"`` or ``"percentile"`` the intervals of
         differences are made by that method too, from the same draws for all models, and not by the test.
     permutations : int, optional
@@ -448,7 +503,7 @@ def compare(
         For fewer than two models, models of different images, categories or protocols, an unknown metric or correction, or
         fewer than 200 replicates.
     """
-    tallies = {name: one if isinstance(one, Tally) else one.tally for name, one in models.items()}
+    tallies = {name: clustered(one if isinstance(one, Tally) else one.tally, clusters) for name, one in models.items()}
     if len(tallies) < 2:
         raise OptionError("a comparison needs two models or more")
     check_replicates(replicates)

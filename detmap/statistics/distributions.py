@@ -6,7 +6,7 @@ import math
 from functools import cache
 
 
-def t_test(mean: float, error: float, freedom: int) -> float:
+def t_test(mean: float, error: float, freedom: float) -> float:
     """Return the two-sided p-value of ``mean / error`` under Student's t; 1 for 0 of 0."""
     if freedom < 1:
         return math.nan
@@ -43,7 +43,7 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 @cache
-def t_quantile(probability: float, freedom: int) -> float:
+def t_quantile(probability: float, freedom: float) -> float:
     """Return the quantile of Student's t at a probability above one half, by bisection to the last bits."""
     tail = 2 * (1 - probability)
     low, high = 0.0, 1.0

@@ -20,9 +20,9 @@ METHODS = {
     "percentile": "percentile bootstrap",
 }
 
-#: An interval takes so many images with something to find ...
-FEWEST_IMAGES = 10
-#: ... of which one alone must not decide: as much information as so many that sway the metric alike.
+#: Minimum number of units with something to find, by what they are called: fewer make no interval.
+FEWEST = {"images": 10, "queries": 10, "clusters": 5}
+#: Minimum number of units, alike in their influence, that hold as much information: one alone must not decide.
 FEWEST_EFFECTIVE = 1.2
 #: With its error a metric is worth as much as a share of n trials. So many of these must have succeeded, and so many failed.
 FEWEST_EVENTS = 2.0
@@ -141,8 +141,8 @@ def reason(
     """
     if math.isnan(estimate):
         return "undefined"
-    if images < FEWEST_IMAGES:
-        return f"{images} {unit} with something to find: an interval takes {FEWEST_IMAGES}"
+    if images < FEWEST[unit]:
+        return f"{images} {unit} with something to find: an interval takes {FEWEST[unit]}"
     if bounded and estimate < near[0]:
         return f"below {near[0]:.2g}: it hangs on whether a hit comes first by chance"
     if bounded and 1 - estimate < near[1]:
@@ -175,6 +175,7 @@ def interval(
     *,
     bounded: bool,
     near: tuple[float, float] = (0.0, 0.0),
+    balance: float | None = None,
 ) -> tuple[float, float]:
     """Return the ends of the interval of one metric.
 
@@ -192,6 +193,8 @@ def interval(
         Whether the metric lies between 0 and 1.
     near : tuple of float
         How far from 0 and from 1 an estimate must be to have an interval.
+    balance : float, optional
+        Of clusters: how many of one size they are worth.
 
     Notes
     -----
@@ -201,7 +204,7 @@ def interval(
     """
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "t":
-        quantile = t_quantile(tails[1], min(images, jackknife.size) - 1)
+        quantile = t_quantile(tails[1], freedom(images, jackknife.size, balance))
         error = standard_error(replicates, jackknife, images)
         if not bounded:
             return estimate - quantile * error, estimate + quantile * error
@@ -228,6 +231,14 @@ def interval(
     if bounded:  # replicates that are moved may lie beyond what the metric can be
         low, high = max(low, 0.0), min(high, 1.0)
     return float(low), float(high)
+
+
+def freedom(images: int, groups: int, balance: float | None = None) -> float:
+    """Return the degrees of freedom of a standard error from so many units, left out in so many groups.
+
+    Clusters of unequal sizes have those of as many as they are worth, but at least one.
+    """
+    return min(images, groups) - 1 if balance is None else max(min(balance, groups) - 1, 1.0)
 
 
 def _logistic(x: float) -> float:

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import OptionError
+from detmap.ids import Clusters
 from detmap.kernels import readonly
 from detmap.statistics.bootstrap import alpha_of, check_level
+from detmap.statistics.clusters import clustered, units_of
 from detmap.statistics.draws import check_integer, check_seed, exchanged
-from detmap.statistics.intervals import FEWEST_IMAGES
+from detmap.statistics.intervals import FEWEST
 from detmap.statistics.reweighting import Reweighted, column_names, find_column, metric_names, support
 from detmap.tally import Tally
 
@@ -47,13 +49,15 @@ class Permutations:
     exact : ndarray of bool, shape (m,)
         Whether those are all the permutations there are, and not some that were drawn.
     support : ndarray of int64, shape (m,)
-        How many images hold something to find.
+        How many images, or clusters of images, hold something to find.
     images : int
-        The number of images.
+        The number of images; of clusters, where `unit` says that these are exchanged.
     seed : int
         The seed of the draws.
     columns : dict of str to int
         The column of every metric that a result names.
+    unit : {"images", "clusters"}
+        What changes sides as a whole.
     """
 
     metrics: tuple[str, ...]
@@ -69,6 +73,7 @@ class Permutations:
     images: int
     seed: int
     columns: dict[str, int]
+    unit: str = "images"
 
     def p_value(self, metric: str) -> float:
         """Return the p-value of one metric."""
@@ -101,8 +106,9 @@ class Permutations:
         not be significant. If the models really differ, exchanging their detections spreads
         the differences too far; where an interval does not hold 0 this is taken off, see the notes.
 
-        NaN where fewer than 10 images hold something to find, where no permutation could be significant (fewer than six
-        images on which the models differ, at the level 0.95), and where exchanging changes nothing.
+        NaN where fewer than 10 images, or 5 clusters, hold something to find, where no permutation could be significant
+        (fewer than six images or clusters on which the models differ, at the level 0.95), and where exchanging changes
+        nothing.
 
         Notes
         -----
@@ -116,7 +122,7 @@ class Permutations:
         out = np.full((self.estimate.size, 2), np.nan)
         for column, difference in enumerate(self.estimate.tolist()):
             values = self.whole.get(column, self.differences[:, column])
-            if math.isnan(difference) or self.support[column] < FEWEST_IMAGES:
+            if math.isnan(difference) or self.support[column] < FEWEST[self.unit]:
                 continue
             reach = _reach(values, bool(self.exact[column]), alpha_of(level))
             if abs(difference) > reach:
@@ -134,9 +140,12 @@ def permute(
     metric: str | None = None,
     *,
     categories: bool = False,
+    clusters: Clusters | None = None,
     threads: int | None = None,
 ) -> Permutations:
     """Exchange the two models' detections of an image, for each image with probability one half, and score both sides.
+
+    Images in clusters, as the frames of a video, change sides together.
 
     Every permutation is, bit for bit, what scoring the exchanged detections would give (where ties go by position in the
     file: that of a detection in its own file, and then the image). Nothing is matched again. Where few images can change
@@ -154,6 +163,8 @@ def permute(
         A metric of the result; the first by default.
     categories : bool
         Also test the AP of every category.
+    clusters : mapping of image id to cluster, or array_like of int or str, shape (i,), optional
+        The cluster of each image, see `bootstrap`.
     threads : int, optional
         One per processor by default. Changes no result.
 
@@ -170,6 +181,7 @@ def permute(
     """
     check_integer("permutations", permutations, 1)
     check_seed(seed)
+    first, second = clustered(first, clusters), clustered(second, clusters)
     check_alike(first, second, "first", "second")
     both = _side_by_side(first, second, threads)
     protocol, classes, images = first.protocol, first.categories, first.image_ids.size
@@ -177,7 +189,8 @@ def permute(
     find_column(protocol, classes, chosen)
     metrics = (chosen,) if chosen in metric_names(protocol) else ()  # else it is of a category, as VOC names them
     by_category = ("AP",) if categories or not metrics else ()
-    differs = _differing(both, _MOST_CHANGING)
+    units = units_of(first)
+    differs = units.any_of(_differing(both, _MOST_CHANGING if units.of is None else images + 1))
     head = len(metrics)
 
     def difference(tally: Tally, names: tuple[Sequence[str], Sequence[str]], count: int, swaps: Any) -> Any:
@@ -186,20 +199,20 @@ def permute(
 
         def codes(r: int) -> NDArray[np.int32]:
             sides = np.empty((images, 2), np.int32)
-            sides[:, 0] = 2 + swaps(r)
+            sides[:, 0] = 2 + units.over_images(swaps(r))
             sides[:, 1] = 5 - sides[:, 0]
             return sides.reshape(-1)
 
         values = data.score(count, codes, threads)
         return values[:, 1] - values[:, 0]
 
-    none = np.zeros(images, np.uint8)
+    none = np.zeros(units.number, np.uint8)
     anywhere = np.flatnonzero(differs.any(axis=0))
     names = (metrics, by_category)
     count, every = _plan(anywhere.size, permutations)
     made = difference(
-        both, names, 1 + count, lambda r: none if r == 0 else _chosen(r - 1, anywhere, images) if every
-        else exchanged(images, seed, r - 1)
+        both, names, 1 + count, lambda r: none if r == 0 else _chosen(r - 1, anywhere, units.number) if every
+        else exchanged(units.number, seed, r - 1)
     )  # fmt: skip
     estimate, drawn = made[0], made[1:]
     extreme, whole = _count(drawn, estimate), {}
@@ -209,7 +222,7 @@ def permute(
         count, every = _plan(own.size, permutations)
         if every:  # few images can change this category: all of their permutations are looked at
             alone = _only(both, k)
-            few = difference(alone, ((), by_category), count, lambda r, own=own: _chosen(r, own, images))
+            few = difference(alone, ((), by_category), count, lambda r, own=own: _chosen(r, own, units.number))
             whole[head + k] = few[:, 0]
             extreme[head + k], total[head + k], exact[head + k] = *_count(few, estimate[head + k]), count, True
     return Permutations(
@@ -222,8 +235,9 @@ def permute(
         extreme=extreme,
         permutations=total,
         exact=exact,
-        support=support(first, metrics, by_category),
-        images=images,
+        support=support(first, metrics, by_category, units),
+        images=units.number,
+        unit=units.name,
         seed=seed,
         columns=column_names(metrics, by_category, protocol, classes),
     )
@@ -241,10 +255,16 @@ def check_alike(first: Tally, second: Tally, name: str, other: str) -> None:
         ("protocols", first.protocol == second.protocol),
         ("categories", first.categories == second.categories),
         ("images", np.array_equal(first.image_ids, second.image_ids)),
+        ("clusters of images", _same(first.clusters, second.clusters)),
         ("objects", np.array_equal(_objects(first), _objects(second))),
     ):
         if not same:
             raise OptionError(f"{name} and {other} were scored on different {what}")
+
+
+def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
+    """Return whether two columns, either of which may be missing, are the same."""
+    return one is other or (one is not None and other is not None and np.array_equal(one, other))
 
 
 def _objects(tally: Tally) -> NDArray[np.int64]:
@@ -264,9 +284,9 @@ def _plan(changing: int, permutations: int) -> tuple[int, bool]:
     return (2 ** max(changing - 1, 0) if every else permutations), every
 
 
-def _chosen(number: int, changing: NDArray[np.int64], images: int) -> NDArray[np.uint8]:
-    """Return the images that change sides in one of all permutations: its binary digits say which."""
-    swaps = np.zeros(images, np.uint8)
+def _chosen(number: int, changing: NDArray[np.int64], units: int) -> NDArray[np.uint8]:
+    """Return the images, or clusters, that change sides in one of all permutations: its binary digits say which."""
+    swaps = np.zeros(units, np.uint8)
     swaps[changing[1:]] = (number >> np.arange(max(changing.size - 1, 0))) & 1
     return swaps
 
@@ -300,7 +320,7 @@ def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:
     even = np.arange(0, 2 * first.image_ids.size, 2)
     ids = readonly(np.arange(2 * first.image_ids.size), np.int64)
     both = first.beside((second,), (even, even + 1))
-    return replace(both, image_ids=ids, notices={}).in_ranking_order(threads)
+    return replace(both, image_ids=ids, notices={}, clusters=None).in_ranking_order(threads)
 
 
 def _only(tally: Tally, category: int) -> Tally:

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import OptionError, check_choice, shorten
-from detmap.statistics.bootstrap import Bootstrap
+from detmap.statistics.bootstrap import Bootstrap, alpha_of
 from detmap.statistics.draws import check_replicates, check_seed, drawn
 from detmap.statistics.intervals import METHODS, Method
-from detmap.statistics.tests import CORRECTIONS, TESTS, Correction, adjust, paired, randomisation
+from detmap.statistics.permutation import permutations_needed
+from detmap.statistics.tests import CORRECTIONS, PERMUTATIONS, TESTS, Correction, adjust, paired, randomisation
 
 
 def bootstrap_queries(
@@ -129,6 +130,11 @@ def compare_queries(
     OptionError
         For fewer than two systems, systems of different numbers of queries, two without a query that has both values, or
         an unknown test.
+
+    Notes
+    -----
+    The randomisation test draws as many permutations as the correction over all pairs needs (`permutations_needed`), and
+    100,000 at least. With few queries there are fewer, see `too_few_queries`.
     """
     names = list(tests)
     for name in names:
@@ -137,6 +143,8 @@ def compare_queries(
     if len(systems) < 2:
         raise OptionError("a comparison needs two systems or more")
     rows = []
+    pairs = math.comb(len(systems), 2)
+    permutations = max(PERMUTATIONS, permutations_needed(pairs, alpha_of(level)))
     for first, second in itertools.combinations(systems, 2):
         a, b = np.asarray(systems[first], np.float64), np.asarray(systems[second], np.float64)
         d = paired(a, b)
@@ -147,7 +155,8 @@ def compare_queries(
         drawn_ = bootstrap_queries({"difference": d}, replicates, seed, method=method)
         low, high = drawn_.interval(level)[0]
         p = {
-            name: (randomisation(a, b, seed=seed) if name == "randomisation" else TESTS[name](a, b)).p for name in names
+            name: (randomisation(a, b, permutations, seed) if name == "randomisation" else TESTS[name](a, b)).p
+            for name in names
         }
         estimate = float(drawn_.estimate[0])
         rows.append(QueryComparison(first, second, estimate, float(low), float(high), d.size, p, {}))
@@ -155,3 +164,31 @@ def compare_queries(
         for row, adjusted in zip(rows, adjust([row.p[name] for row in rows], correction), strict=True):
             row.adjusted[name] = float(adjusted)
     return rows
+
+
+def too_few_queries(queries: Iterable[int], correction: Correction = "holm", level: float = 0.95) -> str:
+    """Return why no p of a randomisation or Wilcoxon test can be significant after the correction; empty where one can.
+
+    Of n queries no two-sided p is below ``2 ** (1 - n)``.
+
+    Parameters
+    ----------
+    queries : iterable of int
+        The number of queries of each pair of systems, as rows of `compare_queries` say.
+    correction : {"holm", "bh"}
+        Over all pairs.
+    level : float
+        Tests are at ``1 - level``.
+    """
+    many, alpha = np.array(list(queries), np.float64), alpha_of(level)
+
+    def could_tell(numbers: NDArray[np.float64]) -> bool:
+        return bool((adjust(2.0 ** (1 - numbers), correction) <= alpha).any())
+
+    if not many.size or could_tell(many):
+        return ""
+    fewest = next(n for n in range(1, 1076) if could_tell(np.full(many.size, float(n))))
+    return (
+        "too few queries for any p of a randomisation or Wilcoxon test to be significant after the correction: "
+        f"{int(many.max())}, and it takes {fewest}"
+    )

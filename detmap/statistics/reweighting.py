@@ -16,6 +16,7 @@ from detmap.hits import Hits
 from detmap.kernels import readonly, resampling
 from detmap.naming import metric_table
 from detmap.protocols import Protocol
+from detmap.statistics.clusters import Units, balanced, units_of
 from detmap.tally import Tally
 
 #: A block of replicates has about so many precisions, few enough for Ctrl-C to be heard soon; the classes that are worked on
@@ -76,13 +77,33 @@ def find_column(protocol: Protocol, categories: tuple[tuple[Any, str], ...], met
     return columns[metric]
 
 
-def support(tally: Tally, metrics: Sequence[str], by_category: Sequence[str]) -> NDArray[np.int64]:
-    """Return how many images say something about each column: those with something to find in its area range."""
+def support(
+    tally: Tally, metrics: Sequence[str], by_category: Sequence[str], units: Units | None = None
+) -> NDArray[np.int64]:
+    """Return how many units say something about each column: those with something to find in its area range."""
+    units = units_of(tally) if units is None else units
     rows, categories = dict(metric_table(tally.protocol, ())), len(tally.categories)
     held = tally.positive_counts > 0
-    images = [np.unique(tally.positive_image[held[:, rows[name][2]]]).size for name in metrics]
-    of_category = np.bincount(tally.positive_category[held[:, 0]], minlength=categories)
+    unit = tally.positive_image if units.of is None else units.of[tally.positive_image]
+    images = [np.unique(unit[held[:, rows[name][2]]]).size for name in metrics]
+    pairs = np.unique(tally.positive_category[held[:, 0]].astype(np.int64) * max(units.number, 1) + unit[held[:, 0]])
+    of_category = np.bincount(pairs // max(units.number, 1), minlength=categories)
     return readonly(np.concatenate((images, np.tile(of_category, len(by_category)))), np.int64)
+
+
+def balance(
+    tally: Tally, metrics: Sequence[str], by_category: Sequence[str], units: Units
+) -> NDArray[np.float64] | None:
+    """Return for each column how many clusters of one size its clusters are worth, see `balanced`; None without clusters."""
+    if units.of is None:
+        return None
+    rows, categories = dict(metric_table(tally.protocol, ())), len(tally.categories)
+
+    def worth(area: int, wanted: Any = slice(None)) -> float:
+        return balanced(units.totals(tally.positive_image[wanted], tally.positive_counts[wanted, area]))
+
+    of_category = [worth(0, tally.positive_category == k) for k in range(categories)]
+    return np.array([*(worth(rows[name][2]) for name in metrics), *of_category * len(by_category)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -94,7 +94,11 @@ def wilcoxon(first: ArrayLike, second: ArrayLike) -> Test:
     return Test(statistic, min(math.erfc(-z / math.sqrt(2)), 1.0), n)
 
 
-def randomisation(first: ArrayLike, second: ArrayLike, permutations: int = 100_000, seed: int = 0) -> Test:
+#: Default number of permutations of the randomisation test.
+PERMUTATIONS = 100_000
+
+
+def randomisation(first: ArrayLike, second: ArrayLike, permutations: int = PERMUTATIONS, seed: int = 0) -> Test:
     """Return Fisher's randomisation test of the mean difference: for every query the two systems change places at random.
 
     Parameters
@@ -207,6 +211,12 @@ CORRECTIONS: dict[str, tuple[Callable[[ArrayLike], NDArray[np.float64]], str]] =
 def promise(correction: Correction, alpha: float) -> str:
     """Return in words what a correction promises."""
     return CORRECTIONS[correction][1].format(alpha=f"{100 * alpha:.3g} %")
+
+
+def enough_drawn(permutations: int, hypotheses: int, correction: Correction, alpha: float) -> bool:
+    """Return whether p-values that are at least ``1 / (1 + permutations)`` could be significant after the correction."""
+    least = np.full(hypotheses, 1 / (1 + permutations))
+    return bool(adjust(least, correction)[0] <= alpha)
 
 
 def adjust(p_values: ArrayLike, correction: Correction) -> NDArray[np.float64]:

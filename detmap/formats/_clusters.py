@@ -1,0 +1,147 @@
+"""Clusters of images, from a file, a field of the images, or a mapping; and what suggests that there are any."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from detmap.errors import InputError, shorten
+from detmap.formats import registry
+from detmap.formats._image_values import PathLike, image_key, image_values
+from detmap.formats._open import Held
+from detmap.ids import cluster_column
+from detmap.tables import GroundTruth
+
+#: A field that says which video an image is a frame of, as in the files of YouTube-VIS, TAO and BDD100K.
+VIDEO = "video_id"
+
+#: Minimum number of images of a common prefix, and of such prefixes, that look like frames of videos.
+_FEWEST_FRAMES, _FEWEST_VIDEOS = 3, 2
+
+#: Share of the images of a prefix that must follow their predecessor at its most common distance.
+_RUNNING = 0.9
+
+_NUMBERED = re.compile(r"(.*?)(\d+)\D*")
+
+
+def is_file(clusters: PathLike) -> bool:
+    """Return whether clusters are given by a file, and not by the name of a field of the images."""
+    path = os.fspath(clusters)
+    return isinstance(clusters, os.PathLike) or os.path.exists(path) or "/" in path or path.endswith((".csv", ".json"))
+
+
+def with_clusters(
+    table: GroundTruth, clusters: PathLike | Mapping[Any, Any], source: Any, format: str | None = None
+) -> GroundTruth:
+    """Return ground truth whose images are in clusters.
+
+    Parameters
+    ----------
+    table : GroundTruth
+        As it was read from `source`, a path or what a stream held.
+    clusters : path, str or mapping
+        A CSV file with the columns ``image`` (an id, or the name of its file) and ``cluster``, or JSON; a field of the
+        images in the ground truth; or the cluster of each image by its id.
+    source, format
+        Where the ground truth came from.
+
+    Raises
+    ------
+    InputError
+        Where there is no such file or field, an image is unknown, given twice or in no cluster.
+    """
+    if not isinstance(clusters, Mapping) and not is_file(clusters):
+        return _by_field(table, os.fspath(clusters), source, format)
+    rows, name = image_values(clusters, "cluster")
+    ids, found = table.images.ids, dict[Any, Any]()
+    names = dict(zip(table.images.names or (), ids.tolist(), strict=True)) if table.images.names else {}
+    for place, image, cluster in rows:
+        known = image_key(image, ids)
+        known = names.get(image) if known is None and image else known
+        if known is None:
+            raise InputError(
+                "is not an image of the ground truth", source=name, record=place, field="image", value=image,
+                remedy="leave out the line",
+            )  # fmt: skip
+        if known in found:
+            raise InputError("is given twice", source=name, record=place, field="image", value=image)
+        if cluster is None or cluster == "":
+            raise InputError(
+                "is empty", source=name, record=place, field="cluster",
+                remedy="an image that depends on no other is a cluster of its own",
+            )  # fmt: skip
+        found[known] = cluster
+    return _clustered(table, found, name)
+
+
+def _clustered(table: GroundTruth, found: Mapping[Any, Any], name: str) -> GroundTruth:
+    return replace(table, images=replace(table.images, clusters=cluster_column(found, table.images.ids, name)))
+
+
+def _by_field(table: GroundTruth, field: str, source: Any, format: str | None) -> GroundTruth:
+    """Return ground truth whose clusters are the values of a field of its images."""
+    found = registry.find(source, "ground_truth", format)
+    values = {} if found.image_field is None else found.image_field(source, field)
+    if not any(value is not None for value in values.values()):
+        raise InputError(
+            f"{shorten(field)} is neither a file that is there nor a field of the images",
+            source=table.source,
+            field="clusters",
+            remedy="give a CSV file with the columns image and cluster, or a field such as video_id",
+        )
+    for image, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise InputError(
+                "must be an integer or a string, to say the cluster of an image",
+                source=table.source, record=f"image {shorten(image)}", field=field, value=value,
+                remedy="give a CSV file with the columns image and cluster",
+            )  # fmt: skip
+    return _clustered(table, values, table.source)
+
+
+def suggested(table: GroundTruth, source: Any, format: str | None = None) -> dict[str, int]:
+    """Return notices where something says that images are frames of videos, and no clusters were given.
+
+    What a stream held is not looked at again, if `source` is its path.
+    """
+    names: Any = table.images.names or table.images.ids.tolist()
+    if isinstance(source, Held) or os.path.isfile(source):
+        found = (
+            registry.recognise(source, "ground_truth")
+            if format is None
+            else registry.find(source, "ground_truth", format)
+        )
+        if found is not None and found.image_field is not None:
+            values = [value for value in found.image_field(source, VIDEO).values() if value is not None]
+            if len(set(map(str, values))) < len(values):
+                return {f"clusters_by_field:{VIDEO}": 1}
+            if table.images.names is None:
+                names = list(found.image_field(source, "file_name").values())
+    count = _frames([name for name in names if isinstance(name, str)])
+    return {"clusters_by_name": count} if count else {}
+
+
+def _frames(names: list[str]) -> int:
+    """Return how many images have names that count up behind a prefix, as frames of several videos do; 0 where few do."""
+    numbers: dict[str, list[int]] = {}
+    for name in names:
+        parts = _NUMBERED.fullmatch(os.path.splitext(name)[0])
+        if parts is not None:
+            numbers.setdefault(parts[1], []).append(int(parts[2][-18:]))
+    running = [len(own) for own in numbers.values() if len(own) >= _FEWEST_FRAMES and _is_running(own)]
+    count = sum(running)
+    return count if len(running) >= _FEWEST_VIDEOS and 2 * count > len(names) else 0
+
+
+def _is_running(numbers: list[int]) -> bool:
+    """Return whether numbers follow each other at one distance, but for a few gaps."""
+    steps = np.diff(np.unique(numbers))
+    if steps.size + 1 < len(numbers):
+        return False
+    _, counts = np.unique(steps, return_counts=True)
+    return bool(counts.max() >= _RUNNING * steps.size)

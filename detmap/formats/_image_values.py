@@ -1,0 +1,67 @@
+"""Files that say something of images: a CSV file with the columns image and another one, or a JSON object of id to value."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.errors import InputError, shorten
+from detmap.formats._source import read_bytes
+from detmap.ids import locate
+
+PathLike = str | os.PathLike[str]
+
+#: An integer as JSON and CSV have it, zeros ahead included: int() reads "0_1", "+1" and digits of every script too.
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+
+
+def image_values(source: PathLike | Mapping[Any, Any], column: str) -> tuple[list[tuple[str, Any, Any]], str]:
+    """Return place, image and value of every line, and a name for messages; `column` is what the values are called.
+
+    Raises
+    ------
+    InputError
+        Where it is no such file.
+    """
+    remedy = f'a CSV file has the columns image and {column}; JSON is {{"image": "{column}", …}}'
+    plural = f"{column}s"
+    if isinstance(source, Mapping):
+        return [(f"image {shorten(image)}", image, value) for image, value in source.items()], plural
+    data, name = read_bytes(source, plural)
+    try:
+        text = bytes(data).decode("utf-8-sig")
+        if text.lstrip()[:1] == "{":
+            pairs: list[tuple[str, Any]] = json.loads(text, object_pairs_hook=list)
+            return [(f"image {shorten(image)}", image, value) for image, value in pairs], name
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        fields = reader.fieldnames or ()
+        key = next((field for field in ("image", "image_id") if field in fields), None)
+        if key is None or column not in fields:
+            raise InputError(f"has no columns image and {column}", source=name, remedy=remedy)
+        return [(f"line {reader.line_num}", row[key], row[column]) for row in reader], name
+    except (csv.Error, RecursionError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"is neither a CSV file nor JSON of {plural}", source=name, remedy=remedy) from None
+
+
+def image_key(image: Any, ids: NDArray[Any]) -> Any:
+    """Return an id as the ground truth writes it, None where it has no such id."""
+    if ids.dtype.kind == "i":
+        if isinstance(image, str) and _WHOLE.fullmatch(image):
+            image = int(image)
+        if isinstance(image, bool) or not isinstance(image, int | np.integer):
+            return None
+        found = -(2**63) <= image < 2**63 and locate(np.array([image]), ids)[0] >= 0
+    else:
+        image = str(image)
+        found = locate(np.array([image]), ids)[0] >= 0
+    return image if found else None

@@ -1,0 +1,106 @@
+"""What is drawn, exchanged and left out as a whole: images, or clusters of images that depend on each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.ids import Clusters, cluster_column, index_ids
+from detmap.tally import Tally
+
+
+class Units(NamedTuple):
+    """The units of a data set that are independent of each other.
+
+    Attributes
+    ----------
+    number : int
+        How many there are.
+    of : ndarray of int32, shape (i,), or None
+        The unit of each image, numbered by the first image of each; None where every image is one.
+    name : str
+        "images" or "clusters".
+    """
+
+    number: int
+    of: NDArray[np.int32] | None
+    name: str
+
+    def over_images(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return what each image has of the values of units."""
+        return values if self.of is None else values[self.of]
+
+    def totals(self, images: NDArray[np.integer], counts: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the sum of the counts of each unit, shape (number,), of counts that belong to images."""
+        unit = images if self.of is None else self.of[images]
+        return np.bincount(unit, np.asarray(counts, np.float64), self.number).astype(np.float64, copy=False)
+
+    def any_of(self, images: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return whether some image of each unit has a flag, shape (..., number), of flags of shape (..., i)."""
+        if self.of is None:
+            return images
+        order = np.argsort(self.of, kind="stable")
+        starts = np.searchsorted(self.of[order], np.arange(self.number))
+        return np.logical_or.reduceat(images[..., order], starts, axis=-1) if self.number else images
+
+
+def independent(unit: str) -> str:
+    """Return in words what intervals and tests take for independent of each other."""
+    return f"{'clusters of images' if unit == 'clusters' else unit} are taken as independent of each other"
+
+
+def balanced(objects: NDArray[Any]) -> float:
+    """Return how many clusters of one size tell the error of a metric as well as clusters of these sizes.
+
+    A standard error from few clusters is itself uncertain, more so where these differ in size. The mean of the number of
+    clusters that hold objects, and of ``sum(objects) ** 2 / sum(objects ** 2)``: by simulation the former alone makes
+    intervals that hold too seldom, the latter such that hold too often.
+
+    Notes
+    -----
+    Kish, L., Survey Sampling (1965); Carter, A., K. Schnepel and D. Steigerwald, Asymptotic behavior of a t-test robust to
+    cluster heterogeneity, Review of Economics and Statistics 99 (2017), 698-709.
+    """
+    held = objects[objects > 0].astype(np.float64)
+    if not held.size:
+        return 0.0
+    return (held.size + float(held.sum()) ** 2 / float((held**2).sum())) / 2
+
+
+def units_of(tally: Tally) -> Units:
+    """Return the units of a tally."""
+    return units_among(tally.clusters, int(tally.image_ids.size))
+
+
+def units_among(clusters: NDArray[Any] | None, images: int) -> Units:
+    """Return the units of some images, by the cluster of each."""
+    if clusters is None:
+        return Units(images, None, "images")
+    codes = index_ids(clusters, source="tally", field="clusters").codes
+    _, first = np.unique(codes, return_index=True)
+    number = np.empty(first.size, np.int32)
+    number[np.argsort(first)] = np.arange(first.size)
+    return Units(int(first.size), number[codes], "clusters")
+
+
+def clustered(tally: Tally, clusters: Clusters | None) -> Tally:
+    """Return a tally whose images are in clusters; None leaves it as it is.
+
+    Parameters
+    ----------
+    tally : Tally
+        Of any images.
+    clusters : mapping of image id to cluster, or array_like of int or str, shape (i,), or None
+        The cluster of each image, by its id or in the order of ``tally.image_ids``.
+
+    Raises
+    ------
+    InputError
+        Where an image has no cluster, or clusters are neither all integers nor all strings.
+    """
+    if clusters is None:
+        return tally
+    return replace(tally, clusters=cluster_column(clusters, tally.image_ids, "clusters"))

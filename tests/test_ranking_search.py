@@ -72,8 +72,8 @@ def test_what_is_found_gives_the_number():
     assert made.candidates
     for one in made.candidates:
         assert evaluate(one.protocol)["mAP"] == one.value
-        assert made.low <= one.value <= made.high
-    assert made.named == {name: evaluate(name)["mAP"] for name, one in CONVENTIONS.items() if not one.together}
+        assert made.quoted["mAP"][0] <= one.value <= made.quoted["mAP"][1]
+    assert made.named == {name: {"mAP": evaluate(name)["mAP"]} for name, one in CONVENTIONS.items() if not one.together}
 
 
 def test_decisions_about_lines_are_not_tried_on_arrays():

@@ -148,7 +148,7 @@ def test_the_commands(capsys, files):
     assert explained["target"]["convention"] == "trec"
     value = explained["source"]["value"]
     made = shown(capsys, "explain", "--trec", qrels, one, "--value", f"{value:.6f}", "--most", "3")
-    assert made["named"]["oxford"] == value
+    assert made["named"]["oxford"] == {"mAP": value}
     made = shown(capsys, "compare", "--trec", qrels, one, other, "--under", "all", "--bootstrap", "200")
     assert set(made["models"]) == {"one", "other"}
     assert {"conventions", "caps"} <= {row["under"] for row in made["claims"][0]["where"]}

@@ -243,9 +243,9 @@ def _show_search(search: Any, options: argparse.Namespace, metric: str) -> None:
     for row, one in zip(found, search.candidates, strict=True):
         rest = len(one.others) - 2
         row["the same here"] = "; ".join(one.others[:2]) + (f" and {rest} more" if rest > 0 else "")
-    given = " and ".join(text if "=" in text else f"{metric} {text}" for text in options.value)
+    given = " and ".join(text.replace("=", " ") if "=" in text else f"{metric} {text}" for text in options.value)
     shown = f", of which {len(found)} are shown" if search.matches > len(found) else ""
-    title = f"{given}: {search.matches or 'no'} candidates{shown}"
+    title = f"{given}: {search.matches or 'no'} candidate{'s' * (search.matches != 1)}{shown}"
     print_tables([found, search.named_rows()], options, title, document, document["candidates"])
     print_notes(search.sentences(), options)
 

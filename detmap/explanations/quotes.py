@@ -96,7 +96,6 @@ class Search:
     def sentences(self) -> list[str]:
         """Return in words what was found."""
         told = []
-        what = "a number" if len(self.quoted) == 1 else "numbers"
         if not any(value for values in self.named.values() for value in values.values()):
             told.append(f"All named {self.rules} give 0: nothing is found that there was to find.")
         elif not self.candidates:
@@ -105,17 +104,16 @@ class Search:
             near = " and ".join(_value_of(of, value, len(ends)) for of, value in self.named[nearest].items())
             given = "this number" if len(ends) == 1 else "these numbers"
             told.append(f"Nothing that was tried gives {given}; {nearest} is nearest with {near}.")
-        told.append(
-            f"By chance {what} near here would have {_about(self.expected)} of the candidates that were tried; there are "
-            f"{self.matches}."
-        )
+        given = "a number" if len(self.quoted) == 1 else "numbers"
+        count = f"There {'is' if self.matches == 1 else 'are'} {self.matches}."
+        told.append(f"Expected by chance for {given} near here: {_about(self.expected)} candidates. {count}")
         if self.verdict == "found":
             first = self.candidates[0]
             told.append(
-                f"{first.name} is more than chance: {_about(first.by_chance)} candidates as usual are expected by chance."
+                f"{first.name} is more than chance: expected are {_about(first.by_chance)} candidates as usual as this one."
             )
         elif self.verdict == "chance":
-            told.append("Any of these may be chance: none is shown to be the rule.")
+            told.append("This may be chance: none of these is shown to be the rule.")
         if self.verdict == "chance":
             told.append(f"Another number tells them apart: {self._another()}.")
         if self.idle:
@@ -190,7 +188,7 @@ def _value_of(name: str, value: float, count: int) -> str:
 
 def _about(number: float) -> str:
     """Return an expected number in two digits."""
-    return f"{number:.0f}" if number >= 9.95 else "less than 0.0001" if 0 < number < 1e-4 else f"{number:.2g}"
+    return f"{number:.0f}" if number >= 9.95 else "<0.0001" if 0 < number < 1e-4 else f"{number:.2g}"
 
 
 def interval(text: str | float) -> tuple[float, float]:
@@ -254,7 +252,7 @@ def searched(
         matches=len(rows),
         expected=tries.expected(),
         named={name: {of: looked.value(name, (), at) for at, of in enumerate(quoted)} for name in names},
-        idle=tuple(name for name in looked.grid if name not in tries.moved),
+        idle=tuple(name for name in looked.grid if name not in tries.moved) if tries.count[1] else (),
         tried=tuple(tries.count[: 4 if tries.count[3] else 3]),
         evaluations=looked.evaluations,
         rules=rules,

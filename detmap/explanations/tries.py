@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -97,33 +97,39 @@ class Tries:
     count: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
 
     def search(self, most: int) -> list[Row]:
-        """Try more changes until a row is found that is not chance, or, of one number, there are `most` rows."""
-        self._singles()
+        """Try more changes until a row is found that is not chance, or there are `most` rows.
+
+        Three changes are tried for several numbers alone, and where nothing else agrees with them.
+        """
+        self._named()
+        if len(self.rows()) < most:
+            self._singles()
         for size in (2, 3) if len(self.quoted) > 1 else (2,):
             rows = self.rows()
-            if any(row.by_chance <= FOUND for row in rows) or (len(self.quoted) == 1 and len(rows) >= most):
+            if any(row.by_chance <= FOUND for row in rows) or len(rows) >= most or (rows and size == 3):
                 break
             self._combined(size)
         return self.rows()
 
     def rows(self) -> list[Row]:
         """Return the rows that agree with all numbers, the most usual first."""
-        made = []
+        made, chance = [], self._chance()
         for ways in self.found.values():
             fewest = min(len(way.changes) for way in ways.values())
             best = sorted((way for way in ways.values() if len(way.changes) == fewest), key=lambda way: -way.usual)
             values = tuple(self._values(best[0].name, best[0].changes))
-            made.append(Row(values, best, self.expected(best[0].usual)))
+            made.append(Row(values, best, chance(best[0].usual)))
         return sorted(made, key=lambda row: (-row.ways[0].usual, -len(row.ways)))
 
-    def expected(self, usual: float = 0.0) -> float:
-        """Return how many rows at least as usual would agree with the numbers by chance."""
-        values, shares = self._arrays
-        return Chance(values, np.array(self.quoted)).expected(shares >= usual)
+    def expected(self) -> float:
+        """Return how many of the rows that were tried would agree with the numbers by chance."""
+        return self._chance()(0.0)
 
-    @property
-    def _arrays(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return np.array(list(self.tried)).reshape(-1, len(self.quoted)), np.array(list(self.tried.values()))
+    def _chance(self) -> Callable[[float], float]:
+        """Return what gives the expected number of chance rows that are at least as usual as a share."""
+        values = np.array(list(self.tried)).reshape(-1, len(self.quoted))
+        density, shares = Chance(values, np.array(self.quoted)), np.array(list(self.tried.values()))
+        return cache(lambda usual: density.expected(shares >= usual))
 
     def usual(self, changes: Changes) -> float:
         """Return the share of rules with these changes among those that start from the same named one."""
@@ -160,12 +166,15 @@ class Tries:
     def _middle(self) -> NDArray[np.float64]:
         return np.asarray(np.array(self.quoted).mean(axis=1))
 
-    def _singles(self) -> None:
-        """Try the named rules, and every change of those that give numbers of their own; each different one once."""
+    def _named(self) -> None:
+        """Try the named rules."""
         for name in self.names:
             made = self._try(name, ())
             if made is not None and made not in self.own.values():
                 self.own[name] = made
+
+    def _singles(self) -> None:
+        """Try every change of the named rules that give numbers of their own, each different one once."""
         grid = self.vocabulary.grid
         there = {name: {self.vocabulary.plain(name, ())} for name in self.own}
         smooth = self.vocabulary.smooth
@@ -181,7 +190,9 @@ class Tries:
                 continue
             there[name].add(plain)
             after = self._try(name, (change,))
-            if after is not None and after != self.own[name]:
+            if after is None:  # which is an effect
+                self.moved.add(change[0])
+            elif after != self.own[name]:
                 self.moved.add(change[0])
                 self.effects.setdefault(name, {})[change] = np.array(after) - self.own[name]
         for name in self.effects:
@@ -193,8 +204,10 @@ class Tries:
         """Estimate the effects of the changes of a smooth row that lie between evaluated ones."""
         effects = self.effects[name]
         places = [at for of, at in effects if of == label]
-        between = [at for at in range(min(places, default=0), max(places, default=0)) if at % _STRIDE]
-        columns = np.array([effects[label, at] for at in places]).reshape(len(places), -1).T
+        if not places:
+            return
+        between = [at for at in range(places[0], places[-1]) if at % _STRIDE]
+        columns = np.array([effects[label, at] for at in places]).T
         made = [np.interp(between, places, column) for column in columns]
         for at, effect in zip(between, np.array(made).T, strict=True):
             self.between.setdefault(name, {})[label, at] = effect

@@ -156,7 +156,7 @@ def test_the_commands(capsys, files):
         first, second = (files / f"{name}{suffix}.npz" for name in ("one", "other"))
         explained = shown(capsys, "explain", kind, first, "--from", "oxford")
         value = explained["target"]["value"]
-        assert "mAP" in shown(capsys, "explain", kind, first, "--value", f"{value:.4f}")["metric"]
+        assert "mAP" in shown(capsys, "explain", kind, first, "--value", f"{value:.4f}")["quoted"]
         arrays = np.load(first)
         if kind == "--reid":
             given = arrays["distances"], arrays["query_ids"], arrays["gallery_ids"]

@@ -18,7 +18,7 @@ from detmap.explanations.parts import Recent
 from detmap.explanations.quotes import Search, check_most, quoted_of, searched
 from detmap.explanations.replay import AT, TACIT, Replay, Value, is_late, said, trimmed
 from detmap.explanations.tries import Changes, Vocabulary
-from detmap.explanations.vocabulary import SMOOTH, USUAL, WIDER, ByImage, treated
+from detmap.explanations.vocabulary import ORDER, SMOOTH, USUAL, WIDER, ByImage, treated
 from detmap.protocols import COCO, PRESETS, Protocol
 from detmap.tables import Detections, GroundTruth
 
@@ -59,8 +59,8 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
     "ties": ({"ties": "file"}, {"ties": "image"}),
 }
 
-#: Maximum number of pairs of tables that are kept, each made in another way.
-_KEPT = 4
+#: Detections that are kept in tables made in other ways, and least number of pairs of tables kept whatever their size.
+_KEPT, _LEAST = 1_000_000, 4
 
 
 def changed_to(base: Protocol, protocol: Protocol, change: Iterable[str]) -> str:
@@ -171,9 +171,11 @@ class _Looked(Vocabulary):
         self.numbers, self.threads, self.evaluations = numbers, threads, 0
         self._values: dict[Any, float] = {}
         self._last: tuple[Any, Any, Value | None] = (None, None, None)
-        self._recent = Recent(_KEPT)
         plain = Replay(*tables, numbers[0].metric, threads)
         self.tables = plain.ground_truth, plain.detections
+        kept = _KEPT // max(len(plain.detections), 1)
+        self._treated = Recent(max(kept, _LEAST))
+        self._recent = Recent(max(kept // 4, _LEAST))  # which hold what was matched as well
         self._plain = _Made(plain, None)
         self.metrics = tuple(dict.fromkeys(one.metric for one in numbers))
         self.bases: dict[str, dict[str, Protocol]] = {}
@@ -276,7 +278,7 @@ class _Looked(Vocabulary):
             return self._plain
 
         def make() -> _Made | None:
-            tables = treated(self.tables, {key: value for key, value in way if key != "mean"})
+            tables = self._tables(tuple((name, settings[name]) for name in ORDER if name in settings))
             if len(tables[0]) == 0 or len(tables[1]) == 0:
                 return None
             cells = None
@@ -290,6 +292,12 @@ class _Looked(Vocabulary):
             return _Made(Replay(*tables, base.name, self.threads), cells)
 
         return self._recent.get_or(frozenset(way), make)
+
+    def _tables(self, ways: tuple[tuple[str, str], ...]) -> tuple[GroundTruth, Detections]:
+        """Return both tables after some ways, each done once to what the ones ahead of it left."""
+        if not ways:
+            return self.tables
+        return self._treated.get_or(ways, lambda: treated(self._tables(ways[:-1]), dict(ways[-1:])))
 
     def _mean(self, made: _Made, plain: Protocol, mean: str, metric: str, category: int | None) -> float:
         """Return a number from the values of the classes."""

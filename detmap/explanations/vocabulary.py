@@ -111,10 +111,12 @@ def _suppressed(tables: Tables, how: str) -> Tables:
 
 def _overlaps(corners: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the IoU of every two boxes of each group, shape (groups, n, n), of corners of shape (groups, n, 4)."""
-    near = np.maximum(corners[:, :, None, :2], corners[:, None, :, :2])
-    far = np.minimum(corners[:, :, None, 2:], corners[:, None, :, 2:])
-    shared = np.clip(far - near, 0, None).prod(axis=-1)
-    areas = np.clip(corners[..., 2:] - corners[..., :2], 0, None).prod(axis=-1)
+    left, top, right, bottom = np.moveaxis(corners, -1, 0)
+    shared = np.minimum(right[:, :, None], right[:, None, :]) - np.maximum(left[:, :, None], left[:, None, :])
+    np.maximum(shared, 0, out=shared)
+    high = np.minimum(bottom[:, :, None], bottom[:, None, :]) - np.maximum(top[:, :, None], top[:, None, :])
+    shared *= np.maximum(high, 0, out=high)
+    areas = np.maximum(right - left, 0) * np.maximum(bottom - top, 0)
     union = areas[:, :, None] + areas[:, None, :] - shared
     return np.asarray(np.divide(shared, union, out=np.zeros_like(shared), where=union > 0))
 
@@ -154,6 +156,9 @@ _WAYS: dict[str, Callable[[Tables, str], Tables]] = {
     "twice": _twice,
     "least_area": _large,
 }
+
+#: The names of the ways, in their order.
+ORDER = tuple(_WAYS)
 
 #: Maximum number of pairs of an image and a class for which the mean over images is tried.
 _MOST_CELLS = 5000

@@ -18,7 +18,7 @@ Change = tuple[str, int]
 Changes = tuple[Change, ...]
 
 #: Maximum number of rules that are evaluated where their effects are estimated, by the number of changes.
-_COMBINED = {1: 100, 2: 800, 3: 500}
+_COMBINED = {1: 100, 2: 1200, 3: 500}
 
 #: Weight of a row of the vocabulary that has none, in percent.
 _OTHERWISE = 2.0

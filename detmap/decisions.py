@@ -122,6 +122,13 @@ def default_of(field: Field[Any]) -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
+def varied(rules: T, changes: Mapping[str, Any]) -> T:
+    """Return rules with other values of decisions, which are not checked: `settle` made these, or left them as they are."""
+    made = object.__new__(type(rules))
+    made.__dict__.update(rules.__dict__, **changes)
+    return made
+
+
 def settle(whole: Any) -> None:
     """Make every decision of a frozen dataclass plain, and check it.
 

@@ -33,7 +33,7 @@ def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protoc
     if protocol.iou_type != "bbox" and (protocol.box_decimals is not None or protocol.box_offset):
         raise OptionError(f"box_decimals and box_offset change boxes, and {protocol.iou_type} compares other shapes")
     if protocol.box_decimals is not None or protocol.box_offset:
-        corners = _corners(_boxes(detections)) + protocol.box_offset
+        corners = corners_of(boxes_of(detections)) + protocol.box_offset
         if protocol.box_decimals is not None:
             corners = rounded(corners, protocol.box_decimals)
         detections = _with_corners(detections, corners)
@@ -105,7 +105,8 @@ def rounded(values: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:
     return out
 
 
-def _boxes(table: GroundTruth | Detections) -> Boxes:
+def boxes_of(table: GroundTruth | Detections) -> Boxes:
+    """Return the column of boxes."""
     boxes = table.shapes["bbox"]
     assert isinstance(boxes, Boxes)
     return boxes
@@ -115,7 +116,7 @@ def _with_boxes(table: T, boxes: Boxes) -> T:
     return replace(table, shapes={**table.shapes, "bbox": boxes})
 
 
-def _corners(boxes: Boxes) -> NDArray[np.float64]:
+def corners_of(boxes: Boxes) -> NDArray[np.float64]:
     """Return x1, y1, x2, y2 of boxes, shape (n, 4)."""
     if not boxes.sizes:
         return boxes.table
@@ -124,7 +125,7 @@ def _corners(boxes: Boxes) -> NDArray[np.float64]:
 
 def _with_corners(table: T, corners: NDArray[np.float64]) -> T:
     """Return a table with boxes of these corners, in the form in which it has them."""
-    sizes = _boxes(table).sizes
+    sizes = boxes_of(table).sizes
     if sizes:
         corners = np.concatenate((corners[:, :2], corners[:, 2:] - corners[:, :2]), axis=1)
     return _with_boxes(table, Boxes(readonly(corners, np.float64), sizes))
@@ -132,9 +133,9 @@ def _with_corners(table: T, corners: NDArray[np.float64]) -> T:
 
 def _by_corners(table: T) -> T:
     """Return a table whose boxes are given by their corners."""
-    return _with_boxes(table, Boxes(readonly(_corners(_boxes(table)), np.float64), False))
+    return _with_boxes(table, Boxes(readonly(corners_of(boxes_of(table)), np.float64), False))
 
 
 def _in_single(table: T) -> T:
     """Return a table with the corners of its boxes in single precision; sizes are differences in it."""
-    return _with_corners(table, _corners(_boxes(table)).astype(np.float32))
+    return _with_corners(table, corners_of(boxes_of(table)).astype(np.float32))

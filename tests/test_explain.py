@@ -18,8 +18,8 @@ from support import examples, same_bits
 from test_presets import tables, workload
 
 import detmap
-from detmap.explanations import replay, search
-from detmap.explanations.search import interval
+from detmap.explanations import replay, search, tries
+from detmap.explanations.quotes import interval
 from detmap.explanations.shares import sampled, shapley
 from detmap.protocols import COCO, PRESETS
 
@@ -290,7 +290,8 @@ def test_the_number_of_a_tool(pair, name):
     first = made.candidates[0]
     assert not first.changes
     assert abs(first.value - value) < 1e-6
-    assert name in (first.base, *first.others) or made.named[name] == first.value
+    assert name in (first.base, *first.others) or made.named[name]["AP"] == first.value
+    assert made.verdict == "found"
 
 
 @pytest.fixture
@@ -298,6 +299,7 @@ def small(monkeypatch):
     """A search among fewer changes."""
     kept = {name: search.GRID[name] for name in ("min_score", "matching", "curve", "strict")}
     monkeypatch.setattr(search, "GRID", kept)
+    monkeypatch.setattr(search, "WIDER", {"twice": search.WIDER["twice"]})
 
 
 @pytest.mark.usefixtures("small")
@@ -308,7 +310,8 @@ def test_a_changed_decision_is_found(pair):
     assert any("min_score 0.25" in name for name in names)
     assert made.tried[0] == len(made.named)
     assert made.tried[1] > 20
-    assert all(made.low <= one.value <= made.high for one in made.candidates)
+    low, high = made.quoted["AP"]
+    assert all(low <= one.value <= high for one in made.candidates)
 
 
 @pytest.mark.usefixtures("small")
@@ -320,7 +323,7 @@ def test_two_changed_decisions_are_found(pair):
 
 @pytest.mark.usefixtures("small")
 def test_a_number_that_nothing_gives(pair, monkeypatch):
-    monkeypatch.setattr(search, "_PAIRS", 40)
+    monkeypatch.setattr(tries, "_COMBINED", {1: 10, 2: 40})
     made = detmap.find_value(*pair, "0.999999")
     assert made.candidates == []
     assert made.sentences()[0].startswith("Nothing that was tried gives this number; ")

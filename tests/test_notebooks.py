@@ -12,8 +12,8 @@ import detmap
 from detmap import batch
 from detmap.checks import check
 from detmap.explanations import contrast, explain, survives
+from detmap.explanations.quotes import Candidate, Search
 from detmap.explanations.rankings import explain_run
-from detmap.explanations.search import Candidate, Search
 from detmap.protocols import resolve
 from detmap.results import fragment
 from detmap.retrieval import evaluate_run
@@ -71,11 +71,19 @@ def shown(tables):
     judged, run = {"q": {"<i>": 1, "y": 1}}, {"q": {"<i>": 2.0, "y": 2.0, "z": 1.0}}
     entry = batch.Entry(HOSTILE_NAME, HOSTILE_NAME)
     search = Search(
-        metric="AP",
-        low=0.1,
-        high=0.2,
-        candidates=[Candidate(protocol=resolve("coco"), base="coco", changes=(HOSTILE_NAME,), value=0.15)],
-        named={"coco": 0.14},
+        quoted={HOSTILE_NAME: (0.1, 0.2)},
+        candidates=[
+            Candidate(
+                protocol=resolve("coco"),
+                base="coco",
+                changes=(HOSTILE_NAME,),
+                values={HOSTILE_NAME: 0.15},
+                by_chance=0.5,
+            )
+        ],
+        matches=1,
+        expected=0.7,
+        named={"coco": {HOSTILE_NAME: 0.14}},
         idle=(),
         tried=(1, 1, 0),
         evaluations=2,

@@ -72,8 +72,8 @@ def test_what_is_found_gives_the_number():
     assert made.candidates
     for one in made.candidates:
         assert evaluate(one.protocol)["mAP"] == one.value
-        assert made.low <= one.value <= made.high
-    assert made.named == {name: evaluate(name)["mAP"] for name, one in CONVENTIONS.items() if not one.together}
+        assert made.quoted["mAP"][0] <= one.value <= made.quoted["mAP"][1]
+    assert made.named == {name: {"mAP": evaluate(name)["mAP"]} for name, one in CONVENTIONS.items() if not one.together}
 
 
 def test_decisions_about_lines_are_not_tried_on_arrays():
@@ -148,7 +148,7 @@ def test_the_commands(capsys, files):
     assert explained["target"]["convention"] == "trec"
     value = explained["source"]["value"]
     made = shown(capsys, "explain", "--trec", qrels, one, "--value", f"{value:.6f}", "--most", "3")
-    assert made["named"]["oxford"] == value
+    assert made["named"]["oxford"] == {"mAP": value}
     made = shown(capsys, "compare", "--trec", qrels, one, other, "--under", "all", "--bootstrap", "200")
     assert set(made["models"]) == {"one", "other"}
     assert {"conventions", "caps"} <= {row["under"] for row in made["claims"][0]["where"]}
@@ -156,7 +156,7 @@ def test_the_commands(capsys, files):
         first, second = (files / f"{name}{suffix}.npz" for name in ("one", "other"))
         explained = shown(capsys, "explain", kind, first, "--from", "oxford")
         value = explained["target"]["value"]
-        assert "mAP" in shown(capsys, "explain", kind, first, "--value", f"{value:.4f}")["metric"]
+        assert "mAP" in shown(capsys, "explain", kind, first, "--value", f"{value:.4f}")["quoted"]
         arrays = np.load(first)
         if kind == "--reid":
             given = arrays["distances"], arrays["query_ids"], arrays["gallery_ids"]

@@ -25,6 +25,7 @@ examples:
   detmap explain gt.json dt.json --from coco --to coco+min_score=0.25
   detmap explain gt.json dt.json --value 0.437
   detmap explain gt.json dt.json --value 61.2 --metric AP50
+  detmap explain gt.json dt.json --value AP=0.437 --value AP50=0.612 --value person=0.51
   detmap explain --trec qrels.txt bm25.run --from torchmetrics --to trec
   detmap explain --reid market.npz --value 0.713
   detmap explain --hashing codes.npz --from hashnet
@@ -60,7 +61,13 @@ def _fill(parser: argparse.ArgumentParser) -> None:
         metavar="PROTOCOL",
         help="the rules of the other; default: coco; with --trec trec, --reid reid, --hashing hits_topk",
     )
-    parser.add_argument("--value", metavar="NUMBER", help="which rules give this number, to the digits given?")
+    parser.add_argument(
+        "--value",
+        action="append",
+        metavar="[NAME=]NUMBER",
+        help="which rules give this number, to the digits given? may be repeated: AP50=0.61 is another metric, person=0.5 a "
+        "class's AP, AP50/person=0.7 its AP50; two numbers tell nearly all rules apart",
+    )
     parser.add_argument(
         "--metric",
         default="AP",
@@ -109,14 +116,14 @@ def _explain(options: argparse.Namespace) -> None:
     from detmap.explanations import explain, find_value, parse
 
     if options.value is not None:
-        from detmap.explanations.search import interval
+        from detmap.explanations.quotes import read_values
 
-        interval(options.value)  # a typo shows before files are read
+        values = read_values(options.value, options.metric)  # a typo shows before files are read
         tables = read_pair(options, "bbox")
-        given = (*tables, options.value, options.metric)
+        given = (*tables, values, options.metric)
         more = {"most": options.most, "threads": options.threads}
         search = during(options, "trying rules", find_value, *given, **more)
-        _show_search(search, options)
+        _show_search(search, options, options.metric)
         return
     source, target = (parse(text, options.iou_type) for text in (options.source, options.target or "coco"))
     tables = read_pair(options, options.iou_type or source.iou_type)
@@ -142,21 +149,21 @@ def _explain_rankings(kind: str, options: argparse.Namespace) -> None:
         raise OptionError(f"--{kind} does not go with --iou-type: rankings have no shapes")
     check_concerns(options, _fill, {*CONCERNING, *_ASKED}, f"detmap explain --{kind}")
     from detmap.explanations import explain_rankings, find_ranking_value
+    from detmap.explanations.quotes import read_values
     from detmap.explanations.rankings import parse_convention
-    from detmap.explanations.search import interval
 
     run, metric = kind == "trec", metric_of(options)
     if options.value is not None:
-        interval(options.value)  # a typo shows before files are read
+        values = read_values(options.value, metric)  # a typo shows before files are read
     else:
         source, target = (parse_convention(text) for text in (options.source, options.target or DEFAULTS[kind]))
     paths = [path for path in (options.ground_truth, options.detections) if path is not None]
     (evaluate,) = evaluators(kind, options, paths).values()
     if options.value is not None:
         found = during(
-            options, "trying rules", find_ranking_value, evaluate, options.value, metric, run=run, most=options.most
+            options, "trying rules", find_ranking_value, evaluate, values, metric, run=run, most=options.most
         )
-        _show_search(found, options)
+        _show_search(found, options, metric)
         return
     made = during(
         options,
@@ -225,22 +232,17 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
     print_notes(made.sentences(), options)
 
 
-def _show_search(search: Any, options: argparse.Namespace) -> None:
+def _show_search(search: Any, options: argparse.Namespace, metric: str) -> None:
     document = search.to_dict()
     _write(options, document)
-    found = [
-        {
-            search.rules[:-1]: one.base,
-            "with": " and ".join(one.changes),
-            "value": f"{one.value:.6f}",
-            "the same here": "; ".join(one.others[:2])
-            + (f" and {len(one.others) - 2} more" if len(one.others) > 2 else ""),
-        }
-        for one in search.candidates
-    ]
-    named = [{search.rules[:-1]: name, "value": f"{value:.6f}"} for name, value in search.named.items()]
-    title = f"{search.metric} {options.value}: {len(search.candidates) or 'no'} candidates"
-    print_tables([found, named], options, title, document, document["candidates"])
+    found = search.rows()
+    for row, one in zip(found, search.candidates, strict=True):
+        rest = len(one.others) - 2
+        row["the same here"] = "; ".join(one.others[:2]) + (f" and {rest} more" if rest > 0 else "")
+    given = " and ".join(text.replace("=", " ") if "=" in text else f"{metric} {text}" for text in options.value)
+    shown = f", of which {len(found)} are shown" if search.matches > len(found) else ""
+    title = f"{given}: {search.matches or 'no'} candidate{'s' * (search.matches != 1)}{shown}"
+    print_tables([found, search.named_rows()], options, title, document, document["candidates"])
     print_notes(search.sentences(), options)
 
 

@@ -104,6 +104,13 @@ def metric_of(options: argparse.Namespace) -> str:
     return "mAP" if options.metric in (None, "AP") else str(options.metric)
 
 
+def _metrics(options: argparse.Namespace) -> list[str]:
+    """Return all metrics that were asked for: those of quoted values may be several."""
+    from detmap.explanations.quotes import read_values
+
+    return list(read_values(getattr(options, "value", None) or [], metric_of(options))) or [metric_of(options)]
+
+
 def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> dict[str, Evaluate]:
     """Read files, and return what evaluates each of them under a convention, by name.
 
@@ -168,7 +175,7 @@ def _runs(
     from detmap.retrieval import evaluate_run
     from detmap.retrieval.runs import read_tables
 
-    metric, qrels = metric_of(options), held(judged)
+    metrics, qrels = _metrics(options), held(judged)
 
     def evaluator(path: str) -> Evaluate:
         run = held(path)
@@ -176,9 +183,9 @@ def _runs(
 
         def evaluate(convention: Convention) -> RankingResult:
             try:
-                return evaluate_run(*tables, [metric], convention, level=level, depth=depth)
+                return evaluate_run(*tables, metrics, convention, level=level, depth=depth)
             except InputError:
-                evaluate_run(qrels, run, [metric], convention, level=level, depth=depth)  # whose error names the file
+                evaluate_run(qrels, run, metrics, convention, level=level, depth=depth)  # whose error names the file
                 raise
 
         return evaluate
@@ -189,7 +196,7 @@ def _runs(
 def _arrays(kind: str, options: argparse.Namespace, path: str) -> Evaluate:
     from detmap.cli.rankings import codes_of, gallery_of
 
-    metric = metric_of(options)
+    metrics = _metrics(options)
     given = argparse.Namespace(file=path, gallery=None, metric=options.distance, k=options.depth)
     evaluate: Callable[..., Any] = (gallery_of if kind == "reid" else codes_of)(given, path)
-    return lambda convention: evaluate(metrics=[metric], convention=convention)
+    return lambda convention: evaluate(metrics=metrics, convention=convention)

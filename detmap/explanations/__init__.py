@@ -1,10 +1,11 @@
 """Why two protocols give different numbers, and which protocol gives a number: every rule is replayed."""
 
 from detmap.explanations.presets import Under, under_presets
+from detmap.explanations.quotes import Candidate, Search
 from detmap.explanations.ranking_search import Variant, find_ranking_value, rankings_survive
 from detmap.explanations.rankings import RankingExplanation, explain_rankings, explain_run
 from detmap.explanations.replay import Replay, parse
-from detmap.explanations.search import Candidate, Search, find_value
+from detmap.explanations.search import find_value
 from detmap.explanations.shares import Example, Explanation, Share, Step, explain
 from detmap.explanations.splits import Contrast, Effect, Split, contrast
 from detmap.explanations.survival import Claim, Situation, Survival, survives

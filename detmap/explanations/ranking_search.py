@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError, OptionError
+from detmap.explanations.quotes import Search, check_most, quoted_of, searched
 from detmap.explanations.rankings import Evaluate, RankingReplay, parse_convention, said
-from detmap.explanations.search import Search, Tries, check_most, interval
 from detmap.explanations.survival import Situation, Survival, claims_of
+from detmap.explanations.tries import Changes, Vocabulary
 from detmap.hits import INTERPOLATIONS
 from detmap.retrieval.conventions import CONVENTIONS, Convention, convention_of
 from detmap.retrieval.scoring import RankingResult
@@ -38,6 +39,9 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
         "cmc": ("market", "allshots", "cuhk03", "cuhk03_exact", "sysu"),
     }.items()
 }
+
+#: How usual each row is, in percent of the changes behind quoted numbers.
+_USUAL = {"ties": 20.0, "missing": 15.0, "normalizer": 15.0, "depth": 10.0, "order": 8.0, "interpolation": 8.0}
 
 #: What rules are called together where orders of systems are tried; all others are "other decisions".
 _KINDS = {"ties": "orders of equal scores"}
@@ -86,17 +90,63 @@ class _Looked:
         return sum(not math.isnan(value) for value in self._values.values())
 
 
+class _Numbers(Vocabulary):
+    """What rankings give under conventions, each with changes of the grid."""
+
+    usual = _USUAL
+
+    def __init__(self, evaluate: Evaluate, metrics: Sequence[str], run: bool) -> None:
+        self.grid = {name: changes for name, changes in GRID.items() if run or name not in _RUNS_ONLY}
+        self.looked = [_Looked(evaluate, metric, run) for metric in metrics]
+        for one in self.looked[1:]:
+            one.replay.known = self.looked[0].replay.known  # evaluated once for all metrics
+
+    def value(self, name: str, changes: Changes, number: int) -> float:
+        """Return one of the metrics; NaN where it cannot be."""
+        return self.looked[number].value(self.rules(name, changes))
+
+    def plain(self, name: str, changes: Changes) -> Convention:
+        """Return the convention without its names."""
+        return self.looked[0].plain(self.rules(name, changes))
+
+    def place(self, changes: Changes) -> tuple[()]:
+        """Return the same for all: nothing is kept."""
+        return ()
+
+    def rules(self, name: str, changes: Changes) -> Convention:
+        """Return the convention with its changes."""
+        decided: dict[str, Any] = {}
+        for label, at in changes:
+            decided |= self.grid[label][at]
+        return replace(CONVENTIONS[name], **decided)
+
+    def words(self, name: str, changes: Changes) -> tuple[str, ...]:
+        """Return in words what is otherwise."""
+        rule = self.rules(name, changes)
+        return tuple(_words(CONVENTIONS[name], rule, self.grid[label][at]) for label, at in changes)
+
+    @property
+    def evaluations(self) -> int:
+        """How many conventions gave a number."""
+        return self.looked[0].evaluations
+
+
 def find_ranking_value(
-    evaluate: Evaluate, value: str | float, metric: str = "mAP", *, run: bool = False, most: int = 10
+    evaluate: Evaluate,
+    value: str | float | Mapping[str, str | float],
+    metric: str = "mAP",
+    *,
+    run: bool = False,
+    most: int = 10,
 ) -> Search:
-    """Find the conventions that give a number for some rankings.
+    """Find the conventions that give a number for some rankings, or several numbers at once.
 
     Parameters
     ----------
     evaluate, metric, run
-        As for `explain_rankings`.
+        As for `explain_rankings`; with several numbers the result of `evaluate` has all their metrics.
     value, most
-        As for `find_value`.
+        As for `find_value`; the names of several numbers are metrics, as ``{"mAP": "0.31", "nDCG@10": "0.42"}``.
 
     Returns
     -------
@@ -109,15 +159,18 @@ def find_ranking_value(
     InputError
         Where the metric is undefined under every convention.
     """
-    low, high = interval(value)
+    quoted = quoted_of(value, metric)
     check_most(most)
-    looked = _Looked(evaluate, metric, run)
-    bases = {name: one for name, one in CONVENTIONS.items() if not one.together and not math.isnan(looked.value(one))}
-    if not bases and looked.problem is not None:
-        raise looked.problem
-    grid = {name: changes for name, changes in GRID.items() if run or name not in _RUNS_ONLY}
-    tries = Tries(looked.value, looked.plain, grid, _words, lambda change: False, low, high)
-    return tries.search(metric, bases, most, lambda: looked.evaluations, "conventions")
+    numbers = _Numbers(evaluate, list(quoted), run)
+    names = [
+        name
+        for name, one in CONVENTIONS.items()
+        if not one.together and not any(math.isnan(looked.value(one)) for looked in numbers.looked)
+    ]
+    problem = next((looked.problem for looked in numbers.looked if looked.problem is not None), None)
+    if not names and problem is not None:
+        raise problem
+    return searched(numbers, names, quoted, most, "conventions")
 
 
 def rankings_survive(

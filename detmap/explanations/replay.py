@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.choices import UNLIMITED, WHOLE, decimal
-from detmap.decisions import YES_OR_NO, decisions_of, default_of
+from detmap.decisions import YES_OR_NO, decisions_of, default_of, varied
 from detmap.errors import InputError, OptionError, shorten
 from detmap.explanations.lean import Lean, knows
 from detmap.explanations.whole import Whole
@@ -24,7 +24,7 @@ from detmap.tables import Detections, GroundTruth
 from detmap.zero_ids import OTHER, effect
 
 #: The thresholds of metrics that are taken at one.
-_AT = {"AP50": 0.5, "AP75": 0.75}
+AT = {"AP50": 0.5, "AP75": 0.75}
 
 _DECLARED = decisions_of(Protocol)
 _DEFAULTS = {name: default_of(one) for name, one in Protocol.__dataclass_fields__.items()}
@@ -101,12 +101,12 @@ def trimmed(protocol: Protocol, metric: str) -> Protocol:
     ranges = {name: (name, low, high) for name, low, high in protocol.area_ranges}
     area = protocol.area_ranges[0]
     thresholds = protocol.iou_thresholds
-    if metric in _AT:
-        thresholds = (_AT[metric],)
+    if metric in AT:
+        thresholds = (AT[metric],)
     elif metric.startswith("AP_") and metric[3:] in ranges:
         area = ranges[metric[3:]]
     elif metric not in ("AP", "mAP"):
-        known = ["AP", *_AT, *(f"AP_{name}" for name in list(ranges)[1:])]
+        known = ["AP", *AT, *(f"AP_{name}" for name in list(ranges)[1:])]
         raise OptionError(
             f"{shorten(metric)} is no AP of {protocol.name} that can be explained; one of: {', '.join(known)}"
         )
@@ -115,10 +115,14 @@ def trimmed(protocol: Protocol, metric: str) -> Protocol:
 
 
 class Value(NamedTuple):
-    """A metric under a protocol: its value, and that of every category, NaN without ground truth."""
+    """A metric under a protocol: its value, and that of every category, NaN without ground truth.
+
+    `by_threshold` holds the values of the categories at each IoU threshold, shape (thresholds, categories).
+    """
 
     value: float
     classes: NDArray[np.float64]
+    by_threshold: NDArray[np.float64]
 
 
 @dataclass(eq=False)
@@ -176,8 +180,17 @@ class Replay:
                 raise undefined(self.ground_truth, protocol, self.metric)
             # Side by side in the order in which the mean takes them: as `detmap.evaluate` adds them up.
             by_class = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[-1], -1)
-            self._known[plain] = Value(value, np.asarray(by_class.mean(axis=1)))
+            self._known[plain] = Value(value, np.asarray(by_class.mean(axis=1)), values.mean(axis=1))
         return self._known[plain]
+
+    def forget(self) -> None:
+        """Free the values of the classes; a protocol that is asked for again is evaluated again."""
+        self._known.clear()
+
+    def positives(self, protocol: Protocol) -> NDArray[np.int64]:
+        """Return how many objects of each category are to be found."""
+        plain = self.simplified(protocol)
+        return self._scored(plain).positives(plain)
 
     @property
     def matchings(self) -> int:
@@ -274,7 +287,7 @@ class Replay:
             and self._all_seen
         ):
             same["scored_images"] = "all"
-        return replace(protocol, **same)
+        return varied(protocol, same)
 
     def _changes_nothing(self, **decision: Any) -> bool:
         """Return whether rounding numbers leaves both tables as they are."""

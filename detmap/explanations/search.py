@@ -1,18 +1,25 @@
-"""Which protocol gives a number: the named ones first, then those with one or two decisions changed."""
+"""Which protocol gives a number: the named ones first, then those with changes; and what chance would give."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal, InvalidOperation
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from detmap.choices import UNLIMITED
+from detmap.decisions import varied
 from detmap.errors import InputError, OptionError, shorten
-from detmap.explanations.replay import TACIT, Replay, is_late, said, trimmed
+from detmap.explanations.parts import Recent
+from detmap.explanations.quotes import Search, check_most, quoted_of, searched
+from detmap.explanations.replay import AT, TACIT, Replay, Value, is_late, said, trimmed
+from detmap.explanations.tries import Changes, Vocabulary
+from detmap.explanations.vocabulary import ORDER, SMOOTH, USUAL, WIDER, ByImage, treated
 from detmap.protocols import COCO, PRESETS, Protocol
-from detmap.results import fragment
 from detmap.scored_kinds import scored_kind
 from detmap.tables import Detections, GroundTruth
 
@@ -54,139 +61,8 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
     "id_zero": ({"id_zero": "missed"}, {"id_zero": "found"}),
 }
 
-#: So many protocols with two changes are evaluated, those first that single changes lead to expect near the number.
-_PAIRS = 1500
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """A protocol that gives the number.
-
-    Attributes
-    ----------
-    protocol : Protocol or Convention
-        It, as far as it decides the metric.
-    base : str
-        The named protocol that it is a variant of.
-    changes : tuple of str
-        What it decides otherwise, as ``"min_score 0.25"``.
-    value : float
-        What it gives.
-    others : tuple of str
-        Others that give the very same value with as few changes, and cannot be told from it here.
-    """
-
-    protocol: Any
-    base: str
-    changes: tuple[str, ...]
-    value: float
-    others: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The named protocol and its changes."""
-        return " with ".join([self.base, *([" and ".join(self.changes)] if self.changes else [])])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Search:
-    """What was found, and tried, for a number.
-
-    Attributes
-    ----------
-    metric : str
-        What it is taken for.
-    low, high : float
-        Every value from `low` to `high` is written with the quoted digits.
-    candidates : list of Candidate
-        Those of fewest changes first; values that many named protocols lead to ahead of others.
-    named : dict of str to float
-        The value under every named protocol.
-    idle : tuple of str
-        Decisions without any effect here.
-    tried : tuple of int
-        How many protocols were tried with no, one and two changes.
-    evaluations : int
-        How many of them differ here, and were evaluated.
-    rules : str
-        What was tried: "protocols", or of rankings "conventions".
-    """
-
-    metric: str
-    low: float
-    high: float
-    candidates: list[Candidate]
-    named: dict[str, float]
-    idle: tuple[str, ...]
-    tried: tuple[int, int, int]
-    evaluations: int
-    rules: str = "protocols"
-
-    def sentences(self) -> list[str]:
-        """Return in words what was found."""
-        told = []
-        if not any(self.named.values()):
-            told.append(f"All named {self.rules} give 0: nothing is found that there was to find.")
-        elif not self.candidates:
-            nearest = min(self.named, key=lambda name: abs(self.named[name] - (self.low + self.high) / 2))
-            told.append(
-                f"Nothing that was tried gives this number; {nearest} is nearest with {self.named[nearest]:.4f}."
-            )
-        if self.idle:
-            told.append(f"Without any effect here: {', '.join(self.idle)}.")
-        none, one, two = self.tried
-        told.append(f"Tried: {none} named {self.rules}, {one} with one change, {two} with two.")
-        return told
-
-    def _repr_html_(self) -> str:
-        found = [
-            {
-                "protocol": one.base,
-                "with": " and ".join(one.changes),
-                "value": one.value,
-                "the same here": "; ".join(one.others),
-            }
-            for one in self.candidates
-        ]
-        named = [{"protocol": name, "value": value} for name, value in self.named.items()]
-        title = f"Which rules give {self.metric} from {self.low:.6g} to {self.high:.6g}"
-        return fragment(title, {"candidates": found, "named protocols": named}, self.sentences())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        return {
-            "metric": self.metric,
-            "low": self.low,
-            "high": self.high,
-            "candidates": [
-                {"base": one.base, "changes": list(one.changes), "value": one.value, "others": list(one.others)}
-                for one in self.candidates
-            ],
-            "named": self.named,
-            "without_effect": list(self.idle),
-            "tried": list(self.tried),
-            "evaluations": self.evaluations,
-        }
-
-
-def interval(text: str | float) -> tuple[float, float]:
-    """Return the least and the largest number that is written so; above 1 it is taken for a percentage.
-
-    Raises
-    ------
-    OptionError
-        Where the text is no number from 0 to 100.
-    """
-    try:
-        number = Decimal(str(text).strip().rstrip("%"))
-    except InvalidOperation:
-        number = Decimal("NaN")
-    if not number.is_finite() or not 0 <= number <= 100:
-        raise OptionError(f"the value must be a number as 0.437 or 43.7, not {shorten(text)}")
-    half = Decimal((0, (5,), int(number.as_tuple().exponent) - 1))
-    unit = 100 if number > 1 or str(text).strip().endswith("%") else 1
-    slack = 1e-12  # a value that lies half way may be written either way
-    return float((number - half) / unit) - slack, float((number + half) / unit) + slack
+#: Detections that are kept in tables made in other ways, and least number of pairs of tables kept whatever their size.
+_KEPT, _LEAST = 1_000_000, 4
 
 
 def changed_to(base: Protocol, protocol: Protocol, change: Iterable[str]) -> str:
@@ -199,13 +75,16 @@ def changed_to(base: Protocol, protocol: Protocol, change: Iterable[str]) -> str
 def find_value(
     ground_truth: GroundTruth,
     detections: Detections,
-    value: str | float,
+    value: str | float | Mapping[str, str | float],
     metric: str = "AP",
     *,
     most: int = 10,
     threads: int | None = None,
 ) -> Search:
-    """Find the protocols that give a number.
+    """Find the rules that give a number, or several numbers at once.
+
+    One number of four digits is met by some rules nearly always: `Search` says how many chance would give. Two numbers tell
+    nearly all rules apart.
 
     Parameters
     ----------
@@ -213,12 +92,14 @@ def find_value(
         What there is to find.
     detections : Detections
         What was found.
-    value : str or float
-        The number as it is quoted: as many digits as are given must agree. Above 1 it is a percentage.
+    value : str or float, or mapping of str to str or float
+        The number as it is quoted: as many digits as are given must agree. Above 1 it is a percentage. Or several by name: a
+        metric as for `metric`, a class (its AP), or both, as ``{"AP": "0.437", "AP50": "0.612", "person": "0.51",
+        "AP50/person": "0.7"}``.
     metric : str
-        As for `detmap.explain`.
+        As for `detmap.explain`; what a number without a name is, and of which metric a class is.
     most : int
-        So many candidates are returned at most.
+        Maximum number of candidates returned.
     threads : int, optional
         One per processor by default.
 
@@ -229,179 +110,224 @@ def find_value(
     Raises
     ------
     OptionError
-        For an unknown metric, or a value that is no number.
+        For an unknown metric or class, or a value that is no number.
     InputError
         Where there is nothing to find.
     """
-    low, high = interval(value)
+    quoted = quoted_of(value, metric)
     check_most(most)
     scored_kind(COCO, None, ground_truth, detections)  # all rules that are tried compare boxes
-    replay = Replay(ground_truth, detections, metric, threads)
-    bases = {}
-    for name, one in PRESETS.items():
-        try:
-            plain = trimmed(one, metric)
-        except OptionError:
-            continue
-        if plain.iou_type == "bbox":
-            bases[name] = plain
-    if not bases:
-        trimmed(COCO, metric)  # says which metrics there are
-    replay.value(next(iter(bases.values())))  # an error where there is nothing to find
+    numbers = [_number(name, metric, ground_truth) for name in quoted]
+    looked = _Looked((ground_truth, detections), numbers, threads)
+    return searched(looked, list(looked.bases), quoted, most)
 
-    def look_up(one: Protocol) -> float:
-        try:
-            return replay.value(one).value
-        except InputError:  # where only images with detections are scored, and there are none
+
+class Number(NamedTuple):
+    """What is quoted: a metric, or a class's, by the class's place in the ground truth."""
+
+    metric: str
+    category: int | None
+
+
+def _number(name: str, metric: str, ground_truth: GroundTruth) -> Number:
+    """Return what a name means: a metric, a class, or a metric and a class."""
+    if name == metric or _is_metric(name):
+        return Number(name, None)
+    first, _, rest = name.partition("/")
+    for of, known in ((metric, name), (first, rest)):
+        at = [
+            place
+            for place, (key, said_as) in enumerate(
+                zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True)
+            )
+            if known in (said_as, str(key))
+        ]
+        if at and _is_metric(of):
+            return Number(of, at[0])
+    classes = ", ".join(ground_truth.categories.names[:8])
+    raise OptionError(
+        f"{shorten(name)} is neither a metric (AP, AP50, AP75, AP_small, …) nor a class of the ground truth ({classes}"
+        f"{', …' if len(ground_truth.categories.names) > 8 else ''}); a class's AP50 is AP50/CLASS"
+    )
+
+
+def _is_metric(name: str) -> bool:
+    return name in ("AP", "mAP", *AT) or name.startswith("AP_")
+
+
+@dataclass(frozen=True)
+class _Made:
+    """Tables that were made in one way, under many protocols; by image where `cells` are there."""
+
+    replay: Replay
+    cells: ByImage | None
+
+
+class _Looked(Vocabulary):
+    """What two tables give under protocols, each with changes of the grid."""
+
+    usual = USUAL
+    smooth = SMOOTH
+
+    def __init__(self, tables: tuple[GroundTruth, Detections], numbers: Sequence[Number], threads: int | None) -> None:
+        self.grid = {**GRID, **WIDER}
+        self.numbers, self.threads, self.evaluations = numbers, threads, 0
+        self._values: dict[Any, float] = {}
+        self._last: tuple[Any, Any, Value | None] = (None, None, None)
+        plain = Replay(*tables, numbers[0].metric, threads)
+        self.tables = plain.ground_truth, plain.detections
+        kept = _KEPT // max(len(plain.detections), 1)
+        self._treated = Recent(max(kept, _LEAST))
+        self._recent = Recent(max(kept // 4, _LEAST))  # which hold what was matched as well
+        self._plain = _Made(plain, None)
+        self.metrics = tuple(dict.fromkeys(one.metric for one in numbers))
+        self.bases: dict[str, dict[str, Protocol]] = {}
+        for name, one in PRESETS.items():
+            try:
+                trims = {metric: trimmed(one, metric) for metric in self.metrics}
+            except OptionError:
+                continue
+            if one.iou_type == "bbox":
+                self.bases[name] = trims
+        if not self.bases:
+            for metric in self.metrics:
+                trimmed(COCO, metric)  # says which metrics there are
+            raise OptionError(f"no protocol has all of {', '.join(self.metrics)}")
+        plain.value(self.bases[next(iter(self.bases))][self.metrics[0]])  # an error where there is nothing to find
+        self.bases = {name: one for name, one in self.bases.items() if not math.isnan(self.value(name, (), 0))}
+        for at, number in enumerate(numbers):
+            if all(math.isnan(self.value(name, (), at)) for name in self.bases):
+                problem = f"has no objects of that class, so that {number.metric} of it is undefined"
+                raise InputError(problem, source=tables[0].source)
+
+    def value(self, name: str, changes: Changes, number: int) -> float:
+        """Return one of the numbers; NaN where it cannot be."""
+        settings = self._settings(changes)
+        metric, category = self.numbers[number]
+        made, protocol = self._scene(name, settings, metric)
+        if protocol is None or made is None:
             return math.nan
+        mean = settings.get("mean", "")
+        plain = made.replay.simplified(protocol)
+        key = (self._way(settings), plain, mean, number)
+        if key not in self._values:
+            try:
+                self._values[key] = self._mean(made, plain, mean, metric, category)
+            except InputError:  # where only images with detections are scored, and there are none
+                self._values[key] = math.nan
+        return self._values[key]
 
-    bases = {name: one for name, one in bases.items() if not math.isnan(look_up(one))}
-    tries = Tries(look_up, replay.simplified, GRID, changed_to, _is_curve, low, high)
-    return tries.search(metric, bases, most, lambda: replay.evaluations)
+    def plain(self, name: str, changes: Changes) -> Hashable:
+        """Return the same for most rules that cannot be told apart here."""
+        settings = self._settings(changes)
+        found: list[Any] = [settings.get("mean", "")]
+        for metric in self.metrics:
+            made, protocol = self._scene(name, settings, metric)
+            found.append(made.replay.simplified(protocol) if made is not None and protocol is not None else None)
+            found.append(() if made is self._plain else frozenset(self._way(settings)))
+        return tuple(found)
 
+    def place(self, changes: Changes) -> Any:
+        """Return a key: rules in its order share what was computed."""
+        settings = self._settings(changes)
+        return tuple(map(str, self._way(settings))), all(map(is_late, settings.keys() & Protocol.__dataclass_fields__))
 
-def check_most(most: Any) -> None:
-    """Refuse a number of candidates that cannot be."""
-    if type(most) is not int or most < 1:
-        raise OptionError(f"most must be a positive integer, not {most!r}")
+    def rules(self, name: str, changes: Changes) -> Protocol:
+        """Return the protocol with its changes."""
+        return replace(PRESETS[name], **self._decisions(self._settings(changes)))
 
+    def words(self, name: str, changes: Changes) -> tuple[str, ...]:
+        """Return in words what is otherwise."""
+        base, told = PRESETS[name], []
+        for change in changes:
+            settings = self._settings((change,))
+            made = changed_to(base, self.rules(name, (change,)), self._decisions(settings))
+            if change[0] == "recalls":
+                made = f"{len(settings['recall_thresholds'])} recalls"
+            told.append(made or ", ".join(f"{key} {value}" for key, value in settings.items()))
+        return tuple(told)
 
-def _is_curve(change: Mapping[str, Any]) -> bool:
-    """Return whether a change is carried out after matching and ranking."""
-    return all(map(is_late, change))
-
-
-Change = tuple[str, int]
-
-
-@dataclass(eq=False)
-class Tries:
-    """What was tried so far to give a number between `low` and `high`.
-
-    A rule is a protocol or a convention. ``value(rule)`` is what it gives, NaN where it cannot be; ``plain(rule)`` the same
-    for most rules that cannot be told apart here; ``words(base, rule, names)`` says what some decisions became;
-    ``late(change)`` whether a change of the `grid` costs little.
-    """
-
-    value: Callable[[Any], float]
-    plain: Callable[[Any], Any]
-    grid: Mapping[str, Sequence[Mapping[str, Any]]]
-    words: Callable[[Any, Any, Iterable[str]], str]
-    late: Callable[[Mapping[str, Any]], bool]
-    low: float
-    high: float
-    bases: dict[str, Any] = field(default_factory=dict)
-    found: dict[Any, list[tuple[str, tuple[Change, ...], Any, float]]] = field(default_factory=dict)
-    effects: dict[tuple[str, Change], float] = field(default_factory=dict)
-    moved: set[str] = field(default_factory=set)
-    varied: list[str] = field(default_factory=list)
-    count: list[int] = field(default_factory=lambda: [0, 0, 0])
-
-    def search(
-        self, metric: str, bases: Mapping[str, Any], most: int, evaluations: Callable[[], int], rules: str = "protocols"
-    ) -> Search:
-        """Try the named rules, then one change of each, then two, until there are as many candidates as are wanted."""
-        self.bases = dict(bases)
-        for attempt in (self.named, self.singles, self.pairs):
-            if len(self.candidates()) < most:
-                attempt()
-        return Search(
-            metric=metric,
-            low=self.low,
-            high=self.high,
-            candidates=self.candidates()[:most],
-            named={name: self.value(one) for name, one in self.bases.items()},
-            idle=tuple(name for name in self.grid if name not in self.moved) if self.varied else (),
-            tried=(self.count[0], self.count[1], self.count[2]),
-            evaluations=evaluations(),
-            rules=rules,
-        )
-
-    def named(self) -> None:
-        """Try the named rules."""
-        for name, one in self.bases.items():
-            self._try(name, (), one)
-
-    def singles(self) -> None:
-        """Try every change of one decision, of every named protocol that gives a number of its own."""
-        seen: dict[float, str] = {}
-        for name, base in self.bases.items():
-            before = self.value(base)
-            if seen.setdefault(before, name) != name:
-                continue
-            self.varied.append(name)
-            for change in self._changes(base):
-                after = self._try(name, (change,), self._changed(base, change))
-                if math.isnan(after):
-                    continue
-                self.effects[name, change] = after - before
-                if after != before:
-                    self.moved.add(change[0])
-
-    def pairs(self) -> None:
-        """Try changes of two decisions, those first whose effects together come nearest to the number."""
-        middle = (self.low + self.high) / 2
-        expected: list[tuple[float, str, Change, Change]] = []
-        for name in self.varied:
-            before = self.value(self.bases[name])
-            moving = [(label, at) for (of, (label, at)), effect in self.effects.items() if of == name and effect]
-            for at, one in enumerate(moving):
-                for other in moving[at + 1 :]:
-                    if one[0] != other[0]:
-                        effects = self.effects[name, one], self.effects[name, other]
-                        # Most effects scale with the rest; those of few detections add up.
-                        scaled = (before + effects[0]) * (before + effects[1]) / before if before else sum(effects)
-                        off = min(abs(scaled - middle), abs(before + sum(effects) - middle))
-                        expected.append((off, name, one, other))
-        expected.sort(key=lambda row: row[0])
-        # What shares its matching is tried together.
-        for _, name, one, other in sorted(
-            expected[:_PAIRS], key=lambda row: (self.varied.index(row[1]), row[2], row[3])
-        ):
-            self._try(name, (one, other), self._changed(self._changed(self.bases[name], one), other))
-
-    def candidates(self) -> list[Candidate]:
-        """Return what gives the number, each value once: of fewest changes, and of those the best known base."""
-        by_value: dict[tuple[int, float], list[tuple[str, tuple[Change, ...], Any, float]]] = {}
-        for ways in self.found.values():
-            fewest = min(len(changes) for _, changes, _, _ in ways)
-            for way in ways:
-                if len(way[1]) == fewest:
-                    by_value.setdefault((fewest, way[3]), []).append(way)
-        made = []
-        for (fewest, value), ways in sorted(by_value.items(), key=lambda item: (item[0][0], -len(item[1]))):
-            if any(fewer < fewest and same == value for fewer, same in by_value):
-                continue
-            named = [self._candidate(*way[:3], value) for way in ways]
-            made.append(replace(named[0], others=tuple(one.name for one in named[1:6])))
+    def _settings(self, changes: Changes) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for label, at in changes:
+            made |= self.grid[label][at]
         return made
 
-    def _candidate(self, name: str, changes: Sequence[Change], protocol: Any, value: float) -> Candidate:
-        said_of = []
-        for label, at in changes:
-            said_of.append(self.words(self.bases[name], protocol, self.grid[label][at]))
-        return Candidate(protocol=protocol, base=name, changes=tuple(said_of), value=value)
+    def _decisions(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in settings.items() if name in Protocol.__dataclass_fields__}
 
-    def _changes(self, base: Any) -> Iterator[Change]:
-        """Yield every change of one decision, or group, that makes another protocol here; each different one once."""
-        own, there = self.plain(base), set()
-        # What is matched in one way is used for all of its curves: they come last, and only there costs are small.
-        for label in sorted(self.grid, key=lambda one: self.late(self.grid[one][0])):
-            for at in range(len(self.grid[label])):
-                made = self.plain(self._changed(base, (label, at)))
-                if made != own and made not in there:
-                    there.add(made)
-                    yield label, at
+    def _scene(self, name: str, settings: Mapping[str, Any], metric: str) -> tuple[_Made | None, Protocol | None]:
+        """Return the tables and the protocol that give a metric; None where it is not defined."""
+        decided = self._decisions(settings)
+        of = metric
+        if metric in AT:  # the metric's name says at which overlap; AP has it among its own
+            decided.pop("iou_thresholds", None)
+            if "AP" in self.metrics and "iou_thresholds" not in settings:
+                base = self.bases[name]["AP"]
+                of = "AP" if base.find_threshold(AT[metric]) is not None else metric
+        elif metric.startswith("AP_") and "area_ranges" in decided:
+            return None, None
+        base = self.bases[name][of]
+        return self._made(settings, base), varied(base, decided) if decided else base
 
-    def _changed(self, base: Any, change: Change) -> Any:
-        return replace(base, **self.grid[change[0]][change[1]])
+    def _way(self, settings: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return how the tables are made."""
+        files = tuple((key, value) for key, value in settings.items() if key not in Protocol.__dataclass_fields__)
+        return tuple(one for one in files if one[0] != "mean" or one[1] == "over images")
 
-    def _try(self, name: str, changes: tuple[Change, ...], protocol: Any) -> float:
-        value = self.value(protocol)
-        if math.isnan(value):
-            return value
-        self.count[len(changes)] += 1
-        if self.low <= value <= self.high:
-            plain = self.plain(protocol)
-            self.found.setdefault(plain, []).append((name, changes, protocol, value))
-        return value
+    def _made(self, settings: Mapping[str, Any], base: Protocol) -> _Made | None:
+        way = self._way(settings)
+        if not way:
+            return self._plain
+
+        def make() -> _Made | None:
+            tables = self._tables(tuple((name, settings[name]) for name in ORDER if name in settings))
+            if len(tables[0]) == 0 or len(tables[1]) == 0:
+                return None
+            cells = None
+            if settings.get("mean") == "over images":
+                cells = ByImage(tables)
+                if not cells.few:
+                    return None
+                tables = cells.tables
+            elif tables[0] is self.tables[0] and tables[1] is self.tables[1]:
+                return self._plain
+            return _Made(Replay(*tables, base.name, self.threads), cells)
+
+        return self._recent.get_or(frozenset(way), make)
+
+    def _tables(self, ways: tuple[tuple[str, str], ...]) -> tuple[GroundTruth, Detections]:
+        """Return both tables after some ways, each done once to what the ones ahead of it left."""
+        if not ways:
+            return self.tables
+        return self._treated.get_or(ways, lambda: treated(self._tables(ways[:-1]), dict(ways[-1:])))
+
+    def _mean(self, made: _Made, plain: Protocol, mean: str, metric: str, category: int | None) -> float:
+        """Return a number from the values of the classes."""
+        if self._last[0] is not made or self._last[1] != plain:
+            self._last = (made, plain, made.replay.value(plain))
+            made.replay.forget()  # of each the numbers are kept, and not the values of its classes
+            self.evaluations += 1
+        value = self._last[2]
+        assert value is not None
+        classes = value.classes
+        at = plain.find_threshold(AT[metric]) if metric in AT and len(plain.iou_thresholds) > 1 else None
+        if at is not None:
+            classes = value.by_threshold[at]
+        if made.cells is not None:
+            return made.cells.mean(classes, category) if plain.use_categories else math.nan
+        if category is not None:
+            return float(classes[category]) if classes.size == self.tables[0].categories.ids.size else math.nan
+        defined = ~np.isnan(classes)
+        if mean == "by objects":
+            weights = made.replay.positives(plain)[defined]
+            return float(weights @ classes[defined] / weights.sum())
+        if mean.startswith("absent classes 0"):
+            counted = defined | self._detected if mean.endswith("detected") else np.ones_like(defined)
+            return float(np.nansum(classes) / counted.sum()) if classes.size == counted.size else math.nan
+        return value.value if at is None else float(np.mean(classes[defined]))
+
+    @cached_property
+    def _detected(self) -> NDArray[np.bool_]:
+        """Which categories of the ground truth have detections."""
+        return np.isin(self.tables[0].categories.ids, self.tables[1].categories.ids)

@@ -82,6 +82,10 @@ class Whole:
         outcome[made.detection], overlaps[made.detection] = made.outcome, made.overlap
         return outcome, overlaps
 
+    def positives(self, protocol: Protocol) -> NDArray[np.int64]:
+        """Return how many objects of each category are to be found."""
+        return np.asarray(self._tally(protocol).positives[:, 0])
+
     def _tally(self, protocol: Protocol) -> Tally:
         if self._last is None or self._last.protocol != protocol:
             self.matchings += 1

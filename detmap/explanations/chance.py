@@ -1,0 +1,70 @@
+"""How many of the values that were tried would agree with a quoted number by chance."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Tried values nearest to the quoted ones from which the local density is estimated: enough for an error of a fifth.
+_NEAREST = 25
+
+#: Tried values nearest to the quoted ones that give the local scale and correlation of several numbers.
+_CLOUD = 60
+
+
+class Chance:
+    """The density of tried values about the quoted ones.
+
+    It is the density of a nearest-neighbour estimate (Loftsgaarden and Quesenberry 1965): of *n* values the *m*-th nearest
+    lies in a ball of volume *V* about the quoted one, so that (m - 1) / V is expected in a unit of volume. Values that
+    agree with what is quoted are left out, and their volume with them, or what is found would make itself expected. Several
+    numbers move together under most rules: the ball is that of their local covariance. Rules under which two numbers are
+    the same, as AP and AP50 at one threshold, are a population of their own, with a number less.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n, k)
+        What was tried: distinct vectors of k numbers.
+    quoted : ndarray of float64, shape (k, 2)
+        The least and the largest value that is written so, of each number.
+    """
+
+    def __init__(self, values: NDArray[np.float64], quoted: NDArray[np.float64]) -> None:
+        same = values[:, :, None] == values[:, None, :]
+        kinds, kind = np.unique(same.argmax(axis=2), axis=0, return_inverse=True)
+        self._parts: list[tuple[NDArray[np.int64], NDArray[np.float64], float, int]] = []
+        for at, first in enumerate(kinds):
+            columns = np.unique(first)
+            low = np.array([quoted[first == column, 0].max() for column in columns])
+            high = np.array([quoted[first == column, 1].min() for column in columns])
+            if (low < high).all():
+                rows = np.flatnonzero(kind.reshape(-1) == at)
+                self._parts.append(_part(rows, values[rows][:, columns], low, high))
+
+    def expected(self, among: NDArray[np.bool_]) -> float:
+        """Return how many of some of the values, flags of shape (n,), would agree by chance."""
+        total = 0.0
+        for rows, away, unit, count in self._parts:
+            distances = np.sort(away[among[rows]])
+            if distances.size:
+                rank = min(distances.size, max(3, min(_NEAREST, distances.size // 4)))
+                volume = unit * float(distances[rank - 1]) ** count  # in units of what is written so
+                total += max(rank - 1, 1) / max(volume - 1, volume / 2)
+        return total
+
+
+def _part(
+    rows: NDArray[np.int64], values: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], float, int]:
+    """Return the rows that do not agree, how far off they are, the volume of the ball of distance 1, and its dimension."""
+    away = (values - (low + high) / 2) / (high - low)
+    outside = (np.abs(away) > 0.5).any(axis=1)
+    rows, away, count = rows[outside], away[outside], low.size
+    cloud = away[np.argsort(np.abs(away).max(axis=1), kind="stable")[:_CLOUD]]
+    spread = np.cov(cloud.T, bias=True).reshape(count, count) if len(cloud) > count else np.zeros((count, count))
+    # Where the numbers depend on each other, the quoted digits are all that keeps them apart.
+    scale, axes = np.linalg.eigh(spread + 0.25 * np.eye(count))
+    unit_ball = math.pi ** (count / 2) / math.gamma(count / 2 + 1)
+    return rows, np.linalg.norm(away @ axes / np.sqrt(scale), axis=1), unit_ball * float(np.sqrt(scale).prod()), count

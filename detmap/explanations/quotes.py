@@ -1,0 +1,279 @@
+"""Quoted numbers, and what a search for their rules returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from detmap.errors import OptionError, shorten
+from detmap.explanations.tries import FOUND, Row, Tries
+from detmap.results import fragment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """Rules that give the quoted numbers.
+
+    Attributes
+    ----------
+    protocol : Protocol or Convention
+        What they decide; ways to make files or to take the mean are among the `changes` alone.
+    base : str
+        The named protocol that they are a variant of.
+    changes : tuple of str
+        What is otherwise, as ``"min_score 0.25"``.
+    values : dict of str to float
+        What they give, by the name of the number.
+    by_chance : float
+        Expected number of candidates that are at least as usual and agree with the quoted digits by chance.
+    others : tuple of str
+        Others that give the very same values, and cannot be told from it here.
+    """
+
+    protocol: Any
+    base: str
+    changes: tuple[str, ...]
+    values: dict[str, float]
+    by_chance: float
+    others: tuple[str, ...] = ()
+
+    @property
+    def value(self) -> float:
+        """The first of the values."""
+        return next(iter(self.values.values()))
+
+    @property
+    def name(self) -> str:
+        """The named protocol and its changes."""
+        return " with ".join([self.base, *([" and ".join(self.changes)] if self.changes else [])])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """What was found, and tried, for quoted numbers.
+
+    Attributes
+    ----------
+    quoted : dict of str to tuple of float
+        The least and the largest value that is written with the quoted digits, by the name of the number.
+    candidates : list of Candidate
+        Those that agree with all numbers, the most usual first; at most as many as were asked for.
+    matches : int
+        How many there are.
+    expected : float
+        Expected number of candidates by chance, for numbers near these that none of the rules gave.
+    named : dict of str to dict of str to float
+        The values under every named protocol.
+    idle : tuple of str
+        Changes without any effect here.
+    tried : tuple of int
+        How many protocols were tried with no, one, two and three changes.
+    evaluations : int
+        How many of them differ here, and were evaluated.
+    rules : str
+        What was tried: "protocols", or of rankings "conventions".
+    """
+
+    quoted: dict[str, tuple[float, float]]
+    candidates: list[Candidate]
+    matches: int
+    expected: float
+    named: dict[str, dict[str, float]]
+    idle: tuple[str, ...]
+    tried: tuple[int, ...]
+    evaluations: int
+    rules: str = "protocols"
+
+    @property
+    def verdict(self) -> str:
+        """ "found" where fewer than 0.02 candidates as usual as the first are expected by chance; "chance", or "nothing"."""
+        if not self.candidates:
+            return "nothing"
+        return "found" if self.candidates[0].by_chance <= FOUND else "chance"
+
+    def sentences(self) -> list[str]:
+        """Return in words what was found."""
+        told = []
+        if not any(value for values in self.named.values() for value in values.values()):
+            told.append(f"All named {self.rules} give 0: nothing is found that there was to find.")
+        elif not self.candidates:
+            ends = {name: sum(ends) / 2 for name, ends in self.quoted.items()}
+            nearest = min(self.named, key=lambda name: max(abs(self.named[name][of] - ends[of]) for of in ends))
+            near = " and ".join(_value_of(of, value, len(ends)) for of, value in self.named[nearest].items())
+            given = "this number" if len(ends) == 1 else "these numbers"
+            told.append(f"Nothing that was tried gives {given}; {nearest} is nearest with {near}.")
+        given = "a number" if len(self.quoted) == 1 else "numbers"
+        count = f"There {'is' if self.matches == 1 else 'are'} {self.matches}."
+        told.append(f"Expected by chance for {given} near here: {_about(self.expected)} candidates. {count}")
+        if self.verdict == "found":
+            first = self.candidates[0]
+            told.append(
+                f"{first.name} is more than chance: expected are {_about(first.by_chance)} candidates as usual as this one."
+            )
+        elif self.verdict == "chance":
+            told.append("This may be chance: none of these is shown to be the rule.")
+        if self.verdict == "chance":
+            told.append(f"Another number tells them apart: {self._another()}.")
+        if self.idle:
+            told.append(f"Without any effect here: {', '.join(self.idle)}.")
+        none, *more = self.tried
+        words = [f"{count} with {how}" for count, how in zip(more, ("one change", "two", "three"), strict=False)]
+        told.append(f"Tried: {none} named {self.rules}, {', '.join(words)}.")
+        return told
+
+    def _another(self) -> str:
+        if self.rules != "protocols":
+            return "--value METRIC=…"
+        missing = next((f"--value {name}=…, or " for name in ("AP", "AP50") if name not in self.quoted), "")
+        return f"{missing}a class's AP, --value CLASS=…"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the candidates as a table."""
+        return [
+            {
+                self.rules[:-1]: one.base,
+                "with": " and ".join(one.changes),
+                **{_column(name, len(self.quoted)): f"{value:.6f}" for name, value in one.values.items()},
+                "by chance": _about(one.by_chance),
+                "the same here": "; ".join(one.others),
+            }
+            for one in self.candidates
+        ]
+
+    def named_rows(self) -> list[dict[str, Any]]:
+        """Return the named rules as a table."""
+        return [
+            {self.rules[:-1]: name} | {_column(of, len(self.quoted)): f"{value:.6f}" for of, value in values.items()}
+            for name, values in self.named.items()
+        ]
+
+    def _repr_html_(self) -> str:
+        title = " and ".join(f"{name} from {low:.6g} to {high:.6g}" for name, (low, high) in self.quoted.items())
+        tables = {"candidates": self.rows(), f"named {self.rules}": self.named_rows()}
+        return fragment(f"Which rules give {title}", tables, self.sentences())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "quoted": {name: list(ends) for name, ends in self.quoted.items()},
+            "verdict": self.verdict,
+            "matches": self.matches,
+            "expected_by_chance": self.expected,
+            "candidates": [
+                {
+                    "base": one.base,
+                    "changes": list(one.changes),
+                    "values": one.values,
+                    "by_chance": one.by_chance,
+                    "others": list(one.others),
+                }
+                for one in self.candidates
+            ],
+            "named": self.named,
+            "without_effect": list(self.idle),
+            "tried": list(self.tried),
+            "evaluations": self.evaluations,
+        }
+
+
+def _column(name: str, count: int) -> str:
+    return name if count > 1 else "value"
+
+
+def _value_of(name: str, value: float, count: int) -> str:
+    return f"{name} {value:.4f}" if count > 1 else f"{value:.4f}"
+
+
+def _about(number: float) -> str:
+    """Return an expected number in two digits."""
+    return f"{number:.0f}" if number >= 9.95 else "<0.0001" if 0 < number < 1e-4 else f"{number:.2g}"
+
+
+def interval(text: str | float) -> tuple[float, float]:
+    """Return the least and the largest number that is written so; above 1 it is taken for a percentage.
+
+    Raises
+    ------
+    OptionError
+        Where the text is no number from 0 to 100.
+    """
+    try:
+        number = Decimal(str(text).strip().rstrip("%"))
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite() or not 0 <= number <= 100:
+        raise OptionError(f"the value must be a number as 0.437 or 43.7, not {shorten(text)}")
+    half = Decimal((0, (5,), int(number.as_tuple().exponent) - 1))
+    unit = 100 if number > 1 or str(text).strip().endswith("%") else 1
+    slack = 1e-12  # a value that lies half way may be written either way
+    return float((number - half) / unit) - slack, float((number + half) / unit) + slack
+
+
+def read_values(texts: Iterable[str], metric: str) -> dict[str, str]:
+    """Return quoted numbers by their names from texts as ``0.437``, which is of the metric, or ``AP50=0.61``.
+
+    Raises
+    ------
+    OptionError
+        Where one is no number, or two have one name.
+    """
+    made: dict[str, str] = {}
+    for text in texts:
+        name, equals, number = text.rpartition("=")
+        name = name.strip() if equals else metric
+        interval(number)
+        if name in made:
+            raise OptionError(
+                f"--value gives {shorten(name)} twice; a second number is another metric's, or a class's AP"
+            )
+        made[name] = number
+    return made
+
+
+def quoted_of(value: str | float | Mapping[str, str | float], metric: str) -> dict[str, tuple[float, float]]:
+    """Return the least and the largest value of each quoted number, by its name."""
+    given = value if isinstance(value, Mapping) else {metric: value}
+    if not given:
+        raise OptionError("value must hold a number, as {'AP': '0.437', 'AP50': '0.612'}, and is empty")
+    return {str(name): interval(number) for name, number in given.items()}
+
+
+def searched(
+    looked: Any, names: Sequence[str], quoted: dict[str, tuple[float, float]], most: int, rules: str = "protocols"
+) -> Search:
+    """Search a vocabulary for quoted numbers."""
+    tries = Tries(looked, names, list(quoted.values()))
+    rows = tries.search(most)
+    return Search(
+        quoted=quoted,
+        candidates=[_candidate(looked, row, quoted) for row in rows[:most]],
+        matches=len(rows),
+        expected=tries.expected(),
+        named={name: {of: looked.value(name, (), at) for at, of in enumerate(quoted)} for name in names},
+        idle=tuple(name for name in looked.grid if name not in tries.moved) if tries.count[1] else (),
+        tried=tuple(tries.count[: 4 if tries.count[3] else 3]),
+        evaluations=looked.evaluations,
+        rules=rules,
+    )
+
+
+def _candidate(looked: Any, row: Row, quoted: Iterable[str]) -> Candidate:
+    made = [
+        Candidate(
+            protocol=looked.rules(way.name, way.changes),
+            base=way.name,
+            changes=looked.words(way.name, way.changes),
+            values=dict(zip(quoted, row.values, strict=True)),
+            by_chance=row.by_chance,
+        )
+        for way in row.ways[:6]
+    ]
+    return replace(made[0], others=tuple(one.name for one in made[1:]))
+
+
+def check_most(most: Any) -> None:
+    """Refuse a number of candidates that cannot be."""
+    if type(most) is not int or most < 1:
+        raise OptionError(f"most must be a positive integer, not {most!r}")

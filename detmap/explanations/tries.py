@@ -1,0 +1,273 @@
+"""Tries rules for numbers: the named ones, then those with one change, two and three, and what chance would give."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.explanations.chance import Chance
+
+#: A change: a row of the vocabulary's grid, and the place of a value in it.
+Change = tuple[str, int]
+Changes = tuple[Change, ...]
+
+#: Maximum number of rules that are evaluated where their effects are estimated, by the number of changes.
+_COMBINED = {1: 100, 2: 1200, 3: 500}
+
+#: Weight of a row of the vocabulary that has none, in percent.
+_OTHERWISE = 2.0
+
+#: Every so many changes of a smooth row are evaluated, and the effects of those between are interpolated.
+_STRIDE = 5
+
+#: Rarest change that is tried among three.
+_RAREST = 5e-4
+
+#: Differences from a quoted number beyond which the others are not evaluated, for more than one change.
+_REACH = 0.03
+
+#: Expected number of chance candidates up to which a candidate is called found.
+FOUND = 0.02
+
+#: Decimals to which values must agree to be the same.
+_SAME = 12
+
+
+class Vocabulary(Protocol):
+    """The rules that can be tried: named ones, each with changes of the grid's rows.
+
+    ``grid`` holds the changes: what they set, by name; ``usual`` how usual the rows are, in percent of the changes behind
+    quoted numbers; ``smooth`` the rows of ascending numbers whose effects can be interpolated.
+    """
+
+    grid: Mapping[str, Sequence[Mapping[str, Any]]]
+    usual: Mapping[str, float]
+    smooth: Sequence[str] = ()
+
+    def value(self, name: str, changes: Changes, number: int) -> float:
+        """Return one of the numbers; NaN where it cannot be."""
+        ...
+
+    def plain(self, name: str, changes: Changes) -> Hashable:
+        """Return the same for most rules that cannot be told apart here."""
+        ...
+
+    def place(self, changes: Changes) -> Any:
+        """Return a key: rules in its order share what was computed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Way:
+    """A named rule with changes that gives the numbers, and its share of all quoted numbers."""
+
+    usual: float
+    name: str
+    changes: Changes
+
+
+@dataclass(frozen=True)
+class Row:
+    """Rules that give the very same numbers, the most usual first, and the expected number of chance rows as usual."""
+
+    values: tuple[float, ...]
+    ways: list[Way]
+    by_chance: float
+
+
+@dataclass(eq=False)
+class Tries:
+    """What was tried so far to give some numbers, each from a least to a largest value."""
+
+    vocabulary: Vocabulary
+    names: Sequence[str]
+    quoted: Sequence[tuple[float, float]]
+    tried: dict[tuple[float, ...], float] = field(default_factory=dict)
+    found: dict[tuple[float, ...], dict[Hashable, Way]] = field(default_factory=dict)
+    effects: dict[str, dict[Change, NDArray[np.float64]]] = field(default_factory=dict)
+    own: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    between: dict[str, dict[Change, NDArray[np.float64]]] = field(default_factory=dict)
+    moved: set[str] = field(default_factory=set)
+    count: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
+
+    def search(self, most: int) -> list[Row]:
+        """Try more changes until a row is found that is not chance, or there are `most` rows.
+
+        Three changes are tried for several numbers alone, and where nothing else agrees with them.
+        """
+        self._named()
+        if len(self.rows()) < most:
+            self._singles()
+        for size in (2, 3) if len(self.quoted) > 1 else (2,):
+            rows = self.rows()
+            if any(row.by_chance <= FOUND for row in rows) or len(rows) >= most or (rows and size == 3):
+                break
+            self._combined(size)
+        return self.rows()
+
+    def rows(self) -> list[Row]:
+        """Return the rows that agree with all numbers, the most usual first."""
+        made, chance = [], self._chance()
+        for ways in self.found.values():
+            fewest = min(len(way.changes) for way in ways.values())
+            best = sorted((way for way in ways.values() if len(way.changes) == fewest), key=lambda way: -way.usual)
+            values = tuple(self._values(best[0].name, best[0].changes))
+            made.append(Row(values, best, chance(best[0].usual)))
+        return sorted(made, key=lambda row: (-row.ways[0].usual, -len(row.ways)))
+
+    def expected(self) -> float:
+        """Return how many of the rows that were tried would agree with the numbers by chance."""
+        return self._chance()(0.0)
+
+    def _chance(self) -> Callable[[float], float]:
+        """Return what gives the expected number of chance rows that are at least as usual as a share."""
+        values = np.array(list(self.tried)).reshape(-1, len(self.quoted))
+        density, shares = Chance(values, np.array(self.quoted)), np.array(list(self.tried.values()))
+        return cache(lambda usual: density.expected(shares >= usual))
+
+    def usual(self, changes: Changes) -> float:
+        """Return the share of rules with these changes among those that start from the same named one."""
+        return math.prod(self._share(label) for label, _ in changes)
+
+    def _share(self, label: str) -> float:
+        return self.vocabulary.usual.get(label, _OTHERWISE) / 100 / len(self.vocabulary.grid[label])
+
+    def _values(self, name: str, changes: Changes) -> Iterator[float]:
+        for at in range(len(self.quoted)):
+            yield self.vocabulary.value(name, changes, at)
+
+    def _try(self, name: str, changes: Changes) -> tuple[float, ...] | None:
+        """Evaluate a rule; None where it has no value, or is far from what is wanted."""
+        made: list[float] = []
+        for value, middle in zip(self._values(name, changes), self._middle, strict=True):
+            if math.isnan(value):
+                return None
+            made.append(value)
+            if len(changes) > 1 and abs(value - middle) > _REACH and len(made) < len(self.quoted):
+                self.count[len(changes)] += 1
+                return None
+        self.count[len(changes)] += 1
+        key, usual = tuple(round(value, _SAME) for value in made), self.usual(changes)
+        self.tried[key] = max(usual, self.tried.get(key, 0.0))
+        if all(low <= value <= high for value, (low, high) in zip(made, self.quoted, strict=True)):
+            ways = self.found.setdefault(key, {})
+            plain = self.vocabulary.plain(name, changes)
+            if plain not in ways or ways[plain].usual < usual:
+                ways[plain] = Way(usual, name, changes)
+        return tuple(made)
+
+    @cached_property
+    def _middle(self) -> NDArray[np.float64]:
+        return np.asarray(np.array(self.quoted).mean(axis=1))
+
+    def _named(self) -> None:
+        """Try the named rules."""
+        for name in self.names:
+            made = self._try(name, ())
+            if made is not None and made not in self.own.values():
+                self.own[name] = made
+
+    def _singles(self) -> None:
+        """Try every change of the named rules that give numbers of their own, each different one once."""
+        grid = self.vocabulary.grid
+        there = {name: {self.vocabulary.plain(name, ())} for name in self.own}
+        smooth = self.vocabulary.smooth
+        every = [
+            (name, (label, at))
+            for name in self.own
+            for label in grid
+            for at in range(0, len(grid[label]), _STRIDE if label in smooth else 1)
+        ]
+        for name, change in sorted(every, key=lambda row: self.vocabulary.place((row[1],))):
+            plain = self.vocabulary.plain(name, (change,))
+            if plain in there[name]:
+                continue
+            there[name].add(plain)
+            after = self._try(name, (change,))
+            if after is None:  # which is an effect
+                self.moved.add(change[0])
+            elif after != self.own[name]:
+                self.moved.add(change[0])
+                self.effects.setdefault(name, {})[change] = np.array(after) - self.own[name]
+        for name in self.effects:
+            for label in smooth:
+                self._interpolate(name, label)
+        self._combined(1)
+
+    def _interpolate(self, name: str, label: str) -> None:
+        """Estimate the effects of the changes of a smooth row that lie between evaluated ones."""
+        effects = self.effects[name]
+        places = [at for of, at in effects if of == label]
+        if not places:
+            return
+        between = [at for at in range(places[0], places[-1]) if at % _STRIDE]
+        columns = np.array([effects[label, at] for at in places]).T
+        made = [np.interp(between, places, column) for column in columns]
+        for at, effect in zip(between, np.array(made).T, strict=True):
+            self.between.setdefault(name, {})[label, at] = effect
+
+    def _combined(self, size: int) -> None:
+        """Try several changes at once, those whose effects together come nearest to the numbers."""
+        nearest: list[tuple[float, str, Changes]] = []
+        for name, effects in self.effects.items():
+            between = self.between.get(name, {})
+            nearest += self._nearest(name, between if size == 1 else {**effects, **between}, size)
+        nearest.sort(key=lambda row: row[0])
+        chosen = nearest[: _COMBINED[size]]
+        order = {name: at for at, name in enumerate(self.names)}
+        for _, name, changes in sorted(
+            chosen, key=lambda row: (self.vocabulary.place(row[2])[:1], order[row[1]], row[2])
+        ):
+            self._try(name, changes)
+
+    def _nearest(
+        self, name: str, effects: Mapping[Change, NDArray[np.float64]], size: int
+    ) -> list[tuple[float, str, Changes]]:
+        """Return the combinations of changes of one named rule that are expected nearest, and how far off."""
+        distinct: dict[Any, Change] = {}
+        for change, effect in effects.items():
+            if size < 3 or self._share(change[0]) >= _RAREST:
+                distinct.setdefault((frozenset(self._sets(change)), *effect.round(_SAME)), change)
+        changes = list(distinct.values())
+        if len(changes) < size:
+            return []
+        by = np.array([effects[one] for one in changes]).reshape(len(changes), len(self.quoted))
+        sets = [self._sets(one) for one in changes]
+        apart = np.array([[one.isdisjoint(other) for other in sets] for one in sets], np.bool_).reshape(
+            len(changes), -1
+        )
+        picked = _combinations(apart, size)
+        if not picked.size:
+            return []
+        before = np.array(self.own[name])
+        added = before + sum(by[column] for column in picked.T)
+        # Most effects scale with the rest; those of few detections add up.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scaled = before * np.prod([(before + by[column]) / before for column in picked.T], axis=0)
+        scaled = np.where(np.isfinite(scaled), scaled, added)
+        off = np.minimum(*(np.abs(made - self._middle).max(axis=1) for made in (added, scaled)))
+        least = np.argsort(off, kind="stable")[: _COMBINED[size]]
+        return [(float(off[at]), name, tuple(changes[one] for one in picked[at])) for at in least]
+
+    def _sets(self, change: Change) -> set[str]:
+        """Return the names of what a change sets."""
+        return set(self.vocabulary.grid[change[0]][change[1]])
+
+
+def _combinations(apart: NDArray[np.bool_], size: int) -> NDArray[np.int64]:
+    """Return all sets of `size` places of which every two are apart, shape (n, size)."""
+    picked = np.arange(apart.shape[0])[:, None]
+    for _ in range(size - 1):
+        last = apart.shape[0]
+        parts = []
+        for at in range(last):
+            fit = (picked[:, -1] < at) & apart[picked, at].all(axis=1)
+            parts.append(np.column_stack((picked[fit], np.full(int(fit.sum()), at))))
+        picked = np.concatenate(parts) if parts else picked[:0]
+    return picked

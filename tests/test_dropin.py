@@ -87,8 +87,10 @@ def test_nothing_is_made_that_nobody_asks_for():
     assert "anns" in vars(found)
 
 
-def test_quirks_take_the_faithful_path():
-    for data, expected in ((PLAIN, True), (QUIRKY, False)):
+def test_odd_values_take_the_faithful_path():
+    odd = copy.deepcopy(PLAIN)
+    odd[0]["annotations"][0]["iscrowd"] = 2
+    for data, expected in ((PLAIN, True), (QUIRKY, True), (odd, False)):
         evaluation = OURS.COCOeval(*load(OURS, *data), "bbox")
         evaluation.evaluate()
         assert whole(evaluation) is expected

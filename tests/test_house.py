@@ -31,9 +31,9 @@ def code_lines(function):
     return own - (first.end_lineno - first.lineno + 1) if documented else own
 
 
-def test_no_file_of_the_package_the_scripts_or_the_tests_has_more_than_600_lines():
+def test_no_file_of_the_package_the_scripts_or_the_tests_has_more_than_900_lines():
     files = [*SOURCES, *ROOT.glob("scripts/**/*.py"), *ROOT.glob("tests/**/*.py")]
-    assert {str(path.relative_to(ROOT)) for path in files if len(path.read_text("utf-8").splitlines()) > 600} == set()
+    assert {str(path.relative_to(ROOT)) for path in files if len(path.read_text("utf-8").splitlines()) > 900} == set()
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("detmap/kernels/*.py")), ids=lambda path: path.stem)

@@ -112,7 +112,14 @@ def test_every_choice_is_a_keyword_of_rankings():
     assert len(takers) >= 6
     for one in takers:
         assert list(inspect.signature(one).parameters)[-1] == "choices"
-    values = {"interpolation": "trapezoid", "normalizer": "hits", "ties": "reversed", "empty": "zero", "digits": 2}
+    values = {
+        "names": "ranx",
+        "interpolation": "trapezoid",
+        "normalizer": "hits",
+        "ties": "reversed",
+        "empty": "zero",
+        "digits": 2,
+    }
     values |= {"recall_cutoffs": "nearest", "relative_rbp": False, "cmc": "allshots", "depth": "positives"}
     assert set(values) == set(Choices.__annotations__)
     for name, value in values.items():

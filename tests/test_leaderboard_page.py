@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 import time
 from dataclasses import replace
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from detmap.errors import MissingDependencyError
+from detmap.installation import install_command
 from detmap.report import leaderboard as report
 
 HOSTILE = "<img src=x onerror=document.title='owned'></script><script>document.title='owned'</script>{{7*7}}\u2028\"'&`"
@@ -297,5 +299,5 @@ def test_markdown():
 
 def test_without_jinja2(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MissingDependencyError, match=r"detmap\[report\]"):
+    with pytest.raises(MissingDependencyError, match=re.escape(install_command("report"))):
         report.html(BOARD)

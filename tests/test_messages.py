@@ -114,12 +114,12 @@ def test_one_of_a_kind_is_told_so():
 
 @pytest.mark.compiled
 def test_text_that_is_not_utf_8_is_told_with_its_place():
-    """In a field that is not read it is of no matter; where the whole document must be decoded it is refused."""
+    """In a field that is not read, too: JSON is UTF-8."""
     data = json.dumps([{**RECORDS[0], "segmentation": [[0, 0, 9, 0, 9, 9]]}], indent=1).encode()
     odd = data.replace(b'"score"', b'"x": "\xff", "score"')
-    assert len(detmap.read_coco_results(odd)) == 1
-    with pytest.raises(InputError, match=r"is not UTF-8 at byte \d+, in line \d+; JSON is UTF-8: write the file"):
-        detmap.read_coco_results(odd, iou_type="segm")
+    for iou_type in ("bbox", "segm"):
+        with pytest.raises(InputError, match=r"is not UTF-8 at byte \d+, in line \d+; JSON is UTF-8: write the file"):
+            detmap.read_coco_results(odd, iou_type=iou_type)
 
 
 @pytest.mark.compiled

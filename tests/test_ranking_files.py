@@ -124,7 +124,7 @@ def test_beirs_folder_and_json(expected, tmp_path, capsys):
         ('{"q1": {"a": 1, "a": 2}}', r"is there twice in one object \(got 'a'\)"),
         ('{"q1": [1]}', "must hold an object of documents and values for each query"),
         ('{"q1": {"a": ', "is not valid JSON"),
-        ('{"q1": {"a": NaN}}', "a score is NaN"),
+        ('{"q1": {"a": NaN}}', "NaN is no number of JSON"),
         ('{"q1": {"a": "1"}}', "number"),
         ("{}", "is empty"),
         (b"PAR1 and no more", "is not a parquet file that can be read"),

@@ -99,7 +99,9 @@ def test_no_request_but_for_itself_and_no_complaint(page, written):
 
 
 def test_names_are_text(page, written):
-    assert page.evaluate("document.title") == "Report on <i>before&, after (bbox)"
+    assert page.evaluate("document.title") == "Report on <i>before&, after" + (
+        " (bbox)" if written.stem == "report" else ""
+    )
     assert page.evaluate("document.querySelectorAll('img, i, b').length") == 0
     assert page.evaluate("document.querySelectorAll('script').length") == 1
     assert HOSTILE not in written.read_text("utf-8")

@@ -152,7 +152,7 @@ def test_text_forms():
     rows = [{"name": "a|b", "value": 0.5}, {"name": "line\nbreak", "value": float("nan")}]
     assert results.to_text(rows) == "name          value\na|b          0.5000\nline\\nbreak       –"
     assert results.to_markdown(rows).splitlines()[2] == "| a\\|b | 0.5000 |"
-    assert results.to_csv(rows) == 'name,value\na|b,0.5\n"line\nbreak",\n'
+    assert results.to_csv(rows) == "name,value\na|b,0.5\nline\\nbreak,\n"
     assert results.to_text([]) == results.to_markdown([]) == results.to_csv([]) == ""
     assert results.without_nan({"a": [np.float64("inf"), np.int64(3), np.array([1.5, np.nan])]}) == {
         "a": [None, 3, [1.5, None]]

@@ -94,7 +94,7 @@ def test_a_resealed_tally_that_no_matching_makes_is_refused(name):
 @pytest.mark.parametrize("name", FORGED)
 def test_an_evaluator_does_not_take_such_a_tally_either(name):
     tally = tally_of()
-    evaluator = Evaluator(categories=dict(tally.categories))
+    evaluator = Evaluator(categories=dict(tally.categories), iou_type="bbox")
     evaluator._take(tally, False)
     assert len(Evaluator.from_bytes(evaluator.to_bytes())) == 6
     evaluator._tally = FORGED[name](tally)

@@ -260,8 +260,15 @@ class Leaderboard:
             return []
         return results.sentences({one.entry.name: one.notices for one in self.results if not one.error})
 
-    def write(self, out: PathLike) -> list[str]:
+    def write(self, out: PathLike, *, in_haste: bool = False) -> list[str]:
         """Write ``leaderboard.csv``, ``.json``, ``.md``, ``.html`` and ``.parquet`` into a folder.
+
+        Parameters
+        ----------
+        out : path
+            The folder.
+        in_haste : bool
+            Leave out the page and Parquet, which import packages first: the process is about to be ended.
 
         Returns
         -------
@@ -276,7 +283,7 @@ class Leaderboard:
             "md": text.encode("utf-8", "backslashreplace"),
         }
         missing = []
-        for name, make in (("html", self._html), ("parquet", self._parquet)):
+        for name, make in () if in_haste else (("html", self._html), ("parquet", self._parquet)):
             try:
                 made[name] = make()
             except MissingDependencyError as error:

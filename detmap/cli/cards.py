@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from detmap.choices import decimal
 from detmap.cli.options import Command, add_format, add_plugins
 from detmap.cli.output import during, print_tables, say
 from detmap.errors import DetmapError, InputError, OptionError
@@ -334,6 +333,8 @@ def _read(action: argparse.Action, value: Any) -> Any:
     if isinstance(action, argparse._AppendAction):
         return value if isinstance(value, list) and all(isinstance(one, str) for one in value) else None
     if action.type is float and isinstance(value, str):  # floats stand on cards as text
+        from detmap.choices import decimal
+
         try:
             return decimal(value)
         except ValueError:

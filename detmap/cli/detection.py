@@ -8,6 +8,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import (
@@ -269,13 +270,14 @@ def _batch(options: argparse.Namespace) -> int:
     done: list[batch.FileResult] = []
     tests = None
 
-    def keep() -> tuple[batch.Leaderboard, list[str]]:
+    def keep(in_haste: bool = False) -> tuple[batch.Leaderboard, list[str]]:
         ranked = metric if options.rank_by or names else None
         board = batch.Leaderboard(list(done), ranked, tests, options.hide, options.discreet)
-        return board, board.write(options.out) if options.out and done else []
+        return board, board.write(options.out, in_haste=in_haste) if options.out and done else []
 
     try:
-        with before_end(keep), _executor(options) as executor, progress(options, len(entries)) as advance:
+        in_haste = partial(keep, in_haste=True)
+        with before_end(in_haste), _executor(options) as executor, progress(options, len(entries)) as advance:
             outcomes = batch.score(
                 ground_truth,
                 entries,

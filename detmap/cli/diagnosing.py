@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from detmap.choices import decimal
 from detmap.cli.detection import single, suggest_clusters, truth
 from detmap.cli.options import (
     Command,
@@ -147,6 +146,8 @@ def _diagnose(options: argparse.Namespace) -> None:
 
 def _ranges(given: Sequence[str]) -> dict[str, dict[str, tuple[float, float]]]:
     """Return the ranges of slices from ``"BY:NAME:LO:HI"``."""
+    from detmap.choices import decimal
+
     ranges: dict[str, dict[str, tuple[float, float]]] = {}
     for text in given:
         try:

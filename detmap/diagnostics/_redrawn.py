@@ -18,7 +18,7 @@ from detmap.diagnostics._resampling import tally_of, units_of
 from detmap.diagnostics.tide import Mending
 from detmap.kernels import readonly
 from detmap.statistics import Bootstrap, intervals
-from detmap.statistics.bootstrap import Copies, samples
+from detmap.statistics.bootstrap import samples
 from detmap.statistics.clusters import balanced
 from detmap.statistics.reweighting import Reweighted
 from detmap.tally import Tally
@@ -46,14 +46,9 @@ def redrawn(diagnosis: Diagnosis) -> Bootstrap:
         return Reweighted(tally, (), ("AP",)).score(count, copies, diagnosis.threads)[:, 0]
 
     tally = _tally(diagnosis, mend, set())
-    given = by_class(tally)
-    columns = [np.array(list(map(mean, given)))]
+    columns = [np.array(list(map(mean, by_class(tally))))]
     for code in range(1, len(ERRORS) + 1):
-        changed = _tally(diagnosis, mend, {code})
-        values = by_class(changed)
-        if code == MISSED:
-            gone = np.isnan(values) & ~np.isnan(given)  # there were objects, and all of them went away
-            values[gone] = ~_any_counted(changed, gone, copies)[gone]  # 0 where something is wrong, else 1
+        values = by_class(_tally(diagnosis, mend, {code}))
         columns.append(np.array(list(map(mean, values))) - columns[0])
     table = np.stack(columns, axis=1)
     names = ("AP", *(f"dAP_{name}" for name in ERRORS))
@@ -88,14 +83,3 @@ def _tally(diagnosis: Diagnosis, mend: Mending, mended: set[int]) -> Tally:
         ignored=readonly(~counts[:, None], np.uint64),
         ranked=True,
     )
-
-
-def _any_counted(tally: Tally, wanted: NDArray[np.bool_], copies: Copies) -> NDArray[np.bool_]:
-    """Return for every sample and class whether any detection counts, shape (samples, K), where that is `wanted`."""
-    some: NDArray[np.bool_] = np.asarray(wanted.any(axis=0))
-    counts = ~tally.bit(tally.ignored, 0, 0) & some[tally.category]
-    category, image = np.unique(np.stack([tally.category[counts], tally.image[counts]]), axis=1)
-    found = np.zeros_like(wanted)
-    for sample in np.flatnonzero(wanted.any(axis=1)).tolist():
-        found[sample, category[copies(sample)[image] > 0]] = True
-    return found

@@ -389,6 +389,7 @@ _OF_RUNS = ("missing", "order", "single", "positive_scores", "drop_same_id")
 class CommonChoices(TypedDict, total=False):
     """The keywords that replace decisions of a convention wherever rankings are evaluated; see `Convention`."""
 
+    names: Literal["detmap", "ranx", "ir_measures"] | None
     interpolation: Interpolation | None
     normalizer: Normalizer | None
     ties: TieRule | None

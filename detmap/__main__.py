@@ -5,7 +5,8 @@ import os
 import sys
 
 import detmap
-from detmap import installation, interrupts
+from detmap import installation
+from detmap.system import interrupts
 
 _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from detmap import limits
 from detmap.errors import InputError
+from detmap.system import limits
 
 #: From here on a float does not tell integers apart.
 _EXACT = 2**53

@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import limits
 from detmap.errors import InputError
 from detmap.kernels import overlap, readonly
+from detmap.system import limits
 
 _PAIR = 12  # bytes: its overlap, and its ground truth
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import parallel, zero_ids
+from detmap import zero_ids
 from detmap.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.errors import OptionError, shorten
 from detmap.hits import Curve, best_f1
@@ -22,6 +22,7 @@ from detmap.precisions import Curves, averaged, effect_of_zero_ids, mean_of_defi
 from detmap.protocols import UNLIMITED, Decisions, Protocol, resolve
 from detmap.results import Result
 from detmap.scored_kinds import scored_kind
+from detmap.system import parallel
 from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally, word_count
 

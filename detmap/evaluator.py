@@ -23,7 +23,7 @@ from detmap.shapes.boxes import (
     InvalidBoxes,
 )
 from detmap.shapes.boxes import areas as box_areas
-from detmap.states import gathered, seal, unseal
+from detmap.system.saved_states import gathered, seal, unseal
 from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally
 from detmap.updates import FOUND, TRUE, Image, kind_given, notices_of, read_categories, read_ids, read_image

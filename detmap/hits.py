@@ -9,9 +9,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import columns, parallel
+from detmap import columns
 from detmap.errors import InputError, OptionError, check_choice
 from detmap.kernels import Frozen, curves, readonly
+from detmap.system import parallel
 
 Interpolation = Literal["step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import parallel, zero_ids
+from detmap import zero_ids
 from detmap.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.errors import OptionError
 from detmap.kernels import Frozen, overlap, pairs, readonly
@@ -19,6 +19,7 @@ from detmap.kernels.pairs import HIT, IGNORED, MISS
 from detmap.mismatches import check_pair
 from detmap.protocols import Decisions, Protocol, resolve
 from detmap.scored_kinds import scored_kind
+from detmap.system import parallel
 from detmap.tables import Detections, GroundTruth
 
 if TYPE_CHECKING:

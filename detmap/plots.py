@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import MissingDependencyError, OptionError, shorten
-from detmap.writing import write
+from detmap.system.whole_files import write
 
 #: Okabe and Ito's colours, which colour-blind readers can tell apart, and strokes that a grey print keeps apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import parallel, zero_ids
+from detmap import zero_ids
 from detmap.hits import Hits
 from detmap.kernels import Frozen, matching, readonly
 from detmap.naming import metric_table
 from detmap.protocols import Protocol
+from detmap.system import parallel
 from detmap.tally import Tally
 
 #: The rankings are made in about so many blocks: few, as each costs a call, and enough to share among threads.

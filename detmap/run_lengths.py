@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import parallel
 from detmap.kernels import bitmaps, polygons, readonly
 from detmap.kernels import masks as kernels
+from detmap.system import parallel
 
 A = TypeVar("A", bound=NDArray[Any])
 

@@ -11,13 +11,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import parallel, zero_ids
+from detmap import zero_ids
 from detmap.errors import DetmapError, StateError, shorten
 from detmap.ids import cluster_column, locate
 from detmap.kernels import Frozen, allocate, matching, readonly, sorting
 from detmap.notices import added
 from detmap.protocols import Protocol
-from detmap.states import seal, unseal
+from detmap.system import parallel
+from detmap.system.saved_states import seal, unseal
 
 
 class Column(NamedTuple):

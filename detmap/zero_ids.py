@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import parallel
 from detmap.ids import locate
 from detmap.kernels import Frozen, matching, overlap, pairs, readonly
+from detmap.system import parallel
 
 if TYPE_CHECKING:
     from detmap.arrangement import Arrangement

@@ -109,7 +109,7 @@ def read(program: str, folder: Path) -> Any:
 
 
 def measure(program: str, folder: Path) -> dict[str, float]:
-    from detmap import parallel
+    from detmap.system import parallel
 
     work = read(program, folder)
     with parallel.limited(1):

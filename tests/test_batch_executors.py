@@ -12,9 +12,10 @@ from batches import files as files
 from batches import truth as truth
 
 import detmap
-from detmap import batch, parallel
+from detmap import batch
 from detmap.batch import workers
 from detmap.formats import files as formats
+from detmap.system import parallel
 
 
 @pytest.mark.compiled

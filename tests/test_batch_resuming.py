@@ -15,7 +15,7 @@ from batches import FIXTURES, ROOT, TRUTH, broken_files, contents, counting, res
 from batches import few_permutations as few_permutations
 from batches import files as files
 
-from detmap import writing
+from detmap.system import whole_files
 
 
 @pytest.mark.compiled
@@ -78,7 +78,7 @@ def test_resume_knows_other_ground_truth_and_damaged_results(tmp_path, capsys, m
     write(out, "results/model-003.json", b"[1]")
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    write(out, f"results/.detmap-{writing._machine()}-{ended.pid}-{'0' * 16}.tmp", b"{")
+    write(out, f"results/.detmap-{whole_files._machine()}-{ended.pid}-{'0' * 16}.tmp", b"{")
     assert run(capsys, "batch", truth, *files, "--out", out, "--resume")[0] == 0
     assert len(read) == 8
     assert contents(out) == expected

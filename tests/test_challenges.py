@@ -284,7 +284,7 @@ def test_limits_and_streams(truth, monkeypatch):
 
 
 def test_sizes():
-    from detmap import limits
+    from detmap.system import limits
 
     assert [limits.size(text, "it") for text in ("1", "2K", "3m", "4GiB", " 1TB ")] == [
         1,

@@ -17,7 +17,7 @@ from detmap.decisions import YES_OR_NO, decision
 from detmap.errors import OptionError, StateError
 from detmap.protocols import COCO, PRESETS, UNLIMITED, VOC2007, Protocol, resolve
 from detmap.retrieval import CONVENTIONS, Convention
-from detmap.states import seal, unseal
+from detmap.system.saved_states import seal, unseal
 from detmap.tally import Tally
 
 

@@ -21,10 +21,11 @@ import pytest
 from support import assert_same_result
 
 import detmap
-from detmap import cli, parallel, writing
-from detmap import interrupts as command
+from detmap import cli
 from detmap.errors import OptionError
 from detmap.precisions import Rankings
+from detmap.system import interrupts as command
+from detmap.system import parallel, whole_files
 
 MOMENTS = int(os.environ.get("DETMAP_INTERRUPTS", "1"))
 GUARD = 20.0  # seconds; a hang guard: 0.5 s is what an idle machine takes at most
@@ -238,36 +239,36 @@ def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            writing.write(str(path), b"new")
+            whole_files.write(str(path), b"new")
     assert [p.name for p in tmp_path.iterdir()] == ["result.json"]
     assert path.read_text() == "old"
     link = tmp_path / "link.json"
     link.symlink_to(path)
-    writing.write(str(link), b"new")
+    whole_files.write(str(link), b"new")
     assert link.is_symlink()
     assert path.read_text() == "new"
     assert path.stat().st_mode & 0o777 == 0o640
-    writing.write(os.devnull, b"nothing")
+    whole_files.write(os.devnull, b"nothing")
     with pytest.raises(OptionError, match=r"^cannot write .*: Is a directory$"):
-        writing.write(str(tmp_path), b"")
+        whole_files.write(str(tmp_path), b"")
     with pytest.raises(OptionError, match=r"^cannot write .*: No such file or directory$"):
-        writing.write(str(tmp_path / "none" / "x"), b"")
+        whole_files.write(str(tmp_path / "none" / "x"), b"")
 
 
 def test_what_is_to_be_done_before_the_end(monkeypatch, tmp_path):
     """The end itself, but for the exit: in another process it is what the commands above are tested for."""
     done = []
     monkeypatch.setattr(command, "_ending", [])
-    monkeypatch.setattr(writing, "_over", [])
-    monkeypatch.setattr(writing, "_lock", threading.Lock())
+    monkeypatch.setattr(whole_files, "_over", [])
+    monkeypatch.setattr(whole_files, "_lock", threading.Lock())
     half = tmp_path / ".half.tmp"
     half.write_text("ha")
-    monkeypatch.setattr(writing, "_unfinished", [half])
+    monkeypatch.setattr(whole_files, "_unfinished", [half])
     monkeypatch.setattr(sys, "stderr", sys.stderr)
     monkeypatch.setattr(os, "write", lambda *what: done.append(what))
     monkeypatch.setattr(os, "_exit", done.append)
     assert not command.ending()
-    with command.before_end(lambda: done.append("first")), command.before_end(lambda: 1 // 0), writing._lock:
+    with command.before_end(lambda: done.append("first")), command.before_end(lambda: 1 // 0), whole_files._lock:
         command.end()
     assert done == ["first", (2, b"detmap: interrupted\n"), 130]
     assert command.ending()

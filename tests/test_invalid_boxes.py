@@ -311,7 +311,7 @@ def test_an_evaluator_refuses_them_by_default_and_says_what_to_do():
 
 def test_an_evaluator_of_before_is_read_as_one_that_refuses():
     """States that were saved before there was a choice say nothing about it."""
-    from detmap.states import seal, unseal
+    from detmap.system.saved_states import seal, unseal
 
     evaluator = detmap.Evaluator()
     evaluator.update({"boxes": [], "scores": [], "labels": []}, {"boxes": [[0, 0, 9, 9]], "labels": [1]})

@@ -299,7 +299,7 @@ def test_no_masks_have_no_boundaries():
 @pytest.mark.parametrize("cores", [2, 8, 64])
 def test_memory_for_numbers_grows_little_with_processors(cores, monkeypatch):
     """Each thread has a region; together they are not much more than the document may need, in one piece."""
-    monkeypatch.setattr("detmap.parallel.cores", lambda: cores)
+    monkeypatch.setattr("detmap.system.parallel.cores", lambda: cores)
     size = 1 << 22
     regions, begun = Regions(np.uint64, size), threading.Barrier(cores)
 

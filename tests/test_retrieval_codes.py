@@ -94,7 +94,7 @@ def test_blocks_and_threads_change_nothing(monkeypatch):
     for labels in (data[2:], names):
         wanted = evaluate_codes(*data[:2], *labels)
         for cores in (1, 3):
-            monkeypatch.setattr("detmap.parallel.cores", lambda n=cores: n)
+            monkeypatch.setattr("detmap.system.parallel.cores", lambda n=cores: n)
             monkeypatch.setattr("detmap.retrieval.codes._BLOCK_ITEMS", 300)
             again = evaluate_codes(*data[:2], *labels)
             assert dict(again) == dict(wanted)
@@ -243,7 +243,7 @@ def test_every_hit_is_counted_as_by_sorting(monkeypatch, bits, items, classes):
 def test_codes_are_told_and_packed_alike_in_one_part_and_in_many(monkeypatch):
     """Parts of a matrix are looked at one by one: what the whole is, and its bits, do not depend on how it is cut."""
     rng = np.random.default_rng(4)
-    monkeypatch.setattr("detmap.parallel.cores", lambda: 3)
+    monkeypatch.setattr("detmap.system.parallel.cores", lambda: 3)
     for case in range(60):
         bits = rng.random((rng.integers(1, 40), rng.choice([1, 7, 8, 64, 70]))) < rng.choice([0.5, 1.0])
         dtype = rng.choice([np.bool_, np.uint8, np.int8, np.int64, np.float32])

@@ -360,7 +360,7 @@ def test_same_bits_for_any_number_of_threads_and_blocks(monkeypatch):
     )
     wanted = evaluate_distances(*args)
     for cores in (1, 3, 7):
-        monkeypatch.setattr("detmap.parallel.cores", lambda n=cores: n)
+        monkeypatch.setattr("detmap.system.parallel.cores", lambda n=cores: n)
         monkeypatch.setattr("detmap.retrieval.galleries._BLOCK_ITEMS", 100 * cores)
         again = evaluate_distances(*args)
         for name, values in wanted.per_query.items():

@@ -28,8 +28,9 @@ from support import (
 )
 
 import detmap
-from detmap import parallel, precisions, tally
+from detmap import precisions, tally
 from detmap.protocols import resolve
+from detmap.system import parallel
 
 COLUMNS = ("category", "image", "rank", "order", "scores", "hit", "ignored")
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from detmap import writing
 from detmap.batch.scoring import make_folder
 from detmap.cli import main
 from detmap.errors import OptionError
+from detmap.system import whole_files
 
 COCO = Path(__file__).parent.parent / "fixtures" / "coco"
 TRUTH, FOUND = COCO / "ground_truth.json", COCO / "detections.json"
 
-OURS, OTHERS = writing._machine(), "00000000"
+OURS, OTHERS = whole_files._machine(), "00000000"
 
 
 def unfinished(folder, process, *, machine=OURS, number=0, age=0.0):
@@ -50,7 +50,7 @@ def of_folder(folder):
 
 
 def of_file(folder):
-    writing.write(str(folder / "out.json"), b"new")
+    whole_files.write(str(folder / "out.json"), b"new")
 
 
 @pytest.mark.parametrize("how", [of_folder, of_file])
@@ -83,7 +83,7 @@ MEANWHILE = """
 import sys
 from pathlib import Path
 from detmap.batch.scoring import make_folder
-from detmap.writing import write_atomically
+from detmap.system.whole_files import write_atomically
 write_atomically(make_folder(Path(sys.argv[1])) / "model.json", b"theirs")
 """
 
@@ -101,14 +101,14 @@ def test_two_processes_may_write_into_one_folder(tmp_path, monkeypatch):
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", late)
-    writing.write_atomically(tmp_path / "model.json", b"ours")
+    whole_files.write_atomically(tmp_path / "model.json", b"ours")
     assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
     assert (tmp_path / "model.json").read_bytes() == b"ours"
 
 
 def test_a_file_may_have_the_longest_name_there_is(tmp_path):
     path = tmp_path / ("x" * 255)
-    writing.write_atomically(path, b"all")
+    whole_files.write_atomically(path, b"all")
     assert path.read_bytes() == b"all"
 
 
@@ -117,12 +117,12 @@ def test_where_the_system_does_not_say_whether_a_process_runs_its_file_is_given_
 ):
     monkeypatch.setattr(sys, "platform", "win32")
     young, old = unfinished(tmp_path, ended), unfinished(tmp_path, ended, number=1, age=90000)
-    writing.remove_unfinished(tmp_path)
+    whole_files.remove_unfinished(tmp_path)
     assert (young.exists(), old.exists()) == (True, False)
 
 
 def test_no_folder_and_no_leave_to_look_are_no_error(tmp_path):
-    writing.remove_unfinished(tmp_path / "none")
+    whole_files.remove_unfinished(tmp_path / "none")
 
 
 # ------------------------------------------------------------------------------------------------------- several at once
@@ -154,9 +154,9 @@ def test_of_files_that_belong_together_all_are_replaced_or_none(tmp_path, monkey
     with monkeypatch.context() as patched:
         failing(patched, where, name, at)
         with pytest.raises(OptionError, match=r"cannot write .*: No space left on device"):
-            writing.write_together(files)
+            whole_files.write_together(files)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == dict.fromkeys(there, b"old")
-    writing.write_together(files)
+    whole_files.write_together(files)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == dict.fromkeys("abc", b"new " * 1000)
 
 
@@ -166,7 +166,7 @@ def test_a_file_system_without_links(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError(1, "no links")))
     failing(monkeypatch, os, "replace", 2)
     with pytest.raises(OptionError, match="No space left"):
-        writing.write_together({tmp_path / one: b"new" for one in "ab"})
+        whole_files.write_together({tmp_path / one: b"new" for one in "ab"})
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"old", "b": b"old"}
 
 

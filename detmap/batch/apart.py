@@ -16,8 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any, TypeVar
 
-from detmap import parallel, plugins
+from detmap import plugins
 from detmap.errors import DetmapError, OptionError, shorten
+from detmap.system import parallel
 
 T = TypeVar("T")
 

@@ -33,9 +33,9 @@ from detmap.protocols import EveryDecision, Protocol
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import PairTests, pair_tests, permute
 from detmap.statistics.tests import Correction
+from detmap.system.whole_files import write_atomically
 from detmap.tables import GroundTruth, MissingClasses
 from detmap.tally import Tally
-from detmap.writing import write_atomically
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -26,9 +26,9 @@ from detmap.protocols import Protocol
 from detmap.report import leaderboard as page
 from detmap.statistics import PairTests
 from detmap.statistics.bootstrap import BIAS
+from detmap.system.whole_files import write_together
 from detmap.tables import GroundTruth
 from detmap.tally import Tally
-from detmap.writing import write_together
 
 T = TypeVar("T")
 

@@ -33,9 +33,9 @@ from detmap.scored_kinds import scored_kind
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import bootstrap
 from detmap.statistics.intervals import Method
+from detmap.system.whole_files import remove_unfinished, write_atomically
 from detmap.tables import Detections, GroundTruth, MissingClasses
 from detmap.tally import Tally
-from detmap.writing import remove_unfinished, write_atomically
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -24,10 +24,11 @@ from concurrent.futures import (
 from contextlib import nullcontext
 from typing import Any, NamedTuple, TypeVar
 
-from detmap import __version__, parallel, plugins
+from detmap import __version__, plugins
 from detmap.batch import stamps
 from detmap.batch.clusters import Cluster
 from detmap.errors import DetmapError, shorten
+from detmap.system import parallel
 from detmap.tables import GroundTruth
 
 T = TypeVar("T")

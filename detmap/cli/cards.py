@@ -179,7 +179,7 @@ def made_of(command: str, scored: Scored, options: argparse.Namespace) -> dict[s
 def write_card(command: str, scored: Scored, options: argparse.Namespace) -> None:
     """Write the card that was asked for."""
     from detmap import cards
-    from detmap.writing import write
+    from detmap.system.whole_files import write
 
     write(options.card, cards.to_json(made_of(command, scored, options)))
 

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from detmap.errors import OptionError
-from detmap.limits import size
+from detmap.system.limits import size
 
 if TYPE_CHECKING:
     from detmap.batch import Leaderboard

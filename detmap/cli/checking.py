@@ -87,7 +87,7 @@ def _check(options: argparse.Namespace) -> int:
         stage("checking")
         report = _made(options)
     if options.out:
-        from detmap.writing import write
+        from detmap.system.whole_files import write
 
         write(options.out, (report.to_json() + "\n").encode())
     _show(report, options)

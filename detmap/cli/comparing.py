@@ -9,7 +9,7 @@ from typing import Any
 
 from detmap.cli.output import during, print_notes, print_tables
 from detmap.errors import OptionError
-from detmap.writing import write
+from detmap.system.whole_files import write
 
 #: So many changes that turn an order round are shown, and so many images, and classes.
 _SHOWN, _CLASSES = 8, 20

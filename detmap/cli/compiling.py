@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from detmap.cli import workload
 from detmap.cli.output import progress
 from detmap.errors import OptionError, shorten
-from detmap.interrupts import unwatch
+from detmap.system.interrupts import unwatch
 
 #: A kernel by module and name, and the types of its arguments.
 Task = tuple[str, str, Any]
@@ -52,7 +52,7 @@ def warm(options: argparse.Namespace) -> None:
 
 
 def _cores() -> int:
-    from detmap.parallel import cores
+    from detmap.system.parallel import cores
 
     return cores()
 

@@ -55,8 +55,8 @@ from detmap.cli.output import (
 from detmap.cli.ranked import add_rankings, kind_of
 from detmap.cli.several import batch_card, check_card, compare_card
 from detmap.errors import OptionError, shorten
-from detmap.interrupts import before_end
-from detmap.writing import write
+from detmap.system.interrupts import before_end
+from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
     from detmap.detection import DetectionResult

@@ -20,7 +20,7 @@ from detmap.cli.options import (
 )
 from detmap.cli.output import note, print_notes, print_tables, say, stages
 from detmap.errors import OptionError, shorten
-from detmap.writing import write
+from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
     from detmap.diagnostics import Diagnosis, Finding

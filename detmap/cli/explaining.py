@@ -17,7 +17,7 @@ from detmap.cli.options import (
 from detmap.cli.output import during, note, print_notes, print_tables
 from detmap.cli.ranked import CONCERNING, DEFAULTS, add_rankings, check_concerns, evaluators, kind_of, metric_of
 from detmap.errors import OptionError
-from detmap.writing import write
+from detmap.system.whole_files import write
 
 _EPILOG = """\
 examples:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from detmap.interrupts import before_end, ending
+from detmap.system.interrupts import before_end, ending
 
 if TYPE_CHECKING:
     from detmap.statistics import Bootstrap

@@ -22,7 +22,7 @@ from detmap.cli.options import (
 )
 from detmap.cli.output import during, note, print_list, print_notes, show
 from detmap.errors import OptionError, shorten
-from detmap.writing import write
+from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
     from detmap.retrieval import RankingResult
@@ -457,7 +457,7 @@ def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> dict[str, Any]:
     from detmap.errors import DetmapError, InputError
     from detmap.formats import files
     from detmap.formats._source import most_inflated
-    from detmap.limits import INFLATED
+    from detmap.system.limits import INFLATED
 
     try:
         source = files.held(source)

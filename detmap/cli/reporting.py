@@ -24,7 +24,7 @@ from detmap.cli.options import (
 from detmap.cli.output import say, stages
 from detmap.cli.rankings import add_hashing, add_reid, add_runs, evaluate_hashing, evaluate_reid, trec_rules
 from detmap.errors import DetmapError, InputError, OptionError, shorten
-from detmap.writing import write
+from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
     from detmap.checks.report import Report

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import parallel, zero_ids
+from detmap import zero_ids
 from detmap.arrangement import Arrangement, Side, least_overlaps, over_cells
 from detmap.choices import UNLIMITED, WHOLE
 from detmap.decisions import default_of
@@ -32,6 +32,7 @@ from detmap.kernels import matching, overlap, pairs, readonly
 from detmap.preparation import prepared_scores
 from detmap.protocols import Protocol
 from detmap.shapes.boxes import Boxes
+from detmap.system import parallel
 from detmap.tables import Detections, GroundTruth
 from detmap.tally import word_count
 

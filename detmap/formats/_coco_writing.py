@@ -14,8 +14,8 @@ from detmap.errors import InputError, OptionError
 from detmap.formats._source import compressed
 from detmap.formats.registry import Path, Writing, packed
 from detmap.shapes import Boxes, find
+from detmap.system.whole_files import write
 from detmap.tables import Detections, GroundTruth
-from detmap.writing import write
 
 #: Records that are made at a time.
 _BLOCK = 1 << 14

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import parallel
 from detmap.formats import _documents
 from detmap.formats._documents import Document, NotUnderstood, unquoted
 from detmap.formats._tables import Fields, Part, Table
@@ -21,6 +20,7 @@ from detmap.kernels.lines import scan_lines
 from detmap.kernels.records import scan_records
 from detmap.shapes import Reader
 from detmap.shapes.reading import decimal, powers
+from detmap.system import parallel
 
 # Numbers of a block that are handed to float() at a time.
 DOUBTS = 1 << 10

@@ -280,7 +280,7 @@ def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
     OptionError
         Where something is in the folder already, or it cannot be written.
     """
-    from detmap.writing import write
+    from detmap.system.whole_files import write
 
     folder = os.fspath(path)
     empty_folder(folder)

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from detmap import limits, parallel
 from detmap.errors import InputError, shorten
+from detmap.system import limits, parallel
 
 #: The most bytes that are read from a device that is no terminal: such as have an end have little in them.
 _MOST_OF_DEVICES = 1 << 20

@@ -15,10 +15,10 @@ from contextlib import suppress
 from types import TracebackType
 from typing import IO, Any, NamedTuple
 
-from detmap import limits
 from detmap.errors import InputError, shorten
 from detmap.formats import _zstd
 from detmap.formats._open import STANDARD_INPUT, File, Held, changed, open_path, unreadable
+from detmap.system import limits
 
 Buffer = bytes | memoryview
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | IO[str]

@@ -20,8 +20,8 @@ from detmap.frames import LISTS, columns_of, image_names, with_image_names
 from detmap.headers import role_of_title
 from detmap.ids import Ids
 from detmap.plugins import register
+from detmap.system.whole_files import write
 from detmap.tables import Detections, GroundTruth
-from detmap.writing import write
 
 _ENDINGS = {"parquet": (".parquet",), "feather": (".feather", ".arrow")}
 

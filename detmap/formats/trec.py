@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import parallel
 from detmap.choices import decimal, whole
 from detmap.errors import InputError
 from detmap.formats._scan import QrelsColumns, RunColumns, scan_qrels, scan_run
 from detmap.formats._source import Opened, Source
 from detmap.kernels import readonly
 from detmap.kernels.texts import LENGTH_BITS, LENGTHS
+from detmap.system import parallel
 
 #: Longer ids are refused: no corpus has them, and some columns are as wide as their longest element.
 LONGEST_ID = 1024

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import parallel
 from detmap.errors import InputError, OptionError
 from detmap.hits import TIE_RULES, Hits
 from detmap.kernels import packing, ranking, readonly, sorting
@@ -17,6 +16,7 @@ from detmap.retrieval.galleries import self_matches
 from detmap.retrieval.metrics import parse_all
 from detmap.retrieval.ranked import Ranked
 from detmap.retrieval.scoring import KEPT_HITS, RankingResult, int64, labels, score, table
+from detmap.system import parallel
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -33,7 +33,7 @@ from detmap.retrieval.ranked import stored_level
 from detmap.retrieval.runs import RUN_METRICS, Table, check_depth, check_judged, paired, rank_run, read_table
 from detmap.retrieval.scoring import RankingResult, check_level, labels, numeric_table, score, stored
 from detmap.retrieval.seen import Header, Seen, digest
-from detmap.states import gathered, seal, unseal
+from detmap.system.saved_states import gathered, seal, unseal
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import parallel
 from detmap.errors import InputError, check_choice
 from detmap.kernels import hashing, readonly
 from detmap.retrieval.conventions import Choices, Convention, convention_of
 from detmap.retrieval.galleries import Rows, RowsOf, evaluate_rows, relate
 from detmap.retrieval.scoring import RankingResult, numeric_table
+from detmap.system import parallel
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import parallel
 from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import Hits
 from detmap.kernels import cmc, ranking, readonly
@@ -17,6 +16,7 @@ from detmap.retrieval.conventions import Choices, Convention, convention_of
 from detmap.retrieval.metrics import listed, parse_all, parse_rate
 from detmap.retrieval.ranked import Ranked, Request
 from detmap.retrieval.scoring import RankingResult, flat, int64, labels, numeric, numeric_table, score, table
+from detmap.system import parallel
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

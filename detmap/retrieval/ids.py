@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import columns, parallel
+from detmap import columns
 from detmap.errors import InputError, shorten
 from detmap.formats.trec import LONGEST_ID, Texts
 from detmap.kernels import readonly
 from detmap.kernels.texts import LENGTH_BITS
+from detmap.system import parallel
 
 #: How ids are encoded, lone surrogates included.
 UTF8 = ("utf-8", "surrogatepass")

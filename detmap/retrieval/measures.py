@@ -9,12 +9,12 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import parallel
 from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import INTERPOLATIONS, Hits, blocks
 from detmap.kernels import curves, readonly, ties
 from detmap.retrieval.conventions import Convention, Normalizer
 from detmap.retrieval.ranked import BY_PLACE, LEAST, Ranked, Request, Values
+from detmap.system import parallel
 
 
 def ratio(part: Any, whole: Any) -> Values:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import columns, parallel
+from detmap import columns
 from detmap.errors import InputError, OptionError, check_choice, shorten
 from detmap.formats.rankings import DOCUMENT, QUERY, VALUE, from_frame, other_layout
 from detmap.formats.trec import Texts, read_qrels, read_run
@@ -29,6 +29,7 @@ from detmap.retrieval.metrics import DEEPEST, able, parse_all
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked, stored_level
 from detmap.retrieval.scoring import RankingResult, check_level, graded, score, stored
+from detmap.system import parallel
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -11,12 +11,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import columns, parallel
+from detmap import columns
 from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import INTERPOLATIONS, Hits, Interpolation
 from detmap.kernels import curves, ranking, readonly, ties
 from detmap.retrieval import ids
 from detmap.retrieval.scoring import table
+from detmap.system import parallel
 
 Average = Literal["macro", "micro", "weighted", "samples"]
 Binary = Callable[[NDArray[Any], NDArray[Any], "NDArray[Any] | None"], float]

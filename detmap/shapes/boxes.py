@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import parallel
 from detmap.errors import InputError
 from detmap.kernels import Frozen, overlap, readonly
 from detmap.shapes.kinds import Kind
+from detmap.system import parallel
 
 T = TypeVar("T")
 BoxFormat = Literal["xywh", "xyxy", "cxcywh"]

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import columns, parallel
+from detmap import columns
 from detmap.errors import InputError
 from detmap.kernels import Frozen, number_lists, readonly, segmentations
 from detmap.kernels import keypoints as kernels
 from detmap.shapes.boxes import FARTHEST, Boxes, over_rows
 from detmap.shapes.kinds import Drawing, Kind, Pairs, Place
 from detmap.shapes.reading import Regions, resolved
+from detmap.system import parallel
 
 if TYPE_CHECKING:
     from detmap.protocols import Protocol

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from detmap import masks as library
-from detmap import parallel
 from detmap.errors import InputError
 from detmap.kernels import Frozen, allocate, mask_pairs, readonly
 from detmap.kernels import segmentations as kernels
 from detmap.shapes.boxes import Boxes, over_rows
 from detmap.shapes.kinds import Drawing, Kind, Pairs, Place
 from detmap.shapes.reading import Regions, Scratch, Store, resolved
+from detmap.system import parallel
 
 if TYPE_CHECKING:
     from detmap.protocols import Protocol

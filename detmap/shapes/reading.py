@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import parallel
 from detmap.kernels import readonly
 from detmap.kernels.numbers import HIGHEST_POWER, LOWEST_POWER, POWERS_OF_FIVE
+from detmap.system import parallel
 
 #: So many doubtful numbers are handed to float() at a time.
 _DOUBTS = 1 << 10

@@ -7,7 +7,7 @@ import numpy as np
 from detmap import Detections, GroundTruth, register
 from detmap.errors import InputError
 from detmap.formats import Format, read_bytes
-from detmap.writing import write
+from detmap.system.whole_files import write
 
 
 def parse(source, what, reading, truth=None):

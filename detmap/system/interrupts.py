@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
-from detmap import writing
+from detmap.system import whole_files
 
 CODE = 130  # what a shell returns for a program that SIGINT ended
 _PATIENCE = 0.2  # seconds that what is to be done before the end may take
@@ -57,7 +57,7 @@ def end() -> NoReturn:
     last.start()
     last.join(_PATIENCE)
     sys.stderr = None  # what else is said now is of no interest
-    writing.abandon()
+    whole_files.abandon()
     with contextlib.suppress(OSError):
         os.write(2, b"detmap: interrupted\n")
     os._exit(CODE)

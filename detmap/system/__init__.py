@@ -1,0 +1,1 @@
+"""The process and its machine: threads, interrupts, forks, whole files, limits, saved states."""

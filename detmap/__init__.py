@@ -13,6 +13,7 @@ from detmap.system import fork_safety  # noqa: F401 - ahead of all that is impor
 if TYPE_CHECKING:
     from detmap.checks import check
     from detmap.checks.report import Report
+    from detmap.data.tables import Detections, GroundTruth
     from detmap.detection import DetectionResult, evaluate, match
     from detmap.diagnostics import Diagnosis, diagnose
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from detmap.pycocotools.patch import Patch, patch_pycocotools
     from detmap.retrieval import average_precision_score
     from detmap.statistics import compare
-    from detmap.tables import Detections, GroundTruth
     from detmap.tally import Tally
 
 __version__ = "0.1.0"
@@ -53,7 +53,7 @@ _HOMES = {
     "protocols": ("PRESETS", "Protocol"),
     "pycocotools.patch": ("Patch", "patch_pycocotools"),
     "statistics": ("compare",),
-    "tables": ("Detections", "GroundTruth"),
+    "data.tables": ("Detections", "GroundTruth"),
     "tally": ("Tally",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -109,13 +109,13 @@ _PARTS = (
     "batch",
     "cards",
     "checks",
+    "data",
     "diagnostics",
     "errors",
     "explanations",
     "formats",
     "hits",
     "masks",
-    "notices",
     "plugins",
     "protocols",
     "pycocotools",
@@ -123,7 +123,6 @@ _PARTS = (
     "retrieval",
     "shapes",
     "statistics",
-    "tables",
     "tally",
 )
 

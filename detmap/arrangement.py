@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import benchmarks, crowding, mismatches
+from detmap import crowding
+from detmap.data import benchmarks, mismatches
+from detmap.data.ids import Ids, locate, select
+from detmap.data.notices import added
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
-from detmap.ids import Ids, locate, select
 from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
-from detmap.notices import added
 from detmap.preparation import left_out, prepared
 from detmap.protocols import UNLIMITED, Protocol
 from detmap.shapes import Boxes, Column, Kind, Pairs, find
 from detmap.system import parallel
-from detmap.tables import Detections, GroundTruth
 
 _LONG = 1e5  # a block of cells of this cost can take longer than an interrupt should wait
 

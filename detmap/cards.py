@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import detmap
+from detmap.data.notices import describe
 from detmap.decisions import decisions_of, default_of
 from detmap.errors import InputError, shorten
-from detmap.notices import describe
 from detmap.results import Result, to_markdown
 
 #: The version of the form of a card; cards of earlier ones are read.

@@ -13,17 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import zero_ids
 from detmap.arrangement import Arrangement, least_overlaps, over_cells
+from detmap.data.mismatches import check_pair
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import OptionError, shorten
 from detmap.hits import Curve, best_f1
 from detmap.kernels import allocate, matching, readonly
-from detmap.mismatches import check_pair
 from detmap.naming import distinct_names, metric_table
 from detmap.precisions import Curves, averaged, effect_of_zero_ids, mean_of_defined, recalls
 from detmap.protocols import UNLIMITED, Decisions, Protocol, resolve
 from detmap.results import Result
 from detmap.scored_kinds import scored_kind
 from detmap.system import parallel
-from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally, word_count
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import numpy as np
 
+from detmap.data.tables import Detections, GroundTruth
 from detmap.detection import DetectionResult, match
 from detmap.errors import InputError, OptionError, StateError
 from detmap.kernels import readonly
@@ -24,7 +25,6 @@ from detmap.shapes.boxes import (
 )
 from detmap.shapes.boxes import areas as box_areas
 from detmap.system.saved_states import gathered, seal, unseal
-from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally
 from detmap.updates import FOUND, TRUE, Image, kind_given, notices_of, read_categories, read_ids, read_image
 

@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap import zero_ids
 from detmap.arrangement import Arrangement, least_overlaps, over_cells
+from detmap.data.mismatches import check_pair
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import OptionError
 from detmap.kernels import Frozen, overlap, pairs, readonly
 from detmap.kernels.matching import Objects
 from detmap.kernels.pairs import HIT, IGNORED, MISS
-from detmap.mismatches import check_pair
 from detmap.protocols import Decisions, Protocol, resolve
 from detmap.scored_kinds import scored_kind
 from detmap.system import parallel
-from detmap.tables import Detections, GroundTruth
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -11,11 +11,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import OptionError
 from detmap.kernels import readonly
 from detmap.protocols import Protocol
 from detmap.shapes.boxes import Boxes
-from detmap.tables import Detections, GroundTruth
 
 T = TypeVar("T", GroundTruth, Detections)
 

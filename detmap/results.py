@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from detmap.data.notices import describe
 from detmap.errors import MissingDependencyError
-from detmap.notices import describe
 
 #: Types of values that JSON has: of floats those that are finite.
 _PLAIN = frozenset((float, int, str, bool, type(None)))
@@ -32,7 +32,7 @@ class Result(Mapping[str, float]):
 
     @property
     def notices(self) -> Mapping[str, int]:
-        """What was unusual in the input, counted; `detmap.notices.NOTICES` says it in words."""
+        """What was unusual in the input, counted; `detmap.data.notices.NOTICES` says it in words."""
         return self._notices
 
     def add_notices(self, more: Mapping[str, int]) -> None:

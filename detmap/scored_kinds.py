@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.protocols import COCO, PRESETS, Protocol
 from detmap.shapes import find
-from detmap.tables import Detections, GroundTruth
 
 
 def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | Detections) -> str | None:

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap import zero_ids
+from detmap.data.ids import cluster_column, locate
+from detmap.data.notices import added
 from detmap.errors import DetmapError, StateError, shorten
-from detmap.ids import cluster_column, locate
 from detmap.kernels import Frozen, allocate, matching, readonly, sorting
-from detmap.notices import added
 from detmap.protocols import Protocol
 from detmap.system import parallel
 from detmap.system.saved_states import seal, unseal

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.columns import array, flags, identifiers, numbers, plain
+from detmap.data.ids import index_ids
 from detmap.errors import InputError
-from detmap.ids import index_ids
 from detmap.shapes import KINDS, Boxes, Kind
 from detmap.shapes.boxes import FARTHEST, BoxFormat, InvalidBoxes, finite, infinite, inverted, negative
 

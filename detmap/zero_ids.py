@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.ids import locate
+from detmap.data.ids import locate
 from detmap.kernels import Frozen, matching, overlap, pairs, readonly
 from detmap.system import parallel
 

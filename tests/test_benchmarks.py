@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import detmap
-from detmap import benchmarks
 from detmap.batch import score
-from detmap.benchmarks import BENCHMARKS
+from detmap.data import benchmarks
+from detmap.data.benchmarks import BENCHMARKS
+from detmap.data.notices import describe
 from detmap.formats import coco
-from detmap.notices import describe
 
 pytestmark = pytest.mark.usefixtures("each_parser")
 

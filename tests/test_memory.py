@@ -14,10 +14,10 @@ from batches import run, write
 import detmap
 from detmap import crowding, detection, results
 from detmap.columns import texts
+from detmap.data.ids import coded
 from detmap.errors import InputError, OptionError
 from detmap.formats import _walking
 from detmap.formats._source import compressed
-from detmap.ids import coded
 from detmap.system import limits
 
 MB = 1 << 20

@@ -10,8 +10,8 @@ import pytest
 from batches import FIXTURES, TRUTH, run, write
 
 import detmap
+from detmap.data.notices import NOTICES, describe
 from detmap.errors import InputError, OptionError, StateError
-from detmap.notices import NOTICES, describe
 from detmap.retrieval import average_precision_score, evaluate_run
 
 RECORDS = json.loads((FIXTURES / "detections.json").read_text())[:40]

@@ -14,9 +14,9 @@ from support import assert_same_result
 import detmap
 from detmap.batch import Leaderboard, compare_files, evaluate_shards, score
 from detmap.cli import main
+from detmap.data.notices import describe
 from detmap.errors import InputError, OptionError
 from detmap.formats.files import read_detections
-from detmap.notices import describe
 from detmap.statistics import permute
 
 LINE = "i1 0.9 0 0 9 9\n"

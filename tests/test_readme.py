@@ -11,8 +11,8 @@ from workloads import REAL_DATA
 import detmap
 from detmap import cli, plugins, retrieval
 from detmap.checks import CODES
+from detmap.data.notices import NOTICES
 from detmap.decisions import decisions_of
-from detmap.notices import NOTICES
 
 README = ROOT / "README.md"
 PAGES = sorted((ROOT / "docs").glob("*.md"))

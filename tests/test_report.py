@@ -18,10 +18,10 @@ import detmap
 from detmap import cli, explanations
 from detmap.checks import check
 from detmap.cli import reporting
+from detmap.data.notices import describe
 from detmap.diagnostics import PARTS
 from detmap.errors import MissingDependencyError, OptionError
 from detmap.installation import install_command
-from detmap.notices import describe
 from detmap.protocols import PRESETS
 from detmap.report import charts, diagnosis, pictures, rules, sections, tables
 from detmap.report.pictures import Pictures

@@ -345,7 +345,7 @@ def test_a_folder_that_holds_something_is_not_written_to(tmp_path):
 @pytest.mark.parametrize("name", ["a/b", "..", "", " x", "a\0b", ".hidden"])
 def test_an_id_that_is_no_name_of_a_file_is_refused(name, tmp_path):
     """Nothing is ever written outside of the folder."""
-    table = replace(simple(image_ids=["x"]), images=detmap.tables.Ids(np.array([name]), np.array([0], np.int32)))
+    table = replace(simple(image_ids=["x"]), images=detmap.data.tables.Ids(np.array([name]), np.array([0], np.int32)))
     expected = name.rstrip("\0")
     with pytest.raises(InputError, match=r"cannot be the name of a file|cannot be written as a name"):
         detmap.write(table, tmp_path / "results", format="voc")

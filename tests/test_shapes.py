@@ -396,7 +396,7 @@ def test_a_kind_is_named_by_no_table_format_or_evaluator():
     """Tables, formats, evaluator, batch and statistics look kinds up."""
     package = Path(detmap.__file__).parent
     for name in (
-        "tables.py",
+        "data/tables.py",
         "arrangement.py",
         "evaluator.py",
         "updates.py",

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from support import assert_same_result, examples
 
 import detmap
+from detmap.data.ids import index_ids, locate, select
+from detmap.data.notices import NOTICES, describe
 from detmap.errors import InputError, shorten
-from detmap.ids import index_ids, locate, select
 from detmap.installation import install_command
-from detmap.notices import NOTICES, describe
 
 OBJECTS = {"image_ids": [7, 3, 7], "category_ids": [1, 2, 1], "boxes": [[0, 0, 10, 20], [5, 5, 1, 1], [2, 2, 4, 4]]}
 FOUND = {**OBJECTS, "scores": [0.9, 0.5, 0.1]}

@@ -15,12 +15,12 @@ from yolo_folders import dataset as dataset
 
 import detmap
 from detmap.cli import main
+from detmap.data.notices import describe
 from detmap.errors import InputError, MissingDependencyError
 from detmap.formats import files
 from detmap.formats._image_sizes import size_of_image
 from detmap.installation import install_command
 from detmap.masks import Masks
-from detmap.notices import describe
 
 
 def test_a_data_set_is_read_from_its_settings_its_folder_or_its_labels(dataset):

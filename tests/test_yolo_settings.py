@@ -10,9 +10,9 @@ from yolo_folders import NAMES, boxes_of, labels, picture, settings_of
 from yolo_folders import dataset as dataset
 
 import detmap
+from detmap.data.notices import describe
 from detmap.errors import InputError, OptionError
 from detmap.formats import registry
-from detmap.notices import describe
 
 
 def test_what_is_not_there_and_what_is_left_over(dataset, tmp_path):

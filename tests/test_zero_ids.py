@@ -17,10 +17,10 @@ from test_explain_every_decision import check
 
 import detmap
 from detmap import batch, cli
+from detmap.data.notices import describe
 from detmap.diagnostics import PARTS
 from detmap.explanations import replay
 from detmap.formats.files import read_ground_truth
-from detmap.notices import describe
 from detmap.protocols import COCO, PRESETS
 from detmap.tally import Tally
 

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from detmap.data.column_names import role_of_title
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import files, registry
-from detmap.headers import role_of_title
 
 PathLike = str | os.PathLike[str]
 

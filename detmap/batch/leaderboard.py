@@ -20,6 +20,7 @@ from detmap.batch.scoring import (
     make_folder,
 )
 from detmap.batch.splits import check_hidden, of_splits, split_of
+from detmap.data.tables import GroundTruth
 from detmap.detection import DetectionResult
 from detmap.errors import MissingDependencyError, OptionError, shorten
 from detmap.protocols import Protocol
@@ -27,7 +28,6 @@ from detmap.report import leaderboard as page
 from detmap.statistics import PairTests
 from detmap.statistics.bootstrap import BIAS
 from detmap.system.whole_files import write_together
-from detmap.tables import GroundTruth
 from detmap.tally import Tally
 
 T = TypeVar("T")

@@ -23,6 +23,7 @@ from detmap.batch.discretion import WithheldError, withheld
 from detmap.batch.finding import Entry, PathLike, file_names, find
 from detmap.batch.splits import Splits, split_of
 from detmap.batch.workers import dispatch, fingerprint, one_line, whence
+from detmap.data.tables import Detections, GroundTruth, MissingClasses
 from detmap.detection import DetectionResult, match
 from detmap.errors import OptionError, check_choice, shorten
 from detmap.formats import files, registry
@@ -34,7 +35,6 @@ from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import bootstrap
 from detmap.statistics.intervals import Method
 from detmap.system.whole_files import remove_unfinished, write_atomically
-from detmap.tables import Detections, GroundTruth, MissingClasses
 from detmap.tally import Tally
 
 if TYPE_CHECKING:

@@ -22,15 +22,15 @@ from detmap.batch.scoring import (
     rules_of,
 )
 from detmap.batch.workers import dispatch, one_line, whence
+from detmap.data.ids import locate
+from detmap.data.notices import NOTICES
+from detmap.data.tables import GroundTruth, MissingClasses
 from detmap.detection import DetectionResult, match
 from detmap.errors import DetmapError, InputError, OptionError, shorten
 from detmap.formats import files
-from detmap.ids import locate
 from detmap.kernels import readonly
-from detmap.notices import NOTICES
 from detmap.protocols import EveryDecision, Protocol
 from detmap.shapes.boxes import InvalidBoxes
-from detmap.tables import GroundTruth, MissingClasses
 from detmap.tally import Tally
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.batch.finding import PathLike
+from detmap.data.ids import locate
+from detmap.data.tables import GroundTruth
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats._image_values import image_key, image_values
-from detmap.ids import locate
 from detmap.kernels import readonly
-from detmap.tables import GroundTruth
 from detmap.tally import Tally
 
 #: No metric of the whole is called as one of a split: those begin so.

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple, TypeVar
 from detmap import __version__, plugins
 from detmap.batch import stamps
 from detmap.batch.clusters import Cluster
+from detmap.data.tables import GroundTruth
 from detmap.errors import DetmapError, shorten
 from detmap.system import parallel
-from detmap.tables import GroundTruth
 
 T = TypeVar("T")
 

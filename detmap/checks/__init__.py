@@ -12,13 +12,13 @@ from detmap.checks.findings import Finding, found, many
 from detmap.checks.report import Report, ordered
 from detmap.checks.runs import check_run
 from detmap.checks.sides import Options, Side, read_found, read_schema, read_truth, side_of
+from detmap.data.mismatches import check_pair
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
 from detmap.formats._class_maps import ClassMap, class_map_of
 from detmap.formats._open import STANDARD_INPUT
 from detmap.formats.registry import Path
-from detmap.mismatches import check_pair
 from detmap.shapes import find
-from detmap.tables import Detections, GroundTruth
 
 __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_run"]
 

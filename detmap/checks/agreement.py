@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from detmap.checks.changes import CHANGES, TURNS, Array, Change, as_sizes, scaled
 from detmap.checks.sides import Side
-from detmap.ids import locate
+from detmap.data.ids import locate
 from detmap.shapes import Boxes
 
 #: So many detections are looked at, and so many pairs with objects.

@@ -18,8 +18,8 @@ from detmap.checks.facts import Facts
 from detmap.checks.figures import number as said
 from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.sides import Side, as_sizes, reach_of
+from detmap.data.tables import Detections, GroundTruth
 from detmap.shapes import Boxes
-from detmap.tables import Detections, GroundTruth
 
 #: By so many pixels a box of ground truth may reach beyond its image: some tools count pixels from 1, and to the last.
 _ROUNDING = 1.5

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from detmap.checks.agreement import Agreement
 from detmap.checks.sides import Side
-from detmap.tables import Detections
+from detmap.data.tables import Detections
 
 
 @dataclass(eq=False)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from detmap.checks.facts import Facts
 from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.sides import Side
+from detmap.data.ids import locate
+from detmap.data.tables import Detections, GroundTruth
 from detmap.formats._names import resolve_images, stem
-from detmap.ids import locate
-from detmap.tables import Detections, GroundTruth
 
 #: What may be wrong with ids of images.
 CAUSES = ("image_ids_shifted", "image_ids_positions", "image_ids_type", "image_ids_names")

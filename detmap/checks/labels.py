@@ -16,8 +16,8 @@ from detmap.checks.facts import Facts
 from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.ids import by_ids_alone
 from detmap.checks.sides import Side
-from detmap.ids import locate
-from detmap.tables import Detections, GroundTruth
+from detmap.data.ids import locate
+from detmap.data.tables import Detections, GroundTruth
 
 #: Causes by which categories have no detections.
 _IDS = (

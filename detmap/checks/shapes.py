@@ -13,7 +13,7 @@ from detmap.checks.facts import Facts
 from detmap.checks.figures import number
 from detmap.checks.findings import Finding, found, names
 from detmap.checks.sides import Side, as_sizes
-from detmap.tables import GroundTruth
+from detmap.data.tables import GroundTruth
 
 if TYPE_CHECKING:  # loaded by whoever reads such shapes
     from detmap.shapes.keypoints import Keypoints

@@ -13,14 +13,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.ids import locate
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats import files, registry
 from detmap.formats._open import Held
 from detmap.formats._source import read_bytes
 from detmap.formats.registry import Format, Inspection, Path, Refused, Role
-from detmap.ids import locate
 from detmap.shapes import KINDS, Boxes
-from detmap.tables import Detections, GroundTruth
 
 #: What a record of each role is called.
 UNITS = {"ground_truth": "object", "detections": "detection"}

@@ -10,7 +10,7 @@ from detmap.system.limits import size
 
 if TYPE_CHECKING:
     from detmap.batch import Leaderboard
-    from detmap.tables import GroundTruth
+    from detmap.data.tables import GroundTruth
 
 
 def add_challenge_options(parser: argparse.ArgumentParser) -> None:

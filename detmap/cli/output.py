@@ -85,7 +85,7 @@ def result_json(result: Any, made: Bootstrap | None, options: argparse.Namespace
 
 def in_words(notices: Mapping[str, int]) -> list[dict[str, str]]:
     """Return the rows of a table of notices."""
-    from detmap.notices import describe
+    from detmap.data.notices import describe
 
     return [{"notice": text} for text in describe(notices)]
 

@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.arrangement import Arrangement
+from detmap.data.mismatches import check_pair
+from detmap.data.notices import describe
+from detmap.data.tables import Detections, GroundTruth
 from detmap.diagnostics._pairs import BACKGROUND, Overlaps, overlaps
 from detmap.diagnostics._parts import PARTS, Finding, Part, number
 from detmap.diagnostics._ranking import Cuts, Ranking, mean
 from detmap.errors import OptionError
 from detmap.matches import Matches, matches_of
-from detmap.mismatches import check_pair
 from detmap.naming import distinct_names
-from detmap.notices import describe
 from detmap.protocols import Decisions, Protocol, resolve
 from detmap.results import fragment, to_frame, without_nan
 from detmap.scored_kinds import scored_kind
-from detmap.tables import Detections, GroundTruth
 from detmap.zero_ids import OTHER, effect
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from detmap import zero_ids
 from detmap.arrangement import Arrangement, Side, least_overlaps, over_cells
 from detmap.choices import UNLIMITED, WHOLE
+from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import default_of
 from detmap.explanations.parts import Cells, Kept, Matched, Order, Pairs, Ranking, Recent, Scene, ranked_by, ranks_of
 from detmap.hits import Hits
@@ -33,7 +34,6 @@ from detmap.preparation import prepared_scores
 from detmap.protocols import Protocol
 from detmap.shapes.boxes import Boxes
 from detmap.system import parallel
-from detmap.tables import Detections, GroundTruth
 from detmap.tally import word_count
 
 #: Decisions as by default, or one of each.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import differing
 from detmap.errors import InputError, OptionError
 from detmap.explanations.replay import Replay, decided, players, said, trimmed
 from detmap.protocols import PRESETS, Protocol
-from detmap.tables import Detections, GroundTruth
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -298,7 +298,7 @@ def _draws(
     results: Mapping[str, RankingReplay], base: Convention, metric: str, replicates: int, seed: int
 ) -> dict[str, NDArray[np.float64]]:
     """Return the means of each system over drawn queries, the same for all; none where there is no value per query."""
-    from detmap.ids import locate
+    from detmap.data.ids import locate
 
     made = {name: one.result(base) for name, one in results.items()}
     known = metric if all(metric in one.per_query for one in made.values()) else "AP"

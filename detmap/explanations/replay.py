@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.choices import UNLIMITED, WHOLE, decimal
+from detmap.data.mismatches import check_pair
+from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import YES_OR_NO, decisions_of, default_of, varied
 from detmap.errors import InputError, OptionError, shorten
 from detmap.explanations.lean import Lean, knows
 from detmap.explanations.whole import Whole
-from detmap.mismatches import check_pair
 from detmap.preparation import prepared
 from detmap.protocols import COCO, Protocol, resolve
 from detmap.scored_kinds import scored_kind
 from detmap.shapes.boxes import Boxes
-from detmap.tables import Detections, GroundTruth
 from detmap.zero_ids import OTHER, effect
 
 #: The thresholds of metrics that are taken at one.

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.choices import UNLIMITED
+from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import varied
 from detmap.errors import InputError, OptionError, shorten
 from detmap.explanations.parts import Recent
@@ -21,7 +22,6 @@ from detmap.explanations.tries import Changes, Vocabulary
 from detmap.explanations.vocabulary import ORDER, SMOOTH, USUAL, WIDER, ByImage, treated
 from detmap.protocols import COCO, PRESETS, Protocol
 from detmap.scored_kinds import scored_kind
-from detmap.tables import Detections, GroundTruth
 
 #: What is tried besides the values that named protocols use: decision and value. Decisions of a group change together.
 GRID: dict[str, tuple[dict[str, Any], ...]] = {

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import decisions_of
 from detmap.errors import OptionError
 from detmap.explanations.replay import Replay, Value, is_late, pair, players, said
 from detmap.kernels.pairs import HIT, IGNORED, MISS
 from detmap.protocols import Protocol
 from detmap.results import fragment, signed
-from detmap.tables import Detections, GroundTruth
 
 #: Up to so many decisions all orders in which they can be changed are weighed; of more some are drawn.
 EXACT = 7

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.tables import Detections, GroundTruth
 from detmap.detection import DetectionResult, match
 from detmap.explanations.replay import decided, trimmed, undefined
 from detmap.protocols import COCO, Protocol
 from detmap.results import fragment, signed
-from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import differing, written
 from detmap.detection import match
 from detmap.errors import InputError, OptionError
@@ -19,7 +20,6 @@ from detmap.explanations.search import GRID, changed_to
 from detmap.kernels import readonly
 from detmap.protocols import PRESETS, Protocol
 from detmap.results import fragment
-from detmap.tables import Detections, GroundTruth
 
 #: What the rules that are tried are called together; all other decisions of the grid are "other decisions".
 _KINDS = {

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.ids import Ids, used
+from detmap.data.ids import Ids, used
+from detmap.data.tables import Detections, GroundTruth
 from detmap.kernels import readonly
 from detmap.preparation import boxes_of, corners_of
 from detmap.shapes.boxes import Boxes
-from detmap.tables import Detections, GroundTruth
 
 Tables = tuple[GroundTruth, Detections]
 

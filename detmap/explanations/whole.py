@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.tables import Detections, GroundTruth
 from detmap.detection import DetectionResult, match
 from detmap.kernels import readonly
 from detmap.matches import match_pairs
 from detmap.protocols import Protocol
-from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from detmap.arrow_columns import pyarrow
+from detmap.data.arrow_columns import pyarrow
 from detmap.errors import InputError, shorten
 from detmap.formats._source import Source, most_inflated, read_bytes
 

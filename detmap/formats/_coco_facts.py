@@ -15,15 +15,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from detmap.benchmarks import VALUES, fields_of, noted_in
+from detmap.data.benchmarks import VALUES, fields_of, noted_in
+from detmap.data.ids import locate
+from detmap.data.tables import GroundTruth
 from detmap.errors import InputError
 from detmap.formats._open import Held
 from detmap.formats._source import HEAD, Buffer, Opened, Source, head, read_bytes
 from detmap.formats.registry import Inspection, Outlines, unpacked_name
-from detmap.ids import locate
 from detmap.kernels import readonly
 from detmap.shapes import fields as kinds_by_field
-from detmap.tables import GroundTruth
 
 
 class _Image(msgspec.Struct, gc=False):

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats._coco_checks import _checked_record
 from detmap.formats._coco_facts import holds_lines, with_facts
@@ -27,7 +28,6 @@ from detmap.kernels import segmentations as kernels
 from detmap.shapes import KINDS, Kind, Place
 from detmap.shapes.boxes import FARTHEST
 from detmap.shapes.masks import PROBLEMS
-from detmap.tables import Detections, GroundTruth
 
 #: So many records are read at a time; where one of them is wrong, halves are.
 _BLOCK = 256

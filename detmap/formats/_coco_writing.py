@@ -10,12 +10,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
 from detmap.formats._source import compressed
 from detmap.formats.registry import Path, Writing, packed
 from detmap.shapes import Boxes, find
 from detmap.system.whole_files import write
-from detmap.tables import Detections, GroundTruth
 
 #: Records that are made at a time.
 _BLOCK = 1 << 14

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from detmap.data.ids import Ids
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats._names import shapes_lost
 from detmap.formats._source import compressed
 from detmap.formats.registry import Path, Writing, unpacked_name
-from detmap.ids import Ids
 from detmap.system.whole_files import write
-from detmap.tables import Detections, GroundTruth
 
 _SIZES, _CORNERS = ("x", "y", "width", "height"), ("x1", "y1", "x2", "y2")
 

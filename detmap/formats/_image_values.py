@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.ids import locate
 from detmap.errors import InputError, shorten
 from detmap.formats._source import read_bytes
-from detmap.ids import locate
 
 PathLike = str | os.PathLike[str]
 

@@ -16,10 +16,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.ids import Ids, index_ids
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.registry import Path
-from detmap.ids import Ids, index_ids
-from detmap.tables import Detections, GroundTruth
 
 #: How the names of images end.
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif")

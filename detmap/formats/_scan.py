@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import benchmarks
+from detmap.data import benchmarks
 from detmap.formats._coco_facts import foreign_fields
 from detmap.formats._documents import Buffer, Document, NotUnderstood
 from detmap.formats._lists import Layout, empty, scan_array, scan_list, scan_object

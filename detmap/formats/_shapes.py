@@ -9,12 +9,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.ids import Ids, index_ids, locate
+from detmap.data.tables import GroundTruth
 from detmap.errors import InputError
-from detmap.ids import Ids, index_ids, locate
 from detmap.kernels import passing, readonly
 from detmap.shapes import Column, Kind, Place, Reader, find
 from detmap.shapes.boxes import over_rows
-from detmap.tables import GroundTruth
 
 
 def reader_of(iou_type: str, size: int) -> tuple[Kind, tuple[str, Reader] | None]:

@@ -8,6 +8,7 @@ from html import escape
 
 import numpy as np
 
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats._names import (
     by_image,
@@ -20,7 +21,6 @@ from detmap.formats._names import (
     write_folder,
 )
 from detmap.formats.registry import Path, Writing
-from detmap.tables import Detections, GroundTruth
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats._names import by_image, lost_ids, shapes_lost, stems_of, write_folder
 from detmap.formats._outlines import outlines
@@ -18,7 +19,6 @@ from detmap.formats.registry import Path, Writing
 from detmap.masks import Masks
 from detmap.shapes.keypoints import Keypoints
 from detmap.shapes.masks import MaskColumn
-from detmap.tables import Detections, GroundTruth
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:

@@ -1,4 +1,4 @@
-"""Parquet, and Feather (Arrow's file format): a row per object or detection, with the columns of `detmap.frames`."""
+"""Parquet, and Feather (Arrow's file format): a row per object or detection, with the columns of `detmap.data.frames`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from detmap.arrow_columns import Coded, pyarrow
-from detmap.benchmarks import is_group
+from detmap.data.arrow_columns import Coded, pyarrow
+from detmap.data.benchmarks import is_group
+from detmap.data.column_names import role_of_title
+from detmap.data.frames import LISTS, columns_of, image_names, with_image_names
+from detmap.data.ids import Ids
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import MissingDependencyError, OptionError
 from detmap.formats._arrow_files import FORMS, MAGIC, STREAM, table_of
 from detmap.formats._names import matched, shapes_lost
 from detmap.formats._source import Source
 from detmap.formats.registry import Format, Given, Path, Reading, Role, Writing
-from detmap.frames import LISTS, columns_of, image_names, with_image_names
-from detmap.headers import role_of_title
-from detmap.ids import Ids
 from detmap.plugins import register
 from detmap.system.whole_files import write
-from detmap.tables import Detections, GroundTruth
 
 _ENDINGS = {"parquet": (".parquet",), "feather": (".feather", ".arrow")}
 

@@ -20,8 +20,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.benchmarks import noted_in
 from detmap.columns import texts
+from detmap.data.benchmarks import noted_in
+from detmap.data.ids import Ids, coded, index_ids
+from detmap.data.tables import Detections, GroundTruth, complete
 from detmap.errors import InputError
 from detmap.formats._coco_checks import FIELDS, BoxlessError, checked_ground_truth, checked_results
 from detmap.formats._coco_facts import foreign_fields, holds_lines, image_field, inspect, kinds_in, with_facts
@@ -33,11 +35,9 @@ from detmap.formats._source import Buffer, Opened, Source, read_bytes
 from detmap.formats._tables import Strings
 from detmap.formats._walking import crowded, holds_long_list, holds_long_value, walked
 from detmap.formats.registry import Format, Given, Reading, Role, packed
-from detmap.ids import Ids, coded, index_ids
 from detmap.plugins import later, register
 from detmap.shapes import Kind
 from detmap.shapes.boxes import InvalidBoxes
-from detmap.tables import Detections, GroundTruth, complete
 
 Id = int | str
 

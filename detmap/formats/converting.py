@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from detmap.data.tables import GroundTruth
 from detmap.errors import OptionError, shorten
 from detmap.formats import files, registry
 from detmap.formats._class_maps import ClassMap
 from detmap.formats._open import Held
 from detmap.formats.registry import Format, Given, Path, Role
-from detmap.tables import GroundTruth
 
 _ROLES: tuple[Role, Role] = ("ground_truth", "detections")
 
@@ -34,7 +34,7 @@ class Converted:
     lost : mapping of str to int
         What the format has no place for, counted; the codes are those of `detmap.formats.LOST`.
     notices : mapping of str to int
-        What was unusual in what was read; see `detmap.notices.NOTICES`.
+        What was unusual in what was read; see `detmap.data.notices.NOTICES`.
     """
 
     role: Role

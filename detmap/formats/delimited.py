@@ -18,18 +18,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.benchmarks import is_group, noted_of_titles
 from detmap.choices import decimal
+from detmap.data.benchmarks import is_group, noted_of_titles
+from detmap.data.column_names import BOXES, COLUMNS, role_of_title
+from detmap.data.frames import with_image_names
+from detmap.data.ids import Ids, coded
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats._names import matched
 from detmap.formats._open import Held
 from detmap.formats._source import Source, read_bytes
 from detmap.formats.registry import Format, Given, Reading, Role, packed, unpacked_name
-from detmap.frames import with_image_names
-from detmap.headers import BOXES, COLUMNS, role_of_title
-from detmap.ids import Ids, coded
 from detmap.plugins import later, register
-from detmap.tables import Detections, GroundTruth
 
 _ENDINGS = packed(".csv", ".tsv")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 
 import numpy as np
 
+from detmap.data.tables import Detections, GroundTruth, MissingClasses
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import _source, registry
 from detmap.formats._class_maps import ClassMap, class_map_of, mapped_detections, mapped_ground_truth, without_classes
@@ -25,7 +26,6 @@ from detmap.formats.registry import Path, Reading
 from detmap.kernels import readonly
 from detmap.shapes import find
 from detmap.shapes.boxes import InvalidBoxes
-from detmap.tables import Detections, GroundTruth, MissingClasses
 
 # They register themselves, and are listed in this order, the best known first.
 # isort: off

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap import columns
+from detmap.data.ids import coded
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, check_choice
 from detmap.formats._names import resolve_categories, resolve_images, stem
-from detmap.ids import coded
 from detmap.masks import Masks
 from detmap.shapes import find
 from detmap.shapes import masks as mask_columns
 from detmap.shapes.masks import MaskColumn
-from detmap.tables import Detections, GroundTruth
 
 __all__ = ["from_supervision", "from_torchvision", "from_ultralytics"]
 

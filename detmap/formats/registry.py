@@ -17,12 +17,12 @@ from typing import IO, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.tables import Detections, GroundTruth, MissingClasses
 from detmap.errors import DetmapError, InputError, OptionError, shorten
 from detmap.formats._open import Held
 from detmap.formats._source import HEAD, head
 from detmap.plugins import Registry, load_installed
 from detmap.shapes.boxes import InvalidBoxes
-from detmap.tables import Detections, GroundTruth, MissingClasses
 
 Path = str | os.PathLike[str]
 

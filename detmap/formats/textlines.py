@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.ids import coded
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
 from detmap.formats import yolo
 from detmap.formats._lines import Lines, read_lines
@@ -33,10 +35,8 @@ from detmap.formats._names import (
 from detmap.formats._source import members, name_of
 from detmap.formats._yolo_files import NO_LABELS, check_names, labels_among
 from detmap.formats.registry import Format, Given, Path, Reading, Writing
-from detmap.ids import coded
 from detmap.plugins import register
 from detmap.shapes.boxes import seem_shares
-from detmap.tables import Detections, GroundTruth
 
 _DIFFICULT = b"difficult"
 

@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.choices import decimal
+from detmap.data.ids import Ids, coded
+from detmap.data.mismatches import classes_without_results
+from detmap.data.tables import Detections, GroundTruth, MissingClasses
 from detmap.errors import InputError
 from detmap.formats._names import ENDINGS, matched
 from detmap.formats._source import Source, members, name_of, read_bytes
 from detmap.formats.registry import Format, Given, Reading
-from detmap.ids import Ids, coded
-from detmap.mismatches import classes_without_results
 from detmap.plugins import later, register
 from detmap.shapes.boxes import InvalidBoxes, check_option, inverted, negative
-from detmap.tables import Detections, GroundTruth, MissingClasses
 
 _DEEPEST = 64  # elements within elements
 _LONGEST = 256  # characters of a field: columns are as wide as their widest

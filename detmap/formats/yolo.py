@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.choices import decimal
+from detmap.data.ids import coded
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
 from detmap.formats import _yolo_files
 from detmap.formats._image_sizes import Sizes, size_of_image
@@ -26,10 +28,8 @@ from detmap.formats._names import resolve_categories, resolve_images
 from detmap.formats._source import name_of
 from detmap.formats._yolo_files import Entry, Settings
 from detmap.formats.registry import Format, Given, Reading, Role
-from detmap.ids import coded
 from detmap.plugins import later, register
 from detmap.shapes import find
-from detmap.tables import Detections, GroundTruth
 
 #: Where most lines have shares beyond this, they are numbers of pixels.
 _FARTHEST = 2.0

@@ -18,8 +18,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.ids import Ids, index_ids
 from detmap.errors import shorten
-from detmap.ids import Ids, index_ids
 from detmap.pycocotools import mask as maskUtils
 
 

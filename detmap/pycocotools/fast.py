@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.ids import Categories, Images
+from detmap.data.tables import Detections, GroundTruth
 from detmap.detection import match
 from detmap.errors import DetmapError, OptionError
-from detmap.ids import Categories, Images
 from detmap.kernels import readonly
 from detmap.precisions import Curves, recalls
 from detmap.protocols import COCO as PRESET
@@ -23,7 +24,6 @@ from detmap.pycocotools._curves import accumulate
 from detmap.pycocotools.coco import Results
 from detmap.pycocotools.records import Columns, Segmentations, UnusualError
 from detmap.shapes import Boxes, Column
-from detmap.tables import Detections, GroundTruth
 from detmap.tally import Tally
 
 #: Kinds of shapes that `take` knows.

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.ids import Ids, index_ids, locate
 from detmap.errors import DetmapError
-from detmap.ids import Ids, index_ids, locate
 from detmap.kernels import readonly
 from detmap.masks import Masks
 from detmap.pycocotools.coco import integers

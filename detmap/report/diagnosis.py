@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from detmap.notices import describe
+from detmap.data.notices import describe
 from detmap.report import rules, sections
 from detmap.report.blocks import Card, Section, page, side_by_side, summary
 from detmap.report.tables import Table, table

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.notices import describe
 from detmap.errors import OptionError
-from detmap.notices import describe
 from detmap.report import charts
 from detmap.report.blocks import (
     DIFFERENCES,

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns
+from detmap.data.notices import added
 from detmap.errors import InputError, OptionError, StateError, check_choice, shorten
 from detmap.kernels import readonly
-from detmap.notices import added
 from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention, RunChoices, convention_of
 from detmap.retrieval.features import DistanceMetric, Side, blocks, survey

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap import columns
+from detmap.data.frames import check_computed
+from detmap.data.notices import added
 from detmap.errors import InputError, OptionError, check_choice, shorten
 from detmap.formats.rankings import DOCUMENT, QUERY, VALUE, from_frame, other_layout
 from detmap.formats.trec import Texts, read_qrels, read_run
-from detmap.frames import check_computed
 from detmap.kernels import ranking, readonly
 from detmap.kernels.sorting import group_by
 from detmap.kernels.texts import Grouped, find_strings, rank_rows
-from detmap.notices import added
 from detmap.retrieval import ids
 from detmap.retrieval.conventions import Convention, RunChoices, convention_of
 from detmap.retrieval.ids import Keys, Located

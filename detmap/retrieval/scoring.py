@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns, plots
+from detmap.data.ids import locate
+from detmap.data.notices import describe
 from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import Curve, Hits
-from detmap.ids import locate
 from detmap.kernels import curves, ties
-from detmap.notices import describe
 from detmap.results import Result, fragment
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.measures import average_precision, band
@@ -128,7 +128,7 @@ class RankingResult(Result):
     hits : Hits or None
         The ranks of the relevant items (ties in index order); None for evaluations of more than 2**21 hits.
     notices : mapping of str to int
-        What was unusual, counted; `detmap.notices.NOTICES` has the sentences.
+        What was unusual, counted; `detmap.data.notices.NOTICES` has the sentences.
     """
 
     def __init__(

@@ -21,8 +21,8 @@ from detmap.shapes.reading import Regions, Scratch, Store, resolved
 from detmap.system import parallel
 
 if TYPE_CHECKING:
+    from detmap.data.tables import Detections, GroundTruth
     from detmap.protocols import Protocol
-    from detmap.tables import Detections, GroundTruth
 
 #: So many polygons are drawn at a time: what that takes is bounded by what it takes for these.
 _POLYGONS = 1 << 11

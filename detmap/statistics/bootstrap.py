@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.ids import Clusters
 from detmap.errors import OptionError, check_choice
-from detmap.ids import Clusters
 from detmap.statistics import intervals
 from detmap.statistics.clusters import Units, clustered, independent, units_of
 from detmap.statistics.draws import check_replicates, check_seed, drawn

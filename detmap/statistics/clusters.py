@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.ids import Clusters, cluster_column, index_ids
+from detmap.data.ids import Clusters, cluster_column, index_ids
 from detmap.tally import Tally
 
 

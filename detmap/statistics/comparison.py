@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from detmap.data.ids import Clusters
 from detmap.errors import OptionError, check_choice
-from detmap.ids import Clusters
 from detmap.precisions import effect_of_zero_ids
 from detmap.results import fragment
 from detmap.statistics import intervals
@@ -95,7 +95,7 @@ class Comparison:
     correction : {"holm", "bh"}
         The correction over the hypotheses of a family.
     notices : mapping of str to mapping of str to int
-        What was unusual in each model's input, counted; `detmap.notices.NOTICES` says it in words.
+        What was unusual in each model's input, counted; `detmap.data.notices.NOTICES` says it in words.
     iou_type : str
         The kind of shape that was compared.
     """

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from detmap.data.ids import Clusters
 from detmap.errors import OptionError
-from detmap.ids import Clusters
 from detmap.kernels import readonly
 from detmap.statistics.bootstrap import alpha_of, check_level
 from detmap.statistics.clusters import clustered, units_of

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.arrow_columns import Coded, array_of, ids_of, plain, pyarrow, taken
-from detmap.benchmarks import is_group, noted_of_titles
+from detmap.data.arrow_columns import Coded, array_of, ids_of, plain, pyarrow, taken
+from detmap.data.benchmarks import is_group, noted_of_titles
+from detmap.data.column_names import BOXES, COLUMNS, role_of_title
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
-from detmap.headers import BOXES, COLUMNS, role_of_title
 
 #: Columns that hold a list of four numbers, and how a box is written in them.
 LISTS = {"bbox": "xywh", "box": "xywh", "boxes": "xywh", "bbox_xyxy": "xyxy", "boxes_xyxy": "xyxy"}
@@ -314,7 +314,7 @@ class Framed:
             ``score``; and boxes, as four columns (x, y, width, height; x1, y1, x2, y2; cx, cy, width, height), or as lists
             of four numbers, ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Ground truth may have area, crowd, difficult,
             image_width and image_height; a row without a category says that there is this image. Other usual names are
-            known, as in CSV (`detmap.headers.COLUMNS`).
+            known, as in CSV (`detmap.data.column_names.COLUMNS`).
         columns : mapping of str to str, optional
             Titles of columns by what they hold, where they are called otherwise.
         box_format : {"xywh", "xyxy", "cxcywh"}, optional

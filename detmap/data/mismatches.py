@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, shorten
-from detmap.tables import Detections, GroundTruth
 
 
 def classes_without_results(

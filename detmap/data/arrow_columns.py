@@ -149,7 +149,7 @@ def listed(column: Any, field: str, source: str) -> NDArray[Any]:
 
 
 class Coded(NamedTuple):
-    """Distinct strings, and each row's: what `detmap.tables.Ids` is made of."""
+    """Distinct strings, and each row's: what `detmap.data.tables.Ids` is made of."""
 
     values: NDArray[Any]
     codes: NDArray[np.int32]

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns
-from detmap.errors import InputError, shorten
-from detmap.frames import Framed
-from detmap.ids import (
+from detmap.data.frames import Framed
+from detmap.data.ids import (
     Categories,
     Clusters,
     Ids,
@@ -25,8 +24,9 @@ from detmap.ids import (
     sizes_of_images,
     used,
 )
+from detmap.data.notices import added
+from detmap.errors import InputError, shorten
 from detmap.kernels import Frozen, readonly
-from detmap.notices import added
 from detmap.shapes import KINDS, Boxes, Column, find
 from detmap.shapes import boxes as box_columns
 from detmap.shapes.boxes import BoxFormat, Checked, InvalidBoxes, extremes
@@ -209,7 +209,7 @@ class GroundTruth(_Shaped, Frozen):
     within_unit : bool
         Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
     notices : mapping of str to int
-        What was unusual, counted; see `detmap.notices.NOTICES`.
+        What was unusual, counted; see `detmap.data.notices.NOTICES`.
     source : str
         Where it came from, for messages.
     category_names : tuple of str
@@ -435,7 +435,7 @@ class Detections(_Shaped, Frozen):
         What becomes of others that the ground truth has objects of, and that are scored: no detections, hence AP 0, and a
         notice; an error; or they are left out.
     notices : mapping of str to int
-        What was unusual, counted; see `detmap.notices.NOTICES`.
+        What was unusual, counted; see `detmap.data.notices.NOTICES`.
     source : str
         Where it came from, for messages.
     areas : ndarray of float64, shape (n,), or None

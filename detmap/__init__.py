@@ -14,47 +14,49 @@ if TYPE_CHECKING:
     from detmap.checks import check
     from detmap.checks.report import Report
     from detmap.data.tables import Detections, GroundTruth
-    from detmap.detection import DetectionResult, evaluate, match
+    from detmap.detection.evaluate import evaluate, match
+    from detmap.detection.evaluator import Evaluator
+    from detmap.detection.matches import HIT, IGNORED, MISS, Matches, match_pairs
+    from detmap.detection.protocols import PRESETS, Protocol
+    from detmap.detection.result import DetectionResult
+    from detmap.detection.tally import Tally
     from detmap.diagnostics import Diagnosis, diagnose
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
-    from detmap.evaluator import Evaluator
     from detmap.explanations import explain, find_value
     from detmap.formats.coco import read_coco, read_coco_results
     from detmap.formats.converting import Converted, convert
     from detmap.formats.files import read, write
     from detmap.formats.voc import read_voc, read_voc_results
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
-    from detmap.matches import HIT, IGNORED, MISS, Matches, match_pairs
     from detmap.plugins import register
-    from detmap.protocols import PRESETS, Protocol
     from detmap.pycocotools.patch import Patch, patch_pycocotools
     from detmap.retrieval import average_precision_score
     from detmap.statistics import compare
-    from detmap.tally import Tally
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "checks": ("check",),
     "checks.report": ("Report",),
-    "detection": ("DetectionResult", "evaluate", "match"),
+    "detection.evaluate": ("evaluate", "match"),
+    "detection.result": ("DetectionResult",),
     "diagnostics": ("Diagnosis", "diagnose"),
     "errors": ("DetmapError", "InputError", "MissingDependencyError", "OptionError", "StateError"),
-    "evaluator": ("Evaluator",),
+    "detection.evaluator": ("Evaluator",),
     "explanations": ("explain", "find_value"),
     "formats.coco": ("read_coco", "read_coco_results"),
     "formats.converting": ("Converted", "convert"),
     "formats.files": ("read", "write"),
     "formats.voc": ("read_voc", "read_voc_results"),
     "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
-    "matches": ("HIT", "IGNORED", "MISS", "Matches", "match_pairs"),
+    "detection.matches": ("HIT", "IGNORED", "MISS", "Matches", "match_pairs"),
     "retrieval": ("average_precision_score",),
     "plugins": ("register",),
-    "protocols": ("PRESETS", "Protocol"),
+    "detection.protocols": ("PRESETS", "Protocol"),
     "pycocotools.patch": ("Patch", "patch_pycocotools"),
     "statistics": ("compare",),
     "data.tables": ("Detections", "GroundTruth"),
-    "tally": ("Tally",),
+    "detection.tally": ("Tally",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -110,6 +112,7 @@ _PARTS = (
     "cards",
     "checks",
     "data",
+    "detection",
     "diagnostics",
     "errors",
     "explanations",
@@ -117,13 +120,11 @@ _PARTS = (
     "hits",
     "masks",
     "plugins",
-    "protocols",
     "pycocotools",
     "report",
     "retrieval",
     "shapes",
     "statistics",
-    "tally",
 )
 
 

@@ -308,7 +308,7 @@ def _canonical(card: Mapping[str, Any]) -> bytes:
 def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
     """Return the later decisions, which a card of an earlier version lacks, as by default."""
     from detmap.decisions import FIRST
-    from detmap.protocols import Protocol
+    from detmap.detection.protocols import Protocol
     from detmap.retrieval.conventions import Convention
 
     of: Any = Protocol if "iou_thresholds" in again["decisions"] else Convention

@@ -444,7 +444,7 @@ def best_f1(
     bit: int,
     positives: ArrayLike,
 ) -> list[dict[str, float]]:
-    """Return `Curve.best_f1` of many rankings, whose flags are bits as in `detmap.tally.Tally`."""
+    """Return `Curve.best_f1` of many rankings, whose flags are bits as in `detmap.detection.tally.Tally`."""
     best = np.empty((np.size(starts) - 1, 4))
     curves.best_f1(
         readonly(starts, np.int64), readonly(scores, np.float64), readonly(hit, np.uint64), readonly(ignored, np.uint64),

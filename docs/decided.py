@@ -10,7 +10,7 @@ from typing import Any
 from detmap.checks import CODES
 from detmap.data.notices import NOTICES
 from detmap.decisions import YES_OR_NO, Decision, apart, decisions_of, rows
-from detmap.protocols import COCO, PRESETS, USERS, Protocol
+from detmap.detection.protocols import COCO, PRESETS, USERS, Protocol
 from detmap.results import to_markdown
 from detmap.retrieval import CONVENTIONS, METRICS, Convention
 

@@ -56,8 +56,8 @@ def farthest() -> tuple[str, str]:
     """The two protocols of detmap's own that differ in the most rules."""
     from itertools import combinations
 
+    from detmap.detection.protocols import PRESETS
     from detmap.explanations.replay import pair, players
-    from detmap.protocols import PRESETS
 
     names = [name for name in PRESETS if PRESETS.is_shipped(name)]
     return max(combinations(names, 2), key=lambda both: len(players(*pair(*both, "AP", None))))

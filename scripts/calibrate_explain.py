@@ -154,8 +154,8 @@ def tables(records: Records) -> tuple[Any, Any]:
 
 def numbers(records: Records, program: str, mean: Callable[[Any], float] | None) -> list[float]:
     """AP and AP50 by the rules of a program."""
+    from detmap.detection.protocols import PRESETS
     from detmap.explanations.replay import Replay, trimmed
-    from detmap.protocols import PRESETS
 
     made = []
     for metric in ("AP", "AP50"):

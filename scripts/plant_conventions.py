@@ -45,7 +45,7 @@ class Records:
     def value(self, program: str, metric: str) -> float:
         """Return the metric by the rules of a program."""
         import detmap
-        from detmap.protocols import PRESETS
+        from detmap.detection.protocols import PRESETS
 
         ground_truth = detmap.read_coco(self.truth)
         difficult = np.array([bool(one.get("difficult")) for one in self.truth["annotations"]], bool)

@@ -32,8 +32,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import detmap
 from detmap import statistics
+from detmap.detection.protocols import resolve
 from detmap.kernels import readonly
-from detmap.protocols import resolve
 
 PROTOCOL = resolve("coco")
 

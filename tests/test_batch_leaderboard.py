@@ -16,9 +16,9 @@ from batches import truth as truth
 
 import detmap
 from detmap import batch
+from detmap.detection.protocols import resolve
 from detmap.errors import InputError
 from detmap.installation import install_command
-from detmap.protocols import resolve
 
 
 def failed(name):

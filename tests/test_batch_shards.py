@@ -19,8 +19,8 @@ from support import assert_same_result, examples, tables_of_arrays
 import detmap
 from detmap import batch
 from detmap.batch import shards as shards_module
+from detmap.detection.protocols import resolve
 from detmap.kernels import readonly
-from detmap.protocols import resolve
 
 
 @settings(max_examples=examples(30))

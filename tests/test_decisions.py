@@ -14,11 +14,11 @@ import detmap
 from detmap import decisions
 from detmap.cli.options import add_decisions, decided
 from detmap.decisions import YES_OR_NO, decision
+from detmap.detection.protocols import COCO, PRESETS, UNLIMITED, VOC2007, Protocol, resolve
+from detmap.detection.tally import Tally
 from detmap.errors import OptionError, StateError
-from detmap.protocols import COCO, PRESETS, UNLIMITED, VOC2007, Protocol, resolve
 from detmap.retrieval import CONVENTIONS, Convention
 from detmap.system.saved_states import seal, unseal
-from detmap.tally import Tally
 
 
 @pytest.mark.parametrize("of", [Protocol, Convention])

@@ -18,9 +18,9 @@ from support import detections_of, examples, ground_truth_of
 
 import detmap
 from detmap import MISS
+from detmap.detection.protocols import PRESETS
 from detmap.diagnostics import PARTS
 from detmap.errors import InputError, OptionError
-from detmap.protocols import PRESETS
 
 # --------------------------------------------------------------------------------------------------------------- the whole
 

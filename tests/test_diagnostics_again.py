@@ -14,7 +14,7 @@ from support import examples
 
 import detmap
 from detmap import MISS
-from detmap.protocols import PRESETS
+from detmap.detection.protocols import PRESETS
 
 #: Detections beyond a cap would move up where others go away.
 UNCAPPED = {name: dataclasses.replace(PRESETS[name], max_dets=(2**31 - 1,)) for name in ("coco", "voc2007", "voc2012")}

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import detmap
+from detmap.detection.matches import HIT, IGNORED
 from detmap.diagnostics import PARTS
 from detmap.errors import InputError, OptionError
-from detmap.matches import HIT, IGNORED
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -15,8 +15,8 @@ from support import examples, tables_of_arrays
 
 import detmap
 from detmap import HIT, IGNORED, MISS
+from detmap.detection.protocols import PRESETS
 from detmap.errors import InputError
-from detmap.protocols import PRESETS
 
 # ------------------------------------------------------------------------------------------- operating points, cuts, slices
 

@@ -16,7 +16,7 @@ from workloads import make_coco
 
 import detmap
 from detmap import Evaluator, InputError, StateError
-from detmap import evaluator as module
+from detmap.detection import evaluator as module
 
 DATASET, RESULTS = make_coco(4, images=40, categories=3)
 IMAGES = by_image(DATASET, RESULTS)

@@ -18,10 +18,10 @@ from support import examples, same_bits
 from test_presets import tables, workload
 
 import detmap
+from detmap.detection.protocols import COCO, PRESETS
 from detmap.explanations import replay, search, tries
 from detmap.explanations.quotes import interval
 from detmap.explanations.shares import sampled, shapley
-from detmap.protocols import COCO, PRESETS
 
 ROOT = Path(__file__).resolve().parent.parent
 TRUTH, FOUND = str(ROOT / "fixtures/coco/ground_truth.json"), str(ROOT / "fixtures/coco/detections.json")

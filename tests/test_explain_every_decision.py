@@ -13,9 +13,9 @@ from test_decisions import GIVEN
 from test_explain_lean import band, by_row, tables
 
 import detmap
+from detmap.detection.matches import match_pairs
+from detmap.detection.protocols import PRESETS
 from detmap.explanations import lean, replay
-from detmap.matches import match_pairs
-from detmap.protocols import PRESETS
 
 PEOPLE = Path(__file__).resolve().parent.parent / "fixtures" / "people"
 
@@ -76,7 +76,7 @@ def test_every_decision_on_other_shapes(kind, file):
     truth = detmap.read_coco(str(PEOPLE / "ground_truth.json"), iou_type=kind)
     found = detmap.read_coco_results(str(PEOPLE / f"{file}.json"), truth, iou_type=kind)
     looked = replay.Replay(truth, found)
-    for protocol in variants(detmap.protocols.resolve("coco", iou_type=kind)):
+    for protocol in variants(detmap.detection.protocols.resolve("coco", iou_type=kind)):
         check(looked, truth, found, protocol)
 
 
@@ -110,7 +110,7 @@ def test_every_decision_on_a_kind_from_outside():
     truth = detmap.read_coco(truth, iou_type="span")
     found = detmap.read_coco_results(found, truth, iou_type="span")
     looked = replay.Replay(truth, found)
-    for protocol in variants(detmap.protocols.resolve("coco", iou_type="span")):
+    for protocol in variants(detmap.detection.protocols.resolve("coco", iou_type="span")):
         check(looked, truth, found, protocol)
 
 

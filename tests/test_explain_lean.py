@@ -11,11 +11,11 @@ import workloads
 from support import examples, same_bits
 
 import detmap
-from detmap.detection import DetectionResult
+from detmap.detection.matches import match_pairs
+from detmap.detection.protocols import PRESETS
+from detmap.detection.result import DetectionResult
 from detmap.explanations import replay
 from detmap.kernels import readonly
-from detmap.matches import match_pairs
-from detmap.protocols import PRESETS
 
 PEOPLE = Path(__file__).resolve().parent.parent / "fixtures" / "people"
 

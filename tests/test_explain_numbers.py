@@ -11,10 +11,10 @@ from test_explain import FOUND, ROOT, TRUTH
 from test_ranking_search import QRELS, RUN
 
 import detmap
+from detmap.detection.protocols import COCO, PRESETS
 from detmap.explanations import find_ranking_value, quotes, search, tries, vocabulary
 from detmap.explanations.chance import Chance
 from detmap.explanations.replay import Replay, trimmed
-from detmap.protocols import COCO, PRESETS
 from detmap.retrieval import evaluate_run
 
 

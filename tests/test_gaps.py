@@ -18,9 +18,9 @@ from support import same_bits
 from test_presets import of_classes, tables, workload
 
 import detmap
+from detmap.detection.protocols import COCO, PRESETS
 from detmap.explanations import explain_rankings, explain_run
 from detmap.kernels import readonly
-from detmap.protocols import COCO, PRESETS
 from detmap.retrieval import evaluate_codes, evaluate_distances, evaluate_run
 
 COCO_FILES = Path(__file__).resolve().parent.parent / "fixtures" / "coco"

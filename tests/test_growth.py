@@ -20,8 +20,8 @@ from support import assert_same_result
 
 import detmap
 from detmap import batch
+from detmap.detection.protocols import PRESETS
 from detmap.errors import InputError, OptionError, StateError
-from detmap.protocols import PRESETS
 from detmap.shapes import find
 
 AREAS = (("all", 0.0, 1e10), ("small", 0.0, 900.0), ("large", 900.0, 1e10))

@@ -22,8 +22,8 @@ from support import assert_same_result
 
 import detmap
 from detmap import cli
+from detmap.detection.precisions import Rankings
 from detmap.errors import OptionError
-from detmap.precisions import Rankings
 from detmap.system import interrupts as command
 from detmap.system import parallel, whole_files
 

@@ -181,7 +181,7 @@ def test_misses_are_those_of_the_development_kit(seed, inclusive):
     dets = detmap.read_voc_results(text, table, invalid_boxes="miss")
     assert dets.notices["missed_boxes"] > 0
     for preset, key in (("voc2007", "ap_11"), ("voc2012", "ap_all_point")):
-        protocol = dataclasses.replace(detmap.protocols.PRESETS[preset], inclusive_pixels=inclusive)
+        protocol = dataclasses.replace(detmap.detection.protocols.PRESETS[preset], inclusive_pixels=inclusive)
         result = detmap.evaluate(table, dets, protocol)
         for row in result.per_category:
             expected = twin[row["category"]]

@@ -17,8 +17,8 @@ from support import evaluate, tables_of_arrays
 
 import detmap
 import detmap.kernels
+from detmap.detection.protocols import PRESETS
 from detmap.kernels import passing, readonly
-from detmap.protocols import PRESETS
 
 FIXTURE = Path(__file__).resolve().parents[1] / "fixtures" / "coco"
 

@@ -15,8 +15,8 @@ from test_decisions import GIVEN
 import detmap
 from detmap import batch, retrieval
 from detmap.decisions import decisions_of, default_of
+from detmap.detection.protocols import COCO, Decisions, EveryDecision, Protocol, resolve
 from detmap.errors import OptionError
-from detmap.protocols import COCO, Decisions, EveryDecision, Protocol, resolve
 from detmap.retrieval import Convention
 from detmap.retrieval.conventions import _OF_RUNS, Choices, RunChoices, convention_of
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from support import detections_of, examples, ground_truth_of, options_of, tables_of_arrays
 
 import detmap
+from detmap.detection.matches import Matches, match_pairs
+from detmap.detection.protocols import PRESETS, resolve
 from detmap.errors import InputError, OptionError
-from detmap.matches import Matches, match_pairs
-from detmap.protocols import PRESETS, resolve
 
 PRESET = st.sampled_from(["coco", "voc2007", "voc2012"])
 COLUMNS = [f.name for f in dataclasses.fields(Matches)][5:-1]

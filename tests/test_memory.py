@@ -12,9 +12,11 @@ import pytest
 from batches import run, write
 
 import detmap
-from detmap import crowding, detection, results
+from detmap import results
 from detmap.columns import texts
 from detmap.data.ids import coded
+from detmap.detection import evaluate as detection
+from detmap.detection import pair_limits
 from detmap.errors import InputError, OptionError
 from detmap.formats import _walking
 from detmap.formats._source import compressed
@@ -274,11 +276,11 @@ def test_a_cell_that_is_looked_at_in_parts_gives_the_same(monkeypatch, protocol)
     }
     truth = detmap.GroundTruth.from_arrays(**columns, crowd=rng.random(count) < 0.1)
     found = detmap.Detections.from_arrays(**{**columns, "boxes": columns["boxes"] + 1}, scores=rng.random(count))
-    made = detmap.protocols.resolve(protocol, max_dets=[None])
+    made = detmap.detection.protocols.resolve(protocol, max_dets=[None])
     expected = detmap.match(truth, found, made)
     parts = []
-    joined = crowding._joined
-    monkeypatch.setattr(crowding, "_joined", lambda given: parts.append(len(given)) or joined(given))
+    joined = pair_limits._joined
+    monkeypatch.setattr(pair_limits, "_joined", lambda given: parts.append(len(given)) or joined(given))
     monkeypatch.setenv("DETMAP_MOST_PAIR_BYTES", "30000")
     again = detmap.match(truth, found, made)
     assert sum(parts) > 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import detmap
-from detmap.naming import distinct_names
+from detmap.detection.metric_names import distinct_names
 
 
 def result_of(names, **options):

@@ -11,10 +11,10 @@ import pytest
 import detmap
 from detmap import batch
 from detmap.checks import check
+from detmap.detection.protocols import resolve
 from detmap.explanations import contrast, explain, survives
 from detmap.explanations.quotes import Candidate, Search
 from detmap.explanations.rankings import explain_run
-from detmap.protocols import resolve
 from detmap.results import fragment
 from detmap.retrieval import evaluate_run
 

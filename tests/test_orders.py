@@ -10,10 +10,10 @@ import pytest
 
 import detmap
 from detmap import batch, cli
+from detmap.detection.protocols import resolve
 from detmap.errors import OptionError
 from detmap.explanations import survives
 from detmap.explanations.orders import orders, values_under
-from detmap.protocols import resolve
 
 ROOT = Path(__file__).resolve().parent.parent
 TRUTH = ROOT / "fixtures/coco/ground_truth.json"

@@ -18,9 +18,9 @@ from batches import FIXTURES, ROOT, TRUTH, run
 
 import detmap
 from detmap import batch, plugins
+from detmap.detection.protocols import COCO, PRESETS
 from detmap.errors import InputError, OptionError
 from detmap.formats import FORMATS, Format, Given, files, registry
-from detmap.protocols import COCO, PRESETS
 from detmap.retrieval import CONVENTIONS, Convention
 from detmap.shapes import KINDS
 
@@ -168,12 +168,12 @@ def test_installed_plugins_are_loaded_once_when_a_name_is_unknown(tmp_path, monk
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     monkeypatch.setattr(plugins, "_entry_points", lambda: asked.append(1) or points)
     monkeypatch.setattr(plugins, "_installed", [])
-    detmap.protocols.resolve("coco")
+    detmap.detection.protocols.resolve("coco")
     assert not asked
     with pytest.warns(plugins.PluginWarning, match="the installed plug-in 'broken' cannot be loaded: ModuleNotFoundE"):
-        assert detmap.protocols.resolve("installed").max_dets == (3,)
+        assert detmap.detection.protocols.resolve("installed").max_dets == (3,)
     with pytest.raises(OptionError, match=r"unknown protocol 'another'; one of: coco, voc2007, voc2012.*, installed"):
-        detmap.protocols.resolve("another")
+        detmap.detection.protocols.resolve("another")
     assert asked == [1]
     assert "a_plugin_installed" in plugins.loaded()
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from support import examples, same_bits
 
 import detmap
-from detmap import preparation
 from detmap.decisions import apart
-from detmap.protocols import COCO, PRESETS, USERS
+from detmap.detection import preparation
+from detmap.detection.protocols import COCO, PRESETS, USERS
 
 SEEDS = range(examples(12))
 

@@ -13,7 +13,7 @@ from support import assert_same_result, detections_of, evaluate, ground_truth_of
 
 import detmap
 from detmap.decisions import decisions_of
-from detmap.protocols import COCO, PRESETS, UNLIMITED, VOC2007, VOC2012, Protocol, parse_thresholds, resolve
+from detmap.detection.protocols import COCO, PRESETS, UNLIMITED, VOC2007, VOC2012, Protocol, parse_thresholds, resolve
 
 
 def test_the_numbers_of_coco():

@@ -19,10 +19,10 @@ from detmap import cli, explanations
 from detmap.checks import check
 from detmap.cli import reporting
 from detmap.data.notices import describe
+from detmap.detection.protocols import PRESETS
 from detmap.diagnostics import PARTS
 from detmap.errors import MissingDependencyError, OptionError
 from detmap.installation import install_command
-from detmap.protocols import PRESETS
 from detmap.report import charts, diagnosis, pictures, rules, sections, tables
 from detmap.report.pictures import Pictures
 

@@ -17,7 +17,7 @@ from test_shapes_everywhere import updates, workload
 import detmap
 from detmap import InputError, StateError, batch, explanations
 from detmap.cli import main
-from detmap.protocols import COCO
+from detmap.detection.protocols import COCO
 
 KINDS = ("segm", "keypoints", "boundary")
 PEOPLE = "fixtures/people/ground_truth.json"

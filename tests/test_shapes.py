@@ -397,10 +397,10 @@ def test_a_kind_is_named_by_no_table_format_or_evaluator():
     package = Path(detmap.__file__).parent
     for name in (
         "data/tables.py",
-        "arrangement.py",
-        "evaluator.py",
-        "updates.py",
-        "tally.py",
+        "detection/arrangement.py",
+        "detection/evaluator.py",
+        "detection/updates.py",
+        "detection/tally.py",
         "formats/_documents.py",
         "formats/_lists.py",
         "formats/_scan.py",

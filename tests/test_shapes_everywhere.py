@@ -14,8 +14,8 @@ from support import assert_same_result, same_bits
 import detmap
 from detmap import batch
 from detmap.cli import main
+from detmap.detection.protocols import resolve
 from detmap.masks import Masks
-from detmap.protocols import resolve
 
 KINDS = ("segm", "keypoints", "boundary")
 

@@ -13,12 +13,12 @@ from workloads import make_coco
 
 import detmap
 from detmap import Evaluator
+from detmap.detection.protocols import resolve
+from detmap.detection.tally import Tally
 from detmap.errors import InputError, StateError
 from detmap.hits import Hits
 from detmap.kernels import readonly
-from detmap.protocols import resolve
 from detmap.statistics import bootstrap
-from detmap.tally import Tally
 
 WORKLOAD = make_coco(3, images=6, categories=3)
 

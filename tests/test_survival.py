@@ -12,9 +12,9 @@ from test_explain import run
 from test_presets import tables, workload
 
 import detmap
+from detmap.detection.protocols import PRESETS
 from detmap.explanations import replay, survives
 from detmap.explanations.survival import KINDS
-from detmap.protocols import PRESETS
 from detmap.statistics import bootstrap
 
 ROOT = Path(__file__).resolve().parent.parent

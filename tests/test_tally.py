@@ -28,8 +28,8 @@ from support import (
 )
 
 import detmap
-from detmap import precisions, tally
-from detmap.protocols import resolve
+from detmap.detection import precisions, tally
+from detmap.detection.protocols import resolve
 from detmap.system import parallel
 
 COLUMNS = ("category", "image", "rank", "order", "scores", "hit", "ignored")

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from support import examples, same_bits, voc2007_annotations, voc2007_detections
 
 import detmap
+from detmap.detection.protocols import PRESETS, VOC2007, VOC2012
 from detmap.errors import InputError
-from detmap.protocols import PRESETS, VOC2007, VOC2012
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "voc"
 RULES = [(VOC2007, "ap_11"), (VOC2012, "ap_all_point")]

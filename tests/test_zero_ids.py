@@ -18,11 +18,11 @@ from test_explain_every_decision import check
 import detmap
 from detmap import batch, cli
 from detmap.data.notices import describe
+from detmap.detection.protocols import COCO, PRESETS
+from detmap.detection.tally import Tally
 from detmap.diagnostics import PARTS
 from detmap.explanations import replay
 from detmap.formats.files import read_ground_truth
-from detmap.protocols import COCO, PRESETS
-from detmap.tally import Tally
 
 MISSED = {"id_zero": "missed"}
 

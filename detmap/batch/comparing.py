@@ -27,15 +27,15 @@ from detmap.batch.scoring import (
 from detmap.batch.splits import Splits, split_of
 from detmap.batch.workers import dispatch, one_line, whence
 from detmap.data.tables import GroundTruth, MissingClasses
-from detmap.detection import match
+from detmap.detection.evaluate import match
+from detmap.detection.protocols import EveryDecision, Protocol
+from detmap.detection.tally import Tally
 from detmap.errors import DetmapError, InputError
 from detmap.formats import files
-from detmap.protocols import EveryDecision, Protocol
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import PairTests, pair_tests, permute
 from detmap.statistics.tests import Correction
 from detmap.system.whole_files import write_atomically
-from detmap.tally import Tally
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

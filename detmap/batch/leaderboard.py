@@ -21,14 +21,14 @@ from detmap.batch.scoring import (
 )
 from detmap.batch.splits import check_hidden, of_splits, split_of
 from detmap.data.tables import GroundTruth
-from detmap.detection import DetectionResult
+from detmap.detection.protocols import Protocol
+from detmap.detection.result import DetectionResult
+from detmap.detection.tally import Tally
 from detmap.errors import MissingDependencyError, OptionError, shorten
-from detmap.protocols import Protocol
 from detmap.report import leaderboard as page
 from detmap.statistics import PairTests
 from detmap.statistics.bootstrap import BIAS
 from detmap.system.whole_files import write_together
-from detmap.tally import Tally
 
 T = TypeVar("T")
 

@@ -24,18 +24,19 @@ from detmap.batch.finding import Entry, PathLike, file_names, find
 from detmap.batch.splits import Splits, split_of
 from detmap.batch.workers import dispatch, fingerprint, one_line, whence
 from detmap.data.tables import Detections, GroundTruth, MissingClasses
-from detmap.detection import DetectionResult, match
+from detmap.detection.evaluate import match
+from detmap.detection.protocols import COCO, EveryDecision, Protocol, resolve
+from detmap.detection.result import DetectionResult
+from detmap.detection.scored_kinds import scored_kind
+from detmap.detection.tally import Tally
 from detmap.errors import OptionError, check_choice, shorten
 from detmap.formats import files, registry
 from detmap.formats._class_maps import class_map_of
-from detmap.protocols import COCO, EveryDecision, Protocol, resolve
 from detmap.results import Result, without_nan
-from detmap.scored_kinds import scored_kind
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import bootstrap
 from detmap.statistics.intervals import Method
 from detmap.system.whole_files import remove_unfinished, write_atomically
-from detmap.tally import Tally
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

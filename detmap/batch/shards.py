@@ -25,13 +25,14 @@ from detmap.batch.workers import dispatch, one_line, whence
 from detmap.data.ids import locate
 from detmap.data.notices import NOTICES
 from detmap.data.tables import GroundTruth, MissingClasses
-from detmap.detection import DetectionResult, match
+from detmap.detection.evaluate import match
+from detmap.detection.protocols import EveryDecision, Protocol
+from detmap.detection.result import DetectionResult
+from detmap.detection.tally import Tally
 from detmap.errors import DetmapError, InputError, OptionError, shorten
 from detmap.formats import files
 from detmap.kernels import readonly
-from detmap.protocols import EveryDecision, Protocol
 from detmap.shapes.boxes import InvalidBoxes
-from detmap.tally import Tally
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from detmap.batch.finding import PathLike
 from detmap.data.ids import locate
 from detmap.data.tables import GroundTruth
+from detmap.detection.tally import Tally
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats._image_values import image_key, image_values
 from detmap.kernels import readonly
-from detmap.tally import Tally
 
 #: No metric of the whole is called as one of a split: those begin so.
 _NAME = re.compile(r"(?!m?A[PR])[\w.+ -]{1,40}")

@@ -59,8 +59,8 @@ from detmap.system.interrupts import before_end
 from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
-    from detmap.detection import DetectionResult
-    from detmap.protocols import Protocol
+    from detmap.detection.protocols import Protocol
+    from detmap.detection.result import DetectionResult
 
 _EPILOG = """\
 examples:
@@ -548,7 +548,7 @@ def _executor(options: argparse.Namespace) -> Iterator[Any]:
 
 def _protocols(options: argparse.Namespace) -> None:
     from detmap.decisions import apart
-    from detmap.protocols import COCO, PRESETS, USERS
+    from detmap.detection.protocols import COCO, PRESETS, USERS
 
     rows = [
         {

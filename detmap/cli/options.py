@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from detmap.errors import DetmapError, OptionError
 
 if TYPE_CHECKING:
-    from detmap.protocols import Protocol
+    from detmap.detection.protocols import Protocol
 
 
 class Command(NamedTuple):
@@ -102,7 +102,7 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
 
 def add_detection_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that decide how detections are scored."""
-    from detmap.protocols import PRESETS, Protocol
+    from detmap.detection.protocols import PRESETS, Protocol
 
     rules = parser.add_argument_group("rules")
     rules.add_argument("--protocol", choices=tuple(PRESETS), default="coco", help="rules of a benchmark; default: coco")
@@ -198,7 +198,7 @@ def _dest(name: str) -> str:
 
 def protocol_of(options: argparse.Namespace) -> Protocol:
     """Return the protocol that the options ask for. No file has been read yet, so that a typo shows at once."""
-    from detmap.protocols import Protocol, resolve
+    from detmap.detection.protocols import Protocol, resolve
 
     if options.threads is not None and options.threads < 1:
         raise OptionError(f"--threads must be at least 1, not {options.threads}")

@@ -28,8 +28,8 @@ from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
     from detmap.checks.report import Report
+    from detmap.detection.protocols import Protocol
     from detmap.explanations.survival import Survival
-    from detmap.protocols import Protocol
     from detmap.report.diagnosis import Model
     from detmap.report.rankings import Model as Ranked
     from detmap.retrieval import RankingResult
@@ -300,11 +300,11 @@ def _models(
     """Read, score and diagnose; also return the inputs as cards name them."""
     from detmap.batch import find
     from detmap.checks import check
-    from detmap.detection import evaluate
+    from detmap.detection.evaluate import evaluate
+    from detmap.detection.protocols import PRESETS
     from detmap.diagnostics import diagnose
     from detmap.explanations import under_presets
     from detmap.formats.files import held, once, read_detections, read_ground_truth
-    from detmap.protocols import PRESETS
     from detmap.report.diagnosis import Model
 
     entries = find(options.predictions)

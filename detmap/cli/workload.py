@@ -27,11 +27,11 @@ def _detections() -> None:
     import numpy as np
 
     from detmap import evaluate, match_pairs, read_coco, read_coco_results
-    from detmap.arrangement import Arrangement
+    from detmap.detection.arrangement import Arrangement
+    from detmap.detection.protocols import resolve
     from detmap.formats import _cells
     from detmap.formats._scan import scan_ground_truth, scan_results
     from detmap.kernels import readonly, texts
-    from detmap.protocols import resolve
     from detmap.statistics import bootstrap, permute
     from detmap.statistics.draws import FEWEST_REPLICATES
 

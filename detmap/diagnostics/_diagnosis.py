@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.arrangement import Arrangement
 from detmap.data.mismatches import check_pair
 from detmap.data.notices import describe
 from detmap.data.tables import Detections, GroundTruth
+from detmap.detection.arrangement import Arrangement
+from detmap.detection.matches import Matches, matches_of
+from detmap.detection.metric_names import distinct_names
+from detmap.detection.protocols import Decisions, Protocol, resolve
+from detmap.detection.scored_kinds import scored_kind
+from detmap.detection.zero_ids import OTHER, effect
 from detmap.diagnostics._pairs import BACKGROUND, Overlaps, overlaps
 from detmap.diagnostics._parts import PARTS, Finding, Part, number
 from detmap.diagnostics._ranking import Cuts, Ranking, mean
 from detmap.errors import OptionError
-from detmap.matches import Matches, matches_of
-from detmap.naming import distinct_names
-from detmap.protocols import Decisions, Protocol, resolve
 from detmap.results import fragment, to_frame, without_nan
-from detmap.scored_kinds import scored_kind
-from detmap.zero_ids import OTHER, effect
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

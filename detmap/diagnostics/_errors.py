@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.arrangement import least_overlaps
-from detmap.matches import MISS
+from detmap.detection.arrangement import least_overlaps
+from detmap.detection.matches import MISS
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import zero_ids
-from detmap.arrangement import Arrangement, least_overlaps, over_cells
+from detmap.detection import zero_ids
+from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
+from detmap.detection.matches import IGNORED, MISS, images_of
 from detmap.kernels import overlap, pairs, readonly
-from detmap.matches import IGNORED, MISS, images_of
 from detmap.system import parallel
 
 #: Overlaps below this are none: what TIDE calls background.

@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.detection.matches import HIT, IGNORED, Matches
+from detmap.detection.protocols import Protocol
 from detmap.hits import Hits
 from detmap.kernels import readonly
-from detmap.matches import HIT, IGNORED, Matches
-from detmap.protocols import Protocol
 
 
 def average_precision(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.detection.tally import Tally
 from detmap.diagnostics._errors import ERRORS, MISSED, errors
 from detmap.diagnostics._ranking import mean
 from detmap.diagnostics._resampling import tally_of, units_of
@@ -21,7 +22,6 @@ from detmap.statistics import Bootstrap, intervals
 from detmap.statistics.bootstrap import samples
 from detmap.statistics.clusters import balanced
 from detmap.statistics.reweighting import Reweighted
-from detmap.tally import Tally
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis

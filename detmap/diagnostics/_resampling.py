@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.detection.matches import HIT, IGNORED
+from detmap.detection.tally import Tally
 from detmap.kernels import readonly
-from detmap.matches import HIT, IGNORED
 from detmap.statistics import Bootstrap, intervals
 from detmap.statistics.bootstrap import replicated, samples
 from detmap.statistics.clusters import Units, balanced, independent, units_among
 from detmap.statistics.distributions import t_test
-from detmap.tally import Tally
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis

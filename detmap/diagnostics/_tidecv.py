@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.arrangement import Arrangement
 from detmap.data.ids import Categories, locate
 from detmap.data.tables import Detections
+from detmap.detection.arrangement import Arrangement
+from detmap.detection.matches import HIT, IGNORED, MISS, Matches, matches_of
+from detmap.detection.protocols import COCO, UNLIMITED
 from detmap.diagnostics._errors import BKG, BOTH, CLS, DUPE, ERRORS, LOC, MISSED
 from detmap.diagnostics._pairs import BACKGROUND
 from detmap.diagnostics._ranking import ap_of_hits, hits_of
 from detmap.kernels import allocate, readonly, sorting
-from detmap.matches import HIT, IGNORED, MISS, Matches, matches_of
-from detmap.protocols import COCO, UNLIMITED
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.detection.matches import HIT, IGNORED
 from detmap.diagnostics._parts import Finding, Part, Rows, number
 from detmap.diagnostics._ranking import mean
 from detmap.errors import OptionError
-from detmap.matches import HIT, IGNORED
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis

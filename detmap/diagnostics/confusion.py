@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.arrangement import Arrangement, least_overlaps
+from detmap.detection.arrangement import Arrangement, least_overlaps
+from detmap.detection.matches import HIT, IGNORED, MISS
+from detmap.detection.protocols import UNLIMITED
 from detmap.diagnostics._pairs import BACKGROUND, Overlaps, overlaps, take_in_order
 from detmap.diagnostics._parts import Finding, Part, Rows, number
 from detmap.errors import OptionError, check_choice
 from detmap.kernels import readonly
-from detmap.matches import HIT, IGNORED, MISS
-from detmap.protocols import UNLIMITED
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis

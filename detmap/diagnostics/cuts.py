@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.arrangement import Arrangement
+from detmap.detection.arrangement import Arrangement
+from detmap.detection.matches import matches_of
+from detmap.detection.protocols import UNLIMITED
 from detmap.diagnostics._errors import DUPE, errors
 from detmap.diagnostics._parts import Finding, Part, Rows, number
 from detmap.diagnostics._ranking import Ranking, mean
 from detmap.errors import OptionError
-from detmap.matches import matches_of
-from detmap.protocols import UNLIMITED
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis

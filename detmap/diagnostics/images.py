@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.detection.matches import HIT, IGNORED, MISS
 from detmap.diagnostics._parts import Finding, Part, Rows
 from detmap.diagnostics._ranking import Ranking
 from detmap.errors import OptionError
 from detmap.hits import Hits
-from detmap.matches import HIT, IGNORED, MISS
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis

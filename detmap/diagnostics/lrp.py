@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.detection.matches import HIT, MISS
 from detmap.diagnostics._parts import Finding, Part, Rows, number
 from detmap.diagnostics._ranking import Ranking, mean
 from detmap.errors import OptionError
-from detmap.matches import HIT, MISS
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from detmap.detection.matches import HIT, IGNORED
 from detmap.diagnostics._parts import Finding, Part, Rows, number
 from detmap.diagnostics._ranking import Cuts
 from detmap.errors import OptionError
-from detmap.matches import HIT, IGNORED
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis

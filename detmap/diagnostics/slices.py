@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from detmap.detection.matches import HIT, IGNORED, MISS
 from detmap.diagnostics._errors import BKG, DUPE, ERRORS, errors
 from detmap.diagnostics._pairs import Rematch
 from detmap.diagnostics._parts import Finding, Part, Rows
 from detmap.diagnostics._ranking import mean
 from detmap.errors import InputError, OptionError, shorten
-from detmap.matches import HIT, IGNORED, MISS
 from detmap.results import printable
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.arrangement import Arrangement, least_overlaps
 from detmap.data.ids import used
 from detmap.data.tables import Detections
+from detmap.detection.arrangement import Arrangement, least_overlaps
+from detmap.detection.matches import HIT
 from detmap.diagnostics._errors import BKG, errors
 from detmap.diagnostics._pairs import overlaps
 from detmap.diagnostics._parts import Finding, Part, Rows, number
 from detmap.errors import OptionError
 from detmap.kernels import readonly
-from detmap.matches import HIT
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.detection.matches import HIT, IGNORED, MISS
 from detmap.diagnostics._errors import BKG, BOTH, CLS, DUPE, ERRORS, LOC, MISSED, errors
 from detmap.diagnostics._parts import Finding, Part, Rows
 from detmap.diagnostics._ranking import average_precision, mean
 from detmap.diagnostics._tidecv import tidecv
 from detmap.errors import check_choice
-from detmap.matches import HIT, IGNORED, MISS
 
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis

@@ -22,19 +22,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import zero_ids
-from detmap.arrangement import Arrangement, Side, least_overlaps, over_cells
 from detmap.choices import UNLIMITED, WHOLE
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import default_of
+from detmap.detection import zero_ids
+from detmap.detection.arrangement import Arrangement, Side, least_overlaps, over_cells
+from detmap.detection.preparation import prepared_scores
+from detmap.detection.protocols import Protocol
+from detmap.detection.tally import word_count
 from detmap.explanations.parts import Cells, Kept, Matched, Order, Pairs, Ranking, Recent, Scene, ranked_by, ranks_of
 from detmap.hits import Hits
 from detmap.kernels import matching, overlap, pairs, readonly
-from detmap.preparation import prepared_scores
-from detmap.protocols import Protocol
 from detmap.shapes.boxes import Boxes
 from detmap.system import parallel
-from detmap.tally import word_count
 
 #: Decisions as by default, or one of each.
 _PLAIN = {name: default_of(one) for name, one in Protocol.__dataclass_fields__.items()}

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from detmap.data.tables import Detections, GroundTruth
+from detmap.detection.protocols import Protocol
 from detmap.errors import InputError
 from detmap.explanations.replay import Replay, trimmed
 from detmap.explanations.survival import _KINDS, changed_decisions, other_conventions
-from detmap.protocols import Protocol
 
 
 def values_under(

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.arrangement import Side
+from detmap.detection.arrangement import Side
 from detmap.kernels import overlap
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import differing
+from detmap.detection.protocols import PRESETS, Protocol
 from detmap.errors import InputError, OptionError
 from detmap.explanations.replay import Replay, decided, players, said, trimmed
-from detmap.protocols import PRESETS, Protocol
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,14 +14,14 @@ from detmap.choices import UNLIMITED, WHOLE, decimal
 from detmap.data.mismatches import check_pair
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import YES_OR_NO, decisions_of, default_of, varied
+from detmap.detection.preparation import prepared
+from detmap.detection.protocols import COCO, Protocol, resolve
+from detmap.detection.scored_kinds import scored_kind
+from detmap.detection.zero_ids import OTHER, effect
 from detmap.errors import InputError, OptionError, shorten
 from detmap.explanations.lean import Lean, knows
 from detmap.explanations.whole import Whole
-from detmap.preparation import prepared
-from detmap.protocols import COCO, Protocol, resolve
-from detmap.scored_kinds import scored_kind
 from detmap.shapes.boxes import Boxes
-from detmap.zero_ids import OTHER, effect
 
 #: The thresholds of metrics that are taken at one.
 AT = {"AP50": 0.5, "AP75": 0.75}

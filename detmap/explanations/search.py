@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from detmap.choices import UNLIMITED
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import varied
+from detmap.detection.protocols import COCO, PRESETS, Protocol
+from detmap.detection.scored_kinds import scored_kind
 from detmap.errors import InputError, OptionError, shorten
 from detmap.explanations.parts import Recent
 from detmap.explanations.quotes import Search, check_most, quoted_of, searched
 from detmap.explanations.replay import AT, TACIT, Replay, Value, is_late, said, trimmed
 from detmap.explanations.tries import Changes, Vocabulary
 from detmap.explanations.vocabulary import ORDER, SMOOTH, USUAL, WIDER, ByImage, treated
-from detmap.protocols import COCO, PRESETS, Protocol
-from detmap.scored_kinds import scored_kind
 
 #: What is tried besides the values that named protocols use: decision and value. Decisions of a group change together.
 GRID: dict[str, tuple[dict[str, Any], ...]] = {

@@ -12,10 +12,10 @@ import numpy as np
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import decisions_of
+from detmap.detection.protocols import Protocol
 from detmap.errors import OptionError
 from detmap.explanations.replay import Replay, Value, is_late, pair, players, said
 from detmap.kernels.pairs import HIT, IGNORED, MISS
-from detmap.protocols import Protocol
 from detmap.results import fragment, signed
 
 #: Up to so many decisions all orders in which they can be changed are weighed; of more some are drawn.

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
-from detmap.detection import DetectionResult, match
+from detmap.detection.evaluate import match
+from detmap.detection.protocols import COCO, Protocol
+from detmap.detection.result import DetectionResult
+from detmap.detection.tally import Tally
 from detmap.explanations.replay import decided, trimmed, undefined
-from detmap.protocols import COCO, Protocol
 from detmap.results import fragment, signed
-from detmap.tally import Tally
 
 if TYPE_CHECKING:
     from detmap.statistics import Bootstrap
@@ -360,7 +361,7 @@ def _split(name: str, says: str, whole: float, effects: Sequence[Effect], remain
 
 def _classes(results: Sequence[DetectionResult], ends: NDArray[np.float64]) -> tuple[dict[str, Fraction], Split]:
     """Return each class's exact share, and the split."""
-    from detmap.naming import distinct_names
+    from detmap.detection.metric_names import distinct_names
 
     first, second = (result._by_category(None) for result in results)
     counts = [max(int(np.count_nonzero(~np.isnan(side))), 1) for side in (first, second)]

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import differing, written
-from detmap.detection import match
+from detmap.detection.evaluate import match
+from detmap.detection.protocols import PRESETS, Protocol
 from detmap.errors import InputError, OptionError
 from detmap.explanations.replay import Replay, decided, players, trimmed
 from detmap.explanations.search import GRID, changed_to
 from detmap.kernels import readonly
-from detmap.protocols import PRESETS, Protocol
 from detmap.results import fragment
 
 #: What the rules that are tried are called together; all other decisions of the grid are "other decisions".

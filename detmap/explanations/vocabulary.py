@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from detmap.data.ids import Ids, used
 from detmap.data.tables import Detections, GroundTruth
+from detmap.detection.preparation import boxes_of, corners_of
 from detmap.kernels import readonly
-from detmap.preparation import boxes_of, corners_of
 from detmap.shapes.boxes import Boxes
 
 Tables = tuple[GroundTruth, Detections]

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
-from detmap.detection import DetectionResult, match
+from detmap.detection.evaluate import match
+from detmap.detection.matches import match_pairs
+from detmap.detection.protocols import Protocol
+from detmap.detection.result import DetectionResult
+from detmap.detection.tally import Tally
 from detmap.kernels import readonly
-from detmap.matches import match_pairs
-from detmap.protocols import Protocol
-from detmap.tally import Tally
 
 
 @dataclass(eq=False)

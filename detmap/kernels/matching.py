@@ -42,7 +42,7 @@ class Words(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """Detections by class and descending score, with columns of `detmap.tally.Tally`; class *c* is
+    """Detections by class and descending score, with columns of `detmap.detection.tally.Tally`; class *c* is
     ``starts[c]:starts[c + 1]``.
     """
 

@@ -227,7 +227,7 @@ def arrange_cells(
 
 
 class Rows(NamedTuple):
-    """The columns of a tally but for the category; see `detmap.tally.Tally`. ``order`` may be empty."""
+    """The columns of a tally but for the category; see `detmap.detection.tally.Tally`. ``order`` may be empty."""
 
     image: Array
     rank: Array

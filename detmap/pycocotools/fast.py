@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 from detmap.data.ids import Categories, Images
 from detmap.data.tables import Detections, GroundTruth
-from detmap.detection import match
+from detmap.detection.evaluate import match
+from detmap.detection.precisions import Curves, recalls
+from detmap.detection.protocols import COCO as PRESET
+from detmap.detection.protocols import Protocol
+from detmap.detection.tally import Tally
 from detmap.errors import DetmapError, OptionError
 from detmap.kernels import readonly
-from detmap.precisions import Curves, recalls
-from detmap.protocols import COCO as PRESET
-from detmap.protocols import Protocol
 from detmap.pycocotools import records as reading
 from detmap.pycocotools._curves import accumulate
 from detmap.pycocotools.coco import Results
 from detmap.pycocotools.records import Columns, Segmentations, UnusualError
 from detmap.shapes import Boxes, Column
-from detmap.tally import Tally
 
 #: Kinds of shapes that `take` knows.
 KINDS = ("bbox", "segm", "boundary", "keypoints")

@@ -17,7 +17,7 @@ from detmap.statistics.clusters import independent
 
 if TYPE_CHECKING:
     from detmap.checks.report import Report
-    from detmap.detection import DetectionResult
+    from detmap.detection.result import DetectionResult
     from detmap.diagnostics import Diagnosis
     from detmap.explanations.presets import Under
     from detmap.explanations.survival import Survival

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.detection.matches import HIT, MISS
 from detmap.errors import MissingDependencyError, OptionError, shorten
-from detmap.matches import HIT, MISS
 from detmap.results import printable
 from detmap.shapes import Drawing, find
 

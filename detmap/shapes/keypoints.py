@@ -21,7 +21,7 @@ from detmap.system import parallel
 
 if TYPE_CHECKING:
     from detmap.data.tables import Detections, GroundTruth
-    from detmap.protocols import Protocol
+    from detmap.detection.protocols import Protocol
 
 #: How far annotators of COCO's 17 points disagree on each, as a share of the object's size.
 _HUNDREDTHS = (26, 25, 25, 35, 35, 79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89)

@@ -22,7 +22,7 @@ from detmap.system import parallel
 
 if TYPE_CHECKING:
     from detmap.data.tables import Detections, GroundTruth
-    from detmap.protocols import Protocol
+    from detmap.detection.protocols import Protocol
 
 #: So many polygons are drawn at a time: what that takes is bounded by what it takes for these.
 _POLYGONS = 1 << 11

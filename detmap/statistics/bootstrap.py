@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.ids import Clusters
+from detmap.detection.tally import Tally
 from detmap.errors import OptionError, check_choice
 from detmap.statistics import intervals
 from detmap.statistics.clusters import Units, clustered, independent, units_of
@@ -25,7 +26,6 @@ from detmap.statistics.reweighting import (
     support,
     threshold_counts,
 )
-from detmap.tally import Tally
 
 #: What the column of the bias says.
 BIAS = "bias: by how much the value is expected to exceed that of a data set without end, estimated; not taken off"

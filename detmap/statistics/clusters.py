@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.ids import Clusters, cluster_column, index_ids
-from detmap.tally import Tally
+from detmap.detection.tally import Tally
 
 
 class Units(NamedTuple):

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from detmap.data.ids import Clusters
+from detmap.detection.precisions import effect_of_zero_ids
+from detmap.detection.tally import Tally
 from detmap.errors import OptionError, check_choice
-from detmap.precisions import effect_of_zero_ids
 from detmap.results import fragment
 from detmap.statistics import intervals
 from detmap.statistics.bootstrap import Bootstrap, HasTally, alpha_of, bootstrap, check_level
@@ -24,7 +25,6 @@ from detmap.statistics.intervals import Method
 from detmap.statistics.permutation import Permutations, check_alike, permutations_needed, permute, testable
 from detmap.statistics.reweighting import category_metrics, find_column, metric_names, support
 from detmap.statistics.tests import CORRECTIONS, Correction, adjust, enough_drawn, promise
-from detmap.tally import Tally
 
 
 def _counted(number: int, one: str, several: str = "") -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.data.ids import Clusters
+from detmap.detection.tally import Tally
 from detmap.errors import OptionError
 from detmap.kernels import readonly
 from detmap.statistics.bootstrap import alpha_of, check_level
@@ -18,7 +19,6 @@ from detmap.statistics.clusters import clustered, units_of
 from detmap.statistics.draws import check_integer, check_seed, exchanged
 from detmap.statistics.intervals import FEWEST
 from detmap.statistics.reweighting import Reweighted, column_names, find_column, metric_names, support
-from detmap.tally import Tally
 
 #: How many permutations are drawn where the number of hypotheses asks for no more.
 PERMUTATIONS = 5000

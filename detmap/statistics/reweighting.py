@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.detection.metric_names import metric_table
+from detmap.detection.protocols import Protocol
+from detmap.detection.tally import Tally
 from detmap.errors import OptionError, shorten
 from detmap.hits import Hits
 from detmap.kernels import readonly, resampling
-from detmap.naming import metric_table
-from detmap.protocols import Protocol
 from detmap.statistics.clusters import Units, balanced, units_of
 from detmap.system import parallel
-from detmap.tally import Tally
 
 #: A block of replicates has about so many precisions, few enough for Ctrl-C to be heard soon; the classes that are worked on
 #: together have about so many hits in it, few enough for a cache. Both are enough that calling the kernels does not count,

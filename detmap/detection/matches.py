@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import zero_ids
-from detmap.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.data.mismatches import check_pair
 from detmap.data.tables import Detections, GroundTruth
+from detmap.detection import zero_ids
+from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
+from detmap.detection.protocols import Decisions, Protocol, resolve
+from detmap.detection.scored_kinds import scored_kind
 from detmap.errors import OptionError
 from detmap.kernels import Frozen, overlap, pairs, readonly
 from detmap.kernels.matching import Objects
 from detmap.kernels.pairs import HIT, IGNORED, MISS
-from detmap.protocols import Decisions, Protocol, resolve
-from detmap.scored_kinds import scored_kind
 from detmap.system import parallel
 
 if TYPE_CHECKING:

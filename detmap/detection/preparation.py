@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
+from detmap.detection.protocols import Protocol
 from detmap.errors import OptionError
 from detmap.kernels import readonly
-from detmap.protocols import Protocol
 from detmap.shapes.boxes import Boxes
 
 T = TypeVar("T", GroundTruth, Detections)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import zero_ids
+from detmap.detection import zero_ids
+from detmap.detection.metric_names import metric_table
+from detmap.detection.protocols import Protocol
+from detmap.detection.tally import Tally
 from detmap.hits import Hits
 from detmap.kernels import Frozen, matching, readonly
-from detmap.naming import metric_table
-from detmap.protocols import Protocol
 from detmap.system import parallel
-from detmap.tally import Tally
 
 #: The rankings are made in about so many blocks: few, as each costs a call, and enough to share among threads.
 _BLOCKS = 16

@@ -13,10 +13,13 @@ import msgspec
 import numpy as np
 
 from detmap.data.tables import Detections, GroundTruth
-from detmap.detection import DetectionResult, match
+from detmap.detection.evaluate import match
+from detmap.detection.protocols import COCO, Decisions, Protocol, resolve
+from detmap.detection.result import DetectionResult
+from detmap.detection.tally import Tally
+from detmap.detection.updates import FOUND, TRUE, Image, kind_given, notices_of, read_categories, read_ids, read_image
 from detmap.errors import InputError, OptionError, StateError
 from detmap.kernels import readonly
-from detmap.protocols import COCO, Decisions, Protocol, resolve
 from detmap.shapes import Column, find
 from detmap.shapes.boxes import (
     INVALID_BOXES,
@@ -25,8 +28,6 @@ from detmap.shapes.boxes import (
 )
 from detmap.shapes.boxes import areas as box_areas
 from detmap.system.saved_states import gathered, seal, unseal
-from detmap.tally import Tally
-from detmap.updates import FOUND, TRUE, Image, kind_given, notices_of, read_categories, read_ids, read_image
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

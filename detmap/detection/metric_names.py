@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from detmap.protocols import UNLIMITED, Protocol
+from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.shapes import find
 
 #: Kind, IoU threshold, area range, cap and category that a metric is the mean over; None is all.

@@ -10,11 +10,11 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 
 from detmap import choices, decisions
-from detmap import file_decisions as in_files
 from detmap.choices import UNLIMITED as UNLIMITED
 from detmap.choices import WHOLE
 from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
+from detmap.detection import file_decisions as in_files
 from detmap.errors import OptionError, did_you_mean, shorten
 from detmap.hits import GRIDS, INTERPOLATIONS, LINEAR, Interpolation, Linear
 from detmap.plugins import Registry, register

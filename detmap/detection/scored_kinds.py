@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from detmap.data.tables import Detections, GroundTruth
+from detmap.detection.protocols import COCO, PRESETS, Protocol
 from detmap.errors import InputError
-from detmap.protocols import COCO, PRESETS, Protocol
 from detmap.shapes import find
 
 

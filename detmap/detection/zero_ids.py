@@ -19,9 +19,9 @@ from detmap.kernels import Frozen, matching, overlap, pairs, readonly
 from detmap.system import parallel
 
 if TYPE_CHECKING:
-    from detmap.arrangement import Arrangement
-    from detmap.protocols import Protocol
-    from detmap.tally import Tally
+    from detmap.detection.arrangement import Arrangement
+    from detmap.detection.protocols import Protocol
+    from detmap.detection.tally import Tally
 
 #: Value of the decision `id_zero` under which matches with such objects are misses.
 MISSED = "missed"

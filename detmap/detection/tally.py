@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap import zero_ids
 from detmap.data.ids import cluster_column, locate
 from detmap.data.notices import added
+from detmap.detection import zero_ids
+from detmap.detection.protocols import Protocol
 from detmap.errors import DetmapError, StateError, shorten
 from detmap.kernels import Frozen, allocate, matching, readonly, sorting
-from detmap.protocols import Protocol
 from detmap.system import parallel
 from detmap.system.saved_states import seal, unseal
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap import crowding
 from detmap.data import benchmarks, mismatches
 from detmap.data.ids import Ids, locate, select
 from detmap.data.notices import added
 from detmap.data.tables import Detections, GroundTruth
+from detmap.detection import pair_limits
+from detmap.detection.preparation import left_out, prepared
+from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.errors import InputError
 from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
-from detmap.preparation import left_out, prepared
-from detmap.protocols import UNLIMITED, Protocol
 from detmap.shapes import Boxes, Column, Kind, Pairs, find
 from detmap.system import parallel
 
@@ -283,7 +283,7 @@ class Arrangement:
         least = {"threshold": lowest, "touch": min(lowest, _TOUCHING), "all": -np.inf}[kind.propose]
         if self._reach is not None and lowest >= self._least:
             bounds, least = self._reach, _TOUCHING
-        found = crowding.candidates(cells, bounds, self._crowd, least, begin, end, stop)
+        found = pair_limits.candidates(cells, bounds, self._crowd, least, begin, end, stop)
         if kind.refine is not None and not stop[0]:
             self._refine(kind.refine, cells, found, lowest, begin, end)
         return found

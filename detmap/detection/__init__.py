@@ -1,0 +1,1 @@
+"""Detections against ground truth: protocols, arrangement, tally, precisions, matches, evaluator."""

@@ -202,8 +202,8 @@ def read(path: Any) -> dict[str, Any]:
     InputError
         Where there is none that this version can read.
     """
-    from detmap.formats._json import parsed
     from detmap.formats.files import held
+    from detmap.reading.strict_json import parsed
 
     source, name = held(path), str(path)
     try:

@@ -11,16 +11,16 @@ import numba
 import numpy as np
 import pytest
 
-from detmap.formats import _documents, _open, _scan, _tables
 from detmap.kernels.texts import LENGTH_BITS
+from detmap.reading import documents, opening, scanned_columns, scanner
 
 UNCOMPILED = bool(numba.config.DISABLE_JIT)
 
 
-def listed(ids: _tables.Ids | None, rows: int) -> list[Any]:
+def listed(ids: scanned_columns.Ids | None, rows: int) -> list[Any]:
     if ids is None:
         return [None] * rows
-    if isinstance(ids, _tables.Strings):
+    if isinstance(ids, scanned_columns.Strings):
         assert ids.codes.dtype == np.int32
         assert len(set(ids.values)) == len(ids.values)
         return [ids.values[code] for code in ids.codes.tolist()]
@@ -59,7 +59,7 @@ def check_column(data: bytes, rows: list[dict[str, Any]], name: str, column: Any
         assert listed(column, len(rows)) == [row.get(name) for row in rows]
 
 
-class InWindows(_open.File):
+class InWindows(opening.File):
     """Bytes that the scanner reads like a file, by windows."""
 
     def __init__(self, data: bytes) -> None:
@@ -76,15 +76,15 @@ def check_windows(scan: Any, data: bytes, columns: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if len(data) < 1 << 16:
             for name, value in sizes.items():
-                patch.setattr(_documents, name, value)
+                patch.setattr(documents, name, value)
         assert same(scan(InWindows(data)), columns), (sizes, data)
 
 
-def check_results(data: bytes, lines: bool = False, threads: int = 1) -> _scan.ResultColumns | None:
+def check_results(data: bytes, lines: bool = False, threads: int = 1) -> scanner.ResultColumns | None:
     """Scan results: they are read as the naive twin reads them, and are understood unless they are unusual."""
     rows = naive.results(data, lines)
-    columns = _scan.scan_results(data, threads, lines=lines)
-    check_windows(lambda file: _scan.scan_results(file, threads, lines=lines), data, columns)
+    columns = scanner.scan_results(data, threads, lines=lines)
+    check_windows(lambda file: scanner.scan_results(file, threads, lines=lines), data, columns)
     if rows is None:
         assert columns is None, data
     elif columns is None:
@@ -96,11 +96,11 @@ def check_results(data: bytes, lines: bool = False, threads: int = 1) -> _scan.R
     return columns
 
 
-def check_ground_truth(data: bytes, threads: int = 1) -> _scan.GroundTruthColumns | None:
+def check_ground_truth(data: bytes, threads: int = 1) -> scanner.GroundTruthColumns | None:
     """Scan ground truth: it is read as the naive twin reads it, and is understood unless it is unusual."""
     tables = naive.ground_truth(data)
-    columns = _scan.scan_ground_truth(data, threads)
-    check_windows(lambda file: _scan.scan_ground_truth(file, threads), data, columns)
+    columns = scanner.scan_ground_truth(data, threads)
+    check_windows(lambda file: scanner.scan_ground_truth(file, threads), data, columns)
     if tables is None:
         assert columns is None, data
     elif columns is None:
@@ -109,7 +109,9 @@ def check_ground_truth(data: bytes, threads: int = 1) -> _scan.GroundTruthColumn
         assert listed(columns.images, 0) == [row["id"] for row in tables["images"]]
         assert listed(columns.categories, 0) == [row["id"] for row in tables["categories"]]
         assert columns.names == [row["name"] for row in tables["categories"]]
-        assert len(columns.image_id) == len(tables["annotations"]) or isinstance(columns.image_id, _tables.Strings)
+        assert len(columns.image_id) == len(tables["annotations"]) or isinstance(
+            columns.image_id, scanned_columns.Strings
+        )
         for name in naive.ANNOTATION:
             check_column(data, tables["annotations"], name, getattr(columns, name))
     return columns
@@ -124,21 +126,21 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other
 
 
-def document_ids(columns: _scan.RunColumns | _scan.QrelsColumns) -> list[bytes]:
+def document_ids(columns: scanner.RunColumns | scanner.QrelsColumns) -> list[bytes]:
     whole = columns.data.tobytes()
     pairs = [divmod(word, 1 << LENGTH_BITS) for word in columns.document.tolist()]
     return [whole[begin : begin + length] for begin, length in pairs]
 
 
-def query_ids(columns: _scan.RunColumns | _scan.QrelsColumns) -> list[bytes]:
+def query_ids(columns: scanner.RunColumns | scanner.QrelsColumns) -> list[bytes]:
     assert columns.query.dtype == np.int32
     assert list(dict.fromkeys(columns.query.tolist())) == list(range(len(columns.queries)))
     return [columns.queries[code] for code in columns.query.tolist()]
 
 
-def check_run(data: bytes, threads: int = 1) -> _scan.RunColumns | None:
+def check_run(data: bytes, threads: int = 1) -> scanner.RunColumns | None:
     expected = naive.run(data)
-    columns = _scan.scan_run(data, threads)
+    columns = scanner.scan_run(data, threads)
     assert (expected is None) == (columns is None), data
     if expected is not None and columns is not None:
         rows, comments = expected
@@ -147,11 +149,11 @@ def check_run(data: bytes, threads: int = 1) -> _scan.RunColumns | None:
         assert document_ids(columns) == [row[1] for row in rows]
         assert list(map(bits, columns.score.tolist())) == [bits(row[2]) for row in rows]
         assert columns.longer == sum(row[3] for row in rows)
-    check_windows(lambda file: meaning_of(_scan.scan_run(file, threads)), data, meaning_of(columns))
+    check_windows(lambda file: meaning_of(scanner.scan_run(file, threads)), data, meaning_of(columns))
     return columns
 
 
-def meaning_of(columns: _scan.RunColumns | _scan.QrelsColumns | None) -> Any:
+def meaning_of(columns: scanner.RunColumns | scanner.QrelsColumns | None) -> Any:
     """All columns of lines but for where the ids lie in memory."""
     return columns and (
         query_ids(columns),
@@ -162,9 +164,9 @@ def meaning_of(columns: _scan.RunColumns | _scan.QrelsColumns | None) -> Any:
     )
 
 
-def check_qrels(data: bytes, threads: int = 1) -> _scan.QrelsColumns | None:
+def check_qrels(data: bytes, threads: int = 1) -> scanner.QrelsColumns | None:
     expected = naive.qrels(data)
-    columns = _scan.scan_qrels(data, threads)
+    columns = scanner.scan_qrels(data, threads)
     assert (expected is None) == (columns is None), data
     if expected is not None and columns is not None:
         rows, comments = expected
@@ -172,5 +174,5 @@ def check_qrels(data: bytes, threads: int = 1) -> _scan.QrelsColumns | None:
         assert query_ids(columns) == [row[0] for row in rows]
         assert document_ids(columns) == [row[1] for row in rows]
         assert columns.relevance.tolist() == [row[2] for row in rows]
-    check_windows(lambda file: meaning_of(_scan.scan_qrels(file, threads)), data, meaning_of(columns))
+    check_windows(lambda file: meaning_of(scanner.scan_qrels(file, threads)), data, meaning_of(columns))
     return columns

@@ -115,7 +115,7 @@ def test_a_check_of_boxes_loads_nothing_of_masks_and_of_rankings(tmp_path):
 @pytest.mark.parametrize("key", ["segmentation", "keypoints", "\\u0073egmentation", "se\\u0067mentation"])
 def test_a_shape_is_seen_wherever_it_stands_and_however_its_key_is_written(tmp_path, monkeypatch, piece, key):
     """Also behind a megabyte of boxes, in a file, in bytes, and with a letter escaped."""
-    from detmap.formats._source import Opened
+    from detmap.reading.sources import Opened
 
     whole = Opened.pieces
     monkeypatch.setattr(Opened, "pieces", lambda self: whole(self, piece))

@@ -12,7 +12,7 @@ import pytest
 import detmap
 from detmap.cli import main
 from detmap.errors import InputError, OptionError, StateError
-from detmap.formats import _documents
+from detmap.reading import documents
 from detmap.retrieval import evaluate_distances, evaluate_run
 
 BOX = [1.0, 2.0, 30.0, 40.0]
@@ -82,7 +82,7 @@ def test_json_is_utf8_where_no_column_reads_too(spoilt, pad, iou_type, place):
 def test_where_a_document_is_not_utf8_whatever_its_pieces(monkeypatch):
     rng = np.random.default_rng(0)
     for _ in range(300):
-        monkeypatch.setattr(_documents, "BLOCK", int(rng.integers(1, 40)))
+        monkeypatch.setattr(documents, "BLOCK", int(rng.integers(1, 40)))
         data = bytearray(("aé日😀" * int(rng.integers(0, 20))).encode() + b"x" * int(rng.integers(0, 30)))
         if data and rng.random() < 0.7:
             data[int(rng.integers(len(data)))] = int(rng.integers(256))
@@ -90,7 +90,7 @@ def test_where_a_document_is_not_utf8_whatever_its_pieces(monkeypatch):
             expected, _ = -1, bytes(data).decode()
         except UnicodeDecodeError as error:
             expected = error.start
-        assert _documents.misplaced(memoryview(data)) == expected
+        assert documents.misplaced(memoryview(data)) == expected
 
 
 @pytest.mark.parametrize("field", ["iscrowd", "ignore"])

@@ -18,8 +18,8 @@ from detmap.data.ids import coded
 from detmap.detection import evaluate as detection
 from detmap.detection import pair_limits
 from detmap.errors import InputError, OptionError
-from detmap.formats import _walking
-from detmap.formats._source import compressed
+from detmap.reading import record_walk
+from detmap.reading.sources import compressed
 from detmap.system import limits
 
 MB = 1 << 20
@@ -80,7 +80,7 @@ def test_what_is_large_and_in_order_is_read_as_before(tmp_path):
     records = [{**RECORD, "image_id": i} for i in range(20_000)]
     path = write(tmp_path, "x.json", json.dumps(records))
     assert len(detmap.read_coco_results(path)) == 20_000
-    assert not _walking.crowded(path.read_bytes())
+    assert not record_walk.crowded(path.read_bytes())
     odd = json.dumps([{**RECORD, "segmentation": "", "other": [[]] * 300_000}]).encode()
     assert len(detmap.read_coco_results(odd)) == 1
     with pytest.raises(InputError, match="is not valid JSON"):
@@ -139,7 +139,7 @@ def test_what_is_decompressed_is_held_once(tmp_path, monkeypatch, packed, piped)
 
 def test_walking_a_document():
     data = b' { "a" : [ {"b": [1]} , 2 ] , "c" : "d" , "e": [] } '
-    found = _walking.walked(data, False)
+    found = record_walk.walked(data, False)
     assert {key: list(value) if key in "ae" else value for key, value in found.items()} == {
         "a": [{"b": [1]}, 2],
         "c": "d",
@@ -148,14 +148,14 @@ def test_walking_a_document():
     assert (found["a"][1], len(found["a"]), bool(found["a"]), bool(found["e"])) == (2, 2, True, False)
     with pytest.raises(IndexError):
         found["a"][2]
-    assert list(_walking.walked(b"[1, [2], 3]     ", False)) == [1, [2], 3]
-    assert list(_walking.walked(b"1\n\n[2]\n", True)) == [1, [2]]
-    assert _walking.walked(b"   12345   ", False) == 12345
+    assert list(record_walk.walked(b"[1, [2], 3]     ", False)) == [1, [2], 3]
+    assert list(record_walk.walked(b"1\n\n[2]\n", True)) == [1, [2]]
+    assert record_walk.walked(b"   12345   ", False) == 12345
     for bad in (b'{"a": [1}         ', b'{"a" 1}           ', b"{1: 2}            ", b'{"a": tru}         '):
         with pytest.raises(ValueError, match=r"JSON|Expecting"):
-            _walking.walked(bad, False)
+            record_walk.walked(bad, False)
     with pytest.raises(ValueError, match=r"JSON|Expecting"):
-        list(_walking.walked(b"[1, tru]          ", False))
+        list(record_walk.walked(b"[1, tru]          ", False))
 
 
 # ------------------------------------------------------------------------------------------------------------------- ids

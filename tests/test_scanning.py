@@ -10,11 +10,11 @@ from legs import FULL
 from scanner import UNCOMPILED, check_ground_truth, check_results, listed
 from scanner_documents import ALIKE, ESCAPED, HOSTILE_BYTES, NOT_PLAIN, PLAIN, RESULT, document
 
-from detmap.formats import _documents, _scan
 from detmap.kernels import readonly
 from detmap.kernels import records as record_kernels
 from detmap.kernels.texts import LENGTH_BITS
 from detmap.kernels.values import skip_value
+from detmap.reading import documents, scanner
 from detmap.shapes.reading import powers
 
 # A record's field, and values that make it not plain.
@@ -76,7 +76,7 @@ def test_a_repeated_field_is_not_plain(field: str) -> None:
 
 @pytest.mark.parametrize("data", ESCAPED)
 def test_unusual_escapes_are_left_to_the_parser(data: bytes) -> None:
-    assert _scan.scan_results(data, 1) is None
+    assert scanner.scan_results(data, 1) is None
 
 
 def test_truncated_at_every_byte() -> None:
@@ -154,10 +154,10 @@ def test_records_that_are_not_like_the_first_one() -> None:
 def test_the_longest_id() -> None:
     record = b'{"image_id": "%b", "category_id": 1, "bbox": [1.5, 2, 3, 4], "score": 0.5}'
     longest = b"x" * ((1 << LENGTH_BITS) - 1)
-    columns = _scan.scan_results(document(*(record % name for name in (b"a", longest, b"b", b"c"))), 1)
+    columns = scanner.scan_results(document(*(record % name for name in (b"a", longest, b"b", b"c"))), 1)
     assert columns is not None
     assert listed(columns.image_id, 4) == ["a", longest.decode(), "b", "c"]
-    assert _scan.scan_results(document(*(record % name for name in (b"a", longest + b"x", b"b", b"c"))), 1) is None
+    assert scanner.scan_results(document(*(record % name for name in (b"a", longest + b"x", b"b", b"c"))), 1) is None
 
 
 @pytest.mark.skipif(not UNCOMPILED, reason="counts calls that kernels make")
@@ -166,7 +166,7 @@ def test_records_are_read_by_their_likeness(monkeypatch: pytest.MonkeyPatch) -> 
     scanned = []
     note = record_kernels._note
     monkeypatch.setattr(record_kernels, "_note", lambda *value: (scanned.append(value), note(*value))[1])
-    assert _scan.scan_results(document(*[RESULT.replace(b"42", b"%d" % k) for k in range(40)]), 1) is not None
+    assert scanner.scan_results(document(*[RESULT.replace(b"42", b"%d" % k) for k in range(40)]), 1) is not None
     assert len(scanned) <= 7 * 2  # the first one, and the last one because the document ends there
 
 
@@ -178,7 +178,7 @@ INVALID_UTF8 = (
 
 @pytest.mark.parametrize("block", [1, 2, 3, 5, 8, 1 << 22])
 def test_invalid_utf8_everywhere(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_documents, "BLOCK", block)
+    monkeypatch.setattr(documents, "BLOCK", block)
     tail = b'","category_id":1,"bbox":[1,2,3,4],"score":1}]'
     for text in INVALID_UTF8[:: 5 if UNCOMPILED else 1]:
         for head in (b'[{"image_id":"', b'[{"image_id":"a","x":"', b'[{"image_id":"a","'):

@@ -13,7 +13,7 @@ import pytest
 from scanner import UNCOMPILED, InWindows, check_ground_truth, check_results, same
 from scanner_documents import RESULT, document
 
-from detmap.formats import _documents, _lists, _open, _scan
+from detmap.reading import documents, lists, opening, scanner
 
 
 def varied_results(count: int) -> bytes:
@@ -47,14 +47,14 @@ def test_columns_do_not_depend_on_blocks_and_threads(block: int, threads: int, m
     data = varied_results(13 if UNCOMPILED else 300)
     whole = check_results(data)
     assert whole is not None
-    monkeypatch.setattr(_documents, "BLOCK", block)
-    assert same(_scan.scan_results(data, threads), whole)
+    monkeypatch.setattr(documents, "BLOCK", block)
+    assert same(scanner.scan_results(data, threads), whole)
     lines = b"\n".join(json.dumps(row, ensure_ascii=False).encode() for row in json.loads(data))
     columns = check_results(lines, lines=True, threads=threads)
     assert columns is not None
     assert same(columns[:4], whole[:4])
     for end in range(len(data) - 300, len(data), 97 if UNCOMPILED else 23):
-        assert _scan.scan_results(data[:end], threads) is None
+        assert scanner.scan_results(data[:end], threads) is None
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -82,17 +82,17 @@ def test_ground_truth_does_not_depend_on_blocks_and_threads(
     data = json.dumps(truth, ensure_ascii=False).encode()
     whole = check_ground_truth(data)
     assert whole is not None
-    monkeypatch.setattr(_documents, "BLOCK", block)
-    assert same(_scan.scan_ground_truth(data, threads), whole)
+    monkeypatch.setattr(documents, "BLOCK", block)
+    assert same(scanner.scan_ground_truth(data, threads), whole)
 
 
 def test_guesses_are_right_where_records_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     data = document(*[RESULT] * 40)
     blocks = []
-    scan = _lists.Layout.scan
-    monkeypatch.setattr(_lists.Layout, "scan", lambda self, *rest: (blocks.append(rest[1]), scan(self, *rest))[1])
-    monkeypatch.setattr(_documents, "BLOCK", 500)
-    assert _scan.scan_results(data, 2) is not None
+    scan = lists.Layout.scan
+    monkeypatch.setattr(lists.Layout, "scan", lambda self, *rest: (blocks.append(rest[1]), scan(self, *rest))[1])
+    monkeypatch.setattr(documents, "BLOCK", 500)
+    assert scanner.scan_results(data, 2) is not None
     assert len(blocks) == len(set(blocks)) == len(data) // 500  # no block was scanned twice
     for hostile in (RESULT.replace(b"}", b',"x":"{\\"image_id\\""}'), RESULT.replace(b"}", b',"x":[{"image_id": 1}]}')):
         blocks.clear()
@@ -104,13 +104,13 @@ def test_more_records_than_the_first_block_lets_expect(monkeypatch: pytest.Monke
     data = document(*long, *[RESULT] * (60 if UNCOMPILED else 200))
     whole = check_results(data)
     exact = []
-    make = _lists.List.__init__
+    make = lists.List.__init__
     monkeypatch.setattr(
-        _lists.List,
+        lists.List,
         "__init__",
         lambda self, *rest, exact_=exact, **more: (exact_.append(more["exact"]), make(self, *rest, **more))[1],
     )
-    monkeypatch.setattr(_documents, "BLOCK", 1000)
+    monkeypatch.setattr(documents, "BLOCK", 1000)
     for threads in (1, 2, 4):
         assert same(check_results(data, threads=threads), whole)
     assert exact == [False, True] * 6
@@ -121,19 +121,19 @@ def test_a_list_that_goes_on_behind_a_block_without_its_first_key(monkeypatch: p
     wide = RESULT.replace(b"}", b', "x": "%s"}' % (b"y" * 3000))
     slim, long = [RESULT] * 25, [RESULT.replace(b"}", b', "x": "%s"}' % (b"y" * 400))] * 5
     exact = []
-    make = _lists.List.__init__
+    make = lists.List.__init__
 
     def noted(self: Any, *rest: Any, **more: Any) -> None:
         exact.append(more["exact"])
         make(self, *rest, **more)
 
-    monkeypatch.setattr(_lists.List, "__init__", noted)
+    monkeypatch.setattr(lists.List, "__init__", noted)
     for records, tries in (([*slim, wide, *slim], [False]), ([*long, wide, *slim * 2], [False, True])):
         data = document(*records)
-        monkeypatch.setattr(_documents, "BLOCK", 1 << 20)
-        whole = _scan.scan_results(data, 1)
+        monkeypatch.setattr(documents, "BLOCK", 1 << 20)
+        whole = scanner.scan_results(data, 1)
         assert whole is not None
-        monkeypatch.setattr(_documents, "BLOCK", 1000)
+        monkeypatch.setattr(documents, "BLOCK", 1000)
         for threads in (1, 2, 4):
             exact.clear()
             assert same(check_results(data, threads=threads), whole)
@@ -147,16 +147,16 @@ def test_a_window_may_end_between_a_comma_and_white_space(monkeypatch: pytest.Mo
         b'[{"image_id": "1", "category_id": "3", "NaN": "x", "area": 1e-3}], "licenses": [], "categories": '
         b'[{"supercategory": "x", "id": 3, "name": "cat"}]}'
     )
-    monkeypatch.setattr(_documents, "BLOCK", 16)
+    monkeypatch.setattr(documents, "BLOCK", 16)
     whole = check_ground_truth(data)
     assert whole is not None
     for window in range(8, len(data)):
         for margin in (1, 6, 39):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(_documents, "WINDOW", window)
-                patch.setattr(_documents, "MARGIN", margin)
-                patch.setattr(_documents, "GROWTH", 2)
-                assert same(_scan.scan_ground_truth(InWindows(data), 1), whole), (window, margin)
+                patch.setattr(documents, "WINDOW", window)
+                patch.setattr(documents, "MARGIN", margin)
+                patch.setattr(documents, "GROWTH", 2)
+                assert same(scanner.scan_ground_truth(InWindows(data), 1), whole), (window, margin)
 
 
 def test_what_follows_a_list_is_not_counted_as_its_records(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,18 +167,18 @@ def test_what_follows_a_list_is_not_counted_as_its_records(monkeypatch: pytest.M
         "categories": [{"id": 3, "name": "c"}],
     }
     looked_at = []
-    survey = _documents.Document.survey
+    survey = documents.Document.survey
 
     def noted(self: Any, data: Any, begin: int, end: int) -> Any:
         looked_at.append(end - begin)
         return survey(self, data, begin, end)
 
-    monkeypatch.setattr(_documents.Document, "survey", noted)
-    monkeypatch.setattr(_documents, "BLOCK", 500)
+    monkeypatch.setattr(documents.Document, "survey", noted)
+    monkeypatch.setattr(documents, "BLOCK", 500)
     for names in (("images", "categories", "annotations"), ("annotations", "images", "categories")):
         data = json.dumps({name: truth[name] for name in names}).encode()
         looked_at.clear()
-        assert _scan.scan_ground_truth(data, 1) is not None
+        assert scanner.scan_ground_truth(data, 1) is not None
         assert sum(looked_at) < 1.5 * len(data)
 
 
@@ -188,7 +188,7 @@ HOSTILE_PIECES = (b"{", b'{"image_id":', b'[{"x":[', b"[", b'"', b"\n", b"#", b"
 @pytest.mark.parametrize("piece", HOSTILE_PIECES)
 def test_hostile_documents_take_little_memory(piece: bytes) -> None:
     data = b"[" + piece * (10**3 if UNCOMPILED else 10**6)
-    for scan in (_scan.scan_results, _scan.scan_ground_truth, _scan.scan_run, _scan.scan_qrels):
+    for scan in (scanner.scan_results, scanner.scan_ground_truth, scanner.scan_run, scanner.scan_qrels):
         scan(data[:100], 1)  # compiling takes memory, too
         tracemalloc.start()
         scan(data, 1)
@@ -199,19 +199,19 @@ def test_hostile_documents_take_little_memory(piece: bytes) -> None:
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, "file"])
 def test_any_buffer(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_documents, "BLOCK", 8192)
+    monkeypatch.setattr(documents, "BLOCK", 8192)
     data = varied_results(20) + b" " * 30_000
     (tmp_path / "results.json").write_bytes(data)
     if kind == "file":
-        opened = _open.open_path(tmp_path / "results.json")
-        assert isinstance(opened, _open.File)
+        opened = opening.open_path(tmp_path / "results.json")
+        assert isinstance(opened, opening.File)
         with opened as file:
-            columns = _scan.scan_results(file, 2)
+            columns = scanner.scan_results(file, 2)
     else:
-        columns = _scan.scan_results(kind(data), 2)
-    assert same(columns, _scan.scan_results(data, 1))
+        columns = scanner.scan_results(kind(data), 2)
+    assert same(columns, scanner.scan_results(data, 1))
 
 
 def test_an_empty_document() -> None:
-    assert _scan.scan_results(b"", 1) is None
-    assert _scan.scan_results(b"", 1, lines=True) is not None
+    assert scanner.scan_results(b"", 1) is None
+    assert scanner.scan_results(b"", 1, lines=True) is not None

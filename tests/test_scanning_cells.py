@@ -9,8 +9,9 @@ from support import same_bits
 
 import detmap
 from detmap.errors import InputError
-from detmap.formats import _cells, _documents, delimited
-from detmap.formats._open import Held
+from detmap.formats import delimited
+from detmap.reading import cells, documents
+from detmap.reading.opening import Held
 
 HEADER = "image_id,category_id,score,x,y,width,height"
 
@@ -26,18 +27,18 @@ def outcome(path, **more):
 def both(path, monkeypatch, **more):
     """What comes of a file on the scanner and without it; and whether the scanner understood it."""
     understood = []
-    real = _cells.scan
+    real = cells.scan
 
     def scan(*words):
         understood.append(real(*words))
         return understood[-1]
 
-    monkeypatch.setattr(_cells, "scan", scan)
+    monkeypatch.setattr(cells, "scan", scan)
     monkeypatch.setattr(delimited, "_WORTH_SCANNING", 0)
     first = outcome(path, **more)
     monkeypatch.setattr(delimited, "_WORTH_SCANNING", 1 << 60)
     second = outcome(path, **more)
-    monkeypatch.setattr(_cells, "scan", real)
+    monkeypatch.setattr(cells, "scan", real)
     return first, second, bool(understood) and understood[-1] is not None
 
 
@@ -124,7 +125,7 @@ def test_what_the_scanner_reads_is_what_the_parser_reads(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("block", [64, 4096])
 def test_blocks_are_joined(block, tmp_path, monkeypatch):
-    monkeypatch.setattr(_documents, "BLOCK", block)
+    monkeypatch.setattr(documents, "BLOCK", block)
     long = "0.12345678901234567891234"  # which the kernel leaves to float()
     rows = [f"{i // 7},{i % 3},0.{i % 97},{i}.5,{long},1{i}.25,{long}" for i in range(600)]
     (tmp_path / "found.csv").write_text("\n".join([HEADER, *rows]) + "\n")

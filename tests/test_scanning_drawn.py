@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scanner import check_ground_truth, check_results
 from scanner_documents import HOSTILE_BYTES
 
-from detmap.formats import _documents
+from detmap.reading import documents
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
@@ -69,7 +69,7 @@ def written(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> bytes:
 @given(written(RESULTS), st.sampled_from([8, 64, 1000, 1 << 22]), st.sampled_from([1, 2, 3]))
 def test_any_results(data: bytes, block: int, threads: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_documents, "BLOCK", block)
+        patch.setattr(documents, "BLOCK", block)
         check_results(data, threads=threads)
 
 
@@ -80,7 +80,7 @@ def test_any_results(data: bytes, block: int, threads: int) -> None:
 )
 def test_any_json_lines(lines: list[bytes], block: int, end: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_documents, "BLOCK", block)
+        patch.setattr(documents, "BLOCK", block)
         check_results(end.join(lines) + end, lines=True)
         check_results(end.join(lines), lines=True, threads=2)
 
@@ -109,5 +109,5 @@ IMAGES, CATEGORIES = (
 )
 def test_any_ground_truth(data: bytes, block: int, threads: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_documents, "BLOCK", block)
+        patch.setattr(documents, "BLOCK", block)
         check_ground_truth(data, threads)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scanner import UNCOMPILED, check_qrels, check_run, document_ids, query_ids, same
 from scanner_documents import HARD, QRELS, RUN
 
-from detmap.formats import _documents, _lists, _scan, _tables
 from detmap.kernels import readonly, scanning
 from detmap.kernels.lines import scan_lines
 from detmap.kernels.texts import LENGTH_BITS, Grouped, factorise, find_strings, rank_rows
+from detmap.reading import documents, lists, scanned_columns, scanner
 from detmap.shapes.reading import powers
 
 
@@ -74,7 +74,7 @@ def test_plain_qrels() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("block", [1, 8, 33, 1 << 22])
 def test_every_byte_of_a_run_replaced_and_cut(block: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_documents, "BLOCK", block)
+    monkeypatch.setattr(documents, "BLOCK", block)
     for place in range(0, len(RUN) + 1, 11 if UNCOMPILED or threads > 1 else 1):
         check_run(RUN[:place], threads)
         check_qrels(QRELS[:place], threads)
@@ -86,17 +86,17 @@ def test_every_byte_of_a_run_replaced_and_cut(block: int, threads: int, monkeypa
 @pytest.mark.parametrize("end", [b"\n", b"", b"\r"])
 def test_rows_of_lines_stay_where_they_were_scanned(end: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each block begins with the row behind the last one of the block before: no column is moved together afterwards."""
-    monkeypatch.setattr(_documents, "BLOCK", 100)
+    monkeypatch.setattr(documents, "BLOCK", 100)
     blocks: list[tuple[int, int]] = []
 
-    class Seen(_tables.Table):
+    class Seen(scanned_columns.Table):
         def __init__(self, *arguments: Any) -> None:
             blocks.extend((int(p.state[scanning.FIRST]), int(p.state[scanning.ROW])) for p in arguments[-1])
             super().__init__(*arguments)
 
-    monkeypatch.setattr(_lists, "Table", Seen)
+    monkeypatch.setattr(lists, "Table", Seen)
     data = b"\n".join(b"q%d Q0 d%d %d %.3f name" % (k // 7, k, k, 1 / (k + 1)) for k in range(100)) + end
-    columns = _scan.scan_run(data)
+    columns = scanner.scan_run(data)
     assert columns is not None
     assert len(columns.score) == 100
     assert len(blocks) > 10
@@ -130,7 +130,7 @@ def token_lines(draw: st.DrawFn) -> bytes:
 @given(token_lines(), st.sampled_from([1, 8, 20, 1 << 22]), st.sampled_from([1, 2]))
 def test_any_lines(data: bytes, block: int, threads: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_documents, "BLOCK", block)
+        patch.setattr(documents, "BLOCK", block)
         check_run(data, threads)
         check_qrels(data, threads)
 
@@ -151,7 +151,7 @@ def random_run(
     return run, b"\n".join(b"%d 0 %b %d" % (query, name, generator.randrange(3)) for query, name in judged)
 
 
-def grouped(columns: _scan.RunColumns | _scan.QrelsColumns, queries: list[bytes]) -> tuple[Any, Any, Any]:
+def grouped(columns: scanner.RunColumns | scanner.QrelsColumns, queries: list[bytes]) -> tuple[Any, Any, Any]:
     """Return the rows query by query, the words that locate their documents, and where each of `queries` starts."""
     codes = np.array([queries.index(query) for query in query_ids(columns)], np.int64)
     rows = np.argsort(codes, kind="stable")
@@ -206,13 +206,13 @@ def test_documents_are_found_and_ranked(
         found, repeated = found_strings((run.data, words), starts, (qrels.data, judged_words), judged_starts, step)
         assert found == wanted
         assert set(repeated) == {-1}
-    monkeypatch.setattr(_documents, "BLOCK", 64)
+    monkeypatch.setattr(documents, "BLOCK", 64)
     for threads in (1, 2, 3):
-        assert same(_scan.scan_run(run_data, threads), run)
+        assert same(scanner.scan_run(run_data, threads), run)
 
 
 def test_repeated_documents_are_found() -> None:
-    run = _scan.scan_run(b"q 0 a 0 1 t\np 0 a 0 1 t\nq 0 b 0 1 t\nx 0 d 0 1 t\nx 0 c 0 1 t\nx 0 d 0 1 t\n")
+    run = scanner.scan_run(b"q 0 a 0 1 t\np 0 a 0 1 t\nq 0 b 0 1 t\nx 0 d 0 1 t\nx 0 c 0 1 t\nx 0 d 0 1 t\n")
     assert run is not None
     _, words, starts = grouped(run, run.queries)
     none = readonly([], np.uint64), readonly(np.zeros(4), np.int64)

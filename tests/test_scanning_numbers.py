@@ -14,8 +14,9 @@ from scanner import UNCOMPILED, check_results, same
 from scanner_documents import HARD, RESULT, document
 
 import detmap
-from detmap.formats import _documents, _lists, _scan, coco
+from detmap.formats import coco
 from detmap.kernels import scanning
+from detmap.reading import documents, lists, scanner
 
 
 def check_numbers(texts: list[str]) -> None:
@@ -24,7 +25,7 @@ def check_numbers(texts: list[str]) -> None:
     record = b'{"image_id":1,"category_id":1,"bbox":[%b,%b ,%b, %b],"score":%b}'
     raw = [text.encode() for text in texts]
     data = document(*[record % tuple(raw[k : k + 5]) for k in range(0, len(raw), 5)])
-    columns = _scan.scan_results(data, 1)
+    columns = scanner.scan_results(data, 1)
     assert columns is not None
     assert columns.bbox is not None
     values = np.concatenate([columns.bbox, columns.score[:, None]], axis=1).ravel()
@@ -135,6 +136,6 @@ def test_numbers_for_float_do_not_depend_on_how_many_wait(monkeypatch: pytest.Mo
     data = document(*[RESULT.replace(b"42", b"%d" % k).replace(b"41.29", b"41." + b"%d" % k * 30) for k in range(40)])
     whole = check_results(data)
     assert whole is not None
-    monkeypatch.setattr(_lists, "DOUBTS", scanning.MOST_NUMBERS)
-    monkeypatch.setattr(_documents, "BLOCK", 500)
-    assert same(_scan.scan_results(data, 2), whole)
+    monkeypatch.setattr(lists, "DOUBTS", scanning.MOST_NUMBERS)
+    monkeypatch.setattr(documents, "BLOCK", 500)
+    assert same(scanner.scan_results(data, 2), whole)

@@ -150,7 +150,7 @@ def test_polygons_are_drawn_alike_however_a_file_is_cut(alone, monkeypatch, tmp_
     expected = detmap.read_coco_results(results, truth, iou_type="segm")
     monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", 0)
     for block in (1500, 20_000, 1 << 20):
-        monkeypatch.setattr("detmap.formats._documents.BLOCK", block)
+        monkeypatch.setattr("detmap.reading.documents.BLOCK", block)
         read = detmap.read_coco_results(path, truth, iou_type="segm")
         assert read.notices == expected.notices
         own, other = read.shape("segm"), expected.shape("segm")
@@ -401,11 +401,11 @@ def test_a_kind_is_named_by_no_table_format_or_evaluator():
         "detection/evaluator.py",
         "detection/updates.py",
         "detection/tally.py",
-        "formats/_documents.py",
-        "formats/_lists.py",
-        "formats/_scan.py",
+        "reading/documents.py",
+        "reading/lists.py",
+        "reading/scanner.py",
         "formats/_shapes.py",
-        "formats/_tables.py",
+        "reading/scanned_columns.py",
     ):
         text = (package / name).read_text()
         for kind in ('== "segm"', '== "keypoints"', '== "boundary"'):

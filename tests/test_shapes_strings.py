@@ -166,7 +166,7 @@ def test_masks_of_many_blocks_are_those_of_the_parser(extra, tmp_path, monkeypat
     truth = detmap.read_coco(
         {"images": images, "categories": [{"id": 1, "name": "a"}], "annotations": []}, iou_type="segm"
     )
-    monkeypatch.setattr("detmap.formats._documents.BLOCK", 700)
+    monkeypatch.setattr("detmap.reading.documents.BLOCK", 700)
 
     def read_all(worth):
         monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", worth)

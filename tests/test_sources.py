@@ -15,7 +15,8 @@ from source_files import TRUTH, UNCOMPILED, XML, encoded, large, packed, results
 import detmap
 from detmap import batch
 from detmap.errors import InputError
-from detmap.formats import _open, _source, files
+from detmap.formats import files
+from detmap.reading import opening, sources
 
 
 def truncate(path):
@@ -42,7 +43,7 @@ def append(path):
 @pytest.mark.parametrize("change", [truncate, empty, rewrite, append])
 def test_a_file_that_changes_between_two_reads_is_an_error(tmp_path, monkeypatch, change, moment):
     path = write(tmp_path / "dt.json", large())
-    read, calls, lock = _open.File.read_into, [], threading.Lock()
+    read, calls, lock = opening.File.read_into, [], threading.Lock()
 
     def read_into(self, out, place):
         with lock:
@@ -51,7 +52,7 @@ def test_a_file_that_changes_between_two_reads_is_an_error(tmp_path, monkeypatch
                 change(path)
         read(self, out, place)
 
-    monkeypatch.setattr(_open.File, "read_into", read_into)
+    monkeypatch.setattr(opening.File, "read_into", read_into)
     with pytest.raises(InputError, match=r"dt\.json: changed while it was read; wait until"):
         detmap.read_coco_results(path)
 
@@ -64,7 +65,7 @@ def test_a_small_file_that_changes_is_an_error(tmp_path, monkeypatch):
     ):
         path = write(tmp_path / name, data)
         with monkeypatch.context() as patch:
-            stamp, calls = _open.File._stamp, []
+            stamp, calls = opening.File._stamp, []
 
             def changing(self, stamp=stamp, calls=calls, path=path):
                 if calls:
@@ -72,8 +73,8 @@ def test_a_small_file_that_changes_is_an_error(tmp_path, monkeypatch):
                 calls.append(self)
                 return stamp(self)
 
-            patch.setattr(_open.File, "_settled", changing)
-            patch.setattr(_open.File, "_stamp", changing)
+            patch.setattr(opening.File, "_settled", changing)
+            patch.setattr(opening.File, "_stamp", changing)
             with pytest.raises(InputError, match="changed while it was read"):
                 reader(path)
 
@@ -81,7 +82,7 @@ def test_a_small_file_that_changes_is_an_error(tmp_path, monkeypatch):
 def test_a_change_within_the_tick_of_the_clock_is_seen(tmp_path):
     """Two writes within a few milliseconds can leave a file with the same time: reading waits until that is over."""
     path = write(tmp_path / "a", b"a" * 100)
-    file = _open.open_path(path)
+    file = opening.open_path(path)
     path.write_bytes(b"b" * 100)
     assert bytes(file.read()) == b"b" * 100
     with pytest.raises(InputError, match="changed"):
@@ -91,7 +92,7 @@ def test_a_change_within_the_tick_of_the_clock_is_seen(tmp_path):
 def test_a_file_that_is_replaced_is_read_as_it_was(tmp_path):
     path = write(tmp_path / "a", b"old")
     write(tmp_path / "b", b"new!")
-    with _open.open_path(path) as file:
+    with opening.open_path(path) as file:
         os.replace(tmp_path / "b", path)
         assert bytes(file.read()) == b"old"
 
@@ -99,7 +100,7 @@ def test_a_file_that_is_replaced_is_read_as_it_was(tmp_path):
 def test_a_folder_that_changes_is_an_error(tmp_path):
     for i in range(3):
         write(tmp_path / f"{i}.xml", XML.encode())
-    found = _source.members(tmp_path, ".xml", "annotations")
+    found = sources.members(tmp_path, ".xml", "annotations")
     next(found)
     write(tmp_path / "0.xml", XML.encode() + b" ")
     with pytest.raises(InputError, match="changed while it was read"):
@@ -110,7 +111,7 @@ def test_without_positional_reads_the_bytes_are_the_same(tmp_path, monkeypatch):
     """As on Windows."""
     monkeypatch.delattr(os, "preadv", raising=False)
     data = random.Random(1).randbytes(9 << 20)
-    with _open.open_path(write(tmp_path / "a", data)) as file:
+    with opening.open_path(write(tmp_path / "a", data)) as file:
         assert bytes(file.read()) == data
 
 

@@ -11,7 +11,8 @@ from source_files import XML, needs_fifo, packed, write
 
 import detmap
 from detmap.errors import InputError
-from detmap.formats import _source, files
+from detmap.formats import files
+from detmap.reading import sources
 
 HARD, SYMBOLIC, DEVICE = tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE
 
@@ -56,7 +57,7 @@ def test_links_of_an_archive_that_lead_nowhere(link, message):
 
 def test_an_archive_of_links_is_no_bomb(monkeypatch):
     monkeypatch.setenv("DETMAP_MOST_INFLATED", "1000")
-    monkeypatch.setattr(_source, "_FACTOR", 1)
+    monkeypatch.setattr(sources, "_FACTOR", 1)
     big = XML + " " * 20_000
     with pytest.raises(InputError, match="so many links"):
         detmap.read_voc(packed({"1.xml": big, **{f"{i}.xml": (HARD, "1.xml") for i in range(2, 100)}}))
@@ -89,7 +90,7 @@ def test_dangling_links_are_named_with_the_remedy(tmp_path, target, remedy):
     linked(tmp_path / "dt.json", target)
     for read in (detmap.read_voc, files.fingerprint):
         with pytest.raises(InputError) as caught:
-            read(tmp_path) if read is detmap.read_voc else _source.fingerprint(tmp_path, ".xml")
+            read(tmp_path) if read is detmap.read_voc else sources.fingerprint(tmp_path, ".xml")
         assert "2.xml: is a link to" in str(caught.value)
         assert remedy in str(caught.value)
     with pytest.raises(InputError, match=r"dt\.json: is a link to .*, which is not there"):

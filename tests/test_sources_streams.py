@@ -18,7 +18,8 @@ from source_files import TRUTH, XML, encoded, needs_fifo, packed, piped, results
 import detmap
 from detmap.cli import main
 from detmap.errors import InputError, OptionError
-from detmap.formats import _open, files
+from detmap.formats import files
+from detmap.reading import opening
 
 
 @needs_fifo
@@ -139,11 +140,11 @@ def test_a_stream_without_an_end_is_bounded(monkeypatch):
     with pytest.raises(
         OptionError, match="DETMAP_MOST_STREAMED must be a size above 0, such as 512M or 4G, not 'a lot'"
     ):
-        _open.most_streamed()
+        opening.most_streamed()
     monkeypatch.delenv("DETMAP_MOST_STREAMED")
-    assert _open.most_streamed() <= 4 << 30
+    assert opening.most_streamed() <= 4 << 30
     monkeypatch.delattr(os, "sysconf")
-    assert _open.most_streamed() == 4 << 30
+    assert opening.most_streamed() == 4 << 30
 
 
 def test_what_is_no_file(tmp_path):

@@ -362,7 +362,7 @@ def test_batch_scores_folders_of_predictions_and_sees_when_they_change(dataset, 
 
 
 def test_convert_reads_standard_input(dataset, tmp_path):
-    from detmap.formats._open import Held
+    from detmap.reading.opening import Held
 
     truth = detmap.read(dataset, "ground_truth")
     detmap.write(truth, tmp_path / "truth.json")

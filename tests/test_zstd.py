@@ -12,8 +12,9 @@ from workloads import make_coco
 import detmap
 from detmap.cli import main
 from detmap.errors import InputError, MissingDependencyError
-from detmap.formats import _source, _zstd, read_bytes
+from detmap.formats import read_bytes
 from detmap.installation import install_command
+from detmap.reading import sources, zstd
 from detmap.retrieval import evaluate_run
 
 pytestmark = pytest.mark.skipif(
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def pack(data):
-    return _zstd.compress(data)
+    return zstd.compress(data)
 
 
 def test_every_text_format_is_read_and_written(tmp_path, capsys, monkeypatch):
@@ -34,7 +35,7 @@ def test_every_text_format_is_read_and_written(tmp_path, capsys, monkeypatch):
     detmap.write(truth, "truth.json.zst")
     for name in ("found.json.zst", "found.jsonl.zst", "found.csv.zst", "found.tsv.zst"):
         detmap.write(found, name)
-        assert (tmp_path / name).read_bytes()[:4] == _zstd.MAGIC
+        assert (tmp_path / name).read_bytes()[:4] == zstd.MAGIC
         assert main(["eval", "truth.json.zst", name, "--quiet", "--format", "json"]) == 0
         made = json.loads(capsys.readouterr().out)
         assert made["metrics"] == json.loads(detmap.evaluate(truth, found).to_json())["metrics"]
@@ -50,7 +51,7 @@ def test_every_text_format_is_read_and_written(tmp_path, capsys, monkeypatch):
 def test_several_frames_are_one_content():
     data = pack(b"a" * 300_000) + pack(b"") + pack(b"b")
     assert read_bytes(data, "x")[0] == b"a" * 300_000 + b"b"
-    assert _source.head(_source.Held.of(data, "x")) == data[:4096]
+    assert sources.head(sources.Held.of(data, "x")) == data[:4096]
 
 
 def test_what_is_damaged_is_refused():
@@ -87,4 +88,4 @@ def test_what_is_missing_is_named(monkeypatch, tmp_path):
     with pytest.raises(MissingDependencyError, match=rf"needs zstandard: {re.escape(install_command('zstd'))}"):
         detmap.read(tmp_path / "x.json.zst", "detections")
     with pytest.raises(MissingDependencyError, match=r"needs zstandard"):
-        _zstd.compress(b"")
+        zstd.compress(b"")

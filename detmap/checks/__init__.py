@@ -16,8 +16,8 @@ from detmap.data.mismatches import check_pair
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
 from detmap.formats._class_maps import ClassMap, class_map_of
-from detmap.formats._open import STANDARD_INPUT
 from detmap.formats.registry import Path
+from detmap.reading.opening import STANDARD_INPUT
 from detmap.shapes import find
 
 __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_run"]

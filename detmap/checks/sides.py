@@ -17,9 +17,9 @@ from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats import files, registry
-from detmap.formats._open import Held
-from detmap.formats._source import read_bytes
 from detmap.formats.registry import Format, Inspection, Path, Refused, Role
+from detmap.reading.opening import Held
+from detmap.reading.sources import read_bytes
 from detmap.shapes import KINDS, Boxes
 
 #: What a record of each role is called.

@@ -186,8 +186,8 @@ def decided(options: argparse.Namespace, of: type) -> dict[str, Any]:
 
 def _content_of(path: str, flag: str) -> Any:
     """Return what a file of JSON holds."""
-    from detmap.formats._json import parsed
     from detmap.formats.files import read_small
+    from detmap.reading.strict_json import parsed
 
     return parsed(read_small(path), path, flag)
 

@@ -456,7 +456,7 @@ def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> dict[str, Any]:
 
     from detmap.errors import DetmapError, InputError
     from detmap.formats import files
-    from detmap.formats._source import most_inflated
+    from detmap.reading.sources import most_inflated
     from detmap.system.limits import INFLATED
 
     try:

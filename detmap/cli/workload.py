@@ -29,9 +29,9 @@ def _detections() -> None:
     from detmap import evaluate, match_pairs, read_coco, read_coco_results
     from detmap.detection.arrangement import Arrangement
     from detmap.detection.protocols import resolve
-    from detmap.formats import _cells
-    from detmap.formats._scan import scan_ground_truth, scan_results
     from detmap.kernels import readonly, texts
+    from detmap.reading import cells
+    from detmap.reading.scanner import scan_ground_truth, scan_results
     from detmap.statistics import bootstrap, permute
     from detmap.statistics.draws import FEWEST_REPLICATES
 
@@ -58,7 +58,7 @@ def _detections() -> None:
         given, detections = json.dumps(document).encode(), json.dumps(found).encode()
         scan_ground_truth(given, None)  # the readers scan large files alone
         scan_results(detections, None)
-        _cells.scan(b"1,2,0.5\n1,3,0.25\n", 0, ",", ("a", "b", "c"), ("a", "b"), ("a", "b"))
+        cells.scan(b"1,2,0.5\n1,3,0.25\n", 0, ",", ("a", "b", "c"), ("a", "b"), ("a", "b"))
         tables = read_coco(given), read_coco_results(detections)
         match_pairs(*tables, protocol, across_categories=True)
         arranged = Arrangement.of(*tables, resolve(protocol))
@@ -148,8 +148,8 @@ def _galleries() -> None:
 
 
 def _runs() -> None:
-    from detmap.formats._scan import scan_qrels, scan_run
     from detmap.hits import TieRule
+    from detmap.reading.scanner import scan_qrels, scan_run
     from detmap.retrieval import evaluate_run
     from detmap.retrieval.metrics import METRICS
 

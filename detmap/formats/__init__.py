@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from detmap.formats._source import read_bytes
 from detmap.formats.registry import FORMATS, LOST, Format, Given, Reading, Writing
+from detmap.reading.sources import read_bytes
 
 __all__ = ["FORMATS", "LOST", "Format", "Given", "Reading", "Writing", "read_bytes"]
 

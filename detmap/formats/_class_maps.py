@@ -16,9 +16,9 @@ from detmap.data.mismatches import classes_without_results
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
 from detmap.formats._names import recoded, resolve_categories
-from detmap.formats._source import read_bytes
 from detmap.formats.registry import Path
 from detmap.kernels import readonly
+from detmap.reading.sources import read_bytes
 
 #: A class map: for each class, by its name or its id, the name or id of another; "" leaves it out.
 ClassMap = Path | Mapping[Any, Any]

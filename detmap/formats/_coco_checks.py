@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from detmap.errors import InputError
-from detmap.formats._scan import GROUND_TRUTH_ONLY, RESULT_LISTS
+from detmap.reading.scanner import GROUND_TRUTH_ONLY, RESULT_LISTS
 from detmap.shapes import KINDS, Kind
 
 #: What a record must have.

@@ -19,10 +19,10 @@ from detmap.data.benchmarks import VALUES, fields_of, noted_in
 from detmap.data.ids import locate
 from detmap.data.tables import GroundTruth
 from detmap.errors import InputError
-from detmap.formats._open import Held
-from detmap.formats._source import HEAD, Buffer, Opened, Source, head, read_bytes
 from detmap.formats.registry import Inspection, Outlines, unpacked_name
 from detmap.kernels import readonly
+from detmap.reading.opening import Held
+from detmap.reading.sources import HEAD, Buffer, Opened, Source, head, read_bytes
 from detmap.shapes import fields as kinds_by_field
 
 

@@ -20,11 +20,11 @@ from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats._coco_checks import _checked_record
 from detmap.formats._coco_facts import holds_lines, with_facts
-from detmap.formats._scan import RESULT_LISTS
 from detmap.formats._shapes import read_values
-from detmap.formats._source import Source, read_bytes
 from detmap.formats.registry import Refused, Role, Salvaged
 from detmap.kernels import segmentations as kernels
+from detmap.reading.scanner import RESULT_LISTS
+from detmap.reading.sources import Source, read_bytes
 from detmap.shapes import KINDS, Kind, Place
 from detmap.shapes.boxes import FARTHEST
 from detmap.shapes.masks import PROBLEMS

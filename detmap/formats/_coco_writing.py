@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
-from detmap.formats._source import compressed
 from detmap.formats.registry import Path, Writing, packed
+from detmap.reading.sources import compressed
 from detmap.shapes import Boxes, find
 from detmap.system.whole_files import write
 

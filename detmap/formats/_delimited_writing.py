@@ -14,8 +14,8 @@ from detmap.data.ids import Ids
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats._names import shapes_lost
-from detmap.formats._source import compressed
 from detmap.formats.registry import Path, Writing, unpacked_name
+from detmap.reading.sources import compressed
 from detmap.system.whole_files import write
 
 _SIZES, _CORNERS = ("x", "y", "width", "height"), ("x1", "y1", "x2", "y2")

@@ -11,8 +11,8 @@ from typing import Any
 
 from detmap.errors import InputError, MissingDependencyError, shorten
 from detmap.formats._names import ENDINGS, stem
-from detmap.formats._source import read_bytes
 from detmap.formats.registry import Path
+from detmap.reading.sources import read_bytes
 
 _FORMATS = ("JPEG", "PNG", "BMP", "TIFF", "WEBP", "GIF")
 _ONE_SIZE = re.compile(r"(\d{1,7})x(\d{1,7})")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from detmap.data.ids import locate
 from detmap.errors import InputError, shorten
-from detmap.formats._source import read_bytes
+from detmap.reading.sources import read_bytes
 
 PathLike = str | os.PathLike[str]
 

@@ -11,8 +11,8 @@ from detmap.choices import decimal
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
 from detmap.formats._image_sizes import Sizes
 from detmap.formats._names import ENDINGS, stem
-from detmap.formats._source import members, read_bytes
 from detmap.formats.registry import Path
+from detmap.reading.sources import members, read_bytes
 
 #: A file of settings is not larger than this.
 MOST = 1 << 20

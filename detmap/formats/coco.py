@@ -27,15 +27,15 @@ from detmap.data.tables import Detections, GroundTruth, complete
 from detmap.errors import InputError
 from detmap.formats._coco_checks import FIELDS, BoxlessError, checked_ground_truth, checked_results
 from detmap.formats._coco_facts import foreign_fields, holds_lines, image_field, inspect, kinds_in, with_facts
-from detmap.formats._documents import misplaced
-from detmap.formats._open import Held
-from detmap.formats._scan import RESULT_LISTS, scan_ground_truth, scan_results
 from detmap.formats._shapes import boxes_around, read_values, reader_of, result_shapes, truth_shapes
-from detmap.formats._source import Buffer, Opened, Source, read_bytes
-from detmap.formats._tables import Strings
-from detmap.formats._walking import crowded, holds_long_list, holds_long_value, walked
 from detmap.formats.registry import Format, Given, Reading, Role, packed
 from detmap.plugins import later, register
+from detmap.reading.documents import misplaced
+from detmap.reading.opening import Held
+from detmap.reading.record_walk import crowded, holds_long_list, holds_long_value, walked
+from detmap.reading.scanned_columns import Strings
+from detmap.reading.scanner import RESULT_LISTS, scan_ground_truth, scan_results
+from detmap.reading.sources import Buffer, Opened, Source, read_bytes
 from detmap.shapes import Kind
 from detmap.shapes.boxes import InvalidBoxes
 

@@ -11,8 +11,8 @@ from detmap.data.tables import GroundTruth
 from detmap.errors import OptionError, shorten
 from detmap.formats import files, registry
 from detmap.formats._class_maps import ClassMap
-from detmap.formats._open import Held
 from detmap.formats.registry import Format, Given, Path, Role
+from detmap.reading.opening import Held
 
 _ROLES: tuple[Role, Role] = ("ground_truth", "detections")
 

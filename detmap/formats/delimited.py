@@ -26,10 +26,10 @@ from detmap.data.ids import Ids, coded
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats._names import matched
-from detmap.formats._open import Held
-from detmap.formats._source import Source, read_bytes
 from detmap.formats.registry import Format, Given, Reading, Role, packed, unpacked_name
 from detmap.plugins import later, register
+from detmap.reading.opening import Held
+from detmap.reading.sources import Source, read_bytes
 
 _ENDINGS = packed(".csv", ".tsv")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -375,7 +375,7 @@ _WORTH_SCANNING = 1 << 20  # bytes; below it, loading the scanner takes longer t
 
 def _scanned(data: Any, reading: Reading) -> dict[str, Any] | None:
     """Return what `Detections.from_arrays` takes of a plain file; None where it is to be read the other way."""
-    from detmap.formats import _cells  # which loads the scanner
+    from detmap.reading import cells  # which loads the scanner
 
     start = bytes(data[:_HEAD])
     mark = 3 if start.startswith(b"\xef\xbb\xbf") else 0
@@ -399,7 +399,7 @@ def _scanned(data: Any, reading: Reading) -> dict[str, Any] | None:
         roles[places[role]] = role
     begin = mark if given is not None else mark + len(first) + 1
     whole = [names[0] for names in (_IMAGE, _CATEGORY) if names[0] in roles]
-    found = _cells.scan(data, begin, delimiter, roles, (image, category), whole)
+    found = cells.scan(data, begin, delimiter, roles, (image, category), whole)
     if found is None:
         return None
     ids: list[Any] = []

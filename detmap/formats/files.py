@@ -14,16 +14,17 @@ import numpy as np
 
 from detmap.data.tables import Detections, GroundTruth, MissingClasses
 from detmap.errors import InputError, OptionError, shorten
-from detmap.formats import _source, registry
+from detmap.formats import registry
 from detmap.formats._class_maps import ClassMap, class_map_of, mapped_detections, mapped_ground_truth, without_classes
 from detmap.formats._clusters import is_file, with_clusters
 from detmap.formats._clusters import suggested as suggested  # for callers
 from detmap.formats._image_sizes import Sizes
 from detmap.formats._names import stem
-from detmap.formats._open import STANDARD_INPUT, Held, changed
-from detmap.formats._open import noted as noted  # for callers
 from detmap.formats.registry import Path, Reading
 from detmap.kernels import readonly
+from detmap.reading import sources
+from detmap.reading.opening import STANDARD_INPUT, Held, changed
+from detmap.reading.opening import noted as noted  # for callers
 from detmap.shapes import find
 from detmap.shapes.boxes import InvalidBoxes
 
@@ -60,7 +61,7 @@ def held(path: Path) -> Path | Held:
     InputError
         Where a stream cannot be read.
     """
-    return _source.held(path)
+    return sources.held(path)
 
 
 def once(paths: Iterable[Path | None]) -> None:
@@ -135,8 +136,8 @@ def fingerprint(source: Path | Held, format: str | None = None) -> str:
     InputError
         Where there is no such file, or it cannot be read.
     """
-    own = _source.fingerprint(*_members(source, format))
-    more = [_source.fingerprint(one, "") for one in beside(source, format)]
+    own = sources.fingerprint(*_members(source, format))
+    more = [sources.fingerprint(one, "") for one in beside(source, format)]
     return hashlib.sha256("\n".join([own, *more]).encode()).hexdigest() if more else own
 
 
@@ -165,7 +166,7 @@ def content_of(options: Mapping[str, Any]) -> list[str]:
     out = []
     for name, value in sorted(options.items()):
         is_file = isinstance(value, str | os.PathLike) and os.path.isfile(value)
-        out.append(f"{name}={_source.fingerprint(value, '') if is_file else repr(value)}")
+        out.append(f"{name}={sources.fingerprint(value, '') if is_file else repr(value)}")
     return out
 
 
@@ -189,7 +190,7 @@ class Unchanged:
         source, ending = _members(self._source, self._format)
         if isinstance(source, Held):
             return None
-        return [_source.stamp(source, ending), *(_source.stamp(one, "") for one in beside(self._source, self._format))]
+        return [sources.stamp(source, ending), *(sources.stamp(one, "") for one in beside(self._source, self._format))]
 
     def __enter__(self) -> None:
         return None
@@ -276,7 +277,7 @@ def read(
         raise OptionError("clusters are of the images of ground truth, not of detections")
     source = path if isinstance(path, Held) else held(path)
     found = registry.find(source, role, format)
-    registry.check_kind(found, iou_type, _source.name_of(source, role.replace("_", " ")))
+    registry.check_kind(found, iou_type, sources.name_of(source, role.replace("_", " ")))
     given = {"image_set": image_set, "classes": classes, "columns": columns, "box_format": box_format}
     registry.check_taken([found], given)
     reading = Reading(
@@ -522,7 +523,7 @@ def read_small(path: Path) -> bytes:
     InputError
         Where it cannot be read, or is no such file for its size.
     """
-    with _source.Opened(path, os.fspath(path)) as opened:
+    with sources.Opened(path, os.fspath(path)) as opened:
         if len(opened) > 1 << 20:
             raise InputError("is larger than 1 MiB, which no such file is", source=opened.name)
         return bytes(opened.whole())

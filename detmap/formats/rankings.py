@@ -13,10 +13,10 @@ from detmap.choices import decimal
 from detmap.data.arrow_columns import listed
 from detmap.data.frames import arrow_of
 from detmap.errors import InputError, shorten
-from detmap.formats._arrow_files import FORMS, form_of, table_of
-from detmap.formats._json import parsed
-from detmap.formats._open import Held
-from detmap.formats._source import head, read_bytes
+from detmap.reading.arrow_files import FORMS, form_of, table_of
+from detmap.reading.opening import Held
+from detmap.reading.sources import head, read_bytes
+from detmap.reading.strict_json import parsed
 
 #: What columns are called. Small letters; a hyphen is an underscore.
 QUERY = ("query_id", "q_id", "qid", "query", "topic", "queries")

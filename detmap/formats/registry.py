@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth, MissingClasses
 from detmap.errors import DetmapError, InputError, OptionError, shorten
-from detmap.formats._open import Held
-from detmap.formats._source import HEAD, head
 from detmap.plugins import Registry, load_installed
+from detmap.reading.opening import Held
+from detmap.reading.sources import HEAD, head
 from detmap.shapes.boxes import InvalidBoxes
 
 Path = str | os.PathLike[str]

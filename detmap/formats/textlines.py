@@ -19,7 +19,6 @@ from detmap.data.ids import coded
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
 from detmap.formats import yolo
-from detmap.formats._lines import Lines, read_lines
 from detmap.formats._names import (
     by_image,
     category_names,
@@ -32,10 +31,11 @@ from detmap.formats._names import (
     stems_of,
     write_folder,
 )
-from detmap.formats._source import members, name_of
 from detmap.formats._yolo_files import NO_LABELS, check_names, labels_among
 from detmap.formats.registry import Format, Given, Path, Reading, Writing
 from detmap.plugins import register
+from detmap.reading.lines import Lines, read_lines
+from detmap.reading.sources import members, name_of
 from detmap.shapes.boxes import seem_shares
 
 _DIFFICULT = b"difficult"

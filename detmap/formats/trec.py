@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from detmap.choices import decimal, whole
 from detmap.errors import InputError
-from detmap.formats._scan import QrelsColumns, RunColumns, scan_qrels, scan_run
-from detmap.formats._source import Opened, Source
 from detmap.kernels import readonly
 from detmap.kernels.texts import LENGTH_BITS, LENGTHS
+from detmap.reading.scanner import QrelsColumns, RunColumns, scan_qrels, scan_run
+from detmap.reading.sources import Opened, Source
 from detmap.system import parallel
 
 #: Longer ids are refused: no corpus has them, and some columns are as wide as their longest element.

@@ -20,9 +20,9 @@ from detmap.data.mismatches import classes_without_results
 from detmap.data.tables import Detections, GroundTruth, MissingClasses
 from detmap.errors import InputError
 from detmap.formats._names import ENDINGS, matched
-from detmap.formats._source import Source, members, name_of, read_bytes
 from detmap.formats.registry import Format, Given, Reading
 from detmap.plugins import later, register
+from detmap.reading.sources import Source, members, name_of, read_bytes
 from detmap.shapes.boxes import InvalidBoxes, check_option, inverted, negative
 
 _DEEPEST = 64  # elements within elements
@@ -361,7 +361,7 @@ def _results_of(data: bytes, source: str, finite: bool) -> _Results:
 
 def _scanned(data: bytes) -> _Results | None:
     """Return what the scanner makes of plain lines of which none is blank or long; None for others."""
-    from detmap.formats._scan import scan_voc_results
+    from detmap.reading.scanner import scan_voc_results
 
     feeds = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
     lengths = np.diff(feeds, prepend=-1, append=len(data)) - 1

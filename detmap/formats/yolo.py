@@ -23,12 +23,12 @@ from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
 from detmap.formats import _yolo_files
 from detmap.formats._image_sizes import Sizes, size_of_image
-from detmap.formats._lines import Lines, read_lines
 from detmap.formats._names import resolve_categories, resolve_images
-from detmap.formats._source import name_of
 from detmap.formats._yolo_files import Entry, Settings
 from detmap.formats.registry import Format, Given, Reading, Role
 from detmap.plugins import later, register
+from detmap.reading.lines import Lines, read_lines
+from detmap.reading.sources import name_of
 from detmap.shapes import find
 
 #: Where most lines have shares beyond this, they are numbers of pixels.

@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from detmap.errors import InputError
-from detmap.formats._source import read_bytes
+from detmap.reading.sources import read_bytes
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -34,7 +34,7 @@ def attack(rng: np.random.Generator, folder: Path) -> Attack:
 def packed(rng: np.random.Generator, folder: Path) -> Attack:
     """Compressed data that grows beyond a limit."""
     import detmap
-    from detmap.formats._source import compressed
+    from detmap.reading.sources import compressed
 
     limit = int(rng.integers(20, 80))
     piece = [b" ", b"{},", json.dumps(RECORD).encode() + b",", b"[", b"1,"][int(rng.integers(5))]

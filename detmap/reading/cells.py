@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.formats._documents import Document, NotUnderstood
-from detmap.formats._lists import Layout, scan_list
-from detmap.formats._tables import Fields, Table, distinct_strings
 from detmap.kernels import readonly, scanning
 from detmap.kernels.cells import MOST_CELLS
+from detmap.reading.documents import Document, NotUnderstood
+from detmap.reading.lists import Layout, scan_list
+from detmap.reading.scanned_columns import Fields, Table, distinct_strings
 
 
 def scan(

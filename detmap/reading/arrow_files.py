@@ -7,7 +7,7 @@ from typing import Any
 
 from detmap.data.arrow_columns import pyarrow
 from detmap.errors import InputError, shorten
-from detmap.formats._source import Source, most_inflated, read_bytes
+from detmap.reading.sources import Source, most_inflated, read_bytes
 
 #: How files begin.
 MAGIC = {"parquet": b"PAR1", "feather": b"ARROW1"}

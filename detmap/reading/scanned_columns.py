@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.formats._documents import Document, NotUnderstood, unquoted
 from detmap.kernels import readonly, scanning
 from detmap.kernels.texts import ABSENT, LENGTH_BITS, LENGTHS, factorise
+from detmap.reading.documents import Document, NotUnderstood, unquoted
 from detmap.shapes import Reader
 
 

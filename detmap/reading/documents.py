@@ -14,10 +14,10 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.formats._open import File
 from detmap.kernels import readonly, texts
 from detmap.kernels.values import skip_value
 from detmap.kernels.words import survey
+from detmap.reading.opening import File
 from detmap.shapes.reading import powers
 
 # Bytes that a thread scans at a time, and those of a file that it has in memory. The outcome depends on neither.

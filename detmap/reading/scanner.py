@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from detmap.data import benchmarks
 from detmap.formats._coco_facts import foreign_fields
-from detmap.formats._documents import Buffer, Document, NotUnderstood
-from detmap.formats._lists import Layout, empty, scan_array, scan_list, scan_object
-from detmap.formats._open import File
-from detmap.formats._tables import Fields, Ids, Strings, Table, distinct_strings
 from detmap.kernels import readonly, scanning
+from detmap.reading.documents import Buffer, Document, NotUnderstood
+from detmap.reading.lists import Layout, empty, scan_array, scan_list, scan_object
+from detmap.reading.opening import File
+from detmap.reading.scanned_columns import Fields, Ids, Strings, Table, distinct_strings
 from detmap.shapes import Reader
 
 #: Where results are in an object instead of a list; and what only ground truth, or a whole data set of results, has.

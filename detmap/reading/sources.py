@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import IO, Any, NamedTuple
 
 from detmap.errors import InputError, shorten
-from detmap.formats import _zstd
-from detmap.formats._open import STANDARD_INPUT, File, Held, changed, open_path, unreadable
+from detmap.reading import zstd
+from detmap.reading.opening import STANDARD_INPUT, File, Held, changed, open_path, unreadable
 from detmap.system import limits
 
 Buffer = bytes | memoryview
@@ -39,7 +39,7 @@ HEAD, _BLOCK = 4096, 1 << 18
 
 def is_packed(start: Buffer) -> bool:
     """Return whether data that begins so is compressed by gzip or zstd."""
-    return bytes(start[:2]) == _GZIP or bytes(start[:4]) == _zstd.MAGIC
+    return bytes(start[:2]) == _GZIP or bytes(start[:4]) == zstd.MAGIC
 
 
 def inflate(data: Buffer, source: str) -> bytes:
@@ -55,7 +55,7 @@ def inflate(data: Buffer, source: str) -> bytes:
     limit = most_inflated(len(data))
     kind = "gzip" if bytes(data[:2]) == _GZIP else "zstd"
     try:
-        out = _zstd.decompress(data, limit) if kind == "zstd" else _unzipped(data, limit)
+        out = zstd.decompress(data, limit) if kind == "zstd" else _unzipped(data, limit)
     except (EOFError, OSError, zlib.error) as error:
         raise InputError(f"damaged {kind} data: {error}", source=source, remedy="copy the file again") from None
     if len(out) > limit:
@@ -86,7 +86,7 @@ def compressed(data: bytes, name: str) -> bytes:
     """
     if name.endswith(".gz"):
         return gzip.compress(data, mtime=0)
-    return _zstd.compress(data) if name.endswith(".zst") else data
+    return zstd.compress(data) if name.endswith(".zst") else data
 
 
 def most_inflated(size: int) -> int:
@@ -102,8 +102,8 @@ def head(source: str | os.PathLike[str] | Held, size: int = HEAD) -> bytes:
         if stat.S_ISREG(os.stat(source).st_mode):
             with open(source, "rb") as file:
                 data = file.read(size)
-                if data[:4] == _zstd.MAGIC:  # whose first block comes out as a whole
-                    return _zstd.begin(data + file.read(_BLOCK), size)
+                if data[:4] == zstd.MAGIC:  # whose first block comes out as a whole
+                    return zstd.begin(data + file.read(_BLOCK), size)
             return zlib.decompressobj(31).decompress(data, size) if data[:2] == _GZIP else data
     return b""
 
@@ -156,7 +156,7 @@ def _opened(source: Source, name: str) -> tuple[Buffer | File, str]:
         data = open_path(source)
         name = data.name
         if isinstance(data, File):
-            if not (data.begins(_GZIP) or data.begins(_zstd.MAGIC)):
+            if not (data.begins(_GZIP) or data.begins(zstd.MAGIC)):
                 return data, name
             with data as file:
                 return inflate(file.read(), name), name

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from detmap.formats._documents import Document, NotUnderstood, unquoted
+from detmap.reading.documents import Document, NotUnderstood, unquoted
 
 Buffer = bytes | memoryview
 

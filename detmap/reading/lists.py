@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.formats import _documents
-from detmap.formats._documents import Document, NotUnderstood, unquoted
-from detmap.formats._tables import Fields, Part, Table
 from detmap.kernels import passing, readonly, scanning
 from detmap.kernels.cells import scan_cells
 from detmap.kernels.lines import scan_lines
 from detmap.kernels.records import scan_records
+from detmap.reading import documents
+from detmap.reading.documents import Document, NotUnderstood, unquoted
+from detmap.reading.scanned_columns import Fields, Part, Table
 from detmap.shapes import Reader
 from detmap.shapes.reading import decimal, powers
 from detmap.system import parallel
@@ -72,8 +72,8 @@ class Layout(NamedTuple):
                 return [], False
             feed, pattern = 0, re.compile(re.escape(match.group()))
         cuts: list[int] = []
-        for place in range((begin // _documents.BLOCK + 1) * _documents.BLOCK, document.size, _documents.BLOCK):
-            found = document.find(pattern, place, place + _documents.BLOCK)
+        for place in range((begin // documents.BLOCK + 1) * documents.BLOCK, document.size, documents.BLOCK):
+            found = document.find(pattern, place, place + documents.BLOCK)
             if found < 0 and not self.by_line:
                 return [*cuts, place], True
             if found < 0 or found + feed == document.size:
@@ -181,9 +181,9 @@ class List:
     def marks(self, block: int, begin: int | None = None) -> int:
         """Count the marks of a block, or those from a position on."""
         count, stop = 0, self.cuts[block + 1]
-        for place in range(self.cuts[block] if begin is None else begin, stop, _documents.WINDOW):
-            base, data = self.document.window(place, min(place + _documents.WINDOW, stop))
-            count += self.document.survey(data, place - base, min(place + _documents.WINDOW, stop) - base)[0]
+        for place in range(self.cuts[block] if begin is None else begin, stop, documents.WINDOW):
+            base, data = self.document.window(place, min(place + documents.WINDOW, stop))
+            count += self.document.survey(data, place - base, min(place + documents.WINDOW, stop) - base)[0]
         return count
 
     def publish(self, block: int, count: int) -> None:
@@ -213,7 +213,7 @@ class List:
             count = 0
             try:
                 if self.cuts[block] <= self.ended:
-                    window = self.window(self.cuts[block], self.cuts[block + 1], _documents.MARGIN)
+                    window = self.window(self.cuts[block], self.cuts[block + 1], documents.MARGIN)
                     marks, plain = self.document.survey(
                         window.data, self.cuts[block] - window.base, window.stop - window.base
                     )
@@ -230,14 +230,14 @@ class List:
     def window(self, start: int, stop: int, margin: int) -> _Window:
         """Read a window of a block, with a margin for the last record."""
         base, data = self.document.window(
-            start, min(start + max(_documents.WINDOW, _documents.GROWTH * margin), stop) + margin
+            start, min(start + max(documents.WINDOW, documents.GROWTH * margin), stop) + margin
         )
         last = base + data.size == self.document.size
         return _Window(base, data, stop if last else min(stop, base + data.size - margin), last)
 
     def scan(self, block: int, start: int, window: _Window | None = None, plain: bool = False) -> Part:
         """Scan the records from `start` on; a window that is there already may be known to be `plain` (ASCII)."""
-        stop, margin = self.cuts[block + 1], _documents.MARGIN
+        stop, margin = self.cuts[block + 1], documents.MARGIN
         state = np.zeros(scanning.STATE_SIZE, np.int64)
         state[scanning.FIRST] = state[scanning.ROW] = self.rows[block]
         state[scanning.LIMIT], state[scanning.ALWAYS] = self.rows[block + 1], -1
@@ -255,11 +255,11 @@ class List:
                 if self.document.file is not None:
                     self.detach(window, state, int(before[scanning.ROW]))
             except NotUnderstood:
-                if window.last or _documents.GROWTH * margin > _documents.MOST_MARGIN:
+                if window.last or documents.GROWTH * margin > documents.MOST_MARGIN:
                     state[scanning.STATUS] = scanning.FAILED
                     break
                 state, window = before, None  # it may have cut a record
-                margin *= _documents.GROWTH
+                margin *= documents.GROWTH
                 continue
             state[scanning.POSITION] += window.base
             start = int(state[scanning.POSITION])

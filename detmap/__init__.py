@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from detmap.diagnostics import Diagnosis, diagnose
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
     from detmap.explanations import explain, find_value
-    from detmap.formats.coco import read_coco, read_coco_results
-    from detmap.formats.converting import Converted, convert
+    from detmap.formats.coco.read import read_coco, read_coco_results
+    from detmap.formats.conversion import Converted, convert
     from detmap.formats.files import read, write
-    from detmap.formats.voc import read_voc, read_voc_results
+    from detmap.formats.voc.read import read_voc, read_voc_results
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
     from detmap.plugins import register
     from detmap.pycocotools.patch import Patch, patch_pycocotools
@@ -44,10 +44,10 @@ _HOMES = {
     "errors": ("DetmapError", "InputError", "MissingDependencyError", "OptionError", "StateError"),
     "detection.evaluator": ("Evaluator",),
     "explanations": ("explain", "find_value"),
-    "formats.coco": ("read_coco", "read_coco_results"),
-    "formats.converting": ("Converted", "convert"),
+    "formats.coco.read": ("read_coco", "read_coco_results"),
+    "formats.conversion": ("Converted", "convert"),
     "formats.files": ("read", "write"),
-    "formats.voc": ("read_voc", "read_voc_results"),
+    "formats.voc.read": ("read_voc", "read_voc_results"),
     "hits": ("Curve", "Hits", "average_precision", "precision_recall_curve"),
     "detection.matches": ("HIT", "IGNORED", "MISS", "Matches", "match_pairs"),
     "retrieval": ("average_precision_score",),

@@ -14,7 +14,7 @@ from detmap.batch import score
 from detmap.data import benchmarks
 from detmap.data.benchmarks import BENCHMARKS
 from detmap.data.notices import describe
-from detmap.formats import coco
+from detmap.formats.coco import read as coco
 
 pytestmark = pytest.mark.usefixtures("each_parser")
 

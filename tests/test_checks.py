@@ -83,7 +83,7 @@ def test_the_generator_shares_nothing_with_the_checks():
 
 def test_every_code_is_found_somewhere_and_registered():
     text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "detmap" / "checks").glob("*.py"))
-    text += (ROOT / "detmap" / "formats" / "_coco_salvage.py").read_text(encoding="utf-8")
+    text += (ROOT / "detmap" / "formats" / "coco" / "salvage.py").read_text(encoding="utf-8")
     for code in CODES:
         assert len(re.findall(rf'"{code}"', text)) >= 2, f"{code} is registered, and nothing finds it"
     assert all(row.effect.endswith(".") and row.remedy[-1] in ".?)" for row in CODES.values())

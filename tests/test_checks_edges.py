@@ -19,7 +19,7 @@ import detmap
 from detmap.checks import CODES, agreement, check
 from detmap.checks.agreement import Counts
 from detmap.cli import main
-from detmap.formats._coco_facts import kinds_in
+from detmap.formats.coco.inspection import kinds_in
 from detmap.shapes import KINDS, fields
 
 ROOT = Path(__file__).resolve().parent.parent

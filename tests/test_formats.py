@@ -13,7 +13,7 @@ import pytest
 
 import detmap
 from detmap.errors import InputError
-from detmap.formats import coco
+from detmap.formats.coco import read as coco
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 TRUTH, FOUND = FIXTURES / "coco/ground_truth.json", FIXTURES / "coco/detections.json"
@@ -472,7 +472,7 @@ def test_a_file_that_cannot_be_read_leaves_nothing_behind(tmp_path):
 @pytest.mark.parametrize("worth", [0, 1 << 40], ids=["scanner", "parser"])
 def test_a_record_that_goes_on_in_the_next_line_is_refused(worth, monkeypatch, tmp_path):
     """JSON Lines have one record a line: half of one may belong to another."""
-    monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", worth)
+    monkeypatch.setattr("detmap.formats.coco.read._WORTH_SCANNING", worth)
     path = tmp_path / "a.jsonl"
     for text in (
         '{"image_id":1,"category_id":\n1,"bbox":[0,0,1,1],"score":0.5}\n\n',

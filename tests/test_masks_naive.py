@@ -299,7 +299,7 @@ def test_segmentations_of_a_file_are_those_of_the_twin(tmp_path_factory, seed, h
     image = {"id": 1, "height": height, "width": width}
     truth = {"images": [image], "categories": [{"id": 1, "name": "a"}], "annotations": []}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("detmap.formats.coco._WORTH_SCANNING", 0)
+        patch.setattr("detmap.formats.coco.read._WORTH_SCANNING", 0)
         table = detmap.read_coco_results(path, detmap.read_coco(truth, iou_type="segm"), iou_type="segm")
     column = table.shapes["segm"]
     expected = [naive.segmentation(value, height, width) for _, value in both]
@@ -315,7 +315,7 @@ def test_a_backslash_is_a_character_of_strings(spelling, tmp_path, monkeypatch):
     path = tmp_path / "file.json"
     record = f'{{"image_id":1,"category_id":1,"score":0.5,"segmentation":{{"size":[4,11],"counts":"{spelling}"}}}}'
     path.write_text(f"[{record}]")
-    monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", 0)
+    monkeypatch.setattr("detmap.formats.coco.read._WORTH_SCANNING", 0)
     column = detmap.read_coco_results(path, iou_type="segm").shapes["segm"]
     assert column.masks().to_rle() == [{"size": [4, 11], "counts": "\\1"}]
 

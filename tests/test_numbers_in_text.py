@@ -9,7 +9,7 @@ import detmap
 from detmap.batch import Splits
 from detmap.choices import decimal, parse_area_ranges, parse_caps, parse_number, parse_thresholds, whole
 from detmap.errors import DetmapError, InputError
-from detmap.formats.rankings import other_layout
+from detmap.formats.ranking_tables import other_layout
 
 ODD = ["1_0", "\u0661\u0660", "\uff11\uff10", "1_0.5", "", "ten"]
 

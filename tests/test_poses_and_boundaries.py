@@ -324,7 +324,7 @@ def test_memory_for_numbers_grows_little_with_processors(cores, monkeypatch):
 def test_a_record_may_have_more_doubtful_numbers_than_there_is_room_for(name, monkeypatch, tmp_path):
     """Numbers of over 19 digits are left to ``float()``, a list of them at a time, which grows for a record of many."""
     monkeypatch.setattr("detmap.shapes.reading._DOUBTS", 4)
-    monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", 0)
+    monkeypatch.setattr("detmap.formats.coco.read._WORTH_SCANNING", 0)
     digits = "12345678901234567890"
     numbers = [f"{x}.{digits}" for x in (1, 2, 9, 3, 8, 30)]
     listed = "[" + ",".join(numbers) + "]"

@@ -17,7 +17,7 @@ from workloads import REAL_DATA, make_coco, needs_real_data, pycocotools_evaluat
 
 import detmap
 from detmap.errors import InputError, OptionError
-from detmap.formats import coco
+from detmap.formats.coco import read as coco
 from detmap.shapes import find
 
 

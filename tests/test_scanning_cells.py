@@ -9,7 +9,7 @@ from support import same_bits
 
 import detmap
 from detmap.errors import InputError
-from detmap.formats import delimited
+from detmap.formats.delimited import read as delimited
 from detmap.reading import cells, documents
 from detmap.reading.opening import Held
 

@@ -14,7 +14,7 @@ from scanner import UNCOMPILED, check_results, same
 from scanner_documents import HARD, RESULT, document
 
 import detmap
-from detmap.formats import coco
+from detmap.formats.coco import read as coco
 from detmap.kernels import scanning
 from detmap.reading import documents, lists, scanner
 

@@ -91,9 +91,9 @@ def test_poses_of_real_data_equal_the_reference(folder, kind):
 @pytest.mark.parametrize("folder", SEGM)
 def test_the_scanner_and_the_parser_read_the_same_masks(folder, monkeypatch):
     paths = [REAL_DATA / path for path in SEGM[folder]]
-    monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", 1 << 40)
+    monkeypatch.setattr("detmap.formats.coco.read._WORTH_SCANNING", 1 << 40)
     parsed = tables(*paths, "segm")
-    monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", 0)
+    monkeypatch.setattr("detmap.formats.coco.read._WORTH_SCANNING", 0)
     scanned = tables(*paths, "segm")
     for one, other in zip(parsed, scanned, strict=True):
         ours, theirs = (table.shapes["segm"].unpacked().held for table in (one, other))
@@ -148,7 +148,7 @@ def test_polygons_are_drawn_alike_however_a_file_is_cut(alone, monkeypatch, tmp_
     path = tmp_path / "results.json"
     path.write_text(json.dumps(results))
     expected = detmap.read_coco_results(results, truth, iou_type="segm")
-    monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", 0)
+    monkeypatch.setattr("detmap.formats.coco.read._WORTH_SCANNING", 0)
     for block in (1500, 20_000, 1 << 20):
         monkeypatch.setattr("detmap.reading.documents.BLOCK", block)
         read = detmap.read_coco_results(path, truth, iou_type="segm")
@@ -318,7 +318,7 @@ BAD = {
 )
 def test_a_bad_mask_is_one_line(name, worth, monkeypatch, tmp_path):
     """Of results and of ground truth, read from a file by either reader: file, record, field, and what is wrong."""
-    monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", worth)
+    monkeypatch.setattr("detmap.formats.coco.read._WORTH_SCANNING", worth)
     value, problem = BAD[name]
     image = {"id": 1, "height": 4, "width": 5}
     record = {"image_id": 1, "category_id": 1, "score": 0.5, "bbox": [0, 0, 1, 1], "area": 4, "iscrowd": 0}
@@ -404,7 +404,7 @@ def test_a_kind_is_named_by_no_table_format_or_evaluator():
         "reading/documents.py",
         "reading/lists.py",
         "reading/scanner.py",
-        "formats/_shapes.py",
+        "formats/coco/shapes.py",
         "reading/scanned_columns.py",
     ):
         text = (package / name).read_text()

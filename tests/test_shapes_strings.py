@@ -118,7 +118,7 @@ def test_what_stands_between_braces_is_json_or_an_error(segmentation, tmp_path, 
     """Behind a mask like it, which it is compared with, and alone: the outcome, or the error, is the parser's."""
 
     def outcome(worth):
-        monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", worth)
+        monkeypatch.setattr("detmap.formats.coco.read._WORTH_SCANNING", worth)
         try:
             column = detmap.read_coco_results(path, iou_type="segm").shapes["segm"]
         except detmap.InputError as error:
@@ -138,7 +138,7 @@ def test_what_stands_between_braces_is_json_or_an_error(segmentation, tmp_path, 
 
 def test_a_mask_has_its_own_size_even_where_only_that_differs(tmp_path, monkeypatch):
     """Ahead of the string or behind it, in as many characters as in the record before."""
-    monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", 0)
+    monkeypatch.setattr("detmap.formats.coco.read._WORTH_SCANNING", 0)
     masks = [([4, 11], "\\1"), ([2, 22], "\\1"), ([2, 22], "\\1"), ([4, 11], "44T1")]
     for spelling in ('{{"size": {size}, "counts": {counts}}}', '{{"counts": {counts}, "size": {size}}}'):
         shapes = [spelling.format(size=size, counts=json.dumps(counts)) for size, counts in masks]
@@ -169,7 +169,7 @@ def test_masks_of_many_blocks_are_those_of_the_parser(extra, tmp_path, monkeypat
     monkeypatch.setattr("detmap.reading.documents.BLOCK", 700)
 
     def read_all(worth):
-        monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", worth)
+        monkeypatch.setattr("detmap.formats.coco.read._WORTH_SCANNING", worth)
         table = detmap.read_coco_results(path, truth, iou_type="segm")
         column = table.shapes["segm"]
         ids = table.images.ids[table.images.codes].tolist()

@@ -9,9 +9,9 @@ import pytest
 
 import detmap
 from detmap.errors import InputError
-from detmap.formats._coco_facts import kinds_in
-from detmap.formats._coco_salvage import salvage
-from detmap.formats.converting import role_of
+from detmap.formats.coco.inspection import kinds_in
+from detmap.formats.coco.salvage import salvage
+from detmap.formats.conversion import role_of
 
 RECORD = '{"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}'
 

@@ -34,7 +34,7 @@ def copied(tmp_path, monkeypatch):
     ("place", "scores", "confidence"),
     [
         ("kernels/curves.py", True, True),
-        ("formats/coco.py", True, True),
+        ("formats/coco/read.py", True, True),
         ("batch/scoring.py", True, True),
         ("a_new_file.py", True, True),
         ("statistics/draws.py", False, True),

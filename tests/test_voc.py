@@ -404,7 +404,7 @@ def test_a_scanned_file_is_what_is_read_word_by_word(odd, end, monkeypatch):
         data = (end or b"\n").join(lines) + end
         made = []
         for worth in (0, 1 << 40):
-            monkeypatch.setattr("detmap.formats.voc._WORTH_SCANNING", worth)
+            monkeypatch.setattr("detmap.formats.voc.read._WORTH_SCANNING", worth)
             try:
                 found = detmap.read_voc_results({"comp4_det_test_dog.txt": data, "comp4_det_test_cat.txt": plain[0]})
                 images = found.images.ids[found.images.codes].tolist()
@@ -416,8 +416,8 @@ def test_a_scanned_file_is_what_is_read_word_by_word(odd, end, monkeypatch):
 
 def test_plain_results_are_scanned(monkeypatch):
     """What the test above compares is not the same way twice."""
-    monkeypatch.setattr("detmap.formats.voc._WORTH_SCANNING", 0)
-    monkeypatch.setattr("detmap.formats.voc._split", None)
+    monkeypatch.setattr("detmap.formats.voc.read._WORTH_SCANNING", 0)
+    monkeypatch.setattr("detmap.formats.voc.read._split", None)
     found = detmap.read_voc_results({"comp4_det_test_dog.txt": b"b 0.5 1 2 3 4\na\t1e-1 1 2 3.5 4\n"})
     assert found.scores.tolist() == [0.5, 0.1]
     assert found.boxes[:, 2].tolist() == [3.0, 3.5]
@@ -432,7 +432,7 @@ def test_lines_of_many_numbers_that_only_float_can_read(exact, monkeypatch):
         f"{i % 50:06d} " + " ".join(f"{x:.3f}" if k < exact else f"+{x:.24f}" for k, x in enumerate(row))
         for i, row in enumerate(numbers.tolist())
     ]
-    monkeypatch.setattr("detmap.formats.voc._split", None)
+    monkeypatch.setattr("detmap.formats.voc.read._split", None)
     found = detmap.read_voc_results({"comp4_det_test_dog.txt": "\n".join(lines).encode()})
     read = [[float(word) for word in line.split()[1:]] for line in lines]
     assert np.column_stack([found.scores, found.boxes]).tolist() == read

@@ -18,7 +18,7 @@ from detmap.cli import main
 from detmap.data.notices import describe
 from detmap.errors import InputError, MissingDependencyError
 from detmap.formats import files
-from detmap.formats._image_sizes import size_of_image
+from detmap.formats.image_sizes import size_of_image
 from detmap.installation import install_command
 from detmap.masks import Masks
 

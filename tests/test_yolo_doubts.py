@@ -6,8 +6,8 @@ import pytest
 
 import detmap
 from detmap.errors import InputError
-from detmap.formats import _yolo_files
-from detmap.formats._yolo_files import beside_results
+from detmap.formats.yolo import folders
+from detmap.formats.yolo.folders import beside_results
 
 BOX = "0 0.5 0.5 0.2 0.3"
 
@@ -90,4 +90,4 @@ def test_two_files_of_settings_are_refused_near_labels_too(tmp_path):
     assert len(detmap.read(tmp_path / "runs", "detections", classes=other, **sizes)) == 1
     assert beside_results(tmp_path / "runs") == []
     other.unlink()
-    assert _yolo_files.settings_near(str(tmp_path / "labels")) == str(tmp_path / "data.yaml")
+    assert folders.settings_near(str(tmp_path / "labels")) == str(tmp_path / "data.yaml")

@@ -16,7 +16,7 @@ from test_round_trips import law, through
 import detmap
 from detmap.errors import InputError
 from detmap.formats import registry
-from detmap.formats._outlines import outlines
+from detmap.formats.yolo.outlines import outlines
 from detmap.masks import Masks
 
 

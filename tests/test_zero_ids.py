@@ -210,7 +210,7 @@ def test_every_reader_of_coco_knows_the_annotations(sample, tmp_path, monkeypatc
         {**dataset, "annotations": [{k: v for k, v in one.items() if k != "id"} for one in dataset["annotations"]]}
     )
     for worth in (1 << 20, 1):
-        monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", worth)
+        monkeypatch.setattr("detmap.formats.coco.read._WORTH_SCANNING", worth)
         for source in (dataset, text.encode(), worded.encode()):
             truth = detmap.read_coco(source)
             assert truth.zero_ids.tolist() == expected
@@ -218,7 +218,7 @@ def test_every_reader_of_coco_knows_the_annotations(sample, tmp_path, monkeypatc
         assert detmap.read_coco(none.encode()).zero_ids is None
     people, _ = made.pose_workload(1)
     for worth in (1 << 20, 1):
-        monkeypatch.setattr("detmap.formats.coco._WORTH_SCANNING", worth)
+        monkeypatch.setattr("detmap.formats.coco.read._WORTH_SCANNING", worth)
         truth = detmap.read_coco(json.dumps(zeroed(people, 1)).encode(), iou_type="keypoints")
         assert np.flatnonzero(truth.zero_ids).tolist() == [1]
     row = expected.index(True)

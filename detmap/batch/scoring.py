@@ -31,7 +31,7 @@ from detmap.detection.scored_kinds import scored_kind
 from detmap.detection.tally import Tally
 from detmap.errors import OptionError, check_choice, shorten
 from detmap.formats import files, registry
-from detmap.formats._class_maps import class_map_of
+from detmap.formats.class_maps import class_map_of
 from detmap.results import Result, without_nan
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import bootstrap

@@ -15,7 +15,7 @@ from detmap.checks.sides import Options, Side, read_found, read_schema, read_tru
 from detmap.data.mismatches import check_pair
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
-from detmap.formats._class_maps import ClassMap, class_map_of
+from detmap.formats.class_maps import ClassMap, class_map_of
 from detmap.formats.registry import Path
 from detmap.reading.opening import STANDARD_INPUT
 from detmap.shapes import find

@@ -16,7 +16,7 @@ from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.sides import Side
 from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
-from detmap.formats._names import resolve_images, stem
+from detmap.formats.file_names import resolve_images, stem
 
 #: What may be wrong with ids of images.
 CAUSES = ("image_ids_shifted", "image_ids_positions", "image_ids_type", "image_ids_names")

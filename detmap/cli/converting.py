@@ -65,7 +65,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
 def _convert(options: argparse.Namespace) -> None:
     with stages(options) as stage:
         stage("converting")
-        from detmap.formats.converting import convert
+        from detmap.formats.conversion import convert
         from detmap.formats.files import once
 
         once([options.source, options.ground_truth, options.classes, options.class_map, options.image_set])

@@ -412,7 +412,7 @@ def _neighbors(options: argparse.Namespace) -> dict[str, Any] | None:
     """Return arrays of neighbours where they come in tables; None where they do not."""
     if options.gallery is None:
         return None
-    from detmap.formats.rankings import read_neighbors
+    from detmap.formats.ranking_tables import read_neighbors
 
     return read_neighbors(options.file, options.gallery)
 

@@ -16,7 +16,7 @@ from detmap.data.frames import LISTS, columns_of, image_names, with_image_names
 from detmap.data.ids import Ids
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import MissingDependencyError, OptionError
-from detmap.formats._names import matched, shapes_lost
+from detmap.formats.file_names import matched, shapes_lost
 from detmap.formats.registry import Format, Given, Path, Reading, Role, Writing
 from detmap.plugins import register
 from detmap.reading.arrow_files import FORMS, MAGIC, STREAM, table_of

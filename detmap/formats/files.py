@@ -15,11 +15,11 @@ import numpy as np
 from detmap.data.tables import Detections, GroundTruth, MissingClasses
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import registry
-from detmap.formats._class_maps import ClassMap, class_map_of, mapped_detections, mapped_ground_truth, without_classes
 from detmap.formats._clusters import is_file, with_clusters
 from detmap.formats._clusters import suggested as suggested  # for callers
-from detmap.formats._image_sizes import Sizes
-from detmap.formats._names import stem
+from detmap.formats.class_maps import ClassMap, class_map_of, mapped_detections, mapped_ground_truth, without_classes
+from detmap.formats.file_names import stem
+from detmap.formats.image_sizes import Sizes
 from detmap.formats.registry import Path, Reading
 from detmap.kernels import readonly
 from detmap.reading import sources
@@ -30,7 +30,11 @@ from detmap.shapes.boxes import InvalidBoxes
 
 # They register themselves, and are listed in this order, the best known first.
 # isort: off
-from detmap.formats import coco, voc, yolo, delimited, textlines, arrow  # noqa: F401
+from detmap.formats.coco import read as _coco  # noqa: F401
+from detmap.formats.voc import read as _voc  # noqa: F401
+from detmap.formats.yolo import read as _yolo  # noqa: F401
+from detmap.formats.delimited import read as _delimited  # noqa: F401
+from detmap.formats import text_lines, arrow  # noqa: F401
 
 # isort: on
 
@@ -250,7 +254,7 @@ def read(
         ``from,to``, or is a JSON object. Classes that are not in it stay as they are. Of detections that are read with
         ground truth, the classes that they become are those of the ground truth, whose names may stand for ids.
     columns : str, sequence or mapping, optional
-        With CSV: names of columns by what they are (`detmap.formats.delimited.COLUMNS`), as a mapping or as
+        With CSV: names of columns by what they are (`detmap.formats.delimited.read.COLUMNS`), as a mapping or as
         "image=file,score=p"; or, of a file without a header, what its columns are in their order, None or "-" for what is
         not read, as a sequence or as "image,category,score,x1,y1,x2,y2". What is not named goes by its usual names.
     box_format : {"xyxy", "xywh"}, optional

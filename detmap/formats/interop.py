@@ -16,7 +16,7 @@ from detmap import columns
 from detmap.data.ids import coded
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, check_choice
-from detmap.formats._names import resolve_categories, resolve_images, stem
+from detmap.formats.file_names import resolve_categories, resolve_images, stem
 from detmap.masks import Masks
 from detmap.shapes import find
 from detmap.shapes import masks as mask_columns

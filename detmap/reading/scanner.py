@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data import benchmarks
-from detmap.formats._coco_facts import foreign_fields
+from detmap.formats.coco.inspection import foreign_fields
 from detmap.kernels import readonly, scanning
 from detmap.reading.documents import Buffer, Document, NotUnderstood
 from detmap.reading.lists import Layout, empty, scan_array, scan_list, scan_object

@@ -16,7 +16,7 @@ from detmap import columns
 from detmap.data.frames import check_computed
 from detmap.data.notices import added
 from detmap.errors import InputError, OptionError, check_choice, shorten
-from detmap.formats.rankings import DOCUMENT, QUERY, VALUE, from_frame, other_layout
+from detmap.formats.ranking_tables import DOCUMENT, QUERY, VALUE, from_frame, other_layout
 from detmap.formats.trec import Texts, read_qrels, read_run
 from detmap.kernels import ranking, readonly
 from detmap.kernels.sorting import group_by

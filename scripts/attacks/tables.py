@@ -206,7 +206,7 @@ def scanned(rng: np.random.Generator, folder: Path) -> Attack:
     """CSV on the scanner, which small files are not read by; as it is or damaged: with the parser it is the same."""
     import detmap
     from detmap.errors import InputError
-    from detmap.formats import delimited
+    from detmap.formats.delimited import read as delimited
 
     rows = scene(rng)
     names = ["image_id", "category_id"] if isinstance(rows[0][0], int) else ["image", "category"]

@@ -35,7 +35,7 @@ def attack(rng: np.random.Generator, folder: Path) -> Attack:
     def run() -> Any:
         from unittest import mock
 
-        with mock.patch("detmap.formats.coco._WORTH_SCANNING", worth):
+        with mock.patch("detmap.formats.coco.read._WORTH_SCANNING", worth):
             tables = detmap.read_coco(data), detmap.read_coco_results(results)
         out = [evaluated(*tables, id_zero=how) for how in ("found", "missed")]
         said = [detmap.evaluate(*tables, id_zero=how) for how in ("found", "missed")]

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from detmap.data.ids import coded
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
-from detmap.formats import yolo
-from detmap.formats._names import (
+from detmap.formats.file_names import (
     by_image,
     category_names,
     corners,
@@ -31,8 +30,9 @@ from detmap.formats._names import (
     stems_of,
     write_folder,
 )
-from detmap.formats._yolo_files import NO_LABELS, check_names, labels_among
 from detmap.formats.registry import Format, Given, Path, Reading, Writing
+from detmap.formats.yolo import read as yolo
+from detmap.formats.yolo.folders import NO_LABELS, check_names, labels_among
 from detmap.plugins import register
 from detmap.reading.lines import Lines, read_lines
 from detmap.reading.sources import members, name_of

@@ -25,7 +25,7 @@ from detmap.data.frames import with_image_names
 from detmap.data.ids import Ids, coded
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
-from detmap.formats._names import matched
+from detmap.formats.file_names import matched
 from detmap.formats.registry import Format, Given, Reading, Role, packed, unpacked_name
 from detmap.plugins import later, register
 from detmap.reading.opening import Held
@@ -454,8 +454,8 @@ FORMAT = register(
         sniff=_sniff,
         read_ground_truth=read_csv_ground_truth,
         read_detections=read_csv_detections,
-        write_ground_truth=later("detmap.formats._delimited_writing", "write_ground_truth"),
-        write_detections=later("detmap.formats._delimited_writing", "write_detections"),
+        write_ground_truth=later("detmap.formats.delimited.write", "write_ground_truth"),
+        write_detections=later("detmap.formats.delimited.write", "write_detections"),
         written=_ENDINGS,
         tell=_tell,
         words=("CSV or TSV", "CSV or TSV"),

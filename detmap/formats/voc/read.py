@@ -19,7 +19,7 @@ from detmap.data.ids import Ids, coded
 from detmap.data.mismatches import classes_without_results
 from detmap.data.tables import Detections, GroundTruth, MissingClasses
 from detmap.errors import InputError
-from detmap.formats._names import ENDINGS, matched
+from detmap.formats.file_names import ENDINGS, matched
 from detmap.formats.registry import Format, Given, Reading
 from detmap.plugins import later, register
 from detmap.reading.sources import Source, members, name_of, read_bytes
@@ -483,8 +483,8 @@ FORMAT = register(
         sniff=_sniff,
         read_ground_truth=_read_ground_truth,
         read_detections=_read_detections,
-        write_ground_truth=later("detmap.formats._voc_writing", "write_ground_truth"),
-        write_detections=later("detmap.formats._voc_writing", "write_detections"),
+        write_ground_truth=later("detmap.formats.voc.write", "write_ground_truth"),
+        write_detections=later("detmap.formats.voc.write", "write_detections"),
         words=("a folder or tar archive of VOC's XML", "VOC's comp4_det_*_{class}.txt: a folder, archive or one file"),
         needs_images=True,
         members=".txt",

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from detmap.errors import InputError, MissingDependencyError, shorten
-from detmap.formats._names import ENDINGS, stem
+from detmap.formats.file_names import ENDINGS, stem
 from detmap.formats.registry import Path
 from detmap.reading.sources import read_bytes
 

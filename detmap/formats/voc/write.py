@@ -10,7 +10,7 @@ import numpy as np
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
-from detmap.formats._names import (
+from detmap.formats.file_names import (
     by_image,
     category_names,
     corners,

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from detmap.choices import decimal
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
-from detmap.formats._image_sizes import Sizes
-from detmap.formats._names import ENDINGS, stem
+from detmap.formats.file_names import ENDINGS, stem
+from detmap.formats.image_sizes import Sizes
 from detmap.formats.registry import Path
 from detmap.reading.sources import members, read_bytes
 

@@ -10,7 +10,7 @@ from typing import Any
 from detmap.data.tables import GroundTruth
 from detmap.errors import OptionError, shorten
 from detmap.formats import files, registry
-from detmap.formats._class_maps import ClassMap
+from detmap.formats.class_maps import ClassMap
 from detmap.formats.registry import Format, Given, Path, Role
 from detmap.reading.opening import Held
 

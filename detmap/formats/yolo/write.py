@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
-from detmap.formats._names import by_image, lost_ids, shapes_lost, stems_of, write_folder
-from detmap.formats._outlines import outlines
-from detmap.formats._yolo_files import check_names
+from detmap.formats.file_names import by_image, lost_ids, shapes_lost, stems_of, write_folder
 from detmap.formats.registry import Path, Writing
+from detmap.formats.yolo.folders import check_names
+from detmap.formats.yolo.outlines import outlines
 from detmap.masks import Masks
 from detmap.shapes.keypoints import Keypoints
 from detmap.shapes.masks import MaskColumn

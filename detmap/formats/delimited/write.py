@@ -13,7 +13,7 @@ import numpy as np
 from detmap.data.ids import Ids
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
-from detmap.formats._names import shapes_lost
+from detmap.formats.file_names import shapes_lost
 from detmap.formats.registry import Path, Writing, unpacked_name
 from detmap.reading.sources import compressed
 from detmap.system.whole_files import write

@@ -15,7 +15,7 @@ from detmap.data.ids import Categories, index_ids
 from detmap.data.mismatches import classes_without_results
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
-from detmap.formats._names import recoded, resolve_categories
+from detmap.formats.file_names import recoded, resolve_categories
 from detmap.formats.registry import Path
 from detmap.kernels import readonly
 from detmap.reading.sources import read_bytes

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
-from detmap.formats._coco_checks import _checked_record
-from detmap.formats._coco_facts import holds_lines, with_facts
-from detmap.formats._shapes import read_values
+from detmap.formats.coco.check import _checked_record
+from detmap.formats.coco.inspection import holds_lines, with_facts
+from detmap.formats.coco.shapes import read_values
 from detmap.formats.registry import Refused, Role, Salvaged
 from detmap.kernels import segmentations as kernels
 from detmap.reading.scanner import RESULT_LISTS
@@ -51,7 +51,7 @@ _OF_FIELDS = {"image_id": "image_ids_type", "category_id": "category_ids_type", 
 
 def salvage(source: Source, role: Role, kinds: Sequence[str], ground_truth: GroundTruth | None) -> Salvaged | None:
     """Read a file record by record, and leave those aside that are wrong; None where it is no such file at all."""
-    from detmap.formats.coco import _check_once
+    from detmap.formats.coco.read import _check_once
 
     data, name = read_bytes(source, role.replace("_", " "))
     text = bytes(data).removeprefix(b"\xef\xbb\xbf")
@@ -72,7 +72,7 @@ def salvage(source: Source, role: Role, kinds: Sequence[str], ground_truth: Grou
 
 
 def _truth(document: Any, kinds: Sequence[str], name: str) -> Salvaged | None:
-    from detmap.formats.coco import read_coco
+    from detmap.formats.coco.read import read_coco
 
     lists = {"images": "image", "categories": "category", "annotations": "annotation"}
     if not isinstance(document, Mapping) or any(not isinstance(document.get(key), list) for key in lists):
@@ -108,7 +108,7 @@ def _truth(document: Any, kinds: Sequence[str], name: str) -> Salvaged | None:
 
 
 def _results(document: Any, kinds: Sequence[str], truth: GroundTruth | None, name: str) -> Salvaged | None:
-    from detmap.formats.coco import read_coco_results
+    from detmap.formats.coco.read import read_coco_results
 
     if isinstance(document, Mapping):
         held = [document[key] for key in RESULT_LISTS if isinstance(document.get(key), list)]

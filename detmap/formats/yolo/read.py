@@ -21,11 +21,11 @@ from detmap.choices import decimal
 from detmap.data.ids import coded
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
-from detmap.formats import _yolo_files
-from detmap.formats._image_sizes import Sizes, size_of_image
-from detmap.formats._names import resolve_categories, resolve_images
-from detmap.formats._yolo_files import Entry, Settings
+from detmap.formats.file_names import resolve_categories, resolve_images
+from detmap.formats.image_sizes import Sizes, size_of_image
 from detmap.formats.registry import Format, Given, Reading, Role
+from detmap.formats.yolo import folders
+from detmap.formats.yolo.folders import Entry, Settings
 from detmap.plugins import later, register
 from detmap.reading.lines import Lines, read_lines
 from detmap.reading.sources import name_of
@@ -235,29 +235,29 @@ def read_yolo(source: Any, reading: Reading) -> GroundTruth:
     path = os.fspath(source)
     sizes = Sizes(reading.image_sizes)
     notices: dict[str, int] = {}
-    inside = _yolo_files.settings_in(path) if os.path.isdir(path) else path
+    inside = folders.settings_in(path) if os.path.isdir(path) else path
     if inside is not None and not os.path.isfile(inside):
         raise InputError("no such file", source=path, remedy="check the path")
-    if inside is not None and _yolo_files.is_settings(inside):
-        settings = _yolo_files.read_settings(inside)
+    if inside is not None and folders.is_settings(inside):
+        settings = folders.read_settings(inside)
         split = str(reading.image_set) if reading.image_set is not None else next(iter(settings.splits), "val")
-        paths, outside = _yolo_files.resolved(settings, split, inside)
+        paths, outside = folders.resolved(settings, split, inside)
         notices.update({f"outside_paths:{one}": 1 for one in outside})
         if reading.image_set is None and split != "val":
             notices[f"other_split:{split}"] = 1
-        sizes = sizes or _yolo_files.sizes_beside(settings.own) or sizes
+        sizes = sizes or folders.sizes_beside(settings.own) or sizes
     else:
         if reading.image_set is not None:
             raise OptionError("--image-set goes with a data.yaml, of which it is a split, and with VOC's XML")
         folder = os.path.dirname(path) if os.path.isfile(path) else path
-        settings, paths = _yolo_files.near(folder, reading.classes), [path]
-        sizes = sizes or _yolo_files.sizes_beside(settings.own) or sizes
+        settings, paths = folders.near(folder, reading.classes), [path]
+        sizes = sizes or folders.sizes_beside(settings.own) or sizes
     entries: list[Entry] = []
     for one in paths:
         if os.path.isfile(one):
-            entries += _yolo_files.in_list(one, settings.root)
+            entries += folders.in_list(one, settings.root)
         else:
-            found, stray = _yolo_files.in_folder(one, sizes)
+            found, stray = folders.in_folder(one, sizes)
             entries += found
             if stray:
                 notices["stray_labels"] = notices.get("stray_labels", 0) + stray
@@ -267,7 +267,7 @@ def read_yolo(source: Any, reading: Reading) -> GroundTruth:
             raise InputError("is the name of two images", source=name, value=after.name, remedy="rename one of them")
     if not entries:
         raise InputError("holds neither images nor labels", source=name, remedy="give the folder of labels")
-    settings = _yolo_files.with_classes(settings, reading.classes)
+    settings = folders.with_classes(settings, reading.classes)
     return _ground_truth(entries, settings, sizes, reading, notices, name)
 
 
@@ -332,10 +332,10 @@ def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Re
     name = name_of(source, "predictions")
     folder, settings = source, Settings({}, None, {}, "", "")
     if isinstance(source, str | os.PathLike) and os.path.isdir(source):
-        folder = _yolo_files.results_in(os.fspath(source))
-        settings = _yolo_files.near(folder, reading.classes)
-    settings = _yolo_files.with_classes(settings, reading.classes)
-    files = _yolo_files.read_labels(folder)
+        folder = folders.results_in(os.fspath(source))
+        settings = folders.near(folder, reading.classes)
+    settings = folders.with_classes(settings, reading.classes)
+    files = folders.read_labels(folder)
     stems = sorted(files)
     sizes = Sizes(reading.image_sizes)
     ids: list[Any] = list(stems)
@@ -451,7 +451,7 @@ def _tell(given: Given) -> Role:
     """Detections have a score behind the box, or behind a polygon's points."""
     if not given.is_folder or {"data.yaml", "dataset.yaml", "data.yml"} & set(given.names):
         return "ground_truth"
-    lines = given.lines("labels" if "labels" in given.names else "", _yolo_files.NO_LABELS)
+    lines = given.lines("labels" if "labels" in given.names else "", folders.NO_LABELS)
     return "detections" if all(len(words) % 2 == 0 for words in lines) else "ground_truth"
 
 
@@ -462,15 +462,15 @@ def _sniff(given: Given) -> bool:
     """A data.yaml or list of images; a folder with one, or with folders of labels; text files of shares behind a number."""
     truth = given.role == "ground_truth"
     if not given.is_folder:
-        listed = given.name.lower().endswith(".txt") and _yolo_files.lists_images(given.head)
-        return truth and (_yolo_files.is_settings(given.name) or listed)
+        listed = given.name.lower().endswith(".txt") and folders.lists_images(given.head)
+        return truth and (folders.is_settings(given.name) or listed)
     names = set(given.names)
     if truth and ({"data.yaml", "dataset.yaml", "data.yml"} & names or {"images", "labels"} <= names):
         return True
     if truth and not any(name.lower().endswith((".txt", ".xml")) for name in names):
-        inside = given.name in ("images", "labels") and _yolo_files.holds_folders(given.path)
-        return inside or _yolo_files.is_of_images(given.path)
-    lines = given.lines("labels" if "labels" in names else "", _yolo_files.NO_LABELS)
+        inside = given.name in ("images", "labels") and folders.holds_folders(given.path)
+        return inside or folders.is_of_images(given.path)
+    lines = given.lines("labels" if "labels" in names else "", folders.NO_LABELS)
     if not lines and given.role == "ground_truth":  # files of labels may be empty
         return given.name == "labels" and any(name.endswith(".txt") for name in names)
     return fits(lines, given.role == "detections")
@@ -500,13 +500,13 @@ FORMAT = register(
         sniff=_sniff,
         read_ground_truth=read_yolo,
         read_detections=read_yolo_results,
-        write_ground_truth=later("detmap.formats._yolo_writing", "write_ground_truth"),
-        write_detections=later("detmap.formats._yolo_writing", "write_detections"),
+        write_ground_truth=later("detmap.formats.yolo.write", "write_ground_truth"),
+        write_detections=later("detmap.formats.yolo.write", "write_detections"),
         holds=("bbox", "segm", "boundary", "keypoints"),
         words=("YOLO's data.yaml or folder of labels", "a folder of YOLO's predictions with scores"),
         members=".txt",
         inside="labels",
-        beside=_yolo_files.beside_results,
+        beside=folders.beside_results,
         needs_images=True,
         tell=_tell,
     )

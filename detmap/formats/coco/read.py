@@ -25,9 +25,9 @@ from detmap.data.benchmarks import noted_in
 from detmap.data.ids import Ids, coded, index_ids
 from detmap.data.tables import Detections, GroundTruth, complete
 from detmap.errors import InputError
-from detmap.formats._coco_checks import FIELDS, BoxlessError, checked_ground_truth, checked_results
-from detmap.formats._coco_facts import foreign_fields, holds_lines, image_field, inspect, kinds_in, with_facts
-from detmap.formats._shapes import boxes_around, read_values, reader_of, result_shapes, truth_shapes
+from detmap.formats.coco.check import FIELDS, BoxlessError, checked_ground_truth, checked_results
+from detmap.formats.coco.inspection import foreign_fields, holds_lines, image_field, inspect, kinds_in, with_facts
+from detmap.formats.coco.shapes import boxes_around, read_values, reader_of, result_shapes, truth_shapes
 from detmap.formats.registry import Format, Given, Reading, Role, packed
 from detmap.plugins import later, register
 from detmap.reading.documents import misplaced
@@ -593,14 +593,14 @@ FORMAT = register(
         sniff=_sniff,
         read_ground_truth=_read_ground_truth,
         read_detections=_read_detections,
-        write_ground_truth=later("detmap.formats._coco_writing", "write_ground_truth"),
-        write_detections=later("detmap.formats._coco_writing", "write_detections"),
+        write_ground_truth=later("detmap.formats.coco.write", "write_ground_truth"),
+        write_detections=later("detmap.formats.coco.write", "write_detections"),
         written=_SUFFIXES,
         tell=_tell,
         kinds_in=kinds_in,
         inspect=inspect,
         image_field=image_field,
-        salvage=later("detmap.formats._coco_salvage", "salvage"),
+        salvage=later("detmap.formats.coco.salvage", "salvage"),
         holds=None,  # whatever kind has a reader
         words=("COCO JSON", "COCO result JSON"),
     )

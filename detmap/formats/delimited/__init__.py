@@ -1,0 +1,1 @@
+"""CSV and TSV files of boxes, read and written."""

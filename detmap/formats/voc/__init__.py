@@ -1,0 +1,1 @@
+"""PASCAL VOC's XML annotations and text files of detections, read and written."""

@@ -1,0 +1,1 @@
+"""YOLO's text files: folders, labels and predictions, read and written."""

@@ -121,7 +121,7 @@ _PARTS = (
     "masks",
     "plugins",
     "pycocotools",
-    "report",
+    "reports",
     "retrieval",
     "shapes",
     "statistics",

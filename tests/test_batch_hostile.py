@@ -16,7 +16,7 @@ from detmap import batch, results
 from detmap.batch import saving
 from detmap.batch.workers import one_line
 from detmap.errors import OptionError
-from detmap.report import leaderboard as report
+from detmap.reports import leaderboard as report
 
 pytestmark = pytest.mark.compiled
 

@@ -14,7 +14,7 @@ import pytest
 
 from detmap.errors import MissingDependencyError
 from detmap.installation import install_command
-from detmap.report import leaderboard as report
+from detmap.reports import leaderboard as report
 
 HOSTILE = "<img src=x onerror=document.title='owned'></script><script>document.title='owned'</script>{{7*7}}\u2028\"'&`"
 ROWS = [

@@ -13,7 +13,7 @@ from batches import FIXTURES, TRUTH, run
 
 import detmap
 from detmap import batch, results, statistics
-from detmap.report import leaderboard as report
+from detmap.reports import leaderboard as report
 from detmap.retrieval import evaluate_codes, evaluate_distances, evaluate_run
 
 RECORDS = json.loads((FIXTURES / "detections.json").read_text())

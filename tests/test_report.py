@@ -23,8 +23,8 @@ from detmap.detection.protocols import PRESETS
 from detmap.diagnostics import PARTS
 from detmap.errors import MissingDependencyError, OptionError
 from detmap.installation import install_command
-from detmap.report import charts, diagnosis, pictures, rules, sections, tables
-from detmap.report.pictures import Pictures
+from detmap.reports import charts, diagnosis, pictures, rules, sections, tables
+from detmap.reports.pictures import Pictures
 
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
 

@@ -13,7 +13,7 @@ from pages import HOSTILE, hostile_runs
 from detmap import cli, retrieval
 from detmap.cli import ranked, reporting
 from detmap.errors import OptionError
-from detmap.report import blocks, charts, ranking_curves, rankings, tables
+from detmap.reports import blocks, charts, ranking_curves, rankings, tables
 from detmap.retrieval.scoring import by_query
 from detmap.statistics import compare_queries
 

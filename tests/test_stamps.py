@@ -43,7 +43,7 @@ def copied(tmp_path, monkeypatch):
         ("pycocotools/coco.py", False, False),
         ("retrieval/metrics.py", False, False),
         ("batch/leaderboard.py", False, False),
-        ("report/page.py", False, False),
+        ("reports/page.py", False, False),
     ],
 )
 def test_which_files_change_the_digests(copied, place, scores, confidence):

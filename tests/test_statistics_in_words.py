@@ -158,7 +158,7 @@ def test_a_report_says_what_its_interval_is_of(tmp_path):
 
 
 def test_a_report_marks_intervals_that_disagree_with_their_test(models):
-    from detmap.report.sections import compared
+    from detmap.reports.sections import compared
 
     made = detmap.compare(models, 200, permutations=200)
     columns = [block.columns for block in compared(made).panels[0][1] if hasattr(block, "columns")]

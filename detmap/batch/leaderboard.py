@@ -25,7 +25,7 @@ from detmap.detection.protocols import Protocol
 from detmap.detection.result import DetectionResult
 from detmap.detection.tally import Tally
 from detmap.errors import MissingDependencyError, OptionError, shorten
-from detmap.report import leaderboard as page
+from detmap.reports import leaderboard as page
 from detmap.statistics import PairTests
 from detmap.statistics.bootstrap import BIAS
 from detmap.system.whole_files import write_together

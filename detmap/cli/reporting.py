@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from detmap.checks.report import Report
     from detmap.detection.protocols import Protocol
     from detmap.explanations.survival import Survival
-    from detmap.report.diagnosis import Model
-    from detmap.report.rankings import Model as Ranked
+    from detmap.reports.diagnosis import Model
+    from detmap.reports.rankings import Model as Ranked
     from detmap.retrieval import RankingResult
 
 #: Of so many detections at most it is told which rule moves AP, and whether the order of models survives.
@@ -125,8 +125,8 @@ def _fill_rankings(kind: str, parser: argparse.ArgumentParser) -> None:
 
 def _report(options: argparse.Namespace) -> None:
     protocol = protocol_of(options)
-    from detmap.report.page import check_installed
-    from detmap.report.pictures import Pictures
+    from detmap.reports.page import check_installed
+    from detmap.reports.pictures import Pictures
 
     check_installed("detmap report")
     pictures = None if options.images is None else Pictures(options.images)
@@ -155,7 +155,7 @@ def _report(options: argparse.Namespace) -> None:
         survives = None
         if len(models) > 1:
             survives = _survives(models, options, stage)
-        from detmap.report import diagnosis
+        from detmap.reports import diagnosis
 
         stage("writing the page")
         made = diagnosis.html(
@@ -201,13 +201,13 @@ def _write(made: str, options: argparse.Namespace) -> None:
 
 
 def _report_rankings(options: argparse.Namespace) -> None:
-    from detmap.report.page import check_installed
+    from detmap.reports.page import check_installed
 
     check_confidence(options)
     check_installed("detmap report")
     with stages(options) as stage:
         models, inputs = (_runs if options.kind == "trec" else _galleries)(options, stage)
-        from detmap.report import rankings
+        from detmap.reports import rankings
 
         if options.bootstrap:
             stage("drawing queries anew")
@@ -229,7 +229,7 @@ def _runs(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[li
     """Score and check runs; also return the inputs as cards name them."""
     from detmap.checks import check_run
     from detmap.formats.files import held
-    from detmap.report.rankings import Model
+    from detmap.reports.rankings import Model
     from detmap.retrieval import evaluate_run
 
     rules = trec_rules(options)
@@ -270,7 +270,7 @@ def _under_conventions(qrels: Any, run: Any, result: RankingResult, rules: dict[
 def _galleries(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[list[Ranked], list[dict[str, str]]]:
     """Score files of arrays; also return the inputs as cards name them."""
     from detmap.formats.files import held
-    from detmap.report.rankings import Model
+    from detmap.reports.rankings import Model
 
     evaluate = {"reid": evaluate_reid, "hashing": evaluate_hashing}[options.kind]
     models, inputs = [], []
@@ -305,7 +305,7 @@ def _models(
     from detmap.diagnostics import diagnose
     from detmap.explanations import under_presets
     from detmap.formats.files import held, once, read_detections, read_ground_truth
-    from detmap.report.diagnosis import Model
+    from detmap.reports.diagnosis import Model
 
     entries = find(options.predictions)
     paths = [entry.path for entry in entries]

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from detmap.report.charts import Plot, line
-from detmap.report.page import render
-from detmap.report.tables import Table, table
+from detmap.reports.charts import Plot, line
+from detmap.reports.page import render
+from detmap.reports.tables import Table, table
 from detmap.results import cell, is_words, markdown_text, printable, to_markdown, without_nan
 
 #: So many models have a curve on the page, and so many numbers of classes are on it at most: those of the best models.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from detmap.report.blocks import Lead, Section, Text
-from detmap.report.tables import sentence, table
+from detmap.reports.blocks import Lead, Section, Text
+from detmap.reports.tables import sentence, table
 from detmap.results import printable
 
 if TYPE_CHECKING:

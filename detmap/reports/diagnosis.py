@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from detmap.data.notices import describe
-from detmap.report import rules, sections
-from detmap.report.blocks import Card, Section, page, side_by_side, summary
-from detmap.report.tables import Table, table
+from detmap.reports import rules, sections
+from detmap.reports.blocks import Card, Section, page, side_by_side, summary
+from detmap.reports.tables import Table, table
 from detmap.results import cell, printable
 from detmap.statistics.clusters import independent
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from detmap.diagnostics import Diagnosis
     from detmap.explanations.presets import Under
     from detmap.explanations.survival import Survival
-    from detmap.report.pictures import Pictures
+    from detmap.reports.pictures import Pictures
     from detmap.statistics import Bootstrap, Comparison
 
 

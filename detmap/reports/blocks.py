@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from detmap.report.page import render
-from detmap.report.tables import table
+from detmap.reports.page import render
+from detmap.reports.tables import table
 from detmap.results import printable
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.report import charts
-from detmap.report.blocks import Section, Text
-from detmap.report.charts import Plot, area, line
+from detmap.reports import charts
+from detmap.reports.blocks import Section, Text
+from detmap.reports.charts import Plot, area, line
 from detmap.results import printable
 from detmap.retrieval.scoring import KEPT_HITS
 from detmap.statistics.distributions import t_quantile
 
 if TYPE_CHECKING:
-    from detmap.report.rankings import Model
+    from detmap.reports.rankings import Model
     from detmap.retrieval import RankingResult
 
 Values = NDArray[np.float64]

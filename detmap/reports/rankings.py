@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from detmap.data.notices import describe
 from detmap.errors import OptionError
-from detmap.report import charts
-from detmap.report.blocks import (
+from detmap.reports import charts
+from detmap.reports.blocks import (
     DIFFERENCES,
     Apart,
     Card,
@@ -28,9 +28,9 @@ from detmap.report.blocks import (
     side_by_side,
     summary,
 )
-from detmap.report.charts import Plot, bar
-from detmap.report.ranking_curves import FEWEST, band, curves
-from detmap.report.tables import sentence, table
+from detmap.reports.charts import Plot, bar
+from detmap.reports.ranking_curves import FEWEST, band, curves
+from detmap.reports.tables import sentence, table
 from detmap.results import cell, printable
 from detmap.retrieval.conventions import CONVENTIONS
 from detmap.retrieval.metrics import parse

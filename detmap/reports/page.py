@@ -49,7 +49,7 @@ def render(template: str, purpose: str, *, styles: Sequence[str], scripts: Seque
     import markupsafe
 
     def read(name: str) -> str:
-        return (resources.files("detmap") / "templates" / name).read_text("utf-8")
+        return (resources.files("detmap.reports") / "templates" / name).read_text("utf-8")
 
     script = "".join(map(read, scripts))
     # The only script that may run is ours, whatever a name manages to put into the page.

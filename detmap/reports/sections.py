@@ -11,15 +11,15 @@ import numpy as np
 
 from detmap.diagnostics import PARTS, Confusion, Finding
 from detmap.errors import OptionError
-from detmap.report.blocks import DIFFERENCES, Apart, Section, Text, differences, found_by_check, mark_doubts, picked
-from detmap.report.charts import Plot, bar, heat, line
-from detmap.report.tables import sentence, table
+from detmap.reports.blocks import DIFFERENCES, Apart, Section, Text, differences, found_by_check, mark_doubts, picked
+from detmap.reports.charts import Plot, bar, heat, line
+from detmap.reports.tables import sentence, table
 from detmap.results import cell, printable
 
 if TYPE_CHECKING:
     from detmap.checks.report import Report
     from detmap.diagnostics import Diagnosis
-    from detmap.report.pictures import Pictures
+    from detmap.reports.pictures import Pictures
     from detmap.statistics import Comparison
 
 Options = Mapping[str, Mapping[str, Any]]

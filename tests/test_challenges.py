@@ -12,7 +12,7 @@ from batches import FIXTURES, TRUTH, contents, counting, run, variants, write
 
 import detmap
 from detmap import batch
-from detmap.batch import apart
+from detmap.batch import limited_process
 from detmap.batch.discretion import withheld
 from detmap.errors import InputError, OptionError
 
@@ -278,7 +278,7 @@ def test_limits_and_streams(truth, monkeypatch):
         batch.score(truth, ["-"], limits=batch.Limits(seconds=3))
     with pytest.raises(OptionError, match="a number of bytes above 0"):
         batch.Limits(memory=-1)
-    monkeypatch.setattr(apart, "_resident", lambda process: 0)
+    monkeypatch.setattr(limited_process, "_resident", lambda process: 0)
     with pytest.raises(OptionError, match="does not tell how much memory"):
         batch.Limits(memory=1 << 30)
 
@@ -293,7 +293,12 @@ def test_sizes():
         4 << 30,
         1 << 40,
     ]
-    assert [apart._shown(size) for size in (1 << 30, 3 << 20, 1024, 1000)] == ["1 GiB", "3 MiB", "1 KiB", "1000 bytes"]
+    assert [limited_process._shown(size) for size in (1 << 30, 3 << 20, 1024, 1000)] == [
+        "1 GiB",
+        "3 MiB",
+        "1 KiB",
+        "1000 bytes",
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------------- discretion

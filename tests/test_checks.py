@@ -23,7 +23,7 @@ import detmap
 from detmap.checks import CODES, check, check_run
 from detmap.checks.agreement import tail
 from detmap.checks.coverage import chance_of_none
-from detmap.checks.figures import figure_of
+from detmap.checks.data_statistics import figure_of
 from detmap.cli import main
 from detmap.errors import InputError, OptionError
 

@@ -13,8 +13,8 @@ import planting
 import pytest
 
 from detmap.checks import check, check_run
+from detmap.checks.context import Facts
 from detmap.checks.coverage import _lost
-from detmap.checks.facts import Facts
 
 clean = functools.lru_cache(maxsize=None)(planting.clean)
 

@@ -15,7 +15,7 @@ from test_explain_lean import band, by_row, tables
 import detmap
 from detmap.detection.matches import match_pairs
 from detmap.detection.protocols import PRESETS
-from detmap.explanations import lean, replay
+from detmap.explanations import incremental, replay
 
 PEOPLE = Path(__file__).resolve().parent.parent / "fixtures" / "people"
 
@@ -85,7 +85,7 @@ def test_every_decision_on_other_shapes(kind, file):
 )
 def test_a_decision_that_shares_nothing_is_carried_out_all_the_same(name, monkeypatch):
     """As that of a newcomer: `prepared`, `left_out` or an `Arrangement` carries it out, and `Lean` does not know it."""
-    monkeypatch.setattr(lean, "_UNKNOWN", (name,))
+    monkeypatch.setattr(incremental, "_UNKNOWN", (name,))
     truth, found = boxes(1)
     for first in ("coco", "other"):  # whichever is scored first
         looked = replay.Replay(truth, found)

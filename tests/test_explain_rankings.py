@@ -12,7 +12,7 @@ from test_explain import run
 
 import detmap
 from detmap.explanations import explain_rankings, explain_run
-from detmap.explanations.rankings import parse_convention
+from detmap.explanations.ranking_shares import parse_convention
 from detmap.retrieval import CONVENTIONS, evaluate_codes, evaluate_distances, evaluate_run
 
 

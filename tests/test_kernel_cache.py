@@ -243,7 +243,7 @@ def test_the_command_line_says_it_in_one_line_and_nothing_under_quiet(capsys, mo
     def convention(options):
         warnings.warn("compiled kernels cannot be kept", _numba.CacheWarning, stacklevel=1)
 
-    monkeypatch.setattr("detmap.cli.rankings._conventions", convention)
+    monkeypatch.setattr("detmap.cli.retrieval._conventions", convention)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         assert cli.main(["conventions"]) == 0

@@ -14,7 +14,7 @@ from detmap.checks import check
 from detmap.detection.protocols import resolve
 from detmap.explanations import contrast, explain, survives
 from detmap.explanations.quotes import Candidate, Search
-from detmap.explanations.rankings import explain_run
+from detmap.explanations.ranking_shares import explain_run
 from detmap.results import fragment
 from detmap.retrieval import evaluate_run
 

@@ -12,7 +12,7 @@ from test_explain_rankings import sample
 
 import detmap
 from detmap.explanations import Variant, find_ranking_value, rankings_survive
-from detmap.explanations.rankings import parse_convention
+from detmap.explanations.ranking_shares import parse_convention
 from detmap.retrieval import CONVENTIONS, evaluate_codes, evaluate_distances, evaluate_run
 
 QRELS, RUN = sample(3, queries=20)

@@ -11,7 +11,7 @@ import pytest
 from pages import HOSTILE, hostile_runs
 
 from detmap import cli, retrieval
-from detmap.cli import ranked, reporting
+from detmap.cli import ranking_files, reporting
 from detmap.errors import OptionError
 from detmap.reports import blocks, charts, ranking_curves, rankings, tables
 from detmap.retrieval.scoring import by_query
@@ -305,7 +305,7 @@ def test_pages_name_files_by_the_ends_of_their_paths(tmp_path, capsys, monkeypat
     assert reporting._names(["a/x.run", "b/y.run"]) == ["x", "y"]
     assert reporting._names(["/r/s/x.run", "/r/t/x.run.gz"]) == ["s/x", "t/x"]
     assert reporting._names(["/r/x.run", "/r/x.txt"]) == ["r/x.run", "r/x.txt"]
-    assert ranked.named(["/me/a/x.run", "/me/b/x.run"]) == {"a/x": "/me/a/x.run", "b/x": "/me/b/x.run"}
+    assert ranking_files.named(["/me/a/x.run", "/me/b/x.run"]) == {"a/x": "/me/a/x.run", "b/x": "/me/b/x.run"}
 
 
 def test_the_command_says_that_differences_are_of_common_queries(tmp_path, capsys):

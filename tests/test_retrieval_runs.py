@@ -18,7 +18,7 @@ from legs import examples
 
 from detmap.errors import InputError, OptionError
 from detmap.formats import trec
-from detmap.retrieval import evaluate_run, ids
+from detmap.retrieval import document_ids, evaluate_run
 
 TREC = Path(__file__).resolve().parents[2] / "shared" / "data" / "trec"
 real_data = [pytest.mark.real_data, pytest.mark.skipif(not TREC.is_dir(), reason=f"{TREC} is not there")]
@@ -424,7 +424,7 @@ def many_mappings(count=40):
 )
 def test_a_run_of_mappings_is_looked_at_a_few_queries_at_a_time(together, options, monkeypatch):
     """The result is that of the same run as columns, where all is looked at together."""
-    monkeypatch.setattr(ids, "_TOGETHER", together)
+    monkeypatch.setattr(document_ids, "_TOGETHER", together)
     judged, ranked = many_mappings()
     rows = [(q, d, v) for q, inner in ranked.items() for d, v in inner.items()]
     whole = evaluate_run(judged, tuple(map(list, zip(*rows, strict=True))), ["map", "ndcg_cut_10"], **options)
@@ -448,7 +448,7 @@ def test_a_run_of_mappings_is_looked_at_a_few_queries_at_a_time(together, option
     ],
 )
 def test_a_bad_document_in_any_query_of_a_run_is_refused_with_its_place(together, query, bad, message, monkeypatch):
-    monkeypatch.setattr(ids, "_TOGETHER", together)
+    monkeypatch.setattr(document_ids, "_TOGETHER", together)
     judged, ranked = many_mappings()
     ranked[query][bad] = 0.5
     with pytest.raises(InputError, match=message) as error:
@@ -458,8 +458,8 @@ def test_a_bad_document_in_any_query_of_a_run_is_refused_with_its_place(together
 
 def test_keys_of_mappings_are_ids_like_others():
     """Some of them, all of them, and those of an empty mapping."""
-    given = ids.Keys([{"a": 1, "": 2}, {}, {"é": 3}], ["query 1", "query 2", "query 3"], "run", "documents")
-    assert ids.texts(given).tolist() == [b"a", b"", "é".encode()]
+    given = document_ids.Keys([{"a": 1, "": 2}, {}, {"é": 3}], ["query 1", "query 2", "query 3"], "run", "documents")
+    assert document_ids.texts(given).tolist() == [b"a", b"", "é".encode()]
     assert given[np.array([2, 0, 0])].tolist() == ["é".encode(), b"a", b"a"]
     assert given[np.empty(0, np.int64)].tolist() == given.located(1, 2).tolist() == []
     assert given.name(2) == "query 3, document 'é'"
@@ -468,7 +468,7 @@ def test_keys_of_mappings_are_ids_like_others():
 @pytest.mark.compiled
 def test_a_run_of_mappings_takes_little_memory_besides_its_scores(monkeypatch):
     """Less than twice the eight bytes of each score: the documents are not copied."""
-    monkeypatch.setattr(ids, "_TOGETHER", 1 << 12)
+    monkeypatch.setattr(document_ids, "_TOGETHER", 1 << 12)
     count, depth = 200, 1000
     ranked = {str(q): {str(q * depth + d): float(d) for d in range(depth)} for q in range(count)}
     judged = {str(q): {str(q * depth): 1} for q in range(count)}

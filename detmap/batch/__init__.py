@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from detmap.batch.apart import Limits
 from detmap.batch.clusters import cluster
 from detmap.batch.comparing import compare_files
 from detmap.batch.finding import Entry, find
 from detmap.batch.leaderboard import Leaderboard, metric_names
+from detmap.batch.limited_process import Limits
 from detmap.batch.scoring import FileResult, score
 from detmap.batch.shards import evaluate_shards
 from detmap.batch.splits import Splits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from detmap.batch.apart import LimitError
+from detmap.batch.limited_process import LimitError
 from detmap.errors import DetmapError
 
 _GENERAL = (

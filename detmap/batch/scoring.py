@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from detmap.batch import apart, saving, stamps
-from detmap.batch.apart import Limits
+from detmap.batch import limited_process, saving, stamps
 from detmap.batch.discretion import WithheldError, withheld
 from detmap.batch.finding import Entry, PathLike, file_names, find
+from detmap.batch.limited_process import Limits
 from detmap.batch.splits import Splits, split_of
 from detmap.batch.workers import dispatch, fingerprint, one_line, whence
 from detmap.data.tables import Detections, GroundTruth, MissingClasses
@@ -261,7 +261,7 @@ def _within_limits(
     arguments = (ground_truth, path, options, truth, known)
     if options.limits is None:
         return _score(*arguments)
-    return apart.run(options.limits, _prepare, _score, arguments)
+    return limited_process.run(options.limits, _prepare, _score, arguments)
 
 
 def _prepare(ground_truth: GroundTruth, path: str, options: Options, *_: object) -> None:

@@ -11,10 +11,17 @@ from detmap import plugins
 
 #: What decides no score of a file of detections, by the beginning of its path in the package.
 _APART = (
-    *("checks/", "cli/", "diagnostics/", "explanations/", "pycocotools/", "retrieval/", "templates/"),
-    *("batch/apart", "batch/clusters", "batch/comparing", "batch/discretion", "batch/finding", "batch/leaderboard"),
-    *("batch/publishing", "batch/saving", "batch/shards", "batch/workers"),
-    *("cards.py", "evaluator.py", "formats/trec.py", "matches.py", "plots.py", "report/", "updates.py"),
+    *("checks/", "cli/", "diagnostics/", "explanations/", "pycocotools/", "reports/", "retrieval/"),
+    *("batch/clusters", "batch/comparing", "batch/discretion", "batch/finding", "batch/leaderboard"),
+    *("batch/limited_process", "batch/saving", "batch/shards", "batch/workers"),
+    *(
+        "cards.py",
+        "detection/evaluator.py",
+        "detection/matches.py",
+        "detection/updates.py",
+        "formats/trec.py",
+        "plots.py",
+    ),
 )
 
 _HOME = Path(detmap.__file__).parent

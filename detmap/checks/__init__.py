@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from detmap.checks import boxes, coverage, figures, ids, labels, scores, shapes
+from detmap.checks import boxes, coverage, data_statistics, image_ids, labels, scores, shapes
 from detmap.checks.codes import CODES, SEVERITIES, Code
-from detmap.checks.facts import Facts
-from detmap.checks.figures import Figure
+from detmap.checks.context import Facts
+from detmap.checks.data_statistics import Figure
 from detmap.checks.findings import Finding, found, many
+from detmap.checks.inputs import Options, Side, read_found, read_schema, read_truth, side_of
 from detmap.checks.report import Report, ordered
 from detmap.checks.runs import check_run
-from detmap.checks.sides import Options, Side, read_found, read_schema, read_truth, side_of
 from detmap.data.mismatches import check_pair
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
@@ -23,7 +23,7 @@ from detmap.shapes import find
 __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_run"]
 
 #: The themes, those first that explain what others would find.
-_THEMES = (ids, boxes, labels, shapes, scores, coverage)
+_THEMES = (image_ids, boxes, labels, shapes, scores, coverage)
 
 
 def check(
@@ -126,7 +126,7 @@ def _truth(given: GroundTruth | Path, options: Options, schema: bool) -> Side:
 def _report(facts: Facts, findings: list[Finding]) -> Report:
     for theme in _THEMES:
         findings.extend(theme.check(facts))
-    return Report(_subject(facts), ordered(findings), tuple(figures.make(facts)))
+    return Report(_subject(facts), ordered(findings), tuple(data_statistics.make(facts)))
 
 
 def _subject(facts: Facts) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.checks.changes import CHANGES, TURNS, Array, Change, as_sizes, scaled
-from detmap.checks.sides import Side
+from detmap.checks.inputs import Side
 from detmap.data.ids import locate
 from detmap.shapes import Boxes
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks import ids
+from detmap.checks import image_ids as ids
 from detmap.checks.agreement import overlaps, says_shift
 from detmap.checks.changes import CHANGES, Array, Change, as_corners, swapped_axes, swapped_sides
-from detmap.checks.facts import Facts
-from detmap.checks.figures import number as said
+from detmap.checks.context import Facts
+from detmap.checks.data_statistics import number as said
 from detmap.checks.findings import AT_LEAST, Finding, found
-from detmap.checks.sides import Side, as_sizes, reach_of
+from detmap.checks.inputs import Side, as_sizes, reach_of
 from detmap.data.tables import Detections, GroundTruth
 from detmap.shapes import Boxes
 

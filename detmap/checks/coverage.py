@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks import ids as image_ids
+from detmap.checks import image_ids as image_ids
 from detmap.checks.agreement import tail
-from detmap.checks.facts import Facts
+from detmap.checks.context import Facts
 from detmap.checks.findings import Finding, found, names
-from detmap.checks.sides import Side
+from detmap.checks.inputs import Side
 
 #: Detections of an image and category that the protocol coco looks at.
 _LOOKED_AT = 100

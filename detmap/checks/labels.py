@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.checks.agreement import Agreement, Counts
-from detmap.checks.facts import Facts
+from detmap.checks.context import Facts
 from detmap.checks.findings import AT_LEAST, Finding, found, names
-from detmap.checks.ids import by_ids_alone
-from detmap.checks.sides import Side
+from detmap.checks.image_ids import by_ids_alone
+from detmap.checks.inputs import Side
 from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from detmap.checks.codes import SEVERITIES
-from detmap.checks.figures import Figure
+from detmap.checks.data_statistics import Figure
 from detmap.checks.findings import NAMED, Finding, many
 from detmap.results import printable, to_markdown, to_text, without_nan
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.figures import Figure, figure_of
+from detmap.checks.data_statistics import Figure, figure_of
 from detmap.checks.findings import Finding, found, many, names
 from detmap.checks.report import Report, ordered
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from detmap.checks.agreement import tail
 from detmap.checks.boxes import marks
-from detmap.checks.facts import Facts
+from detmap.checks.context import Facts
 from detmap.checks.findings import Finding, found
-from detmap.checks.sides import Side
+from detmap.checks.inputs import Side
 
 #: So many of the lowest scores tell whether they were cut off.
 _LOWEST = 60

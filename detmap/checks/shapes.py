@@ -9,10 +9,10 @@ import numpy as np
 
 from detmap.checks.agreement import overlaps
 from detmap.checks.boxes import _CAUSES
-from detmap.checks.facts import Facts
-from detmap.checks.figures import number
+from detmap.checks.context import Facts
+from detmap.checks.data_statistics import number
 from detmap.checks.findings import Finding, found, names
-from detmap.checks.sides import Side, as_sizes
+from detmap.checks.inputs import Side, as_sizes
 from detmap.data.tables import GroundTruth
 
 if TYPE_CHECKING:  # loaded by whoever reads such shapes

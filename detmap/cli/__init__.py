@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any, NoReturn
 
-from detmap.cli import cards, checking, converting, detection, diagnosing, explaining, rankings, reporting, warm
+from detmap.cli import cards, checking, converting, detection, diagnosing, explaining, reporting, retrieval, warm
 from detmap.cli.inputs import check_files
 from detmap.cli.options import Command, add_plugins
 from detmap.cli.output import compiling_told, say
@@ -28,7 +28,7 @@ _COMMANDS: dict[str, Command] = {
     **cards.COMMANDS,
     **converting.COMMANDS,
     **checking.COMMANDS,
-    **rankings.COMMANDS,
+    **retrieval.COMMANDS,
     **warm.COMMANDS,
 }
 

@@ -238,10 +238,10 @@ def _verify(options: argparse.Namespace) -> int:
 def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, Any] | list[Any]:
     """Return the card of the same evaluation, made now; where the inputs are others that cannot be scored, what differs."""
     from detmap import cards
-    from detmap.cli import detection, rankings, several
+    from detmap.cli import batch_cards, detection, retrieval
 
-    commands = {**detection.COMMANDS, **rankings.COMMANDS}
-    scorers: dict[str, Scorer] = {**detection.SCORERS, **rankings.SCORERS, **several.SCORERS}
+    commands = {**detection.COMMANDS, **retrieval.COMMANDS}
+    scorers: dict[str, Scorer] = {**detection.SCORERS, **retrieval.SCORERS, **batch_cards.SCORERS}
     command = card["command"]
     if command not in scorers:
         raise InputError(f"is a card of a command that is not verified: {command!r}", source=options.verified)

@@ -60,7 +60,7 @@ def compare_rankings(options: argparse.Namespace, kind: str, fill: Callable[[arg
             f"detmap compare --{kind} needs --under all"
             + ("" if kind != "trec" else "; detmap trec --compare tests runs")
         )
-    from detmap.cli.ranked import CONCERNING, DEFAULTS, check_concerns, evaluators, metric_of, variants_of
+    from detmap.cli.ranking_files import CONCERNING, DEFAULTS, check_concerns, evaluators, metric_of, variants_of
 
     check_concerns(options, fill, {*CONCERNING, *_ASKED, "convention"}, f"detmap compare --{kind}")
     from detmap.explanations import rankings_survive

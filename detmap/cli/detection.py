@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from detmap.cli.batch_cards import batch_card, check_card, compare_card
 from detmap.cli.cards import (
     Scored,
     Scorer,
@@ -52,8 +53,7 @@ from detmap.cli.output import (
     stages,
     tell_of_workers,
 )
-from detmap.cli.ranked import add_rankings, kind_of
-from detmap.cli.several import batch_card, check_card, compare_card
+from detmap.cli.ranking_files import add_rankings, kind_of
 from detmap.errors import OptionError, shorten
 from detmap.system.interrupts import before_end
 from detmap.system.whole_files import write

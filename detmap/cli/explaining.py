@@ -15,7 +15,7 @@ from detmap.cli.options import (
     add_reading_options,
 )
 from detmap.cli.output import during, note, print_notes, print_tables
-from detmap.cli.ranked import CONCERNING, DEFAULTS, add_rankings, check_concerns, evaluators, kind_of, metric_of
+from detmap.cli.ranking_files import CONCERNING, DEFAULTS, add_rankings, check_concerns, evaluators, kind_of, metric_of
 from detmap.errors import OptionError
 from detmap.system.whole_files import write
 
@@ -150,7 +150,7 @@ def _explain_rankings(kind: str, options: argparse.Namespace) -> None:
     check_concerns(options, _fill, {*CONCERNING, *_ASKED}, f"detmap explain --{kind}")
     from detmap.explanations import explain_rankings, find_ranking_value
     from detmap.explanations.quotes import read_values
-    from detmap.explanations.rankings import parse_convention
+    from detmap.explanations.ranking_shares import parse_convention
 
     run, metric = kind == "trec", metric_of(options)
     if options.value is not None:

@@ -22,7 +22,7 @@ from detmap.cli.options import (
     protocol_of,
 )
 from detmap.cli.output import say, stages
-from detmap.cli.rankings import add_hashing, add_reid, add_runs, evaluate_hashing, evaluate_reid, trec_rules
+from detmap.cli.retrieval import add_hashing, add_reid, add_runs, evaluate_hashing, evaluate_reid, trec_rules
 from detmap.errors import DetmapError, InputError, OptionError, shorten
 from detmap.system.whole_files import write
 

@@ -15,7 +15,7 @@ from detmap.diagnostics import (
 )
 from detmap.diagnostics._diagnosis import Diagnosis as Diagnosis  # of detmap itself
 from detmap.diagnostics._diagnosis import diagnose as diagnose
-from detmap.diagnostics._parts import PARTS, Finding, Part
+from detmap.diagnostics._registry import PARTS, Finding, Part
 from detmap.diagnostics.confusion import Confusion
 from detmap.diagnostics.operating_points import OperatingPoints
 from detmap.diagnostics.tide import Tide

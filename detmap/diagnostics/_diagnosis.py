@@ -21,8 +21,8 @@ from detmap.detection.protocols import Decisions, Protocol, resolve
 from detmap.detection.scored_kinds import scored_kind
 from detmap.detection.zero_ids import OTHER, effect
 from detmap.diagnostics._pairs import BACKGROUND, Overlaps, overlaps
-from detmap.diagnostics._parts import PARTS, Finding, Part, number
 from detmap.diagnostics._ranking import Cuts, Ranking, mean
+from detmap.diagnostics._registry import PARTS, Finding, Part, number
 from detmap.errors import OptionError
 from detmap.results import fragment, to_frame, without_nan
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection.matches import HIT, IGNORED
-from detmap.diagnostics._parts import Finding, Part, Rows, number
 from detmap.diagnostics._ranking import mean
+from detmap.diagnostics._registry import Finding, Part, Rows, number
 from detmap.errors import OptionError
 
 if TYPE_CHECKING:

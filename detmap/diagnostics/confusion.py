@@ -12,7 +12,7 @@ from detmap.detection.arrangement import Arrangement, least_overlaps
 from detmap.detection.matches import HIT, IGNORED, MISS
 from detmap.detection.protocols import UNLIMITED
 from detmap.diagnostics._pairs import BACKGROUND, Overlaps, overlaps, take_in_order
-from detmap.diagnostics._parts import Finding, Part, Rows, number
+from detmap.diagnostics._registry import Finding, Part, Rows, number
 from detmap.errors import OptionError, check_choice
 from detmap.kernels import readonly
 

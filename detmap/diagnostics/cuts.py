@@ -13,8 +13,8 @@ from detmap.detection.arrangement import Arrangement
 from detmap.detection.matches import matches_of
 from detmap.detection.protocols import UNLIMITED
 from detmap.diagnostics._errors import DUPE, errors
-from detmap.diagnostics._parts import Finding, Part, Rows, number
 from detmap.diagnostics._ranking import Ranking, mean
+from detmap.diagnostics._registry import Finding, Part, Rows, number
 from detmap.errors import OptionError
 
 if TYPE_CHECKING:

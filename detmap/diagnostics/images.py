@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.detection.matches import HIT, IGNORED, MISS
-from detmap.diagnostics._parts import Finding, Part, Rows
 from detmap.diagnostics._ranking import Ranking
+from detmap.diagnostics._registry import Finding, Part, Rows
 from detmap.errors import OptionError
 from detmap.hits import Hits
 

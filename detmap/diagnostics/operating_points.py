@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from detmap.detection.matches import HIT, IGNORED
-from detmap.diagnostics._parts import Finding, Part, Rows, number
 from detmap.diagnostics._ranking import Cuts
+from detmap.diagnostics._registry import Finding, Part, Rows, number
 from detmap.errors import OptionError
 
 if TYPE_CHECKING:

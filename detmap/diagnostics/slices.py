@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from detmap.detection.matches import HIT, IGNORED, MISS
 from detmap.diagnostics._errors import BKG, DUPE, ERRORS, errors
 from detmap.diagnostics._pairs import Rematch
-from detmap.diagnostics._parts import Finding, Part, Rows
 from detmap.diagnostics._ranking import mean
+from detmap.diagnostics._registry import Finding, Part, Rows
 from detmap.errors import InputError, OptionError, shorten
 from detmap.results import printable
 

@@ -14,7 +14,7 @@ from detmap.detection.arrangement import Arrangement, least_overlaps
 from detmap.detection.matches import HIT
 from detmap.diagnostics._errors import BKG, errors
 from detmap.diagnostics._pairs import overlaps
-from detmap.diagnostics._parts import Finding, Part, Rows, number
+from detmap.diagnostics._registry import Finding, Part, Rows, number
 from detmap.errors import OptionError
 from detmap.kernels import readonly
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from detmap.detection.matches import HIT, IGNORED, MISS
 from detmap.diagnostics._errors import BKG, BOTH, CLS, DUPE, ERRORS, LOC, MISSED, errors
-from detmap.diagnostics._parts import Finding, Part, Rows
 from detmap.diagnostics._ranking import average_precision, mean
+from detmap.diagnostics._registry import Finding, Part, Rows
 from detmap.diagnostics._tidecv import tidecv
 from detmap.errors import check_choice
 

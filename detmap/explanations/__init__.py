@@ -3,7 +3,7 @@
 from detmap.explanations.presets import Under, under_presets
 from detmap.explanations.quotes import Candidate, Search
 from detmap.explanations.ranking_search import Variant, find_ranking_value, rankings_survive
-from detmap.explanations.rankings import RankingExplanation, explain_rankings, explain_run
+from detmap.explanations.ranking_shares import RankingExplanation, explain_rankings, explain_run
 from detmap.explanations.replay import Replay, parse
 from detmap.explanations.search import find_value
 from detmap.explanations.shares import Example, Explanation, Share, Step, explain

@@ -19,8 +19,8 @@ from detmap.detection.protocols import COCO, Protocol, resolve
 from detmap.detection.scored_kinds import scored_kind
 from detmap.detection.zero_ids import OTHER, effect
 from detmap.errors import InputError, OptionError, shorten
-from detmap.explanations.lean import Lean, knows
-from detmap.explanations.whole import Whole
+from detmap.explanations.full_evaluation import Whole
+from detmap.explanations.incremental import Lean, knows
 from detmap.shapes.boxes import Boxes
 
 #: The thresholds of metrics that are taken at one.

@@ -17,9 +17,9 @@ from detmap.decisions import varied
 from detmap.detection.protocols import COCO, PRESETS, Protocol
 from detmap.detection.scored_kinds import scored_kind
 from detmap.errors import InputError, OptionError, shorten
-from detmap.explanations.parts import Recent
 from detmap.explanations.quotes import Search, check_most, quoted_of, searched
 from detmap.explanations.replay import AT, TACIT, Replay, Value, is_late, said, trimmed
+from detmap.explanations.shared_work import Recent
 from detmap.explanations.tries import Changes, Vocabulary
 from detmap.explanations.vocabulary import ORDER, SMOOTH, USUAL, WIDER, ByImage, treated
 

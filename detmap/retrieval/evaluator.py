@@ -15,8 +15,9 @@ from detmap import columns
 from detmap.data.notices import added
 from detmap.errors import InputError, OptionError, StateError, check_choice, shorten
 from detmap.kernels import readonly
-from detmap.retrieval import ids
+from detmap.retrieval import document_ids
 from detmap.retrieval.conventions import Convention, RunChoices, convention_of
+from detmap.retrieval.evaluator_state import Header, Seen, digest
 from detmap.retrieval.features import DistanceMetric, Side, blocks, survey
 from detmap.retrieval.galleries import (
     REID_METRICS,
@@ -32,7 +33,6 @@ from detmap.retrieval.neighbors import places, ranked_neighbors
 from detmap.retrieval.ranked import stored_level
 from detmap.retrieval.runs import RUN_METRICS, Table, check_depth, check_judged, paired, rank_run, read_table
 from detmap.retrieval.scoring import RankingResult, check_level, labels, numeric_table, score, stored
-from detmap.retrieval.seen import Header, Seen, digest
 from detmap.system.saved_states import gathered, seal, unseal
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Evaluator:
         self._judged = Table(judged.queries, judged.starts, judged.documents, grades, judged.notices)
         self._queries = len(judged.queries)
         self._source = digest(
-            judged.starts, grades, self._scale, *map(str, judged.queries), *ids.texts(judged.documents).tolist(),
+            judged.starts, grades, self._scale, *map(str, judged.queries), *document_ids.texts(judged.documents).tolist(),
             self._level, self._depth, self._judged_only,
         )  # fmt: skip
 
@@ -309,7 +309,7 @@ class Evaluator:
         judged, ranked, theirs = paired(self._judged, table)
         kept = [i for i, at in enumerate(theirs) if at >= 0]
         known = {theirs[i] for i in kept}
-        extra = {str(ids.printable(query)) for at, query in enumerate(ranked.queries) if at not in known}
+        extra = {str(document_ids.printable(query)) for at, query in enumerate(ranked.queries) if at not in known}
         made = self._of_run(judged, ranked, kept, [theirs[i] for i in kept])
         self._add(made, "run", made.names, False, _Counts(extra, dict(ranked.notices)))
 
@@ -325,7 +325,7 @@ class Evaluator:
             self._judged_only,
             self._scale,
         )
-        names = [ids.printable(self._judged.queries[i]) for i in kept]
+        names = [document_ids.printable(self._judged.queries[i]) for i in kept]
         none = np.zeros(len(kept))
         return Seen.of(names, block, junk=none, short=none, place=np.array(kept, np.int64))
 

@@ -21,9 +21,9 @@ from detmap.formats.trec import Texts, read_qrels, read_run
 from detmap.kernels import ranking, readonly
 from detmap.kernels.sorting import group_by
 from detmap.kernels.texts import Grouped, find_strings, rank_rows
-from detmap.retrieval import ids
+from detmap.retrieval import document_ids
 from detmap.retrieval.conventions import Convention, RunChoices, convention_of
-from detmap.retrieval.ids import Keys, Located
+from detmap.retrieval.document_ids import Keys, Located
 from detmap.retrieval.locating import RepeatedError, located
 from detmap.retrieval.metrics import DEEPEST, able, parse_all
 from detmap.retrieval.pools import Pool
@@ -198,8 +198,8 @@ def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
             numbers = graded(numbers, kind)
     else:
         queries, documents, values = _columns(data, kind)
-        found = ids.column(queries, kind, "queries")
-        items = ids.located(ids.column(documents, kind, "documents"), kind, "documents")
+        found = document_ids.column(queries, kind, "queries")
+        items = document_ids.located(document_ids.column(documents, kind, "documents"), kind, "documents")
         if found.size == 0:
             raise InputError("is empty", source=kind)
         count = items.words.size if isinstance(items, Texts) else items.size
@@ -210,7 +210,7 @@ def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
     first = found[starts[:-1]].tolist()
     if _is_source(data):
         first = [lines.queries[code] for code in first]
-    listed = ids.names(first, kind, "queries")
+    listed = document_ids.names(first, kind, "queries")
     if len(set(listed)) < len(listed):  # a query's lines are not all together: group them, in their order
         place = {name: i for i, name in enumerate(dict.fromkeys(listed))}
         codes = readonly(np.repeat([place[name] for name in listed], np.diff(starts)), np.int32)
@@ -221,7 +221,7 @@ def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
 
 
 def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Table:
-    queries = ids.names(ids.keys(list(data), kind, "queries").tolist(), kind, "queries")
+    queries = document_ids.names(document_ids.keys(list(data), kind, "queries").tolist(), kind, "queries")
     mappings = list(data.values())
     listed = Keys(mappings, [f"query {shorten(query)}" for query in queries], kind, "documents")
     # A run may be large; what is no dict may give other keys the next time, and strings are what most documents are.
@@ -349,7 +349,7 @@ def evaluate_run(
             for ties, single in {request.order for request in requests if request.order is not None}
         }
         blocks = [replace(block, others=others)]
-    names = np.array([ids.printable(query) for query in judged.queries])
+    names = np.array([document_ids.printable(query) for query in judged.queries])
     result = score(
         blocks,
         names,
@@ -369,7 +369,7 @@ def evaluate_run(
 
 def paired(judged: Table, ranked: Table) -> tuple[Table, Table, list[int]]:
     """Return judgements and a run with ids that can be compared, and each judged query's place in the run (-1: none)."""
-    both = ids.alike(judged.queries, ranked.queries)
+    both = document_ids.alike(judged.queries, ranked.queries)
     judged, ranked = (replace(table, queries=found) for table, found in zip((judged, ranked), both, strict=True))
     place = {query: i for i, query in enumerate(ranked.queries)}
     return judged, ranked, [place.get(query, -1) for query in judged.queries]
@@ -397,7 +397,10 @@ def _find(
     if isinstance(documents, np.ndarray) and isinstance(wanted, np.ndarray):
         own, others = Texts.of(documents), Texts.of(wanted)
     else:
-        own, others = documents if isinstance(documents, Keys) else ids.texts(documents), ids.texts(wanted)
+        own, others = (
+            documents if isinstance(documents, Keys) else document_ids.texts(documents),
+            document_ids.texts(wanted),
+        )
     found = np.empty(others.words.size, np.int64)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
 
@@ -542,7 +545,7 @@ def _places(
         owner = np.repeat(np.arange(end - begin), np.diff(hit_starts[begin : end + 1]))
         some = np.unique(owner[tied[hits] > 1])
         starts, lines = _lines_of(rows, some)
-        names = ids.texts(ranked.documents[first + lines])
+        names = document_ids.texts(ranked.documents[first + lines])
         order = np.arange(lines.size, dtype=np.int32)
         with np.errstate(over="ignore"):
             tied_scores = readonly(-values[lines], np.float64)
@@ -568,7 +571,7 @@ def _named_as_query(ranked: Table) -> NDArray[np.bool_]:
     """Return which lines' documents have the name of their query."""
     out = np.zeros(ranked.values.size, np.bool_)
     names = [query if isinstance(query, bytes) else str(query) for query in ranked.queries]
-    sought = Texts.of([name if isinstance(name, bytes) else name.encode(*ids.UTF8) for name in names])
+    sought = Texts.of([name if isinstance(name, bytes) else name.encode(*document_ids.UTF8) for name in names])
     found, _ = _find(ranked.documents, ranked.starts, sought, np.arange(len(names) + 1))
     out[(ranked.starts[:-1] + found)[found >= 0]] = True
     return out

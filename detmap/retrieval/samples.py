@@ -15,7 +15,7 @@ from detmap import columns
 from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import INTERPOLATIONS, Hits, Interpolation
 from detmap.kernels import curves, ranking, readonly, ties
-from detmap.retrieval import ids
+from detmap.retrieval import document_ids
 from detmap.retrieval.scoring import table
 from detmap.system import parallel
 
@@ -318,8 +318,8 @@ def global_average_precision(predictions: tuple[ArrayLike, ArrayLike, ArrayLike]
     order = np.lexsort((classes, queries, -scores))
     several = (list, tuple, set, frozenset, np.ndarray)
     wanted = [list(c) if isinstance(c, several) else [] if c is None else [c] for c in truth.values()]
-    asked, judged = ids.alike(queries[order], _keys(truth, "queries"))
-    given, flat = ids.alike(classes[order], _keys(chain.from_iterable(wanted), "classes"))
+    asked, judged = document_ids.alike(queries[order], _keys(truth, "queries"))
+    given, flat = document_ids.alike(classes[order], _keys(chain.from_iterable(wanted), "classes"))
     at = np.concatenate(([0], np.cumsum([len(classes) for classes in wanted]))).astype(int).tolist()
     sets = {query: set(flat[at[i] : at[i + 1]]) for i, query in enumerate(judged)}
     credit = [name in sets.get(query, ()) for query, name in zip(asked, given, strict=True)]
@@ -330,4 +330,4 @@ def global_average_precision(predictions: tuple[ArrayLike, ArrayLike, ArrayLike]
 
 
 def _keys(values: Iterable[Any], field: str) -> list[Any]:
-    return ids.names(ids.keys(list(values), "truth", field).tolist(), "truth", field)
+    return document_ids.names(document_ids.keys(list(values), "truth", field).tolist(), "truth", field)

@@ -30,7 +30,18 @@ from detmap.detection.arrangement import Arrangement, Side, least_overlaps, over
 from detmap.detection.preparation import prepared_scores
 from detmap.detection.protocols import Protocol
 from detmap.detection.tally import word_count
-from detmap.explanations.parts import Cells, Kept, Matched, Order, Pairs, Ranking, Recent, Scene, ranked_by, ranks_of
+from detmap.explanations.shared_work import (
+    Cells,
+    Kept,
+    Matched,
+    Order,
+    Pairs,
+    Ranking,
+    Recent,
+    Scene,
+    ranked_by,
+    ranks_of,
+)
 from detmap.hits import Hits
 from detmap.kernels import matching, overlap, pairs, readonly
 from detmap.shapes.boxes import Boxes

@@ -24,7 +24,9 @@ T = TypeVar("T")
 
 _TICK = 0.02  # seconds between two looks at the process
 _HEAD = struct.Struct("<q")  # what the process takes before it begins, which it writes first
-_PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from detmap.batch.apart import main; main()"
+_PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from detmap.batch.limited_process import main; main()"
+)
 
 
 class LimitError(DetmapError):

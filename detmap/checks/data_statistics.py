@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.facts import Facts
-from detmap.checks.sides import Side
+from detmap.checks.context import Facts
+from detmap.checks.inputs import Side
 
 #: So many bars a plot has.
 BARS = 16

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.facts import Facts
+from detmap.checks.context import Facts
 from detmap.checks.findings import AT_LEAST, Finding, found, names
-from detmap.checks.sides import Side
+from detmap.checks.inputs import Side
 from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
 from detmap.formats.file_names import resolve_images, stem

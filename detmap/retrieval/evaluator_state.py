@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from detmap.errors import StateError
 from detmap.hits import Hits
 from detmap.kernels import Frozen, readonly
-from detmap.retrieval import ids
+from detmap.retrieval import document_ids
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked
@@ -252,8 +252,8 @@ def digest(*parts: Any) -> str:
     whole = hashlib.blake2b(digest_size=16)
     for part in parts:
         if isinstance(part, np.ndarray):
-            part = part.tobytes() if part.dtype.kind != "U" else "\0".join(part.tolist()).encode(*ids.UTF8)
+            part = part.tobytes() if part.dtype.kind != "U" else "\0".join(part.tolist()).encode(*document_ids.UTF8)
         elif not isinstance(part, bytes):
-            part = repr(part).encode(*ids.UTF8)
+            part = repr(part).encode(*document_ids.UTF8)
         whole.update(len(part).to_bytes(8, "little") + part)
     return whole.hexdigest()

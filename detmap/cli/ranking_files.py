@@ -11,7 +11,7 @@ from detmap.errors import InputError, OptionError
 
 if TYPE_CHECKING:
     from detmap.explanations import Variant
-    from detmap.explanations.rankings import Evaluate
+    from detmap.explanations.ranking_shares import Evaluate
     from detmap.retrieval.conventions import Convention
     from detmap.retrieval.scoring import RankingResult
 
@@ -194,7 +194,7 @@ def _runs(
 
 
 def _arrays(kind: str, options: argparse.Namespace, path: str) -> Evaluate:
-    from detmap.cli.rankings import codes_of, gallery_of
+    from detmap.cli.retrieval import codes_of, gallery_of
 
     metrics = _metrics(options)
     given = argparse.Namespace(file=path, gallery=None, metric=options.distance, k=options.depth)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from detmap.checks.agreement import Agreement
-from detmap.checks.sides import Side
+from detmap.checks.inputs import Side
 from detmap.data.tables import Detections
 
 

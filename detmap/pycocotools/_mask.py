@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.errors import InputError
-from detmap.kernels import coded, readonly
+from detmap.kernels import compressed_masks, readonly
 from detmap.kernels import masks as kernels
 from detmap.kernels.assignment import box_ious
 from detmap.run_lengths import WORD, Runs, freeze, lengths_of_runs, runs_of_polygons, runs_of_text, strings_of_runs
@@ -233,8 +233,8 @@ def iou(dt: Any, gt: Any, pyiscrowd: Any) -> Any:
 def _mask_ious(text: bytes, spans: NDArray[Any], detections: int, crowd: NDArray[Any]) -> NDArray[np.float64]:
     """Return the overlap of the first `detections` masks with each of the others, shape (d, g), in Fortran's order."""
     out: NDArray[np.float64] = np.empty((len(spans) - detections, detections))
-    status = coded.ious_of_strings(text, spans, freeze(crowd != 0), out)
-    if status == coded.UNEQUAL:
+    status = compressed_masks.ious_of_strings(text, spans, freeze(crowd != 0), out)
+    if status == compressed_masks.UNEQUAL:
         g, d = np.argwhere(np.isnan(out))[0].tolist()
         raise InputError(f"the runs of detection {d} and ground truth {g} do not add up to the same", field="counts")
     _check(status)
@@ -243,7 +243,7 @@ def _mask_ious(text: bytes, spans: NDArray[Any], detections: int, crowd: NDArray
 
 def _check(status: int) -> None:
     """Raise what a kernel of `coded` says."""
-    if status == coded.FLAT:
+    if status == compressed_masks.FLAT:
         raise InputError("a mask of height 0 has foreground", field="size", remedy="give the image's height and width")
     if status >= 0:
         raise _truncated(status)
@@ -277,7 +277,7 @@ def merge(rleObjs: Any, intersect: Any = 0) -> Any:
         return {"size": [0, 0], "counts": b""}
     height, width = sizes if type(sizes) is tuple else sizes[0].tolist()
     out = np.empty(7 * len(text), np.uint8)
-    used = coded.merge_strings(text, count, both, out)
+    used = compressed_masks.merge_strings(text, count, both, out)
     if used < 0:
         spans = _runs(objects).spans
         empty = np.flatnonzero(spans[:, 1] == spans[:, 0])
@@ -292,14 +292,14 @@ def area(rleObjs: Any) -> NDArray[np.uint32]:
     text = _text(rleObjs)
     _sizes(rleObjs)
     out = np.empty(len(rleObjs), np.uint32)
-    _check(coded.areas_of_strings(text, out))
+    _check(compressed_masks.areas_of_strings(text, out))
     return out
 
 
 def toBbox(rleObjs: Any) -> NDArray[np.float64]:
     """Return the box x, y, width, height around each mask, shape (n, 4)."""
     out = np.empty((len(rleObjs), 4))
-    _check(coded.boxes_of_strings(_text(rleObjs), _spans(rleObjs), out))
+    _check(compressed_masks.boxes_of_strings(_text(rleObjs), _spans(rleObjs), out))
     return out
 
 
@@ -323,7 +323,7 @@ def encode(mask: Any) -> list[dict[str, Any]]:
     pixels = readonly(pixels, np.uint8)
     words, size = readonly(pixels[: pixels.size & ~7].view(np.uint64), np.uint64), height * width
     strings = _written(
-        count, lambda begin, out, stops: coded.strings_of_bitmaps(pixels, words, size, begin, out, stops)
+        count, lambda begin, out, stops: compressed_masks.strings_of_bitmaps(pixels, words, size, begin, out, stops)
     )
     return _of_size(strings or [], height, width)
 
@@ -379,7 +379,9 @@ def _drawn(points: NDArray[Any], vertices: NDArray[Any], height: int, width: int
         points, ends = readonly(points, np.float64), readonly(np.cumsum(vertices), np.int64)
         strings = _written(
             len(ends),
-            lambda begin, out, stops: coded.strings_of_polygons(points, ends, height, width, begin, out, stops),
+            lambda begin, out, stops: compressed_masks.strings_of_polygons(
+                points, ends, height, width, begin, out, stops
+            ),
         )
         if strings is not None:
             return _of_size(strings, height, width)
@@ -433,7 +435,9 @@ def frUncompressedRLE(ucRles: Any, h: Any, w: Any) -> list[dict[str, Any]]:
     joined = readonly(
         lengths[0] if len(lengths) == 1 else np.concatenate([*lengths, np.empty(0, np.uint32)]), np.uint32
     )
-    strings = _written(len(sizes), lambda begin, out, into: coded.strings_of_lengths(joined, stops, begin, out, into))
+    strings = _written(
+        len(sizes), lambda begin, out, into: compressed_masks.strings_of_lengths(joined, stops, begin, out, into)
+    )
     return [{"size": size, "counts": counts} for size, counts in zip(sizes, strings or [], strict=True)]
 
 

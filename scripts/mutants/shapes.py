@@ -117,27 +117,27 @@ MUTANTS = [
         "row = row + 64",
         "poses_and_boundaries::boundaries_of_tall_masks",
     ),
-    # ---------------------------------------------------------------------------------------------------------- coded
+    # ---------------------------------------------------------------------------------------------------------- compressed masks
     (
-        "coded.boxes_of_strings",
+        "compressed_masks.boxes_of_strings",
         "if area and spans[i, 2] == 0:",
         "if spans[i, 2] == 0:",
         "masks_naive::masks_without_pixels_may_have_no_height",
     ),
     (
-        "coded._find_changes",
+        "compressed_masks._find_changes",
         "differ |= words[np.uint64(k + j)] ^ alike",
         "differ = words[np.uint64(k + j)] ^ alike",
         "masks_naive::bitmaps_anywhere_in_memory_are_encoded masks_naive::room_is_made_for_runs_and_strings",
     ),
     (
-        "coded._find_changes",
+        "compressed_masks._find_changes",
         "if pixels[p] != before:",
         "if pixels[p] > before:",
         "masks::every_function_on_random_masks",
     ),
     (
-        "coded.strings_of_polygons",
+        "compressed_masks.strings_of_polygons",
         "out_stops[i] = 7 * (crossings + 1)",
         "out_stops[i] = crossings + 1",
         "masks_naive::a_zigzag_needs_more_room_than_is_made_at_first",

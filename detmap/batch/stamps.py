@@ -13,7 +13,7 @@ from detmap import plugins
 _APART = (
     *("checks/", "cli/", "diagnostics/", "explanations/", "pycocotools/", "reports/", "retrieval/"),
     *("batch/clusters", "batch/comparing", "batch/discretion", "batch/finding", "batch/leaderboard"),
-    *("batch/limited_process", "batch/saving", "batch/shards", "batch/workers"),
+    *("batch/limited_process", "batch/publishing", "batch/saving", "batch/shards", "batch/workers"),
     *(
         "cards.py",
         "detection/evaluator.py",

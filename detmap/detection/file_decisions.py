@@ -1,7 +1,8 @@
 """The decisions of a protocol that mostly lie in files: what was left out, rounded or moved before anybody scored.
 
 A tool that cuts scores, or writes boxes with one decimal, decides so as much as one that matches in another way. Each is
-declared here; `detmap.detection.protocols.Protocol` has a field for each, and `detmap.detection.preparation` carries them out.
+declared here; `detmap.detection.protocols.Protocol` has a field for each, and `detmap.detection.preparation` carries them
+out.
 """
 
 from __future__ import annotations

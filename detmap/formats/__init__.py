@@ -1,4 +1,4 @@
-"""Files and folders of ground truth, detections and rankings: a file or folder per format, and a registry of those of detections."""
+"""Files of ground truth, detections and rankings: a file or folder per format, and a registry of those of detections."""
 
 from __future__ import annotations
 

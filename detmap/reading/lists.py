@@ -369,6 +369,7 @@ def scan_list(document: Document, begin: int, kind: Layout) -> tuple[Table, int]
 
 
 def empty(document: Document, fields: Fields) -> Table:
+    """Return the table of a list without records."""
     return Table(document, fields, 0, np.empty(0, np.uint64), np.empty(0, np.uint64), [])
 
 

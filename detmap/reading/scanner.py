@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data import benchmarks
-from detmap.formats.coco.inspection import foreign_fields
 from detmap.kernels import readonly, scanning
 from detmap.reading.documents import Buffer, Document, NotUnderstood
+from detmap.reading.foreign_fields import foreign_fields
 from detmap.reading.lists import Layout, empty, scan_array, scan_list, scan_object
 from detmap.reading.opening import File
 from detmap.reading.scanned_columns import Fields, Ids, Strings, Table, distinct_strings

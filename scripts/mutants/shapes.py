@@ -117,7 +117,7 @@ MUTANTS = [
         "row = row + 64",
         "poses_and_boundaries::boundaries_of_tall_masks",
     ),
-    # ---------------------------------------------------------------------------------------------------------- compressed masks
+    # -------------------------------------------------------------------------------------------- compressed masks
     (
         "compressed_masks.boxes_of_strings",
         "if area and spans[i, 2] == 0:",

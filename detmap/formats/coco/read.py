@@ -26,11 +26,12 @@ from detmap.data.ids import Ids, coded, index_ids
 from detmap.data.tables import Detections, GroundTruth, complete
 from detmap.errors import InputError
 from detmap.formats.coco.check import FIELDS, BoxlessError, checked_ground_truth, checked_results
-from detmap.formats.coco.inspection import foreign_fields, holds_lines, image_field, inspect, kinds_in, with_facts
+from detmap.formats.coco.inspection import holds_lines, image_field, inspect, kinds_in, with_facts
 from detmap.formats.coco.shapes import boxes_around, read_values, reader_of, result_shapes, truth_shapes
 from detmap.formats.registry import Format, Given, Reading, Role, packed
 from detmap.plugins import later, register
 from detmap.reading.documents import misplaced
+from detmap.reading.foreign_fields import foreign_fields
 from detmap.reading.opening import Held
 from detmap.reading.record_walk import crowded, holds_long_list, holds_long_value, walked
 from detmap.reading.scanned_columns import Strings

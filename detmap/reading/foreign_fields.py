@@ -1,0 +1,43 @@
+"""Fields of other benchmarks in a document of COCO's ground truth, decoded alone."""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from detmap.data.benchmarks import VALUES, fields_of, noted_in
+from detmap.reading.documents import Buffer
+
+
+@cache
+def _foreign() -> tuple[dict[str, Any], Any]:
+    """Return records without a field of another benchmark, by list, and the decoder of documents of such fields."""
+    plain: dict[str, Any] = {}
+    lists: list[Any] = []
+    for section in ("images", "annotations", "categories"):
+        fields: Any = [(field, msgspec.Raw, msgspec.Raw()) for field in fields_of(section)]
+        record = msgspec.defstruct("_Record", fields, gc=False)
+        plain[section] = record()
+        lists.append((section, list[record], []))  # type: ignore[valid-type]
+    return plain, msgspec.json.Decoder(msgspec.defstruct("_Document", lists, gc=False)).decode
+
+
+def foreign_fields(data: Buffer) -> dict[str, int]:
+    """Return the notices on fields of other benchmarks in ground truth, which is valid."""
+    plain, decode = _foreign()
+    document = decode(data[3:] if data[:3] == BOM_UTF8 else data)
+    return noted_in(
+        {
+            section: [_present(record) for record in getattr(document, section) if record != none]
+            for section, none in plain.items()
+        }
+    )
+
+
+def _present(record: msgspec.Struct) -> dict[str, Any]:
+    """Return the fields that a record has, with the values of those that are looked at."""
+    values = {name: bytes(getattr(record, name)) for name in record.__struct_fields__}
+    return {name: msgspec.json.decode(raw) if name in VALUES else None for name, raw in values.items() if raw}

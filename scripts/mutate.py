@@ -70,7 +70,7 @@ class Mutant:
     where: str  # file.function
     old: str
     new: str
-    tests: str  # separated by blanks: `hits` is tests/test_hits.py, `hits::best_f1` its test_best_f1
+    tests: str  # separated by blanks: `hits` is test_hits.py somewhere in tests/, `hits::best_f1` its test_best_f1
     endless: bool = False  # it makes an endless loop, which only the clock can tell
 
     @property
@@ -96,8 +96,14 @@ class Mutant:
 
     def names(self) -> list[str]:
         """Return the tests as pytest takes them."""
-        names = [f"tests/test_{name.replace('::', '.py::test_')}" for name in self.tests.split()]
-        return [name if "::" in name else f"{name}.py" for name in names]
+        named = (name.partition("::") for name in self.tests.split())
+        return [f"{_test_file(file)}::test_{test}" if test else _test_file(file) for file, _, test in named]
+
+
+def _test_file(name: str) -> str:
+    """Return the path of ``test_{name}.py``, which is somewhere in tests/."""
+    (path,) = (ROOT / "tests").rglob(f"test_{name}.py")
+    return path.relative_to(ROOT).as_posix()
 
 
 def copied(folder: Path) -> Path:

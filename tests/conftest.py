@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Generator
 from pathlib import Path
@@ -12,6 +13,9 @@ import numba
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from workloads import REAL_DATA
+
+# Tests of one folder use what those of another one define.
+sys.path += [str(folder) for folder in sorted(Path(__file__).parent.iterdir()) if folder.is_dir()]
 
 # An assertion that fails in these says what it compared, as one of a test does.
 pytest.register_assert_rewrite("diagnosed", "kernel_caches", "scanner", "source_files")

@@ -1,6 +1,6 @@
 """A call of every kernel, on a little data: what `detmap warm` learns the kernels' signatures from.
 
-A new kernel needs a call here; `tests/test_kernel_cache_warm.py` names the kernels that have none.
+A new kernel needs a call here; `tests/kernels/test_kernel_cache_warm.py` names the kernels that have none.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ from legs import FULL
 from test_cards import run
 
 from detmap import cards
-from detmap.cli.cards import _FILES, _again
+from detmap.cli.cards import FILES
+from detmap.cli.verifying import _again
 
 #: Changes of each sort to each card; all of them in the full tests.
 CHANGES = 1000 if FULL else 100
@@ -218,7 +219,7 @@ def test_a_changed_byte_of_an_input(made, capsys):
 
 def anew(given):
     """The card that verification makes, to compare with."""
-    options = argparse.Namespace(verified="card.json", inputs=given, threads=1, **dict.fromkeys(_FILES))
+    options = argparse.Namespace(verified="card.json", inputs=given, threads=1, **dict.fromkeys(FILES))
     again = _again(cards.read("card.json"), options)
     assert isinstance(again, dict)
     return again

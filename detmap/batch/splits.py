@@ -15,7 +15,7 @@ from detmap.data.ids import locate
 from detmap.data.tables import GroundTruth
 from detmap.detection.tally import Tally
 from detmap.errors import InputError, OptionError, shorten
-from detmap.formats._image_values import image_key, image_values
+from detmap.formats.image_values import image_key, image_values
 from detmap.kernels import readonly
 
 #: No metric of the whole is called as one of a split: those begin so.

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any, NoReturn
 
-from detmap.cli import cards, checking, converting, detection, diagnosing, explaining, reporting, retrieval, warm
+from detmap.cli import checking, converting, detection, diagnosing, explaining, reporting, retrieval, verifying, warm
 from detmap.cli.inputs import check_files
 from detmap.cli.options import Command, add_plugins
 from detmap.cli.output import compiling_told, say
@@ -25,7 +25,7 @@ _COMMANDS: dict[str, Command] = {
     **diagnosing.COMMANDS,
     **reporting.COMMANDS,
     **explaining.COMMANDS,
-    **cards.COMMANDS,
+    **verifying.COMMANDS,
     **converting.COMMANDS,
     **checking.COMMANDS,
     **retrieval.COMMANDS,

@@ -1,4 +1,4 @@
-"""Cards of several files at once: what ``detmap batch`` and ``detmap compare`` write, and what verifies them."""
+"""Cards of several files at once: what ``detmap batch`` and ``detmap compare`` write."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from detmap.cli.cards import Scored, Scorer, Truth, files_of, input_of, inputs_of, manifests_of
+from detmap.cli.cards import Scored, Truth, files_of, input_of, inputs_of, manifests_of
 from detmap.errors import OptionError
 
 
@@ -89,42 +89,3 @@ def _scored(
 def _digest(rows: Any) -> str:
     """Return the hash of rows of plain values; Python writes every bit of a float."""
     return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
-
-
-def _score_batch(options: argparse.Namespace) -> Scored:
-    from detmap import batch
-    from detmap.cli.challenges import challenge_of
-    from detmap.cli.detection import read_truth, reading_of
-    from detmap.cli.options import protocol_of
-
-    protocol = protocol_of(options)
-    entries = batch.find(options.predictions)
-    truth = read_truth(options, protocol, [entry.path for entry in entries])
-    done = batch.score(
-        truth.table,
-        entries,
-        protocol,
-        **reading_of(options),
-        splits=challenge_of(options, truth.table)["splits"],
-        threads=options.threads,
-    )
-    return batch_card(options, protocol, truth, entries, list(done))
-
-
-def _score_compare(options: argparse.Namespace) -> Scored:
-    from detmap.batch import find
-    from detmap.cli.detection import compare_entries, read_truth
-    from detmap.cli.options import protocol_of
-
-    protocol = protocol_of(options)
-    entries = find(options.predictions)
-    truth = read_truth(options, protocol, [entry.path for entry in entries])
-    made = compare_entries(options, protocol, truth.table, entries)
-    return compare_card(options, protocol, truth, entries, made)
-
-
-#: What `detmap verify` does again.
-SCORERS = {
-    "batch": Scorer(("ground_truth", "predictions"), _score_batch, many=True),
-    "compare": Scorer(("ground_truth", "predictions"), _score_compare, many=True),
-}

@@ -15,10 +15,10 @@ import numpy as np
 from detmap.data.tables import Detections, GroundTruth, MissingClasses
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import registry
-from detmap.formats._clusters import is_file, with_clusters
-from detmap.formats._clusters import suggested as suggested  # for callers
 from detmap.formats.class_maps import ClassMap, class_map_of, mapped_detections, mapped_ground_truth, without_classes
 from detmap.formats.file_names import stem
+from detmap.formats.image_clusters import is_file, with_clusters
+from detmap.formats.image_clusters import suggested as suggested  # for callers
 from detmap.formats.image_sizes import Sizes
 from detmap.formats.registry import Path, Reading
 from detmap.kernels import readonly

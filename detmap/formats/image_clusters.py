@@ -14,7 +14,7 @@ from detmap.data.ids import cluster_column
 from detmap.data.tables import GroundTruth
 from detmap.errors import InputError, shorten
 from detmap.formats import registry
-from detmap.formats._image_values import PathLike, image_key, image_values
+from detmap.formats.image_values import PathLike, image_key, image_values
 from detmap.reading.opening import Held
 
 #: A field that says which video an image is a frame of, as in the files of YouTube-VIS, TAO and BDD100K.

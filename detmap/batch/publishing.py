@@ -42,6 +42,9 @@ def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden:
     target = os.path.realpath(folder)
     if out is not None and os.path.commonpath([target, os.path.realpath(out)]) == target:
         raise OptionError(f"--publish {name} would hold the results of --out, which are for organisers: choose another")
+    inside = next((one for one in (Path(target), *Path(target).parents) if _holds_results(one)), None)
+    if inside is not None:
+        raise OptionError(f"--publish {name} lies among results of every split, which are for organisers: choose another")
     private = [one for one in _PRIVATE if os.path.lexists(os.path.join(folder, one))]
     if private:
         raise OptionError(f"--publish {name} holds {private[0]}, which is for organisers: choose another folder")
@@ -50,6 +53,11 @@ def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden:
     if there and _shown(Path(folder)) != shown:
         of = f"of {', '.join(shown)}" if shown else "without splits"
         raise OptionError(f"--publish {name} holds another leaderboard than one {of}: choose another folder for it")
+
+
+def _holds_results(folder: Path) -> bool:
+    """Return whether a folder is the ``results`` of some ``--out``, whose files hold every split."""
+    return folder.name == "results" and any(b'"seal"' in path.read_bytes() for path in folder.glob("*.json"))
 
 
 def _shown(folder: Path) -> list[str] | None:

@@ -228,8 +228,11 @@ def _is_record(fields: list[bytes], kind: str, count: int, wanted: int) -> bool:
     """Return whether a line that begins with ``#`` has all fields, and a number in field `wanted`."""
     if len(fields) != count and (kind == "qrels" or len(fields) < count or fields[1].upper() not in (b"Q0", b"0")):
         return False
-    value = _grade(fields[wanted]) if kind == "qrels" else _score(fields[wanted])
-    return value is not None and value == value
+    try:
+        decimal(fields[wanted])
+    except ValueError:
+        return False
+    return True  # what is no grade or score all the same is an error, as on other lines
 
 
 def _grade(text: bytes) -> int | None:

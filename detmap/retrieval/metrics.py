@@ -375,10 +375,10 @@ def _read(name: str, **defaults: str) -> Request:
         if found and metric:
             given, depth = found[2] or found[5], found[4] or None
             if metric.ambiguous and depth and found[3] != "@":
-                share = f"0.{depth.replace('.', '')}" if metric.ambiguous == "p" else depth
+                share = f"0.{depth}" if metric.ambiguous == "p" and depth.isdigit() else depth
+                ranks = f"{metric.name}@{depth} reads that many ranks, and " if depth.isdigit() else ""
                 raise OptionError(
-                    f"{shorten(name)} is not clear: {metric.name}@{depth} reads that many ranks, and "
-                    f"{metric.name}({metric.ambiguous}={share}) has that parameter"
+                    f"{shorten(name)} is not clear: {ranks}{metric.name}({metric.ambiguous}={share}) has that parameter"
                 )
     if metric is None:
         known = ", ".join(m.mean_name or m.name for m in METRICS)

@@ -22,7 +22,7 @@ import numpy as np
 # The moment counts from here on: what the interpreter and the package's import do before is Python's affair.
 PROGRAM = """
 import os, sys
-from detmap import interrupts
+from detmap.system import interrupts
 interrupts.watch()
 os.write(int(sys.argv.pop(1)), b"!")
 os.close(int(os.environ.pop("READY")))

@@ -114,7 +114,7 @@ def test_a_name_has_one_owner_who_may_replace_it():
     detmap.register(dataclasses.replace(COCO, name="mine"))
     again = detmap.register(dataclasses.replace(COCO, name="mine", max_dets=(7,)))
     assert PRESETS["mine"] is again
-    with pytest.raises(OptionError, match=r"the protocol 'coco' is registered by detmap\.protocols already"):
+    with pytest.raises(OptionError, match=r"the protocol 'coco' is registered by detmap\.detection\.protocols already"):
         detmap.register(dataclasses.replace(COCO, max_dets=(7,)))
     assert detmap.register(dataclasses.replace(COCO)) == COCO  # the same thing
 

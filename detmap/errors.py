@@ -5,6 +5,7 @@
     DetmapError
     ├── InputError (ValueError)             data that cannot be scored: names file, record, field, value and remedy
     ├── OptionError (ValueError)            an option or protocol that cannot be carried out
+    │   └── UnknownMetricError (KeyError)   a result has no metric of that name
     ├── StateError (ValueError)             a saved tally or evaluator that is damaged or of another protocol
     └── MissingDependencyError (ImportError)  an optional package that is not installed
 """
@@ -102,6 +103,31 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     near = get_close_matches(word, list(known), 1)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+class UnknownMetricError(OptionError, KeyError):
+    """A result has no metric of that name.
+
+    Parameters
+    ----------
+    name : object
+        What was asked for.
+    metrics : iterable of str
+        The names that the result has; the first 20 are listed.
+    """
+
+    def __init__(self, name: object, metrics: Iterable[str]) -> None:
+        known = list(metrics)
+        more = f" and {len(known) - 20} more" if len(known) > 20 else ""
+        near = did_you_mean(str(name)[:100], known)
+        super().__init__(f"no metric {shorten(name)}{near or ';'} there are: {', '.join(known[:20])}{more}")
+        self._given = name, known
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would show the quoted text
+
+    def __reduce__(self) -> tuple[type, tuple[object, list[str]]]:
+        return type(self), self._given
 
 
 def check_choice(what: str, value: object, choices: Iterable[str]) -> None:

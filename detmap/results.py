@@ -7,14 +7,16 @@ import html
 import io
 import json
 import math
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from detmap.data.notices import describe
-from detmap.errors import MissingDependencyError
+from detmap.errors import MissingDependencyError, OptionError, UnknownMetricError, shorten
+from detmap.system.whole_files import write
 
 #: Types of values that JSON has: of floats those that are finite.
 _PLAIN = frozenset((float, int, str, bool, type(None)))
@@ -40,7 +42,17 @@ class Result(Mapping[str, float]):
         self._notices.update({code: count for code, count in more.items() if count})
 
     def __getitem__(self, name: str) -> float:
-        return self._metrics[name]
+        known = self._metrics.get(name)
+        if known is None:
+            found = self._meant(name) if isinstance(name, str) else None
+            if found is None:
+                raise UnknownMetricError(name, self._metrics)
+            known = self._metrics[found]
+        return known
+
+    def _meant(self, name: str) -> str | None:
+        """Return which metric is meant by a name that is none of the metrics' own, or None."""
+        return None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._metrics)
@@ -66,6 +78,51 @@ class Result(Mapping[str, float]):
     def to_frame(self) -> Any:
         """Return `rows` as a pandas data frame (extra ``frames``)."""
         return to_frame(self.rows())
+
+    def to_markdown(self) -> str:
+        """Return the table of metrics as Markdown."""
+        return to_markdown(self._tables()[""])
+
+    def to_latex(self) -> str:
+        """Return the table of metrics as a LaTeX ``tabular`` with the rules of booktabs."""
+        return to_latex(self._tables()[""])
+
+    def to_csv(self) -> str:
+        """Return `rows` as CSV, floats with all their digits; undefined is empty."""
+        return to_csv(self.rows())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result to a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            Its suffix says what is written: ``.json`` (`to_json`), ``.csv`` (`to_csv`), ``.md`` (`to_markdown`), ``.tex``
+            (`to_latex`), or ``.txt``, what ``print`` shows.
+
+        Raises
+        ------
+        OptionError
+            For another suffix, or where the file cannot be written.
+        """
+        writers: dict[str, Callable[[], str]] = {
+            ".json": self.to_json,
+            ".csv": self.to_csv,
+            ".md": self.to_markdown,
+            ".tex": self.to_latex,
+            ".txt": self.__str__,
+        }
+        suffix = os.path.splitext(os.fspath(path))[1].lower()
+        if suffix not in writers:
+            raise OptionError(
+                f"cannot save as {shorten(os.fspath(path))}: name a file that ends in {', '.join(writers)}"
+            )
+        write(os.fspath(path), (writers[suffix]().rstrip("\n") + "\n").encode())
+
+    def __str__(self) -> str:
+        """Return what a person reads: what this is, the table of metrics, and the notices."""
+        parts = [repr(self), to_text(self._tables()[""]), "\n".join(f"note: {one}" for one in describe(self.notices))]
+        return "\n\n".join(filter(None, parts))
 
     def _tables(self) -> dict[str, Sequence[Mapping[str, Any]]]:
         """Return by title what a notebook shows."""
@@ -195,6 +252,32 @@ def to_markdown(rows: Sequence[Mapping[str, Any]], *, markup: bool = False) -> s
 
     rule = "|" + "|".join(" --- " if is_words(rows, name) else " ---: " for name in header) + "|"
     return "\n".join([line(header), rule, *(line([cell(row[name]) for name in header]) for row in rows)])
+
+
+#: What LaTeX reads as a command, and how it is written.
+_LATEX = {c: "\\" + c for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+}
+
+
+def to_latex(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as a LaTeX ``tabular`` (packages booktabs and, for letters beyond ASCII, one that has them)."""
+    if not rows:
+        return ""
+    header = list(rows[0])
+
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join("".join(_LATEX.get(c, c) for c in printable(one)) for one in cells) + r" \\"
+
+    columns = "".join("l" if is_words(rows, name) else "r" for name in header)
+    body = [line([cell(row[name]) for name in header]) for row in rows]
+    begin = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", line(header), r"\midrule"]
+    return "\n".join([*begin, *body, r"\bottomrule", r"\end{tabular}"])
 
 
 #: So many rows of a table, and so many characters of a text, are in a notebook.

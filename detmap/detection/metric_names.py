@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -50,3 +51,52 @@ def distinct_names(categories: tuple[tuple[Any, str], ...]) -> list[str]:
             taken.add(name)
         names.append(name)
     return names
+
+
+#: Other tools' spellings of the means over all classes: ``mAP``, ``map_50``, ``AP@0.5``, ``mAP50-95``, ``APs``, ``AR@100``.
+_SPELLING = re.compile(
+    r"(?:m|mean[ _])?(?P<kind>ap|ar)"
+    r"(?:[ _@-]?\[?(?P<low>0?\.\d+|\d{2})(?:(?P<range>[:_-](?:0?\.\d+:)?)(?P<high>0?\.\d+|\d{2}))?\]?|[ _@-]?(?P<cap>\d+))?"
+    r"(?:[ _@-]?(?P<area>[a-z]+))?",
+    re.IGNORECASE,
+)
+
+
+def find_metric(name: str, protocol: Protocol, table: list[tuple[str, Row]]) -> str | None:
+    """Return which metric of `table` another tool's name means; None where it means none, or more than one.
+
+    A number is an IoU threshold of AP (``AP@0.5``, ``map_50``), or a cap of AR (``AR@100``).
+    """
+    match = _SPELLING.fullmatch(name)
+    if match is None:
+        return None
+    kind, low, high, area = match["kind"].upper(), match["low"], match["high"], match["area"]
+    cap = match["cap"]
+    if kind == "AR" and low is not None and high is None and "." not in low:
+        low, cap = None, low
+    if cap is not None and (kind == "AP" or area is not None or int(cap) not in protocol.max_dets):
+        return None
+    ends = [float(one) if "." in one else int(one) / 100 for one in (low, high) if one is not None]
+    iou = None
+    if len(ends) == 1:
+        t = protocol.find_threshold(ends[0])
+        if t is None:
+            return None
+        iou = protocol.iou_thresholds[t] if len(protocol.iou_thresholds) > 1 else None
+    elif len(ends) == 2:
+        thresholds = protocol.iou_thresholds
+        if [protocol.find_threshold(one) for one in ends] != [0, len(thresholds) - 1] or len(thresholds) < 3:
+            return None
+    a = 0
+    if area is not None:
+        named = [a for a, (one, _, _) in enumerate(protocol.area_ranges) if area.lower() in (one, one[:1])]
+        if len(named) != 1:
+            return None
+        (a,) = named
+    m = len(protocol.max_dets) - 1 if cap is None else protocol.max_dets.index(int(cap))
+    wanted = (kind, a, m, None)
+    for found, (of, at, *rest) in table:
+        same = at is None if iou is None else at is not None and abs(at - iou) < 1e-9
+        if same and (of, *rest) == wanted:
+            return found
+    return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.detection.metric_names import distinct_names, metric_table
+from detmap.detection.metric_names import distinct_names, find_metric, metric_table
 from detmap.detection.precisions import Curves, averaged, effect_of_zero_ids, mean_of_defined, recalls
 from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.detection.tally import Tally
@@ -352,6 +352,9 @@ class DetectionResult(Result):
             rows.append(row | {"F1": record["best_f1"]["f1"], "at": record["best_f1"]["score"]})
         return rows
 
+    def _meant(self, name: str) -> str | None:
+        return find_metric(name, self.protocol, metric_table(self.protocol, self.categories))
+
     def _tables(self) -> dict[str, Any]:
         return {"": self.summary(), "categories": self.class_summary()}
 
@@ -387,6 +390,8 @@ class DetectionResult(Result):
         metrics: dict[str, float] = self.__dict__.get("_metrics", {})
         if name in metrics:
             return metrics[name]
+        if "tally" in self.__dict__ and (found := self._meant(name)):
+            return metrics[found]
         if hasattr(type(self), name):  # a property that failed: its own error says why
             value: float = object.__getattribute__(self, name)
             return value

@@ -138,8 +138,8 @@ def test_swapped_and_foreign_arguments(tables):
     truth, found = tables
     with pytest.raises(InputError, match="swapped"):
         detmap.evaluate(found, truth)
-    with pytest.raises(InputError, match="expected Detections, not list"):
-        detmap.evaluate(truth, [])
+    with pytest.raises(InputError, match="expected Detections, not set"):
+        detmap.evaluate(truth, {1})
     with pytest.raises(InputError, match="image_ids"):
         detmap.evaluate(truth, found, image_ids=[10**9])
     with pytest.raises(OptionError, match="unknown protocol 'voc'; one of: coco, voc2007, voc2012"):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from detmap.data.mismatches import check_pair
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection import zero_ids
 from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
+from detmap.detection.given import Found, Truth, tables_of
 from detmap.detection.protocols import Decisions, Protocol, resolve
 from detmap.detection.result import DetectionResult
 from detmap.detection.scored_kinds import scored_kind
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    ground_truth: GroundTruth,
-    detections: Detections,
+    ground_truth: Truth,
+    detections: Found,
     protocol: str | Protocol = "coco",
     *,
     iou_type: str | None = None,
@@ -38,10 +38,11 @@ def evaluate(
 
     Parameters
     ----------
-    ground_truth : GroundTruth
-        What there is to find.
-    detections : Detections
-        What was found. Those of categories that the ground truth does not have are counted, and not scored.
+    ground_truth : GroundTruth, path, or mapping
+        What there is to find: a table, a file or folder of any format, or COCO's dictionary as ``json.load`` gives it.
+    detections : Detections, path, or sequence of mappings
+        What was found: a table, a file or folder of any format, or COCO's list of results. Those of categories that the
+        ground truth does not have are counted, and not scored.
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
         Every decision that the following do not replace.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}, optional
@@ -82,17 +83,17 @@ def evaluate(
     annotations that share an id the last is scored once for each, and two boxes so small that their areas vanish (below
     1e-160 pixels a side) match.
     """
-    check_pair(ground_truth, detections)
-    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, ground_truth, detections), **decisions)
-    tally = _match(ground_truth, detections, decided, image_ids, category_ids, threads)
-    del detections  # what nobody else holds on to makes room for the ranking
+    truth, found = tables_of(ground_truth, detections, protocol, iou_type)
+    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, truth, found), **decisions)
+    tally = _match(truth, found, decided, image_ids, category_ids, threads)
+    del detections, found  # what nobody else holds on to makes room for the ranking
     tally = tally.in_ranking_order(threads, grouped=True)  # and the tally as it was, for the curves
     return DetectionResult(tally, threads=threads)
 
 
 def match(
-    ground_truth: GroundTruth,
-    detections: Detections,
+    ground_truth: Truth,
+    detections: Found,
     protocol: str | Protocol = "coco",
     *,
     iou_type: str | None = None,
@@ -105,10 +106,10 @@ def match(
 
     The parameters are those of `evaluate`. ``DetectionResult(tally)`` makes the metrics.
     """
-    check_pair(ground_truth, detections)
-    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, ground_truth, detections), **decisions)
-    tally = _match(ground_truth, detections, decided, image_ids, category_ids, threads)
-    del detections
+    truth, found = tables_of(ground_truth, detections, protocol, iou_type)
+    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, truth, found), **decisions)
+    tally = _match(truth, found, decided, image_ids, category_ids, threads)
+    del detections, found
     return tally.in_ranking_order(threads, grouped=True)
 
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap.data.mismatches import check_pair
-from detmap.data.tables import Detections, GroundTruth
 from detmap.detection import zero_ids
 from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
+from detmap.detection.given import Found, Truth, tables_of
 from detmap.detection.protocols import Decisions, Protocol, resolve
 from detmap.detection.scored_kinds import scored_kind
 from detmap.errors import OptionError
@@ -107,8 +106,8 @@ class Matches(Frozen):
 
 
 def match_pairs(
-    ground_truth: GroundTruth,
-    detections: Detections,
+    ground_truth: Truth,
+    detections: Found,
     protocol: str | Protocol = "coco",
     *,
     iou: float = 0.5,
@@ -125,10 +124,8 @@ def match_pairs(
 
     Parameters
     ----------
-    ground_truth : GroundTruth
-        What there is to find.
-    detections : Detections
-        What was found.
+    ground_truth, detections
+        Tables, paths, or COCO's JSON, as for `detmap.evaluate`.
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
         Decides everything except the IoU threshold.
     iou : float
@@ -160,14 +157,13 @@ def match_pairs(
     OptionError
         For decisions that cannot be carried out.
     """
-    check_pair(ground_truth, detections)
-    kind = scored_kind(protocol, iou_type, ground_truth, detections)
-    decided = resolve(protocol, iou_type=kind, **decisions)
+    truth, found = tables_of(ground_truth, detections, protocol, iou_type)
+    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, truth, found), **decisions)
     if not _number(iou) or not math.isfinite(iou):
         raise OptionError(f"iou must be one finite number, not {iou!r}")
     if not _number(floor) or not 0 < floor <= 1:
         raise OptionError(f"floor must be above 0 and at most 1, not {floor!r}")
-    arranged = Arrangement.of(ground_truth, detections, decided, image_ids, category_ids, threads)
+    arranged = Arrangement.of(truth, found, decided, image_ids, category_ids, threads)
     return matches_of(arranged, iou, area, floor if across_categories else None, threads)
 
 

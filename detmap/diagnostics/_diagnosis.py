@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.data.mismatches import check_pair
 from detmap.data.notices import describe
-from detmap.data.tables import Detections, GroundTruth
 from detmap.detection.arrangement import Arrangement
+from detmap.detection.given import Found, Truth, tables_of
 from detmap.detection.matches import Matches, matches_of
 from detmap.detection.metric_names import distinct_names
 from detmap.detection.protocols import Decisions, Protocol, resolve
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 
 
 def diagnose(
-    ground_truth: GroundTruth,
-    detections: Detections,
+    ground_truth: Truth,
+    detections: Found,
     protocol: str | Protocol = "coco",
     *,
     iou: float = 0.5,
@@ -47,10 +46,8 @@ def diagnose(
 
     Parameters
     ----------
-    ground_truth : GroundTruth
-        What there is to find.
-    detections : Detections
-        What was found.
+    ground_truth, detections
+        Tables, paths, or COCO's JSON, as for `detmap.evaluate`.
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
         Decides everything except the IoU threshold, as for `detmap.match_pairs`.
     iou : float
@@ -112,8 +109,8 @@ class Diagnosis:
 
     def __init__(
         self,
-        ground_truth: GroundTruth,
-        detections: Detections,
+        ground_truth: Truth,
+        detections: Found,
         protocol: str | Protocol = "coco",
         *,
         iou: float = 0.5,
@@ -124,10 +121,10 @@ class Diagnosis:
         threads: int | None = None,
         **decisions: Unpack[Decisions],
     ) -> None:
-        check_pair(ground_truth, detections)
-        self.ground_truth = ground_truth
-        self.detections = detections.on_images_of(ground_truth)
-        kind = scored_kind(protocol, iou_type, ground_truth, detections)
+        truth, found = tables_of(ground_truth, detections, protocol, iou_type)
+        self.ground_truth = truth
+        self.detections = found.on_images_of(truth)
+        kind = scored_kind(protocol, iou_type, truth, found)
         self.protocol = resolve(protocol, iou_type=kind, **decisions)
         self.iou = number("iou", iou)
         if not BACKGROUND < self.iou <= 1:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import decisions_of
-from detmap.detection.protocols import Protocol
+from detmap.detection.given import Found, Truth, tables_of
+from detmap.detection.protocols import PRESETS, Protocol
 from detmap.errors import OptionError
 from detmap.explanations.replay import Replay, Value, is_late, pair, players, said
 from detmap.kernels.pairs import HIT, IGNORED, MISS
@@ -271,10 +271,10 @@ class Explanation:
 
 
 def explain(
-    ground_truth: GroundTruth,
-    detections: Detections,
-    source: str | Protocol,
-    target: str | Protocol,
+    ground_truth: Truth,
+    detections: Found,
+    source: str | Protocol | None = None,
+    target: str | Protocol | None = None,
     metric: str = "AP",
     *,
     iou_type: str | None = None,
@@ -286,10 +286,8 @@ def explain(
 
     Parameters
     ----------
-    ground_truth : GroundTruth
-        What there is to find.
-    detections : Detections
-        What was found.
+    ground_truth, detections
+        Tables, paths, or COCO's JSON, as for `detmap.evaluate`.
     source, target : str or Protocol
         Names of `detmap.PRESETS`, with changes as in ``"coco+min_score=0.25"``, or protocols.
     metric : str
@@ -316,8 +314,14 @@ def explain(
         Where the metric is undefined, as there is nothing to find.
     """
     check_orders(orders)
-    both = pair(source, target, metric, iou_type, ground_truth, detections)
-    replay = Replay(ground_truth, detections, metric, threads)
+    if source is None or target is None:
+        raise OptionError(
+            "explain needs two protocols, as in explain(ground_truth, detections, 'coco', 'ultralytics'); there are: "
+            f"{', '.join(PRESETS)}"
+        )
+    truth, found = tables_of(ground_truth, detections, source if isinstance(source, Protocol) else "coco", iou_type)
+    both = pair(source, target, metric, iou_type, truth, found)
+    replay = Replay(truth, found, metric, threads)
     differ = players(*both)
 
     def changed(which: Sequence[int]) -> Protocol:

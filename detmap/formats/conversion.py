@@ -11,10 +11,8 @@ from detmap.data.tables import GroundTruth
 from detmap.errors import OptionError, shorten
 from detmap.formats import files, registry
 from detmap.formats.class_maps import ClassMap
-from detmap.formats.registry import Format, Given, Path, Role
+from detmap.formats.registry import Format, Path, Role
 from detmap.reading.opening import Held
-
-_ROLES: tuple[Role, Role] = ("ground_truth", "detections")
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ def convert(
     _refuse_inputs(target, inputs)
     held = files.held(source)
     if role is None:
-        role = "detections" if ground_truth is not None else role_of(held, format)
+        role = "detections" if ground_truth is not None else files.role_of(held, format)
     files.check_role(role)
     written = registry.to_write(target, role, to)
     found = registry.find(held, role, format)
@@ -144,32 +142,6 @@ def convert(
         lost,
         {code: count for code, count in table.notices.items() if count},
     )
-
-
-def role_of(source: Path | Held, format: str | None = None) -> Role:
-    """Return whether what there is to read is ground truth or detections, by its content.
-
-    Raises
-    ------
-    OptionError
-        Where that is not clear.
-    """
-    if format is None:
-        fits = {role: one for role in _ROLES if (one := registry.recognise(source, role)) is not None}
-    else:
-        named = registry.FORMATS.find(format)
-        fits = {role: named for role in _ROLES if getattr(named, f"read_{role}") is not None}
-    if len(fits) == 1:
-        return next(iter(fits))
-    told: Role | None = None
-    if len({one.name for one in fits.values()}) == 1:
-        (found, *_) = fits.values()
-        with registry.asked(found, source):
-            told = None if found.tell is None else found.tell(Given(source, "detections"))
-    if told is None:
-        shown = "standard input" if isinstance(source, Held) else os.fspath(source)
-        raise OptionError(f"is {shorten(shown, 200)} ground truth, or detections? Say it: role=... (--role)")
-    return told
 
 
 def _kinds(found: Format, source: Path | Held, iou_type: str | None, target: Format) -> tuple[list[str], int]:

@@ -206,7 +206,7 @@ class Unchanged:
 
 def read(
     path: Path | Held,
-    role: registry.Role,
+    role: registry.Role | None = None,
     *,
     format: str | None = None,
     ground_truth: GroundTruth | None = None,
@@ -229,8 +229,8 @@ def read(
     ----------
     path : path
         A file or a folder, compressed (gzip, zstd) too where the format is text; ``-`` is standard input.
-    role : {"ground_truth", "detections"}
-        What it is read for.
+    role : {"ground_truth", "detections"}, optional
+        What it is read for. By default detections where `ground_truth` is given, else as its content says.
     format : str, optional
         The name of its format, one of `detmap.formats.FORMATS`; by default its content and its name say that.
     ground_truth : GroundTruth, optional
@@ -274,12 +274,14 @@ def read(
     InputError
         As the reader of the format does, and where the format has no field for the kind of shape.
     OptionError
-        For another role or format, and for an option that the format does not take.
+        For another role or format, for an option that the format does not take, and where content does not say the role.
     """
+    source = path if isinstance(path, Held) else held(path)
+    if role is None:
+        role = "detections" if ground_truth is not None else role_of(source, format)
     check_role(role)
     if clusters is not None and role == "detections":
         raise OptionError("clusters are of the images of ground truth, not of detections")
-    source = path if isinstance(path, Held) else held(path)
     found = registry.find(source, role, format)
     registry.check_kind(found, iou_type, sources.name_of(source, role.replace("_", " ")))
     given = {"image_set": image_set, "classes": classes, "columns": columns, "box_format": box_format}
@@ -380,6 +382,32 @@ def with_sizes(table: GroundTruth, image_sizes: Path | Mapping[str, Any]) -> Gro
         if not known[row].all():
             known[row] = (given.get(stem(name)) if name else None) or given.get(str(one)) or (0, 0)
     return replace(table, images=replace(table.images, sizes=readonly(known, np.int64)))
+
+
+def role_of(source: Source, format: str | None = None) -> registry.Role:
+    """Return whether what there is to read is ground truth or detections, by its content.
+
+    Raises
+    ------
+    OptionError
+        Where that is not clear.
+    """
+    if format is None:
+        fits = {role: one for role in get_args(registry.Role) if (one := registry.recognise(source, role)) is not None}
+    else:
+        named = registry.FORMATS.find(format)
+        fits = {role: named for role in get_args(registry.Role) if getattr(named, f"read_{role}") is not None}
+    if len(fits) == 1:
+        return next(iter(fits))
+    told: registry.Role | None = None
+    if len({one.name for one in fits.values()}) == 1:
+        (found, *_) = fits.values()
+        with registry.asked(found, source):
+            told = None if found.tell is None else found.tell(registry.Given(source, "detections"))
+    if told is None:
+        shown = "standard input" if isinstance(source, Held) else os.fspath(source)
+        raise OptionError(f"is {shorten(shown, 200)} ground truth, or detections? Say it: role=... (--role)")
+    return told
 
 
 def check_role(role: str) -> None:

@@ -20,10 +20,10 @@ Changes = tuple[Change, ...]
 #: Maximum number of rules that are evaluated where their effects are estimated, by the number of changes.
 _COMBINED = {1: 100, 2: 1200, 3: 500}
 
-#: Weight of a row of the vocabulary that has none, in percent.
+#: Weight of a row of the vocabulary that lists none.
 _OTHERWISE = 2.0
 
-#: Every so many changes of a smooth row are evaluated, and the effects of those between are interpolated.
+#: Step between the evaluated changes of a smooth row; effects in between are interpolated.
 _STRIDE = 5
 
 #: Rarest change that is tried among three.
@@ -42,8 +42,7 @@ _SAME = 12
 class Vocabulary(Protocol):
     """The rules that can be tried: named ones, each with changes of the grid's rows.
 
-    ``grid`` holds the changes: what they set, by name; ``usual`` how usual the rows are, in percent of the changes behind
-    quoted numbers; ``smooth`` the rows of ascending numbers whose effects can be interpolated.
+    ``grid`` holds the changes: what they set, by name; ``usual`` the relative weights of the rows; ``smooth`` the rows of ascending numbers whose effects can be interpolated.
     """
 
     grid: Mapping[str, Sequence[Mapping[str, Any]]]
@@ -55,11 +54,24 @@ class Vocabulary(Protocol):
         ...
 
     def plain(self, name: str, changes: Changes) -> Hashable:
-        """Return the same for most rules that cannot be told apart here."""
+        """Return a key that is equal for rules known to be equivalent on these tables."""
         ...
 
     def place(self, changes: Changes) -> Any:
-        """Return a key: rules in its order share what was computed."""
+        """Return a sort key that places rules with shared computations next to each other."""
+        ...
+
+    def rules(self, name: str, changes: Changes) -> Any:
+        """Return the named rule with its changes: a protocol or a convention."""
+        ...
+
+    def words(self, name: str, changes: Changes) -> tuple[str, ...]:
+        """Return in words what the changes decide otherwise."""
+        ...
+
+    @property
+    def evaluations(self) -> int:
+        """How many rules were evaluated."""
         ...
 
 
@@ -190,7 +202,7 @@ class Tries:
                 continue
             there[name].add(plain)
             after = self._try(name, (change,))
-            if after is None:  # which is an effect
+            if after is None:  # the number is undefined under this change
                 self.moved.add(change[0])
             elif after != self.own[name]:
                 self.moved.add(change[0])

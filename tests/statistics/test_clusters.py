@@ -364,7 +364,7 @@ def test_fields_that_are_no_clusters(files, capsys):
     assert "'clip' is neither a file that is there nor a field of the images" in said(
         "--bootstrap", "200", "--clusters", "clip"
     )
-    assert "--clusters is of intervals and tests, which take --bootstrap N" in said("--clusters", "video")
+    assert "--clusters needs --bootstrap N" in said("--clusters", "video")
     _change(files, [{**image, "video": None if place == 3 else 1} for place, image in enumerate(_images(files))])
     assert "must be an integer or a string, to say the cluster of an image" in said(
         "--bootstrap", "200", "--clusters", "video"

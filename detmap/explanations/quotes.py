@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from detmap.errors import OptionError, shorten
-from detmap.explanations.tries import FOUND, Row, Tries, Vocabulary
+from detmap.explanations.tries import FOUND, Match, Tries, Vocabulary
 from detmap.results import fragment
 
 
@@ -113,8 +113,8 @@ class Search:
         if self.verdict == "found":
             first = self.candidates[0]
             told.append(
-                f"{first.name} agrees better than chance: {_about(first.by_chance)} candidates at least as usual are expected "
-                "by chance."
+                f"{first.name} agrees better than chance: {_about(first.by_chance)} candidates at least as usual are "
+                "expected by chance."
             )
         elif self.verdict == "chance":
             told.append("This may be chance: none of these is shown to be the rule.")
@@ -253,11 +253,11 @@ def searched(
 ) -> Search:
     """Search a vocabulary for quoted numbers."""
     tries = Tries(looked, names, list(quoted.values()))
-    rows = tries.search(most)
+    matches = tries.search(most)
     return Search(
         quoted=quoted,
-        candidates=[_candidate(looked, row, quoted) for row in rows[:most]],
-        matches=len(rows),
+        candidates=[_candidate(looked, match, quoted) for match in matches[:most]],
+        matches=len(matches),
         expected=tries.expected(),
         named={name: {of: looked.value(name, (), at) for at, of in enumerate(quoted)} for name in names},
         idle=tuple(name for name in looked.grid if name not in tries.moved) if tries.count[1] else (),
@@ -267,16 +267,16 @@ def searched(
     )
 
 
-def _candidate(looked: Vocabulary, row: Row, quoted: Iterable[str]) -> Candidate:
+def _candidate(looked: Vocabulary, match: Match, quoted: Iterable[str]) -> Candidate:
     made = [
         Candidate(
             protocol=looked.rules(way.name, way.changes),
             base=way.name,
             changes=looked.words(way.name, way.changes),
-            values=dict(zip(quoted, row.values, strict=True)),
-            by_chance=row.by_chance,
+            values=dict(zip(quoted, match.values, strict=True)),
+            by_chance=match.by_chance,
         )
-        for way in row.ways[:6]
+        for way in match.ways[:6]
     ]
     return replace(made[0], others=tuple(one.name for one in made[1:]))
 

@@ -13,7 +13,7 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.hits import INTERPOLATIONS, Hits, blocks
 from detmap.kernels import curves, readonly, ties
 from detmap.retrieval.conventions import Convention, Normalizer
-from detmap.retrieval.ranked import BY_PLACE, LEAST, TIES_BY_PLACE, Ranked, Request, Values
+from detmap.retrieval.ranked import BY_PLACE, LEAST, Ranked, Request, Values
 from detmap.system import parallel
 
 
@@ -196,7 +196,8 @@ def cmc(ranked: Ranked, request: Request) -> Values:
     if ranked.shots is None:
         raise OptionError(f"CMC {ranked.convention.cmc} needs distances to galleries with identities")
     if ranked.convention.ties not in BY_PLACE:
-        raise OptionError(f"CMC {ranked.convention.cmc} is defined for {TIES_BY_PLACE}, not {ranked.convention.ties!r}")
+        allowed = " or ".join(map(repr, BY_PLACE))
+        raise OptionError(f"CMC {ranked.convention.cmc} is defined for ties={allowed}, not {ranked.convention.ties!r}")
     return np.asarray(ranked.shots[:, min(request.cut, ranked.shots.shape[1]) - 1])
 
 

@@ -23,9 +23,6 @@ Values = NDArray[np.float64]
 #: Tie rules under which a ranking is one order of the items.
 BY_PLACE = ("index", "docid", "docid-ascending")
 
-#: The same in messages.
-TIES_BY_PLACE = f"ties={' or '.join(map(repr, BY_PLACE))}"
-
 #: The order of a run's documents: a rule for ties, and whether scores are compared in single precision.
 Order = tuple[TieRule, bool]
 
@@ -130,7 +127,8 @@ class Ranked:
         if self.pool is None:
             raise OptionError(f"{metric} needs judgements of documents that are not relevant; this entry has none")
         if self.convention.ties not in BY_PLACE:
-            raise OptionError(f"{metric} is defined for {TIES_BY_PLACE}, not {self.convention.ties!r}")
+            allowed = " or ".join(map(repr, BY_PLACE))
+            raise OptionError(f"{metric} is defined for ties={allowed}, not {self.convention.ties!r}")
         return self.pool
 
 

@@ -372,11 +372,11 @@ def _shown(value: Any) -> str:
 
 
 def _check_keys(part: Mapping[str, Any], known: Collection[str], source: str, record: str | None) -> None:
-    """Refuse what no card of this form has: nothing would compare it with anything."""
+    """Refuse unknown keys: nothing would verify them."""
     for key in part:
         if key not in known:
             remedy = "take it out, or make the card anew with --card"
-            raise InputError("is nothing that a card holds", source=source, record=record, field=key, remedy=remedy)
+            raise InputError("is no field of a card", source=source, record=record, field=key, remedy=remedy)
 
 
 def _markdown(card: Mapping[str, Any], digest: str) -> str:

@@ -62,7 +62,7 @@ def parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[float, float]]:
 
 
 def decimal(text: str | bytes) -> float:
-    """Return a number from text that holds nothing else; float() takes ``1_000`` and digits of every script too.
+    """Convert ASCII text without underscores to a float; surrounding blanks, ``inf`` and ``nan`` are accepted as by `float`.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def decimal(text: str | bytes) -> float:
 
 
 def whole(text: str | bytes) -> int:
-    """Return an integer from text that holds nothing else, as `decimal` does a number."""
+    """Convert ASCII text without underscores to an integer; surrounding blanks are accepted as by `int`."""
     decimal(text)
     return int(text)
 

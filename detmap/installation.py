@@ -9,7 +9,7 @@ from pathlib import Path
 #: The name on the package index. There, `detmap` is another project (manifold embedding) that is imported as detmap too.
 DISTRIBUTION = "detmap-eval"
 
-#: The name that the distribution had before; a test holds that pyproject.toml has another one.
+#: Former name of the distribution.
 FORMER = "detmap"
 
 _FOLDER = Path(__file__).parent
@@ -24,7 +24,7 @@ def install_command(extra: str) -> str:
 
 
 def _named_detmap() -> Iterator[tuple[str, bool, str]]:
-    """Yield version, whether it holds detmap's own files, and folder of every installed distribution named `FORMER`."""
+    """Yield version, ownership by detmap, and folder of each distribution named `FORMER`."""
     from importlib.metadata import distributions
 
     for found in distributions(name=FORMER):
@@ -44,7 +44,7 @@ def find_foreign() -> str | None:
     for version, own, folder in _named_detmap():
         if not own:
             return (
-                f"another project's package named detmap ({version}, manifold embedding) is installed in {folder}, in the"
+                f"another project's package named detmap ({version}) is installed in {folder}, in the"
                 f" place of {DISTRIBUTION}'s files: pip uninstall detmap, then install {DISTRIBUTION} again"
             )
     return None

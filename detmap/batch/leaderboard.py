@@ -88,8 +88,8 @@ class Leaderboard:
         return [metric for metric in every if of[metric] not in hidden and not (hidden and of[metric] is None)]
 
     @property
-    def _tells_notices(self) -> bool:
-        """Whether notices may be told: they count all images, those of hidden splits included."""
+    def notices_may_be_shown(self) -> bool:
+        """False under `discreet` or with hidden splits: notices count the images of all splits."""
         return not (self.discreet or self.hide)
 
     @cached_property
@@ -157,7 +157,7 @@ class Leaderboard:
         metrics = self._shown()
         tags = list(dict.fromkeys(tag for one in self.results for tag in one.entry.tags))
         with_interval = any("bootstrap" in one.document for one in scored)
-        with_notices = any(one.notices for one in scored) and self._tells_notices
+        with_notices = any(one.notices for one in scored) and self.notices_may_be_shown
         survival = {
             one["first"]: "yes"
             if one["survives"]
@@ -191,7 +191,7 @@ class Leaderboard:
     @property
     def title(self) -> str:
         """The metric that models are ranked by, and the kind of shape that was compared: "AP (bbox)"."""
-        kind = next((one.iou_type for one in self.results if not one.error), None)
+        kind = next((one.iou_type for one in self.results if one.iou_type), None)
         return f"{self.rank_by} ({kind})" if kind else str(self.rank_by)
 
     def _repr_html_(self) -> str:
@@ -205,9 +205,11 @@ class Leaderboard:
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the categories as plain values."""
         shown = self._shown()
-        tests = None if self.tests is None else self.tests.to_dict()
-        if tests is not None and self.tests is not None and self.discreet:
-            del tests[self.tests.unit]
+        tests: dict[str, Any] | None = None
+        if self.tests is not None:
+            tests = self.tests.to_dict()
+            if self.discreet:
+                del tests[self.tests.unit]
         return {
             "rank_by": self.rank_by,
             **({"splits": [split for split in self.splits if split not in self.hide]} if self.splits else {}),
@@ -225,7 +227,7 @@ class Leaderboard:
                     "bias": {metric: one.bias(metric) for metric in one.intervals(shown)},
                     **({} if self.discreet else _behind(one, shown)),
                     "group": self.groups.get(one.entry.name),
-                    "notices": dict(one.notices) if self._tells_notices else {},
+                    "notices": dict(one.notices) if self.notices_may_be_shown else {},
                     "error": one.error,
                 }
                 for one, row in zip(self.results, self.rows(), strict=True)
@@ -256,7 +258,7 @@ class Leaderboard:
 
     def notices(self) -> list[dict[str, Any]]:
         """Return a row per notice in words: ``model`` (all, where every file that was scored has it) and ``notice``."""
-        if not self._tells_notices:
+        if not self.notices_may_be_shown:
             return []
         return results.sentences({one.entry.name: one.notices for one in self.results if not one.error})
 

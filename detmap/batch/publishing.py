@@ -1,4 +1,4 @@
-"""A folder that holds only what everybody may see of a leaderboard: `detmap batch --publish`."""
+"""Write the public part of a leaderboard to its own folder: `detmap batch --publish`."""
 
 from __future__ import annotations
 
@@ -53,8 +53,10 @@ def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden:
     there = [one for one in WRITTEN if os.path.lexists(os.path.join(folder, one))]
     shown = [split for split in splits if split not in hidden]
     if there and _shown(Path(folder)) != shown:
-        of = f"of {', '.join(shown)}" if shown else "without splits"
-        raise OptionError(f"--publish {name} holds another leaderboard than one {of}: choose another folder for it")
+        splits_shown = ", ".join(shown) or "none"
+        raise OptionError(
+            f"--publish {name} holds a leaderboard of other splits than {splits_shown}: choose another folder"
+        )
 
 
 def _holds_results(folder: Path) -> bool:
@@ -87,5 +89,5 @@ def public(board: Leaderboard) -> Leaderboard:
 
 
 def publish(board: Leaderboard, folder: PathLike) -> list[str]:
-    """Write ``leaderboard.*`` of what everybody may see into a folder, see `Leaderboard.write`."""
+    """Write a public ``leaderboard.*`` into a folder, see `Leaderboard.write`."""
     return public(board).write(folder)

@@ -84,9 +84,9 @@ class FileResult(Result):
         return self.document
 
     @property
-    def iou_type(self) -> str:
-        """The kind of shape that was compared; of a file that could not be scored "bbox"."""
-        return str(self.document.get("protocol", {}).get("iou_type", COCO.iou_type))
+    def iou_type(self) -> str | None:
+        """The kind of shape that was compared; None for a file that could not be scored."""
+        return None if self.error else str(self.document.get("protocol", {}).get("iou_type", COCO.iou_type))
 
     def interval(self, metric: str) -> tuple[float, float]:
         """Return the confidence interval of a metric; NaN where none was made."""

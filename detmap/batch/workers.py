@@ -37,10 +37,10 @@ _KEPT = 2  # ground truths that a worker keeps
 _kept: OrderedDict[str, GroundTruth] = OrderedDict()
 _lock = threading.Lock()
 
-#: How often a task is submitted that is lost with its worker.
+#: Maximum number of times that a task is submitted after its worker was lost.
 _ATTEMPTS = 4
 
-_AGAIN = "detmap batch --resume scores such files alone"
+_AGAIN = "detmap batch --resume scores only the files that are missing"
 
 _TICK = 1.0  # seconds after which one looks whether anybody still works
 _COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")

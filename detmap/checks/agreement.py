@@ -476,10 +476,7 @@ class Agreement:
         return self._as_by_chance(self.image, self.boxes, self.hits)
 
     def lies_on(self, image: Array, boxes: Array) -> bool:
-        """Return whether boxes lie on the objects of these images, most of them or more than chance would have it.
-
-        Of too few that is not asked.
-        """
+        """Return whether boxes match objects of these images: most of them, or more than chance. True for too few boxes."""
         hits = int(np.count_nonzero(self.nearest(image, boxes).overlap >= 0.5))
         return len(image) < _FEWEST_RANKED or 2 * hits >= len(image) or not self._as_by_chance(image, boxes, hits)
 

@@ -52,7 +52,7 @@ def swapped_corner(boxes: Array, sizes: Array) -> Array:
 
 
 def in_pixels(boxes: Array, sizes: Array) -> Array:
-    """Return boxes that are fractions of the image."""
+    """Return boxes that are shares of the image."""
     known = np.where(np.isfinite(sizes), sizes, 0.0)
     return np.asarray(boxes * np.concatenate([known, known], axis=1))
 

@@ -206,7 +206,7 @@ CODES: dict[str, Code] = {
             ),
             (
                 "normalised_boxes",
-                "The boxes of {many} are fractions of the image, where others are in pixels",
+                "The boxes of {many} are shares of the image, where others are in pixels",
                 _NOWHERE,
                 "Multiply x and width by the image's width, y and height by its height.",
             ),
@@ -248,7 +248,7 @@ CODES: dict[str, Code] = {
             ),
             (
                 "normalised_polygons",
-                "The polygons of {many} are fractions of the image",
+                "The polygons of {many} are shares of the image",
                 "Each mask is a pixel or nothing.",
                 "Multiply x by the image's width and y by its height.",
             ),
@@ -317,14 +317,14 @@ CODES: dict[str, Code] = {
             "warning",
             (
                 "shares_of_images",
-                "The boxes of {many} are fractions of the image, as it seems",
+                "The boxes of {many} are shares of the image, as it seems",
                 "Overlaps of such boxes are right, but area ranges and inclusive pixels take them for pixels.",
                 "Multiply x and width by the image's width, y and height by its height.",
             ),
             (
                 "foreign_fields",
                 "The ground truth has {many} of another benchmark",
-                "No protocol of detmap reads such fields: the numbers are not that benchmark's.",
+                "The protocols that come with detmap do not read such fields: the numbers are not that benchmark's.",
                 "Publish numbers of the benchmark's own program.",
             ),
             (

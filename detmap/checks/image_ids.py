@@ -51,7 +51,7 @@ def _unmatched(facts: Facts, side: Side) -> Iterator[Finding]:
     elif unknown:
         counts = np.bincount(table.images.codes, minlength=strange.size)
         held = dict(zip(table.images.ids[strange].tolist(), counts[strange].tolist(), strict=True))
-        # Where there are boxes to compare they would have said that ids are counted otherwise.
+        # With boxes to compare, the agreement would have found shifted ids.
         alone = (
             by_ids_alone(table.images.ids, facts.truth.on.images.ids, "image_ids") if facts.agreement is None else None
         )
@@ -83,7 +83,7 @@ def _strange(table: Detections | GroundTruth, truth: GroundTruth, named: bool) -
 def _other_ids(
     strange: list[Any], count: int, truth: Side, borne_out: Callable[[dict[Any, Any]], bool]
 ) -> tuple[str, str, set[Any]] | None:
-    """Return why ids are not among those of the images, and which, if most of those that are not are among something else.
+    """Return the finding, its detail, and the ids that it explains; None where most unknown ids stay unexplained.
 
     One or two of many may be so by chance. No two of them can be one image. Numbers in names are of another data set as
     easily: boxes must bear them out.
@@ -158,7 +158,7 @@ def _number(value: Any) -> str | None:
 
 
 def _borne_out(facts: Facts, side: Side, table: Detections | GroundTruth, images: dict[Any, Any]) -> bool:
-    """Return whether detections lie on the objects of the images that their own are said to be, where boxes can tell."""
+    """Return whether boxes confirm a mapping of image ids; True where there are none to compare."""
     if facts.agreement is None or table is not side.table:
         return True
     known = facts.truth.on.images.ids

@@ -31,7 +31,7 @@ def add_challenge_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--publish",
         metavar="DIR",
-        help="write leaderboard.* of what everybody may see: no hidden split, notice, path, or number of images",
+        help="write a public leaderboard.*: no hidden split, notice, path, or number of images",
     )
     group.add_argument(
         "--limit-seconds", metavar="S", type=float, help="stop scoring a file after so many seconds: its row says so"
@@ -71,7 +71,7 @@ def challenge_of(options: argparse.Namespace, ground_truth: GroundTruth) -> dict
 
 
 def published(options: argparse.Namespace, board: Leaderboard, files: int) -> list[str]:
-    """Write what everybody may see, and return what is to be said: what was left out, or why nothing was written."""
+    """Write the public leaderboard and return the notes to print."""
     from detmap.batch.publishing import publish
 
     if len(board.results) < files or all(one.error for one in board.results):

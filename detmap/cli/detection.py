@@ -333,7 +333,7 @@ def _batch(options: argparse.Namespace) -> int:
     if not options.quiet:
         for sentence in missing:
             say(f"note: {sentence}")
-    if not (options.discreet or options.hide):  # they count all images
+    if board.notices_may_be_shown:
         note(options, {one.entry.name: one.notices for one in board.results if not one.error})
     if options.card:
         write_card("batch", batch_card(options, protocol, of_truth, entries, done), options)

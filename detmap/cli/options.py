@@ -220,7 +220,7 @@ def check_confidence(options: argparse.Namespace) -> None:
         if permutations is not None:
             check_integer("--permutations", permutations, 1)
     if getattr(options, "clusters", None) is not None and not replicated:
-        raise OptionError("--clusters is of intervals and tests, which take --bootstrap N")
+        raise OptionError("--clusters needs --bootstrap N")
     if not 0 < options.confidence < 1:
         raise OptionError("--confidence must lie between 0 and 1")
 

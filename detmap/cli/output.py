@@ -195,12 +195,12 @@ def say(text: str) -> None:
     print(f"detmap: {text}", file=sys.stderr, flush=True)
 
 
-#: Says that kernels are compiled, unless the command that runs has said so or is quiet.
+#: Announces compilation once per command; None outside of commands.
 _tell: Callable[[], None] | None = None
 
 
 def tell_of_workers() -> None:
-    """Say that the processes compile kernels that score for this one, where none are kept: nothing here notices it."""
+    """Announce compilation in worker processes, which the listener of this process cannot see."""
     from detmap.kernels import compiled_before, matching
 
     if _tell is not None and not compiled_before(matching.match):
@@ -209,7 +209,7 @@ def tell_of_workers() -> None:
 
 @contextlib.contextmanager
 def compiling_told(quiet: bool) -> Iterator[None]:
-    """Say so when the first kernel is compiled, whatever a command does and whichever thread calls it."""
+    """Announce the first compilation of a kernel during a command, in any thread."""
     global _tell
     from numba.core import event
 

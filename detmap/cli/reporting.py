@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import files_of, input_of
-from detmap.cli.detection import single, truth
+from detmap.cli.detection import single, suggest_clusters, truth
 from detmap.cli.options import (
     Command,
     add_bootstrap_options,
@@ -314,6 +314,7 @@ def _models(
     how = {**truth(options, protocol, paths), "image_facts": True}
     source = held(options.ground_truth)
     ground_truth = read_ground_truth(source, options.image_set, **how)
+    suggest_clusters(options, ground_truth, source)
     inputs = [input_of("ground_truth", options.ground_truth, source)]
     of_slices = {} if options.attributes is None else {"slices": {"attributes": options.attributes}}
     models = []

@@ -1,4 +1,4 @@
-"""Fields by which ground truth of other benchmarks is known, and the protocols that score by them.
+"""Fields by which ground truth of other benchmarks is recognised.
 
 COCO's rules read none of these fields: the number that they give on such files is not the benchmark's.
 """
@@ -20,13 +20,10 @@ class Benchmark(NamedTuple):
     fields : mapping of str to tuple of str
         The fields of its records, by list of COCO's JSON: images, annotations, categories. Columns of tables go by
         the fields of annotations.
-    protocols : tuple of str
-        Names of the protocols that read these fields, so that nothing is noted.
     """
 
     name: str
     fields: Mapping[str, tuple[str, ...]]
-    protocols: tuple[str, ...] = ()
 
 
 BENCHMARKS = (
@@ -37,11 +34,14 @@ BENCHMARKS = (
     Benchmark("PoseTrack", {"images": ("ignore_regions_x", "ignore_regions_y")}),
 )
 
-#: The only values of a field that are a benchmark's: other data sets use the word too.
+#: Values by which a field is recognised as the benchmark's; other data sets use the name too.
 VALUES = {"frequency": ("r", "c", "f")}
 
 #: The field that marks a box around several objects.
 _GROUP = "isgroupof"
+
+#: How text writes a flag that is set, in lower case.
+_TRUE = ("1", "1.0", "true")
 
 
 def fields_of(section: str) -> dict[str, str]:
@@ -71,11 +71,11 @@ def has_field(record: Mapping[str, Any], field: str) -> bool:
     return field in record and (field not in VALUES or (isinstance(value, str) and value in VALUES[field]))
 
 
-def noted_of_titles(titles: Iterable[str], flagged: int | None = None) -> dict[str, int]:
-    """Return the notices on the columns of a table; of `flagged` rows it is said that they are groups."""
+def noted_of_titles(titles: Iterable[str], groups: int = 0) -> dict[str, int]:
+    """Return the notices on foreign columns and on so many group boxes."""
     known = {plain(field): name for field, name in fields_of("annotations").items()}
     found = {_code(title, known[plain(title)]): 1 for title in titles if plain(title) in known}
-    return {**found, "group_boxes": flagged} if flagged else found
+    return {**found, "group_boxes": groups} if groups else found
 
 
 def is_group(title: str) -> bool:
@@ -83,20 +83,18 @@ def is_group(title: str) -> bool:
     return plain(title) == _GROUP
 
 
+def flagged(columns: Iterable[Iterable[Any]]) -> int:
+    """Return the number of rows that are flagged, as 1 or true in any spelling, in at least one of these columns."""
+    return sum(any(map(_is_flag, row)) for row in zip(*columns, strict=True))
+
+
+def _is_flag(value: Any) -> bool:
+    return value.strip().lower() in _TRUE if isinstance(value, str) else value == 1
+
+
 def plain(title: str) -> str:
     """Return the letters and digits of a title, in lower case."""
     return re.sub(r"[^a-z0-9]", "", title.lower())
-
-
-def unread(notices: Mapping[str, int], protocol: str) -> dict[str, int]:
-    """Return notices without those on fields that a protocol reads."""
-    names = {one.name for one in BENCHMARKS if protocol in one.protocols}
-    return {
-        code: count
-        for code, count in notices.items()
-        if not any(code.startswith("foreign_fields:") and code.endswith(f"({name})") for name in names)
-        and not (code == "group_boxes" and "Open Images" in names)
-    }
 
 
 def _code(field: str, benchmark: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.arrow_columns import Coded, array_of, ids_of, plain, pyarrow, taken
-from detmap.data.benchmarks import is_group, noted_of_titles
+from detmap.data.benchmarks import flagged, is_group, noted_of_titles
 from detmap.data.column_names import BOXES, COLUMNS, role_of_title
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
 
@@ -101,15 +101,9 @@ def columns_of(
     if category == "category_id" and "category" in found:
         out["category_names"] = _names(found["category_id"], found["category"], source)
     others = [title for title in titles if title not in (columns or {}).values()]
-    out["notices"] = noted_of_titles(others, sum(_flagged(table, title) for title in others if is_group(title)))
+    groups = [title for title in others if is_group(title) and title in table.column_names]
+    out["notices"] = noted_of_titles(others, flagged(table.column(title).to_pylist() for title in groups))
     return out
-
-
-def _flagged(table: Any, title: str) -> int:
-    """Return in how many rows a column, which need not be there, has a flag."""
-    if title not in table.column_names:
-        return 0
-    return sum(value in (1, "1", "true", "True") for value in table.column(title).to_pylist())
 
 
 def image_names(table: Any, columns: Mapping[str, str] | None, source: str) -> dict[Any, str]:

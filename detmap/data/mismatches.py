@@ -63,7 +63,7 @@ def notices_of_classes(missing: dict[Any, str], detections: Detections) -> dict[
     return {f"{code}:{name}": 1 for name in missing.values()}
 
 
-#: Of fewer objects it is not said that they and the detections are shares of images: tiny boxes of pixels may be meant.
+#: Minimum number of objects for this notice; fewer may be tiny boxes in pixels.
 _FEWEST_SHARES = 3
 
 
@@ -76,7 +76,7 @@ def notices_of_units(ground_truth: GroundTruth, detections: Detections) -> dict[
     if not (len(detections) and len(ground_truth)):
         return {}
     if detections.within_unit and ground_truth.within_unit:
-        return {"normalised_boxes": len(ground_truth)} if len(ground_truth) >= _FEWEST_SHARES else {}
+        return {"shares_of_images": len(ground_truth)} if len(ground_truth) >= _FEWEST_SHARES else {}
     if not (detections.within_unit or ground_truth.within_unit):
         return {}
     if detections.within_unit:

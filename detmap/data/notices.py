@@ -47,7 +47,7 @@ NOTICES = {
     f"{_SCALE}",
     "normalised_ground_truth": f"the ground truth lies within about 0 to 1, {_SHARES}, and the {{n}} detections are in "
     f"pixels: {_SCALE}",
-    "normalised_boxes": f"{{n}} objects and the detections lie within about 0 to 1, {_SHARES}, which area ranges and "
+    "shares_of_images": f"{{n}} objects and the detections lie within about 0 to 1, {_SHARES}, which area ranges and "
     f"inclusive pixels take for pixels: {_SCALE}",
     "missing_area": "{n} annotations without area: that of their box",
     "missing_num_keypoints": "{n} annotations without num_keypoints: counted, those whose third number is above 0",
@@ -86,6 +86,8 @@ def describe(notices: Mapping[str, int]) -> list[str]:
         if name:
             named.setdefault(code, []).append(shorten(name)[1:-1])
         counts[code] = counts.get(code, 0) + (1 if name else count)
+    if "zero_id_effect" in counts:  # its sentence says what zero_id asks for
+        counts.pop("zero_id", None)
     sentences = []
     for code, text in NOTICES.items():
         if counts.get(code):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap.data import benchmarks, mismatches
+from detmap.data import mismatches
 from detmap.data.ids import Ids, locate, select
 from detmap.data.notices import added
 from detmap.data.tables import Detections, GroundTruth
@@ -174,7 +174,7 @@ class Arrangement:
         clusters = ground_truth.images.clusters
         categories, category_of = _selection(ground_truth.categories.ids, category_ids, "category_ids")
         missing = mismatches.classes_without_results(ground_truth, detections, category_of >= 0)
-        notices = {**_notices(ground_truth, detections, missing, protocol), **unusual}
+        notices = {**_notices(ground_truth, detections, missing), **unusual}
         if protocol.inclusive_pixels:  # where a box from a pixel to the same one is a pixel wide
             notices.pop("zero_sized_boxes", None)
         if missing and detections.missing_classes == "skip":
@@ -340,11 +340,9 @@ def _bounds(kind: Kind, shapes: Column, side: Side, pixel: float) -> overlap.Box
     return boxes if kind.covered is None else boxes._replace(areas=readonly(kind.covered(shapes), np.float64))
 
 
-def _notices(
-    ground_truth: GroundTruth, detections: Detections, missing: dict[Any, str], protocol: Protocol
-) -> dict[str, int]:
+def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[Any, str]) -> dict[str, int]:
     """Return what was unusual about either table, and about both together."""
-    notices = added(benchmarks.unread(ground_truth.notices, protocol.name), detections.notices)
+    notices = added(ground_truth.notices, detections.notices)
     notices = added(notices, mismatches.notices_of_classes(missing, detections))
     return added(notices, mismatches.notices_of_units(ground_truth, detections))
 

@@ -93,7 +93,7 @@ class Evaluator:
     ) -> None:
         self.protocol = decided = resolve(protocol, iou_type=iou_type, **decisions)
         self._undecided = iou_type is None and isinstance(protocol, str) and decided.iou_type == COCO.iou_type
-        # Rules by kind of shape, which the first image says where nothing else does. What was given can be read only once.
+        # Iterables among the decisions were consumed above, so their settled values are kept.
         own: dict[str, Any] = {
             name: known
             for name, value in decisions.items()
@@ -234,7 +234,7 @@ class Evaluator:
             self._match()
 
     def _rules_for(self, like: Protocol) -> Protocol:
-        """Return the rules of this evaluator; where it is open what is compared, for the shapes that `like` compares."""
+        """Return this evaluator's protocol, for the kind of `like` if none is fixed yet."""
         if not self._undecided:
             return self.protocol
         if self._rules is not None:
@@ -243,7 +243,7 @@ class Evaluator:
         return replace(self.protocol, **{name: getattr(like, name) for name in names})
 
     def _decide(self, protocol: Protocol) -> None:
-        """Score what a protocol compares from now on, if that was open."""
+        """Fix the protocol if none is fixed yet."""
         if self._undecided:
             self.protocol, self._undecided = protocol, False
             self._tally = Tally.empty(protocol, self._categories())

@@ -478,7 +478,7 @@ _BESIDE = ("protocol", "iou_type", "image_ids", "category_ids", "threads")
 
 
 class Decisions(TypedDict, total=False):
-    """The keywords that replace decisions of a protocol, of `detmap.evaluate` and all that takes one, by name.
+    """Keywords that replace decisions of a protocol.
 
     `iou_type` is a keyword of its own. `Protocol` says what each means; `resolve` what None does.
     """
@@ -515,7 +515,7 @@ class Decisions(TypedDict, total=False):
 
 
 class EveryDecision(Decisions, total=False):
-    """The same with `iou_type`, where it is no keyword of its own."""
+    """`Decisions` plus `iou_type`."""
 
     iou_type: str | None
 

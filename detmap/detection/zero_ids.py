@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Value of the decision `id_zero` under which matches with such objects are misses.
 MISSED = "missed"
 
-#: The other value, by each.
+#: The opposite value of `id_zero`.
 OTHER: dict[str, Literal["found", "missed"]] = {"found": "missed", "missed": "found"}
 
 
@@ -56,7 +56,7 @@ class Otherwise(Frozen):
 
 
 def joined(parts: Sequence[Tally]) -> Otherwise | None:
-    """Return what tallies of disjoint images would be otherwise."""
+    """Merge the effects recorded by tallies of disjoint images."""
     some = [part.otherwise for part in parts if part.otherwise is not None]
     if not some:
         return None
@@ -68,7 +68,7 @@ def joined(parts: Sequence[Tally]) -> Otherwise | None:
 
 
 def unknown(tally: Tally) -> Tally:
-    """Return a tally that was saved, of which nothing says what it would be otherwise, if it can be."""
+    """Mark the effect as unknown: saved tallies do not hold it."""
     if not tally.notices.get("zero_id"):
         return tally
     nothing: dict[str, Any] = {
@@ -109,8 +109,8 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
 def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:
     """Carry out the decision on what was matched, in place, and return what would be otherwise.
 
-    Only the cells that hold an object of id 0 are matched again, a threshold and an area range at a time, where it shows
-    which object a detection takes.
+    Only cells with an object of id 0 are matched again, for each threshold and area range, to learn which object a detection
+    takes.
     """
     if arranged.zero is None:
         return None

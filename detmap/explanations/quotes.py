@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from detmap.errors import OptionError, shorten
-from detmap.explanations.tries import FOUND, Row, Tries
+from detmap.explanations.tries import FOUND, Match, Tries, Vocabulary
 from detmap.results import fragment
 
 
@@ -29,7 +29,7 @@ class Candidate:
     by_chance : float
         Expected number of candidates that are at least as usual and agree with the quoted digits by chance.
     others : tuple of str
-        Others that give the very same values, and cannot be told from it here.
+        Up to five other rules with exactly the same values.
     """
 
     protocol: Any
@@ -88,7 +88,10 @@ class Search:
 
     @property
     def verdict(self) -> str:
-        """ "found" where fewer than 0.02 candidates as usual as the first are expected by chance; "chance", or "nothing"."""
+        """Return "found" where at most 0.02 candidates as usual as the first are expected by chance, else "chance".
+
+        Without candidates it is "nothing".
+        """
         if not self.candidates:
             return "nothing"
         return "found" if self.candidates[0].by_chance <= FOUND else "chance"
@@ -112,7 +115,8 @@ class Search:
         if self.verdict == "found":
             first = self.candidates[0]
             told.append(
-                f"{first.name} is more than chance: expected are {_about(first.by_chance)} candidates as usual as this one."
+                f"{first.name} agrees better than chance: {_about(first.by_chance)} candidates at least as usual are "
+                "expected by chance."
             )
         elif self.verdict == "chance":
             told.append("This may be chance: none of these is shown to be the rule.")
@@ -243,15 +247,19 @@ def quoted_of(value: str | float | Mapping[str, str | float], metric: str) -> di
 
 
 def searched(
-    looked: Any, names: Sequence[str], quoted: dict[str, tuple[float, float]], most: int, rules: str = "protocols"
+    looked: Vocabulary,
+    names: Sequence[str],
+    quoted: dict[str, tuple[float, float]],
+    most: int,
+    rules: str = "protocols",
 ) -> Search:
     """Search a vocabulary for quoted numbers."""
     tries = Tries(looked, names, list(quoted.values()))
-    rows = tries.search(most)
+    matches = tries.search(most)
     return Search(
         quoted=quoted,
-        candidates=[_candidate(looked, row, quoted) for row in rows[:most]],
-        matches=len(rows),
+        candidates=[_candidate(looked, match, quoted) for match in matches[:most]],
+        matches=len(matches),
         expected=tries.expected(),
         named={name: {of: looked.value(name, (), at) for at, of in enumerate(quoted)} for name in names},
         idle=tuple(name for name in looked.grid if name not in tries.moved) if tries.count[1] else (),
@@ -261,16 +269,16 @@ def searched(
     )
 
 
-def _candidate(looked: Any, row: Row, quoted: Iterable[str]) -> Candidate:
+def _candidate(looked: Vocabulary, match: Match, quoted: Iterable[str]) -> Candidate:
     made = [
         Candidate(
             protocol=looked.rules(way.name, way.changes),
             base=way.name,
             changes=looked.words(way.name, way.changes),
-            values=dict(zip(quoted, row.values, strict=True)),
-            by_chance=row.by_chance,
+            values=dict(zip(quoted, match.values, strict=True)),
+            by_chance=match.by_chance,
         )
-        for way in row.ways[:6]
+        for way in match.ways[:6]
     ]
     return replace(made[0], others=tuple(one.name for one in made[1:]))
 

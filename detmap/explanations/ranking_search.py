@@ -40,7 +40,7 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
     }.items()
 }
 
-#: How usual each row is, in percent of the changes behind quoted numbers.
+#: Relative weight of each row, divided evenly among its changes; 2 for rows that are not listed.
 _USUAL = {"ties": 20.0, "missing": 15.0, "normalizer": 15.0, "depth": 10.0, "order": 8.0, "interpolation": 8.0}
 
 #: What rules are called together where orders of systems are tried; all others are "other decisions".

@@ -61,7 +61,7 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
     "id_zero": ({"id_zero": "missed"}, {"id_zero": "found"}),
 }
 
-#: Detections that are kept in tables made in other ways, and least number of pairs of tables kept whatever their size.
+#: Maximum number of detections kept in changed tables, and minimum number of pairs of tables kept.
 _KEPT, _LEAST = 1_000_000, 4
 
 
@@ -83,8 +83,8 @@ def find_value(
 ) -> Search:
     """Find the rules that give a number, or several numbers at once.
 
-    One number of four digits is met by some rules nearly always: `Search` says how many chance would give. Two numbers tell
-    nearly all rules apart.
+    A single number of four digits is nearly always met by some rules, so `Search` gives the number expected by chance. Two
+    numbers tell nearly all rules apart.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class _Looked(Vocabulary):
 
     def __init__(self, tables: tuple[GroundTruth, Detections], numbers: Sequence[Number], threads: int | None) -> None:
         self.grid = {**GRID, **WIDER}
-        self.numbers, self.threads, self.evaluations = numbers, threads, 0
+        self.numbers, self.threads, self._evaluated = numbers, threads, 0
         self._values: dict[Any, float] = {}
         self._last: tuple[Any, Any, Value | None] = (None, None, None)
         plain = Replay(*tables, numbers[0].metric, threads)
@@ -218,7 +218,7 @@ class _Looked(Vocabulary):
         return self._values[key]
 
     def plain(self, name: str, changes: Changes) -> Hashable:
-        """Return the same for most rules that cannot be told apart here."""
+        """Return a key that is equal for rules known to be equivalent on these tables."""
         settings = self._settings(changes)
         found: list[Any] = [settings.get("mean", "")]
         for metric in self.metrics:
@@ -228,9 +228,14 @@ class _Looked(Vocabulary):
         return tuple(found)
 
     def place(self, changes: Changes) -> Any:
-        """Return a key: rules in its order share what was computed."""
+        """Return a sort key that places rules with shared computations next to each other."""
         settings = self._settings(changes)
         return tuple(map(str, self._way(settings))), all(map(is_late, settings.keys() & Protocol.__dataclass_fields__))
+
+    @property
+    def evaluations(self) -> int:
+        """How many rules were evaluated."""
+        return self._evaluated
 
     def rules(self, name: str, changes: Changes) -> Protocol:
         """Return the protocol with its changes."""
@@ -300,14 +305,14 @@ class _Looked(Vocabulary):
         """Return both tables after some ways, each done once to what the ones ahead of it left."""
         if not ways:
             return self.tables
-        return self._treated.get_or(ways, lambda: treated(self._tables(ways[:-1]), dict(ways[-1:])))
+        return self._treated.get_or(ways, lambda: treated(self._tables(ways[:-1]), *ways[-1]))
 
     def _mean(self, made: _Made, plain: Protocol, mean: str, metric: str, category: int | None) -> float:
         """Return a number from the values of the classes."""
         if self._last[0] is not made or self._last[1] != plain:
             self._last = (made, plain, made.replay.value(plain))
-            made.replay.forget()  # of each the numbers are kept, and not the values of its classes
-            self.evaluations += 1
+            made.replay.forget()  # keep the numbers, free the per-class values
+            self._evaluated += 1
         value = self._last[2]
         assert value is not None
         classes = value.classes

@@ -20,13 +20,13 @@ Changes = tuple[Change, ...]
 #: Maximum number of rules that are evaluated where their effects are estimated, by the number of changes.
 _COMBINED = {1: 100, 2: 1200, 3: 500}
 
-#: Weight of a row of the vocabulary that has none, in percent.
+#: Weight of rows that the vocabulary does not list.
 _OTHERWISE = 2.0
 
-#: Every so many changes of a smooth row are evaluated, and the effects of those between are interpolated.
+#: Step between the evaluated changes of a smooth row; effects in between are interpolated.
 _STRIDE = 5
 
-#: Rarest change that is tried among three.
+#: Minimum share of a change that is tried among three.
 _RAREST = 5e-4
 
 #: Differences from a quoted number beyond which the others are not evaluated, for more than one change.
@@ -42,8 +42,8 @@ _SAME = 12
 class Vocabulary(Protocol):
     """The rules that can be tried: named ones, each with changes of the grid's rows.
 
-    ``grid`` holds the changes: what they set, by name; ``usual`` how usual the rows are, in percent of the changes behind
-    quoted numbers; ``smooth`` the rows of ascending numbers whose effects can be interpolated.
+    ``grid`` holds the changes: what they set, by name; ``usual`` the relative weights of the rows; ``smooth`` the rows of
+    ascending numbers whose effects can be interpolated.
     """
 
     grid: Mapping[str, Sequence[Mapping[str, Any]]]
@@ -55,17 +55,30 @@ class Vocabulary(Protocol):
         ...
 
     def plain(self, name: str, changes: Changes) -> Hashable:
-        """Return the same for most rules that cannot be told apart here."""
+        """Return a key that is equal for rules known to be equivalent on these tables."""
         ...
 
     def place(self, changes: Changes) -> Any:
-        """Return a key: rules in its order share what was computed."""
+        """Return a sort key that places rules with shared computations next to each other."""
+        ...
+
+    def rules(self, name: str, changes: Changes) -> Any:
+        """Return the named rule with its changes: a protocol or a convention."""
+        ...
+
+    def words(self, name: str, changes: Changes) -> tuple[str, ...]:
+        """Return in words what the changes decide otherwise."""
+        ...
+
+    @property
+    def evaluations(self) -> int:
+        """How many rules were evaluated."""
         ...
 
 
 @dataclass(frozen=True)
 class Way:
-    """A named rule with changes that gives the numbers, and its share of all quoted numbers."""
+    """A named rule with changes that gives the numbers, and its weight."""
 
     usual: float
     name: str
@@ -73,8 +86,8 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Row:
-    """Rules that give the very same numbers, the most usual first, and the expected number of chance rows as usual."""
+class Match:
+    """Rules with exactly the same values, the most usual first, and the expected number of chance matches as usual."""
 
     values: tuple[float, ...]
     ways: list[Way]
@@ -96,43 +109,43 @@ class Tries:
     moved: set[str] = field(default_factory=set)
     count: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
 
-    def search(self, most: int) -> list[Row]:
-        """Try more changes until a row is found that is not chance, or there are `most` rows.
+    def search(self, most: int) -> list[Match]:
+        """Try more changes until a match is not chance, or there are `most` matches.
 
         Three changes are tried for several numbers alone, and where nothing else agrees with them.
         """
         self._named()
-        if len(self.rows()) < most:
+        if len(self.matches()) < most:
             self._singles()
         for size in (2, 3) if len(self.quoted) > 1 else (2,):
-            rows = self.rows()
-            if any(row.by_chance <= FOUND for row in rows) or len(rows) >= most or (rows and size == 3):
+            found = self.matches()
+            if any(match.by_chance <= FOUND for match in found) or len(found) >= most or (found and size == 3):
                 break
             self._combined(size)
-        return self.rows()
+        return self.matches()
 
-    def rows(self) -> list[Row]:
-        """Return the rows that agree with all numbers, the most usual first."""
+    def matches(self) -> list[Match]:
+        """Return the rules that agree with all numbers, the most usual first."""
         made, chance = [], self._chance()
         for ways in self.found.values():
             fewest = min(len(way.changes) for way in ways.values())
             best = sorted((way for way in ways.values() if len(way.changes) == fewest), key=lambda way: -way.usual)
             values = tuple(self._values(best[0].name, best[0].changes))
-            made.append(Row(values, best, chance(best[0].usual)))
-        return sorted(made, key=lambda row: (-row.ways[0].usual, -len(row.ways)))
+            made.append(Match(values, best, chance(best[0].usual)))
+        return sorted(made, key=lambda match: (-match.ways[0].usual, -len(match.ways)))
 
     def expected(self) -> float:
-        """Return how many of the rows that were tried would agree with the numbers by chance."""
+        """Return the expected number of tried values that agree with the numbers by chance."""
         return self._chance()(0.0)
 
     def _chance(self) -> Callable[[float], float]:
-        """Return what gives the expected number of chance rows that are at least as usual as a share."""
+        """Return a function: the expected number of chance matches of at least a given weight."""
         values = np.array(list(self.tried)).reshape(-1, len(self.quoted))
         density, shares = Chance(values, np.array(self.quoted)), np.array(list(self.tried.values()))
         return cache(lambda usual: density.expected(shares >= usual))
 
     def usual(self, changes: Changes) -> float:
-        """Return the share of rules with these changes among those that start from the same named one."""
+        """Return the weight of these changes: the product of those of each."""
         return math.prod(self._share(label) for label, _ in changes)
 
     def _share(self, label: str) -> float:
@@ -190,7 +203,7 @@ class Tries:
                 continue
             there[name].add(plain)
             after = self._try(name, (change,))
-            if after is None:  # which is an effect
+            if after is None:  # the number is undefined under this change
                 self.moved.add(change[0])
             elif after != self.own[name]:
                 self.moved.add(change[0])

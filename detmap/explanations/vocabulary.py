@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from detmap.shapes.boxes import Boxes
 
 Tables = tuple[GroundTruth, Detections]
 
-#: How usual each row is: of 100 numbers that one change explains, about how many are explained by it. Its changes share it.
+#: Relative weight of each row, divided evenly among its changes; 2 for rows that are not listed.
 USUAL = {
     "min_score": 20.0,
     "curve": 10.0,
@@ -68,12 +68,9 @@ WIDER: dict[str, tuple[dict[str, Any], ...]] = {
 SMOOTH = ("other cuts",)
 
 
-def treated(tables: Tables, ways: Mapping[str, str]) -> Tables:
-    """Return both tables after some ways to make files, in the order of `_WAYS`; the same tables where nothing changes."""
-    for name, change in _WAYS.items():
-        if name in ways:
-            tables = change(tables, ways[name])
-    return tables
+def treated(tables: Tables, name: str, how: str) -> Tables:
+    """Return both tables after a way to make files; the same tables where nothing changes."""
+    return _WAYS[name](tables, how)
 
 
 def _whole(tables: Tables, how: str) -> Tables:

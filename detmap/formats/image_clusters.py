@@ -14,7 +14,7 @@ from detmap.data.ids import cluster_column
 from detmap.data.tables import GroundTruth
 from detmap.errors import InputError, shorten
 from detmap.formats import registry
-from detmap.formats.image_values import PathLike, image_key, image_values
+from detmap.formats.image_values import image_key, image_values
 from detmap.reading.opening import Held
 
 #: A field that says which video an image is a frame of, as in the files of YouTube-VIS, TAO and BDD100K.
@@ -29,14 +29,14 @@ _RUNNING = 0.9
 _NUMBERED = re.compile(r"(.*?)(\d+)\D*")
 
 
-def is_file(clusters: PathLike) -> bool:
+def is_file(clusters: registry.Path) -> bool:
     """Return whether clusters are given by a file, and not by the name of a field of the images."""
     path = os.fspath(clusters)
     return isinstance(clusters, os.PathLike) or os.path.exists(path) or "/" in path or path.endswith((".csv", ".json"))
 
 
 def with_clusters(
-    table: GroundTruth, clusters: PathLike | Mapping[Any, Any], source: Any, format: str | None = None
+    table: GroundTruth, clusters: registry.Path | Mapping[Any, Any], source: Any, format: str | None = None
 ) -> GroundTruth:
     """Return ground truth whose images are in clusters.
 

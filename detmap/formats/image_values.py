@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -15,15 +14,14 @@ from numpy.typing import NDArray
 
 from detmap.data.ids import locate
 from detmap.errors import InputError, shorten
+from detmap.formats.registry import Path
 from detmap.reading.sources import read_bytes
-
-PathLike = str | os.PathLike[str]
 
 #: An integer as JSON and CSV have it, zeros ahead included: int() reads "0_1", "+1" and digits of every script too.
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 
-def image_values(source: PathLike | Mapping[Any, Any], column: str) -> tuple[list[tuple[str, Any, Any]], str]:
+def image_values(source: Path | Mapping[Any, Any], column: str) -> tuple[list[tuple[str, Any, Any]], str]:
     """Return place, image and value of every line, and a name for messages; `column` is what the values are called.
 
     Raises

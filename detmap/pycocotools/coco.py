@@ -386,7 +386,7 @@ _INDICES = ("anns", "imgToAnns", "catToImgs", "imgs", "cats")
 
 
 def with_lists(dataset: dict[str, Any]) -> dict[str, Any]:
-    """Return a data set whose records are lists: what can be gone over once is, and what is missing is empty."""
+    """Return a data set with lists for iterators and empty lists for missing keys."""
     lists = {name: dataset.get(name, []) for name in ("images", "annotations", "categories")}
     if all(name in dataset and hasattr(records, "__len__") for name, records in lists.items()):
         return dataset

@@ -14,7 +14,7 @@ from detmap.reading.documents import Buffer
 
 @cache
 def _foreign() -> tuple[dict[str, Any], Any]:
-    """Return records without a field of another benchmark, by list, and the decoder of documents of such fields."""
+    """Return an empty record for each list, and a decoder that reads only the foreign fields."""
     plain: dict[str, Any] = {}
     lists: list[Any] = []
     for section in ("images", "annotations", "categories"):
@@ -26,7 +26,7 @@ def _foreign() -> tuple[dict[str, Any], Any]:
 
 
 def foreign_fields(data: Buffer) -> dict[str, int]:
-    """Return the notices on fields of other benchmarks in ground truth, which is valid."""
+    """Return the notices on fields of other benchmarks of valid ground truth."""
     plain, decode = _foreign()
     document = decode(data[3:] if data[:3] == BOM_UTF8 else data)
     return noted_in(

@@ -401,13 +401,13 @@ class CommonChoices(TypedDict, total=False):
 
 
 class Choices(CommonChoices, total=False):
-    """Those of what is no run of a search engine."""
+    """Keywords for rankings that are not runs."""
 
     depth: Literal["positives"] | None
 
 
 class RunChoices(CommonChoices, total=False):
-    """Those of runs, whose evaluation has a `depth` of its own."""
+    """Keywords for runs; their `depth` is a parameter of its own."""
 
     missing: Literal["skip", "zero"] | None
     order: Literal["score", "given"] | None

@@ -196,7 +196,8 @@ def cmc(ranked: Ranked, request: Request) -> Values:
     if ranked.shots is None:
         raise OptionError(f"CMC {ranked.convention.cmc} needs distances to galleries with identities")
     if ranked.convention.ties not in BY_PLACE:
-        raise OptionError(f"CMC {ranked.convention.cmc} is defined for ties='index', not {ranked.convention.ties!r}")
+        allowed = " or ".join(map(repr, BY_PLACE))
+        raise OptionError(f"CMC {ranked.convention.cmc} is defined for ties={allowed}, not {ranked.convention.ties!r}")
     return np.asarray(ranked.shots[:, min(request.cut, ranked.shots.shape[1]) - 1])
 
 

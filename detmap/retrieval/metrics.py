@@ -427,7 +427,7 @@ def _of_ranx(name: str) -> Request:
 
 @dataclass(frozen=True)
 class _Provider:
-    """How one of the programs that ir_measures calls comes by its numbers; see `Request` for order and digits."""
+    """Order of ties, decimals and depth of a program that ir_measures calls; see `Request`."""
 
     order: Order | None = None
     digits: int | None = None
@@ -480,8 +480,8 @@ def _of_ir_measures(name: str, convention: Convention) -> Request:
     known = all(option.startswith(_IR_OPTIONS.get(metric, "-")) for option in request.options)
     if provider is None or not known:
         raise OptionError(
-            f"{shorten(name)}: ir_measures has no such measure, or detmap not its value: ask for it by itself, "
-            "under another convention"
+            f"{shorten(name)}: this is no measure of ir_measures, or detmap does not reproduce it: evaluate it under "
+            "another convention"
         )
     if metric == "RBP" and request.level is None:
         raise OptionError(
@@ -494,7 +494,7 @@ def _of_ir_measures(name: str, convention: Convention) -> Request:
     return replace(request, depth=depth, order=provider.order if own else None, digits=provider.digits)
 
 
-#: Options of ir_measures that are other words for ours, or for what is so anyway.
+#: Options of ir_measures, mapped to detmap's; empty for defaults.
 _SPELLINGS = {"dcg=exp-log2": "exp", "dcg=log2": ""}
 
 

@@ -172,7 +172,7 @@ def ranked_neighbors(
 
 
 def _check_reach(request: Request, convention: Convention, depth: int) -> None:
-    """Refuse a metric that reads more than `depth` neighbours, or that no depth says not to read all."""
+    """Refuse a metric that reads more than `depth` neighbours, or the whole ranking."""
     metric, ranks = request.metric, request.metric.at == "rank" and request.depth is not None
     if ranks and request.cut > depth:
         raise OptionError(f"{request.name} reads {request.cut} neighbours of a query, and indices hold {depth}")

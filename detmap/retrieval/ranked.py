@@ -127,7 +127,8 @@ class Ranked:
         if self.pool is None:
             raise OptionError(f"{metric} needs judgements of documents that are not relevant; this entry has none")
         if self.convention.ties not in BY_PLACE:
-            raise OptionError(f"{metric} is defined for ties='index' and 'docid', not {self.convention.ties!r}")
+            allowed = " or ".join(map(repr, BY_PLACE))
+            raise OptionError(f"{metric} is defined for ties={allowed}, not {self.convention.ties!r}")
         return self.pool
 
 

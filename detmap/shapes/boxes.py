@@ -84,7 +84,7 @@ class Boxes(Frozen):
         return {"missed_boxes": missed, "zero_sized_boxes": _zero_sized(self.table, self.sizes)}
 
 
-#: By how much of an image a box may reach beyond it, the share of boxes that do not, and how many are looked at about.
+#: Maximum reach beyond the image as a share of its side, minimum share of boxes within it, sample size.
 _BEYOND, _MOST, _LOOKED_AT = 0.5, 0.9, 1024
 
 

@@ -213,8 +213,7 @@ class Comparison:
     def could_tell(self, family: Family) -> bool:
         """Return whether any p-value of a family could be significant.
 
-        None could where there are too few images, or clusters, or where fewer permutations are drawn than there are and than
-        the correction asks for.
+        False where there are too few images or clusters, or too few permutations for the correction.
         """
         if not family.size:
             return False

@@ -22,9 +22,9 @@ METHODS = {
 
 #: Minimum number of units with something to find, by what they are called: fewer make no interval.
 FEWEST = {"images": 10, "queries": 10, "clusters": 5}
-#: Minimum number of units, alike in their influence, that hold as much information: one alone must not decide.
+#: Minimum effective number of units, so that no single one decides.
 FEWEST_EFFECTIVE = 1.2
-#: With its error a metric is worth as much as a share of n trials. So many of these must have succeeded, and so many failed.
+#: Minimum expected successes and failures, n·p and n·(1−p), for the effective sample size n.
 FEWEST_EVENTS = 2.0
 #: The AP of a class is a mean over 101 recalls. Below two of these it hangs on whether a hit comes first by chance. At one
 #: IoU threshold and less than one and a half of them from 1 it hangs on whether the last object is found; a mean over
@@ -234,7 +234,7 @@ def interval(
 
 
 def freedom(images: int, groups: int, balance: float | None = None) -> float:
-    """Return the degrees of freedom of a standard error from so many units, left out in so many groups.
+    """Return the degrees of freedom of a jackknife error of `images` units in `groups` groups.
 
     Clusters of unequal sizes have those of as many as they are worth, but at least one.
     """

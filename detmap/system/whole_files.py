@@ -105,7 +105,7 @@ def write_together(files: Mapping[Path, bytes]) -> None:
 
 
 def _beside(path: Path) -> Path:
-    """Return the name of a file that goes into the place of `path`, or is its former content; it is removed in the end."""
+    """Reserve a temporary name next to `path`; it is deleted at the end."""
     _unfinished.append(path.with_name(f".detmap-{_machine()}-{os.getpid()}-{os.urandom(8).hex()}.tmp"))
     return _unfinished[-1]
 
@@ -124,7 +124,10 @@ def _kept(path: Path) -> Path | None:
 
 @contextlib.contextmanager
 def _restored() -> Iterator[dict[Path, Path | None]]:
-    """Give a mapping of files that are replaced to what keeps their former content, which is put back after an error."""
+    """Restore replaced files if the block fails.
+
+    The block enters each file that it replaces, with the copy of its former content, or None where there was none.
+    """
     replaced: dict[Path, Path | None] = {}
     try:
         yield replaced

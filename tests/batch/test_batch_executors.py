@@ -144,4 +144,4 @@ def test_tasks_that_are_lost_together_with_a_worker_cost_no_row(files, truth):
 def test_a_row_that_is_lost_says_what_scores_it(files, truth):
     for error, said in ((FutureCancelledError, "lost with its worker 4 times"), (KilledWorker, "KilledWorker: 'lost'")):
         found = list(batch.score(truth, files, executor=Losing(10**6, error)))
-        assert {one.error for one in found} == {f"{said}; detmap batch --resume scores such files alone"}
+        assert {one.error for one in found} == {f"{said}; detmap batch --resume scores only the files that are missing"}

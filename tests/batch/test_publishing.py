@@ -1,4 +1,4 @@
-"""`detmap batch --publish`: a folder with what everybody may see of a leaderboard, and nothing else."""
+"""`detmap batch --publish`: a folder with the public part of a leaderboard, and nothing else."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def test_the_private_ranking_never_takes_the_place_of_the_public_page(tmp_path, 
     assert run(capsys, *arguments, *private)[0] == 0  # at the end of the challenge, for organisers
     for more, said in (
         (private, "--publish needs --hide SPLIT: say which of public, private must not be seen"),
-        (["--hide", "public"], "holds another leaderboard than one of private: choose another folder"),
+        (["--hide", "public"], "holds a leaderboard of other splits than private: choose another folder"),
     ):
         code, _, err = run(capsys, *arguments, *more, "--publish", site)
         assert (code, said in err) == (2, True), err
     code, _, err = run(capsys, "batch", TRUTH, *files[:2], "--publish", site)
-    assert (code, "holds another leaderboard than one without splits" in err) == (2, True), err
+    assert (code, "holds a leaderboard of other splits than none" in err) == (2, True), err
     assert contents(site, "*") == before
     assert run(capsys, *arguments, "--hide", "private", "--publish", site, "--resume")[0] == 0
     assert contents(site, "*") == before
@@ -100,7 +100,7 @@ def test_folders_in_which_nothing_is_published(tmp_path, capsys, files):
         ("link", "other", "holds results, which is for organisers"),
         ("new", "new", "would hold the results of --out"),
         ("new", "new/inside", "would hold the results of --out"),
-        ("odd", "other", "holds another leaderboard than one without splits"),
+        ("odd", "other", "holds a leaderboard of other splits than none"),
     ):
         code, _, err = run(capsys, *arguments, "--out", tmp_path / out, "--publish", tmp_path / folder)
         assert (code, said in err) == (2, True), (folder, err)

@@ -287,14 +287,14 @@ def tables(truth_scale, found_scale, box_format="xywh", **columns):
 def test_fractions_against_pixels_are_noticed(box_format):
     assert detmap.evaluate(*tables(500, 1, box_format)).notices == {"normalised_detections": 3}
     assert detmap.evaluate(*tables(1, 500, box_format)).notices == {"normalised_ground_truth": 3}
-    assert detmap.evaluate(*tables(1, 1, box_format)).notices == {"normalised_boxes": 3}
+    assert detmap.evaluate(*tables(1, 1, box_format)).notices == {"shares_of_images": 3}
     assert detmap.evaluate(*tables(500, 500, box_format)).notices == {}
 
 
 def test_fractions_that_leave_the_image_a_little_are_none_of_pixels():
     """Rounding puts a corner at 1.0000001; that makes no pixels of the others."""
-    assert detmap.evaluate(*tables(1, 1.0001)).notices == {"normalised_boxes": 3}
-    assert detmap.evaluate(*tables(1.0001, 1)).notices == {"normalised_boxes": 3}
+    assert detmap.evaluate(*tables(1, 1.0001)).notices == {"shares_of_images": 3}
+    assert detmap.evaluate(*tables(1.0001, 1)).notices == {"shares_of_images": 3}
     assert detmap.evaluate(*tables(500, 1.0001)).notices == {"normalised_detections": 3}
 
 
@@ -310,7 +310,7 @@ def shares_of(world, rng):
 SHARES = {
     ("pixels", "shares"): "normalised_detections",
     ("shares", "pixels"): "normalised_ground_truth",
-    ("shares", "shares"): "normalised_boxes",
+    ("shares", "shares"): "shares_of_images",
     ("pixels", "pixels"): None,
 }
 
@@ -331,12 +331,12 @@ def test_shares_of_an_image_are_noticed_on_either_side_in_every_format(world, fo
         detmap.write(found, tmp_path / f"found{ending}", format=kind, ground_truth=truth)
         truth = detmap.read(tmp_path / f"truth{ending}", "ground_truth")
         found = detmap.read(tmp_path / f"found{ending}", "detections", ground_truth=truth)
-    said = [code for code in detmap.evaluate(truth, found).notices if "normalised" in code]
+    said = [code for code in detmap.evaluate(truth, found).notices if "normalised" in code or "shares" in code]
     assert said == ([] if SHARES[world] is None else [SHARES[world]])
     (sentence, *_) = [*describe(dict.fromkeys(said, 60)), "multiply x and width by the image's width"]
     assert "multiply x and width by the image's width" in sentence
     codes = {one.code for one in detmap.check(truth, found).findings}
-    wanted = {"normalised_boxes": {"shares_of_images"}, None: set()}.get(SHARES[world], {"normalised_boxes"})
+    wanted = {"shares_of_images": {"shares_of_images"}, None: set()}.get(SHARES[world], {"normalised_boxes"})
     assert codes & {"normalised_boxes", "shares_of_images"} == wanted
 
 
@@ -360,13 +360,13 @@ def test_tiny_boxes_in_pixels_are_no_shares():
     tiny = detmap.Detections.from_arrays(**ids, boxes=boxes, scores=scores)
     for other in (boxes, boxes * 50):
         truth = detmap.GroundTruth.from_arrays(**ids, boxes=other)
-        assert not [code for code in detmap.evaluate(truth, tiny).notices if "normalised" in code]
+        assert not [code for code in detmap.evaluate(truth, tiny).notices if "normalised" in code or "shares" in code]
     boxes[:15] = [0.25, 0.25, 0.5, 0.5]
     boxes[15:] = [3, 4, 50, 60]
     mixed = detmap.Detections.from_arrays(**ids, boxes=boxes, scores=scores)
-    assert not [code for code in detmap.evaluate(truth, mixed).notices if "normalised" in code]
+    assert not [code for code in detmap.evaluate(truth, mixed).notices if "normalised" in code or "shares" in code]
     none = detmap.Detections.from_arrays(**ids, boxes=np.zeros((20, 4)), scores=scores)
-    assert not [code for code in detmap.evaluate(truth, none).notices if "normalised" in code]
+    assert not [code for code in detmap.evaluate(truth, none).notices if "normalised" in code or "shares" in code]
 
 
 def test_nothing_is_said_of_nothing():

@@ -173,7 +173,7 @@ def test_the_command_takes_several_numbers(capsys, pair):
     code, out, _ = run(capsys, "explain", TRUTH, FOUND, *words)
     assert code == 0
     assert out.startswith(f"AP {result['AP']:.4f} and AP50 {result['AP50']:.4f}: 1 candidate")
-    assert "coco is more than chance" in out
+    assert "coco agrees better than chance" in out
     document = json.loads(run(capsys, "explain", TRUTH, FOUND, *words, "--format", "json", "--quiet")[1])
     assert document["verdict"] == "found"
     assert document["candidates"][0]["by_chance"] < 1e-3
@@ -219,24 +219,24 @@ def test_suppression_is_the_greedy_one(pair, how):
             rivals = [one for one in rivals if classes[one] == classes[row]]
         if all(overlap(found.boxes[one], found.boxes[row]) <= float(how.split()[0]) for one in rivals):
             kept.append(row)
-    made = vocabulary.treated(pair, {"nms": how})[1]
+    made = vocabulary.treated(pair, "nms", how)[1]
     assert len(made) < len(found)
     assert np.array_equal(made.boxes, found.boxes[sorted(kept)])
-    assert vocabulary.treated((pair[0], made), {"nms": how})[1] is made
+    assert vocabulary.treated((pair[0], made), "nms", how)[1] is made
 
 
 def test_ways_to_make_files(pair):
     truth, found = pair
     for how, whole in (("xywh rounded", np.round), ("xywh truncated", np.trunc)):
-        made = vocabulary.treated(pair, {"boxes": how})[1]
+        made = vocabulary.treated(pair, "boxes", how)[1]
         assert np.array_equal(made.boxes, whole(found.boxes))
-    assert len(vocabulary.treated(pair, {"twice": "detections"})[1]) == 2 * len(found)
-    assert len(vocabulary.treated(pair, {"twice": "objects"})[0]) == 2 * len(truth)
+    assert len(vocabulary.treated(pair, "twice", "detections")[1]) == 2 * len(found)
+    assert len(vocabulary.treated(pair, "twice", "objects")[0]) == 2 * len(truth)
     areas = [one.boxes[:, 2] * one.boxes[:, 3] for one in pair]
-    made = vocabulary.treated(pair, {"least_area": "1024 of both"})
+    made = vocabulary.treated(pair, "least_area", "1024 of both")
     assert [len(one) for one in made] == [int((area >= 1024).sum()) for area in areas]
     assert len(made[0]) < len(truth)
-    assert vocabulary.treated(pair, {"least_area": "1024 of objects"})[1] is found
+    assert vocabulary.treated(pair, "least_area", "1024 of objects")[1] is found
 
 
 @pytest.mark.parametrize("metric", ["AP", "AP50"])

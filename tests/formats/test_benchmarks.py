@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import detmap
 from detmap.batch import score
-from detmap.data import benchmarks
 from detmap.data.benchmarks import BENCHMARKS
 from detmap.data.notices import describe
 from detmap.formats.coco import read as coco
@@ -99,20 +97,6 @@ def test_a_word_that_others_use_too_needs_the_values_of_the_benchmark(document):
 def test_a_key_with_escapes_is_the_same_key(document):
     text = written(marked(document, "images", "crowdIndex"), None).replace(b'"crowdIndex"', b'"\\u0063rowdIndex"')
     assert list(said(detmap.read_coco(text))) == ["foreign_fields:crowdIndex (CrowdPose)"]
-
-
-def test_a_protocol_that_reads_the_fields_says_so_in_the_table(document, monkeypatch):
-    made = marked(marked(document, "categories", "frequency"), "images", "crowdIndex")
-    truth = detmap.read_coco(written(made, None))
-    found = detmap.read_coco_results(FOUND, truth)
-    mine = replace(detmap.PRESETS["coco"], name="mine")
-    both = {"foreign_fields:crowdIndex (CrowdPose)": 1, "foreign_fields:frequency (LVIS)": 1}
-    assert both.items() <= detmap.evaluate(truth, found, mine).notices.items()
-    rows = tuple(one._replace(protocols=("mine",)) if one.name == "LVIS" else one for one in BENCHMARKS)
-    monkeypatch.setattr(benchmarks, "BENCHMARKS", rows)
-    notices = detmap.evaluate(truth, found, mine).notices
-    assert [code for code in notices if "foreign" in code] == ["foreign_fields:crowdIndex (CrowdPose)"]
-    assert both.items() <= detmap.evaluate(truth, found).notices.items()
 
 
 def test_batch_and_check_say_so_too(document, tmp_path):

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from scanner import check_ground_truth
 from scanner_documents import PLAIN_TRUTHS, TRUTH
+
+from detmap.data import benchmarks
+from detmap.kernels import records
+from detmap.reading import scanned_columns
 
 
 def test_a_field_that_the_first_record_does_not_have() -> None:
@@ -73,3 +79,14 @@ def test_no_beginning_of_ground_truth_is_understood(data: bytes) -> None:
 )
 def test_other_ground_truth_is_not(data: bytes) -> None:
     assert check_ground_truth(data) is None
+
+
+def test_keys_are_looked_up_by_the_bit_that_the_kernel_sets() -> None:
+    """The hash of a key is written twice: in the kernel that scans records, and in the table that is asked."""
+    keys = [field for section in ("images", "annotations", "categories") for field in benchmarks.fields_of(section)]
+    key_bit = getattr(records._key_bit, "py_func", records._key_bit)  # a helper without a wrapper for Python
+    for key in [*keys, "a", "id", "zz", "~" * 300]:
+        name = key.encode()
+        bit = int(key_bit(name[0], name[-1], len(name)))
+        assert scanned_columns.Table.may_have(SimpleNamespace(unread=bit), key)  # type: ignore[arg-type]
+        assert not scanned_columns.Table.may_have(SimpleNamespace(unread=~bit), key)  # type: ignore[arg-type]

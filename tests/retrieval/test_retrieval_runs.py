@@ -248,7 +248,7 @@ def test_bad_options():
     ]:
         with pytest.raises(OptionError, match=message):
             evaluate_run({"a": {"x": 1}}, {"a": {"x": 1.0}}, "map", **change)
-    with pytest.raises(OptionError, match="is defined for ties='index' and 'docid'"):
+    with pytest.raises(OptionError, match="is defined for ties='index' or 'docid' or 'docid-ascending', not"):
         evaluate_run({"a": {"x": 1}}, {"a": {"x": 1.0}}, "bpref", ties="best")
 
 

@@ -364,7 +364,7 @@ def test_fields_that_are_no_clusters(files, capsys):
     assert "'clip' is neither a file that is there nor a field of the images" in said(
         "--bootstrap", "200", "--clusters", "clip"
     )
-    assert "--clusters is of intervals and tests, which take --bootstrap N" in said("--clusters", "video")
+    assert "--clusters needs --bootstrap N" in said("--clusters", "video")
     _change(files, [{**image, "video": None if place == 3 else 1} for place, image in enumerate(_images(files))])
     assert "must be an integer or a string, to say the cluster of an image" in said(
         "--bootstrap", "200", "--clusters", "video"
@@ -403,3 +403,14 @@ def test_a_field_of_videos_is_noticed(files, capsys, command):
     captured = capsys.readouterr()
     assert "note: the images have a field video_id: intervals and tests take images as independent" in captured.err
     assert captured.err.count("video_id: ") == 1
+
+
+def test_a_report_notices_a_field_of_videos(files, capsys, tmp_path):
+    pytest.importorskip("jinja2")
+    _change(files, [{**image, "video_id": image["video"]} for image in _images(files)])
+    arguments = ["report", files["gt"], files["one"], "--out", str(tmp_path / "page.html"), "--bootstrap"]
+    assert cli.main([*arguments, "200"]) == 0
+    assert capsys.readouterr().err.count("note: the images have a field video_id: ") == 1
+    for more in (["0"], ["200", "--quiet"], ["200", "--clusters", "video"]):
+        assert cli.main([*arguments, *more]) == 0
+        assert "video_id: " not in capsys.readouterr().err

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.choices import decimal
-from detmap.data.benchmarks import is_group, noted_of_titles
+from detmap.data.benchmarks import flagged, is_group, noted_of_titles
 from detmap.data.column_names import BOXES, COLUMNS, role_of_title
 from detmap.data.frames import with_image_names
 from detmap.data.ids import Ids, coded
@@ -37,7 +37,6 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _WIDENED = re.compile(r"(0|-?[1-9][0-9]{0,15})\.0")
 #: As data frames and people write flags.
 _FLAGS = {"true": "1", "false": "0"}
-_TRUE = ("1", "1.0", "true")
 _LONGEST = 256
 
 
@@ -186,8 +185,8 @@ def _read(source: Source, columns: Any, what: str) -> _Table:
     cells = {role: [row[place].strip() for row in rows] for role, place in places.items()}
     others = {title: place for place, title in enumerate(header) if title not in renamed}
     groups = [place for title, place in others.items() if is_group(title)]
-    flagged = sum(any(row[place].strip().lower() in _TRUE for place in groups) for row in rows) if groups else 0
-    return _Table(cells, lines, name, header, noted_of_titles(others, flagged))
+    notices = noted_of_titles(others, flagged([row[place] for row in rows] for place in groups))
+    return _Table(cells, lines, name, header, notices)
 
 
 def _delimiter_of(line: str) -> str:

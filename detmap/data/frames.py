@@ -12,10 +12,15 @@ from numpy.typing import NDArray
 from detmap.data.arrow_columns import Coded, array_of, ids_of, plain, pyarrow, taken
 from detmap.data.benchmarks import flagged, is_group, noted_of_titles
 from detmap.data.column_names import BOXES, COLUMNS, role_of_title
+from detmap.data.notices import added
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
 
 #: Columns that hold a list of four numbers, and how a box is written in them.
 LISTS = {"bbox": "xywh", "box": "xywh", "boxes": "xywh", "bbox_xyxy": "xyxy", "boxes_xyxy": "xyxy"}
+
+
+#: Metadata of Arrow schemas and attribute of data frames: number of rows whose masks or other shapes were left out.
+_SHAPES_LEFT_OUT = "detmap.shapes_left_out"
 
 
 def arrow_of(data: Any, source: str) -> Any:
@@ -336,6 +341,9 @@ class Framed:
         for key, value in found.items():
             if isinstance(value, Coded):
                 found[key] = cls.make_ids(*value)
+        left_out = _left_out(data, table)
+        if left_out:
+            found["notices"] = added(found.get("notices"), {"unread_shapes": left_out})
         made: T = cls.from_arrays(**{**found, **more, "source": name})  # type: ignore[attr-defined]
         return made if scored else with_image_names(made, image_names(table, columns, name))
 
@@ -346,6 +354,8 @@ class Framed:
 
     def to_arrow(self) -> Any:
         """Return a `pyarrow.Table` of a row per object or detection, which `from_arrow` reads again. Boxes alone.
+
+        Masks and other shapes are left out. The metadata of the schema say of how many rows, and `from_arrow` has a notice.
 
         Columns are image_id and category_id where these are integers, else image and category, as dictionaries; score, or
         area, crowd, difficult, and names and sizes of images; and ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Images
@@ -360,6 +370,8 @@ class Framed:
 
     def to_frame(self) -> Any:
         """Return a `pandas.DataFrame` of the columns of `to_arrow`, lists of boxes as four columns.
+
+        Its ``attrs`` say of how many rows masks and other shapes are left out; `from_frame` has a notice.
 
         Raises
         ------
@@ -383,7 +395,20 @@ class Framed:
         for name, column in zip(table.column_names, table.columns, strict=True):
             if column.null_count and pa.types.is_int64(column.type):  # as floats large integers would be others
                 frame[name] = pandas.array(column.to_pylist(), "Int64")
+        if len(set(self.shapes) - {"bbox"}):  # type: ignore[attr-defined]
+            frame.attrs[_SHAPES_LEFT_OUT] = len(self)  # type: ignore[arg-type]
         return frame
+
+
+def _left_out(data: Any, table: Any) -> int:
+    """Return in how many rows of a table shapes other than boxes were left out when `to_arrow` or `to_frame` made it."""
+    attributes = getattr(data, "attrs", None)
+    value = attributes.get(_SHAPES_LEFT_OUT) if isinstance(attributes, Mapping) else None
+    if value is None:
+        value = (table.schema.metadata or {}).get(_SHAPES_LEFT_OUT.encode(), b"")
+    digits = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
+    # Rows may have been filtered since; the number of digits is limited, as metadata may hold anything.
+    return min(int(digits), len(table)) if digits.isascii() and digits.isdigit() and len(digits) < 19 else 0
 
 
 def _filled(array: Any, more: int) -> Any:
@@ -394,6 +419,13 @@ def _filled(array: Any, more: int) -> Any:
 
 def _to_arrow(table: Any) -> Any:
     """Return a table as a `pyarrow.Table`."""
+    made = _boxes_to_arrow(table)
+    if not set(table.shapes) - {"bbox"}:
+        return made
+    return made.replace_schema_metadata({_SHAPES_LEFT_OUT: str(len(table))})
+
+
+def _boxes_to_arrow(table: Any) -> Any:
     pa = pyarrow()
     truth = hasattr(table, "crowd")
     images = table.images.codes

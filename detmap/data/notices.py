@@ -34,6 +34,8 @@ NOTICES = {
     "boxes_read_as_xyxy": "{n} boxes are taken for left, top, right, bottom, which none of them contradicts",
     "boxes_read_as_xywh": "{n} boxes are taken for left, top, width, height: as corners some would be inverted",
     "unread_shapes": "{n} records have other shapes than boxes: the boxes alone are read",
+    "unscored_shapes": "{n} images have masks or keypoints as well as boxes: the boxes are scored "
+    "(Evaluator(iou_type='segm' or 'keypoints') scores the others)",
     "score_before_box": "{n} boxes leave their images, and far fewer would if the score came before the box: if it does, "
     "write it behind, as YOLO's tools do",
     "stray_labels": "{n} files of labels without an image in the folder of images: not read",
@@ -49,6 +51,8 @@ NOTICES = {
     f"pixels: {_SCALE}",
     "shares_of_images": f"{{n}} objects and the detections lie within about 0 to 1, {_SHARES}, which area ranges and "
     f"inclusive pixels take for pixels: {_SCALE}",
+    "normalised_polygons": f"{{n}} records have polygons within about 0 to 1, {_SHARES}: drawn as pixels, these masks are "
+    "nearly empty (multiply x by the image's width and y by its height)",
     "missing_area": "{n} annotations without area: that of their box",
     "missing_num_keypoints": "{n} annotations without num_keypoints: counted, those whose third number is above 0",
     "odd_polygons": "{n} polygons of fewer than three points, or with half a point at the end: drawn as pycocotools does",
@@ -114,6 +118,7 @@ _OF_ONE = {
     "queries": "query",
     "records": "record",
     "results": "result",
+    "images": "image",
     "have": "has",
     "are": "is",
     "repeat": "repeats",

@@ -17,7 +17,17 @@ from detmap.detection.evaluate import match
 from detmap.detection.protocols import COCO, Decisions, Protocol, resolve
 from detmap.detection.result import DetectionResult
 from detmap.detection.tally import Tally
-from detmap.detection.updates import FOUND, TRUE, Image, kind_given, notices_of, read_categories, read_ids, read_image
+from detmap.detection.updates import (
+    FOUND,
+    TRUE,
+    Image,
+    kind_of_images,
+    kinds_given,
+    notices_of,
+    read_categories,
+    read_ids,
+    read_image,
+)
 from detmap.errors import InputError, OptionError, StateError
 from detmap.kernels import readonly
 from detmap.shapes import Column, find
@@ -53,8 +63,10 @@ class Evaluator:
     invalid_boxes : {"error", "miss", "drop"}
         What becomes of boxes of negative width or height, see `Detections.from_arrays` and `GroundTruth.from_arrays`.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}, optional
-        See `detmap.evaluate`. With "segm" or "boundary" updates have ``masks``, with "keypoints" ``keypoints``. Without it
-        the first image says it, by what its prediction and its target both have.
+        See `detmap.evaluate`. With "segm" or "boundary" updates have ``masks``, with "keypoints" ``keypoints``. By default
+        boxes are scored where predictions and targets have them. Images with masks or keypoints as well are counted in the
+        notices. Where all images have masks alone, or keypoints alone, these are scored. Images with boxes and images
+        without are not mixed.
     threads : int, optional
         One per processor by default. The result does not depend on it.
     **decisions
@@ -92,7 +104,8 @@ class Evaluator:
         **decisions: Unpack[Decisions],
     ) -> None:
         self.protocol = decided = resolve(protocol, iou_type=iou_type, **decisions)
-        self._undecided = iou_type is None and isinstance(protocol, str) and decided.iou_type == COCO.iou_type
+        self._inferred = iou_type is None and isinstance(protocol, str) and decided.iou_type == COCO.iou_type
+        self._undecided = self._inferred
         # Iterables among the decisions were consumed above, so their settled values are kept.
         own: dict[str, Any] = {
             name: known
@@ -205,13 +218,9 @@ class Evaluator:
             raise InputError(
                 "image ids must be given with every update, or with none", source="update", field="image_ids"
             )
-        protocol = self.protocol
-        if self._undecided and self._rules is not None and ids:
-            protocol = self._rules(iou_type=kind_given(predictions[0], targets[0]))
-        kind = find(protocol.iou_type)
-        batch: dict[Any, Image] = {}
-        for i, (identity, prediction, target) in enumerate(zip(ids, predictions, targets, strict=True)):
-            if identity in self._seen or identity in batch:
+        fresh: dict[Any, int] = {}
+        for i, identity in enumerate(ids):
+            if identity in self._seen or identity in fresh:
                 if self.duplicates == "error":
                     raise InputError(
                         "the image was seen before",
@@ -222,7 +231,14 @@ class Evaluator:
                         remedy="if a sampler pads the last batch, say duplicates='first'",
                     )
                 continue
-            batch[identity] = read_image(prediction, target, i, kind, self.box_format, self.invalid_boxes, self._names)
+            fresh[identity] = i
+        given = {i: kinds_given(predictions[i], targets[i]) for i in fresh.values()} if self._inferred else {}
+        protocol = self._protocol_of(given)
+        kind = find(protocol.iou_type)
+        batch: dict[Any, Image] = {}
+        for identity, i in fresh.items():
+            image = read_image(predictions[i], targets[i], i, kind, self.box_format, self.invalid_boxes, self._names)
+            batch[identity] = image._replace(unscored=1) if len(given.get(i, ())) > 1 else image
         self._check_kind(batch)
         if batch:
             self._numbered = numbered
@@ -232,6 +248,13 @@ class Evaluator:
         self._boxes += sum(image.scores.size + image.areas.size for image in batch.values())
         if len(self._waiting) >= _IMAGES or self._boxes >= _BOXES:
             self._match()
+
+    def _protocol_of(self, given: Mapping[int, list[str]]) -> Protocol:
+        """Return the rules for images with the given kinds of shape, by their number in the update."""
+        if not given:
+            return self.protocol
+        kind = kind_of_images(given, None if self._undecided else find(self.protocol.iou_type).column_name)
+        return self._rules(iou_type=kind) if self._undecided and self._rules is not None else self.protocol
 
     def _rules_for(self, like: Protocol) -> Protocol:
         """Return this evaluator's protocol, for the kind of `like` if none is fixed yet."""
@@ -273,6 +296,7 @@ class Evaluator:
         joined = Image(
             **{name: np.concatenate([getattr(image, name) for image in images]) for name in (*FOUND, *TRUE)},
             dropped=sum(image.dropped for image in images),
+            unscored=sum(image.unscored for image in images),
         )
         shapes: tuple[dict[str, Column], ...] = ({}, {})
         areas: Any = None
@@ -313,7 +337,7 @@ class Evaluator:
             scores=joined.scores,
             box_format=self.box_format,
             invalid_boxes=invalid,
-            notices={"dropped_boxes": joined.dropped},
+            notices={"dropped_boxes": joined.dropped, "unscored_shapes": joined.unscored},
             source="predictions",
         )
         tally = match(truth, found, self.protocol, iou_type=kind.name, threads=self.threads)
@@ -473,6 +497,7 @@ class Evaluator:
             "numbered": numbered,
             "categories": None if self._names is None else list(self._names.items()),
             **({"noted": noted} if noted else {}),
+            **({"inferred": True} if self._inferred else {}),
             **({"undecided": True} if self._undecided else {}),
         }
         return seal("evaluator", header, tally.to_bytes())
@@ -526,6 +551,7 @@ class Evaluator:
             raise StateError("not an evaluator: it has seen images, and does not know what to compare")
         made._take(tally, header.numbered, noted)
         made._undecided = header.undecided
+        made._inferred = header.inferred or header.undecided
         return made
 
     def _take(self, tally: Tally, numbered: bool | None, noted: Mapping[Any, dict[str, int]] | None = None) -> None:
@@ -583,4 +609,5 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     categories: list[tuple[int | str, str]] | None
     invalid_boxes: Literal["error", "miss", "drop"] = "error"
     noted: list[tuple[int | str, dict[str, int]]] = []
+    inferred: bool = False
     undecided: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from detmap.columns import array, flags, identifiers, numbers, plain
 from detmap.data.ids import index_ids
 from detmap.errors import InputError
-from detmap.shapes import KINDS, Boxes, Kind
+from detmap.shapes import KINDS, Boxes, Kind, find
 from detmap.shapes.boxes import FARTHEST, BoxFormat, InvalidBoxes, finite, infinite, inverted, negative
 
 _NOWHERE = np.zeros(1)
@@ -35,6 +35,7 @@ class Image(NamedTuple):
     dropped: int  # boxes
     shapes: Any = None  # columns, where these are not the boxes
     true_shapes: Any = None
+    unscored: int = 0  # 1 where masks or keypoints were given beside the boxes, and no `iou_type`
 
 
 def read_image(
@@ -107,30 +108,67 @@ def read_image(
 _NO_SHAPES = frozenset(("scores", "labels", "area", "iscrowd", "difficult"))
 
 
-def kind_given(prediction: object, target: object) -> str | None:
-    """Return the kind of shape that an image's prediction and target both have; None where they have none in common.
-
-    Raises
-    ------
-    InputError
-        Where they have several.
-    """
+def kinds_given(prediction: object, target: object) -> list[str]:
+    """Return the kinds of shape that an image's prediction and target both have, boxes first."""
     if not isinstance(prediction, Mapping) or not isinstance(target, Mapping):
-        return None
+        return []
     both = (prediction.keys() & target.keys()) - _NO_SHAPES
     found = ["bbox"] if "boxes" in both else []
     if both - {"boxes"}:
         found += [
             one.name for one in KINDS.values() if one.given is not None and not one.stored and one.argument in both
         ]
-    if len(found) > 1:
-        raise InputError(
-            f"there are shapes of several kinds, {' and '.join(found)}",
-            source="update",
-            record="image 0",
-            remedy=f"say which one is scored: Evaluator(iou_type={' or '.join(map(repr, found))})",
-        )
-    return found[0] if found else None
+    return found
+
+
+def kind_of_images(given: Mapping[int, list[str]], before: str | None) -> str | None:
+    """Return the kind of shape to score: boxes where all images have them, else the one other kind that all have.
+
+    Parameters
+    ----------
+    given : mapping of int to list of str
+        By the number of each image in the update, what `kinds_given` returned.
+    before : str or None
+        The kind of the images that were seen before; None where there were none.
+
+    Returns
+    -------
+    str or None
+        None where it remains open: no image has shapes that prediction and target have in common.
+
+    Raises
+    ------
+    InputError
+        Where an image without boxes has several kinds, or images are of different kinds.
+    """
+    kind = before
+    for i, kinds in given.items():
+        if len(kinds) > 1 and kinds[0] != "bbox":
+            raise InputError(
+                f"there are shapes of several kinds, {' and '.join(kinds)}",
+                source="update",
+                record=f"image {i}",
+                remedy=f"say which one is scored: Evaluator(iou_type={_either(kinds)})",
+            )
+        if not kinds:
+            continue
+        if kind not in (None, kinds[0]):
+            # The same words in whichever order the images come.
+            pair = sorted({str(kind), kinds[0]}, key=lambda name: (name != "bbox", name))
+            first, second = (find(name).argument or "boxes" for name in pair)
+            raise InputError(
+                f"some images have {'boxes' if pair[0] == 'bbox' else f'only {first}'} in predictions and targets, "
+                f"others only {second}",
+                source="update",
+                record=f"image {i}",
+                remedy=f"give the same with every image, or say what is scored: Evaluator(iou_type={_either(pair)})",
+            )
+        kind = kinds[0]
+    return kind
+
+
+def _either(kinds: Iterable[str]) -> str:
+    return " or ".join(map(repr, kinds))
 
 
 def _read_shapes(record: Mapping[str, Any], source: str, i: int, kind: Kind) -> Any:
@@ -277,6 +315,7 @@ def notices_of(
         "missed_boxes": missed,
         "dropped_boxes": image.dropped,
         "unknown_category": unknown,
+        "unscored_shapes": image.unscored,
     }
     return {code: count for code, count in counts.items() if count}
 

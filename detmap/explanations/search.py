@@ -15,7 +15,6 @@ from detmap.choices import UNLIMITED
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import varied
 from detmap.detection.protocols import COCO, PRESETS, Protocol
-from detmap.detection.scored_kinds import scored_kind
 from detmap.errors import InputError, OptionError, shorten
 from detmap.explanations.quotes import Search, check_most, quoted_of, searched
 from detmap.explanations.replay import AT, TACIT, Replay, Value, is_late, said, trimmed
@@ -81,7 +80,7 @@ def find_value(
     most: int = 10,
     threads: int | None = None,
 ) -> Search:
-    """Find the rules that give a number, or several numbers at once.
+    """Find the rules that give a number, or several numbers at once. Only rules that compare boxes are searched.
 
     A single number of four digits is nearly always met by some rules, so `Search` gives the number expected by chance. Two
     numbers tell nearly all rules apart.
@@ -112,11 +111,17 @@ def find_value(
     OptionError
         For an unknown metric or class, or a value that is no number.
     InputError
-        Where there is nothing to find.
+        Where there is nothing to find, or a table is for other shapes than boxes (`GroundTruth.kinds`).
     """
     quoted = quoted_of(value, metric)
     check_most(most)
-    scored_kind(COCO, None, ground_truth, detections)  # all rules that are tried compare boxes
+    for table in (ground_truth, detections):
+        if "bbox" not in table.kinds:
+            raise InputError(
+                f"is for the iou_type {' and '.join(map(repr, table.kinds))}, and only rules for boxes are searched",
+                source=table.source,
+                remedy="read the files without iou_type, or give from_arrays boxes as well",
+            )
     numbers = [_number(name, metric, ground_truth) for name in quoted]
     looked = _Looked((ground_truth, detections), numbers, threads)
     return searched(looked, list(looked.bases), quoted, most)

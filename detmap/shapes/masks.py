@@ -15,7 +15,7 @@ from detmap import masks as library
 from detmap.errors import InputError
 from detmap.kernels import Frozen, allocate, mask_pairs, readonly
 from detmap.kernels import segmentations as kernels
-from detmap.shapes.boxes import Boxes, over_rows
+from detmap.shapes.boxes import Boxes, over_rows, seem_shares
 from detmap.shapes.kinds import Drawing, Kind, Pairs, Place
 from detmap.shapes.reading import Regions, Scratch, Store, resolved
 from detmap.system import parallel
@@ -211,6 +211,12 @@ class _Part(NamedTuple):
     row: int
 
 
+#: Minimum number of records for the notice that polygons seem to be shares of their images.
+_FEWEST_SHARES = 3
+#: Maximum number of polygons looked at for it, within a factor of two.
+_LOOKED_AT = 1024
+
+
 class MaskReader:
     """Reads the field ``segmentation``, a `detmap.shapes.Reader`."""
 
@@ -312,6 +318,8 @@ class MaskReader:
         boxed = _check(whole, place)
         points = whole.points.view(np.float64).reshape(-1, 2)
         vertices, starts = whole.vertices // 2, np.concatenate(begins) // 2
+        drawn = int(np.count_nonzero(whole.kinds == kernels.OUTLINES))
+        shares = drawn if drawn >= _FEWEST_SHARES and _seem_shares(points, starts, vertices) else 0
         whole.spans[boxed, 0] = len(vertices) + np.arange(boxed.size)
         whole.spans[boxed, 1] = whole.spans[boxed, 0] + 1
         whole.kinds[boxed] = kernels.OUTLINES
@@ -323,7 +331,16 @@ class MaskReader:
         other = 0
         if place.sizes is not None:
             other = _differing(place.sizes, column.sizes())
-        return column, {"odd_polygons": odd, "box_masks": int(boxed.size), "mask_sizes": other}
+        notices = {"odd_polygons": odd, "box_masks": int(boxed.size), "mask_sizes": other}
+        return column, {**notices, "normalised_polygons": shares}
+
+
+def _seem_shares(points: NDArray[np.float64], starts: NDArray[np.int64], vertices: NDArray[np.int64]) -> bool:
+    """Return whether polygons seem to be shares of their images, by two points of each of some."""
+    some = slice(None, None, 1 + len(starts) // _LOOKED_AT)
+    first = starts[some]
+    across = np.minimum(first + vertices[some] // 2, len(points) - 1)
+    return seem_shares(np.concatenate([points[first], points[across]], axis=1))
 
 
 def _rows(count: int) -> dict[str, NDArray[Any]]:

@@ -333,3 +333,23 @@ def test_a_type_that_pyarrow_does_not_convert_is_an_error_of_one_line(name, colu
         with pytest.raises(InputError, match=name) as told:
             attempt()
         assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("kind", ["segm", "keypoints"])
+def test_shapes_that_frames_and_arrow_do_not_hold_are_counted(kind):
+    truth = detmap.read_coco("fixtures/people/ground_truth.json", iou_type=kind)
+    name = {"segm": "masks", "keypoints": "poses"}[kind]
+    for table in (truth, detmap.read_coco_results(f"fixtures/people/{name}.json", truth, iou_type=kind)):
+        arrow, frame = table.to_arrow(), table.to_frame()
+        for made in (arrow, frame, frame.copy(), arrow.to_batches()[0]):
+            back = type(table).from_arrow(made)
+            assert back.kinds == ("bbox",)
+            assert back.notices["unread_shapes"] == len(table)
+        assert type(table).from_frame(frame.iloc[:3]).notices["unread_shapes"] == 3
+        for spoilt in (b"", b"-1", b"many", b"9" * 5000, "²".encode()):
+            odd = arrow.replace_schema_metadata({"detmap.shapes_left_out": spoilt})
+            assert "unread_shapes" not in type(table).from_arrow(odd).notices
+    boxes = detmap.read_coco("fixtures/people/ground_truth.json")
+    assert boxes.to_arrow().schema.metadata is None
+    assert not boxes.to_frame().attrs
+    assert "unread_shapes" not in detmap.GroundTruth.from_frame(boxes.to_frame()).notices

@@ -411,3 +411,42 @@ def test_real_results_without_two_classes():
     assert skip["mAP"] == np.mean([value for name, value in skip.items() if name != "mAP"])
     with pytest.raises(InputError, match="have no result file: chair, person"):
         read_detections(path, truth, missing_classes="error")
+
+
+def polygons(sides, number=3):
+    """Ground truth and results of masks, in pixels where a side is 100, and in shares of the image where it is 1."""
+
+    def drawn(side):
+        return [[at * side / 100 for at in (10, 10, 50, 10, 50, 50, 10, 50)]]
+
+    images = [{"id": n, "width": 100, "height": 100} for n in range(1, number + 1)]
+    common = [{"image_id": n, "category_id": 1} for n in range(1, number + 1)]
+    objects = [
+        {
+            **one,
+            "id": one["image_id"],
+            "iscrowd": 0,
+            "area": 1600,
+            "bbox": [10, 10, 40, 40],
+            "segmentation": drawn(sides[0]),
+        }
+        for one in common
+    ]
+    results = [{**one, "score": 0.5, "segmentation": drawn(sides[1])} for one in common]
+    return {"images": images, "categories": [{"id": 1, "name": "a"}], "annotations": objects}, results
+
+
+@pytest.mark.parametrize("number", [3, 20_000])  # the latter is scanned
+def test_polygons_that_are_shares_of_images_are_noticed(number):
+    for sides, sum_of in (((100, 1), 1), ((1, 100), 1), ((1, 1), 2), ((100, 100), 0), ((100, 4), 0)):
+        dataset, results = polygons(sides, number)
+        truth = detmap.read_coco(json.dumps(dataset).encode(), iou_type="segm")
+        found = detmap.read_coco_results(json.dumps(results).encode(), truth, iou_type="segm")
+        notices = detmap.evaluate(truth, found).notices
+        assert notices.get("normalised_polygons", 0) == sum_of * number
+    [said] = describe({"normalised_polygons": 3})
+    assert said.startswith(
+        "3 records have polygons within about 0 to 1, as shares of an image do: drawn as pixels, these"
+    )
+    few = detmap.read_coco(polygons((1, 1), 2)[0], iou_type="segm")  # tiny polygons may be meant
+    assert not few.notices.get("normalised_polygons")

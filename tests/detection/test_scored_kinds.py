@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import itertools
 import json
 import pickle
 from pathlib import Path
@@ -17,6 +18,7 @@ from test_shapes_everywhere import updates, workload
 import detmap
 from detmap import InputError, StateError, batch, explanations
 from detmap.cli import main
+from detmap.data.notices import describe
 from detmap.detection.protocols import COCO
 
 KINDS = ("segm", "keypoints", "boundary")
@@ -93,7 +95,7 @@ def test_contradictions_are_errors_of_one_line():
             with pytest.raises(InputError, match=said) as caught:
                 getattr(call(*given, **more), "matches", None)  # of a diagnosis, when they are asked for
             assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match="and the protocol 'coco' for 'bbox'"):  # it tries rules for boxes
+    with pytest.raises(InputError, match="only rules for boxes are searched"):
         detmap.find_value(*masks, 0.4)
     with pytest.raises(InputError, match=r"is for the iou_type 'segm', and .* for 'keypoints'"):
         explanations.contrast(contours[0], contours[1], masks[1], replicates=200)
@@ -245,7 +247,7 @@ def test_results_some_of_which_have_boxes_are_refused():
 
 
 @pytest.mark.parametrize("kind", ["bbox", "segm", "keypoints"])
-def test_an_evaluator_takes_the_kind_from_the_first_image(kind):
+def test_an_evaluator_takes_the_kind_from_its_images(kind):
     images = list(scene(kind))
     known = detmap.Evaluator(box_format="xywh", iou_type=kind)
     empty, one, other = (detmap.Evaluator(box_format="xywh") for _ in range(3))
@@ -299,15 +301,16 @@ def test_an_evaluator_that_cannot_know_the_kind_says_so():
     region = np.ones((1, 4, 4), bool)
     target = {"masks": region, "boxes": [[0, 0, 4, 4]], "labels": [1]}
     evaluator = detmap.Evaluator()
-    with pytest.raises(InputError, match=r"several kinds, bbox and segm; .*Evaluator\(iou_type='bbox' or 'segm'\)"):
-        evaluator.update({**target, "scores": [0.5]}, target)
+    poses = {"keypoints": [[[1.0, 1, 2]]], "masks": region, "labels": [1]}
+    with pytest.raises(
+        InputError, match=r"kinds, .*segm.*; say .*Evaluator\(iou_type='(segm' or 'key|keypoints' or 's)"
+    ):
+        evaluator.update({**poses, "scores": [0.5]}, {**target, **poses})
     with pytest.raises(InputError, match="a score must be a number"):  # nothing of the batch is taken in
         evaluator.update({"masks": region, "labels": [1], "scores": [np.nan]}, target)
     assert (len(evaluator), evaluator.protocol) == (0, COCO)
     evaluator.update({"boxes": [[0, 0, 4, 4]], "labels": [1], "scores": [0.5]}, target)
     assert evaluator.compute().protocol.iou_type == "bbox"
-    with pytest.raises(InputError, match="there is no 'boxes'"):
-        evaluator.update({"masks": region, "labels": [1], "scores": [0.5]}, target)
     of_rules = detmap.Evaluator(COCO)  # which compare boxes
     with pytest.raises(InputError, match="there is no 'boxes'"):
         of_rules.update({"masks": region, "labels": [1], "scores": [0.5]}, target)
@@ -316,6 +319,95 @@ def test_an_evaluator_that_cannot_know_the_kind_says_so():
     evaluator.update({"masks": region, "labels": [1], "scores": [0.5]}, target)
     wanted = detmap.Evaluator(iou_thresholds=[0.5, 0.75], area_ranges={"all": (0, 1e10)}, max_dets=3, iou_type="segm")
     assert evaluator.protocol == wanted.protocol
+
+
+def image_with(*names, side=4):
+    """A prediction and a target that have these shapes; boxes and masks differ, so that they score differently."""
+    region = np.zeros((1, 8, 8), bool)
+    region[0, :side, :side] = True
+    shapes = {"boxes": [[0, 0, 8, side]], "masks": region, "keypoints": [[[1.0, 1, 2], [side, side, 2]]]}
+    target = {**{name: shapes[name] for name in names}, "labels": [1]}
+    prediction = {**target, "scores": [0.5]}
+    return prediction, {**target, "boxes": [[0, 0, 8, 8]]} if "boxes" in names else target
+
+
+@pytest.mark.parametrize("more", [["masks"], ["keypoints"], ["masks", "keypoints"]])
+@pytest.mark.parametrize("batched", [False, True])
+def test_boxes_are_scored_whichever_image_comes_first(more, batched):
+    images = {1: image_with("boxes"), 2: image_with("boxes", *more), 3: image_with("boxes", *more, side=5)}
+    images[4] = (image_with("boxes")[0], image_with("boxes", *more)[1])  # masks of targets alone cannot be scored
+    explicit = detmap.Evaluator(iou_type="bbox")
+    results = []
+    for order in itertools.permutations(images):
+        evaluator = detmap.Evaluator()
+        if batched:
+            evaluator.update(*zip(*(images[n] for n in order), strict=True), image_ids=list(order))
+        else:
+            for n in order:
+                evaluator.update(*images[n], image_ids=n)
+        results.append(evaluator.compute())
+    for n, image in images.items():
+        explicit.update(*image, image_ids=n)
+    for result in results:
+        assert result.protocol == explicit.protocol
+        assert same_bits(*(np.array(list(one.values())) for one in (result, explicit.compute())))
+        assert result.notices == {"unscored_shapes": 2}
+    assert explicit.compute().notices == {}
+    [said] = describe(results[0].notices)
+    assert said.startswith(
+        "2 images have masks or keypoints as well as boxes: the boxes are scored (Evaluator(iou_type="
+    )
+    assert describe({"unscored_shapes": 1})[0].startswith("1 image has masks or keypoints as well")
+
+
+def test_images_with_boxes_and_images_without_are_refused_in_either_order():
+    said = (
+        r"some images have boxes in predictions and targets, others only masks; give the same with every image, or say "
+        r"what is scored: Evaluator\(iou_type='bbox' or 'segm'\)"
+    )
+    for first, second in itertools.permutations([image_with("boxes", "masks"), image_with("masks")]):
+        evaluator = detmap.Evaluator()
+        with pytest.raises(InputError, match=f"image 1: {said}"):
+            evaluator.update(*zip(first, second, strict=True))
+        assert len(evaluator) == 0
+        evaluator.update(*first)
+        before = evaluator.compute()
+        restored = [
+            evaluator,
+            pickle.loads(pickle.dumps(evaluator)),
+            detmap.Evaluator.from_bytes(evaluator.to_bytes()),
+            detmap.Evaluator().merge(evaluator),
+            detmap.Evaluator(),
+        ]
+        restored[-1].load_state_dict(evaluator.state_dict())
+        for one in restored:
+            with pytest.raises(InputError, match=f"image 0: {said}"):
+                one.update(*second)
+            assert_same_result(one.compute(), before)
+            one.update(*first)
+            assert one.compute().notices == ({"unscored_shapes": 2} if "boxes" in first[0] else {})
+        evaluator.reset()
+        evaluator.update(*second)
+        assert evaluator.protocol.iou_type == ("segm" if "boxes" in first[0] else "bbox")
+        assert evaluator.compute().notices == ({} if "boxes" in first[0] else {"unscored_shapes": 1})
+    with pytest.raises(
+        InputError, match="some images have only keypoints in predictions and targets, others only masks"
+    ):
+        detmap.Evaluator().update(*zip(image_with("masks"), image_with("keypoints"), strict=True))
+
+
+def test_an_image_with_masks_that_two_evaluators_saw_is_noted_once():
+    evaluators = [detmap.Evaluator(duplicates="first") for _ in range(2)]
+    for evaluator, ids in zip(evaluators, ([1, 2], [2, 3]), strict=True):
+        for n in ids:
+            evaluator.update(*image_with("boxes", "masks"), image_ids=n)
+    states = [one.to_bytes() for one in evaluators]
+
+    def gather(out, state):
+        out[:] = states
+
+    assert evaluators[0].sync(gather, 2).compute().notices == {"unscored_shapes": 3}
+    assert evaluators[0].merge(evaluators[1]).compute().notices == {"unscored_shapes": 3}
 
 
 # ----------------------------------------------------------------------------------------------------- files, titles, cards

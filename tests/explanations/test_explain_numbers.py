@@ -12,6 +12,7 @@ from test_ranking_search import QRELS, RUN
 
 import detmap
 from detmap.detection.protocols import COCO, PRESETS
+from detmap.errors import InputError
 from detmap.explanations import find_ranking_value, quotes, search, tries, vocabulary
 from detmap.explanations.chance import Chance
 from detmap.explanations.replay import Replay, trimmed
@@ -309,3 +310,26 @@ def test_a_value_is_quoted_once():
     assert quotes.read_values(["0.4", "AP50=61.2", "a=b=0.5"], "AP") == {"AP": "0.4", "AP50": "61.2", "a=b": "0.5"}
     with pytest.raises(detmap.OptionError, match="--value gives 'AP' twice"):
         quotes.read_values(["0.4", "AP=0.5"], "AP")
+
+
+def test_tables_for_other_shapes_than_boxes_are_not_searched():
+    where = "fixtures/people"
+    truth = detmap.read_coco(f"{where}/ground_truth.json", iou_type="segm")
+    found = detmap.read_coco_results(f"{where}/masks.json", truth, iou_type="segm")
+    said = r"for the iou_type 'segm', and only rules for boxes are searched; read the files without iou_type, or give"
+    with pytest.raises(InputError, match=said):
+        detmap.find_value(truth, found, "0.5")
+    square = np.zeros((4, 8, 8), bool)
+    square[:, :4, :4] = True
+    rows = {"image_ids": [1, 2, 3, 4], "category_ids": [1] * 4, "masks": square}
+    scores = {"scores": [0.1, 0.2, 0.3, 0.4]}
+    with pytest.raises(InputError, match=said):
+        detmap.find_value(
+            detmap.GroundTruth.from_arrays(**rows), detmap.Detections.from_arrays(**rows, **scores), "0.5"
+        )
+    searches = []
+    for masks in (square, None):
+        rows |= {"boxes": [[0, 0, 8, 4]] * 4, "masks": masks}
+        tables = detmap.GroundTruth.from_arrays(**rows), detmap.Detections.from_arrays(**rows, **scores)
+        searches.append(detmap.find_value(*tables, "0.5"))
+    assert searches[0].candidates == searches[1].candidates != []

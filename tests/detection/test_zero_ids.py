@@ -17,12 +17,14 @@ from test_explain_every_decision import check
 
 import detmap
 from detmap import batch, cli
+from detmap.data.ids import zeros
 from detmap.data.notices import describe
 from detmap.detection.protocols import COCO, PRESETS
 from detmap.detection.tally import Tally
 from detmap.diagnostics import PARTS
 from detmap.explanations import replay
 from detmap.formats.files import read_ground_truth
+from detmap.formats.registry import describe_lost
 
 MISSED = {"id_zero": "missed"}
 
@@ -223,6 +225,63 @@ def test_every_reader_of_coco_knows_the_annotations(sample, tmp_path, monkeypatc
         assert np.flatnonzero(truth.zero_ids).tolist() == [1]
     row = expected.index(True)
     assert detmap.read_coco(dataset).take([row, 0 if row else 1]).zero_ids.tolist() == [True, False]
+
+
+def old_zero(identity):
+    """Return whether `float` reads an id as 0."""
+    try:
+        return float(identity) == 0
+    except ValueError:
+        return False
+
+
+@settings(max_examples=examples(500))
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from(["0", "٠", "7", "e", "E", "-", "+", ".", "_", " ", "\t", "\x1c", "\u2003", "a", "400"]),
+            max_size=6,
+        ).map("".join)
+    )
+)
+def test_strings_that_float_reads_as_zero(ids):
+    ids += ["0" * 400, f"0.{'0' * 400}1", f"{'0' * 400}1", "1e-400", "inf", "nan", "0x0", "𝟘"]
+    assert zeros(ids).tolist() == [old_zero(one) for one in ids]
+    assert zeros([None, 0, 7, "0", -0.0, "7"]).tolist() == [False, True, False, True, True, False]
+
+
+def test_words_as_ids_cost_no_exceptions(monkeypatch):
+    """Numbers that identify objects in hexadecimal digits are never given to `float`."""
+    tried = []
+    monkeypatch.setattr("detmap.data.ids.float", lambda one: tried.append(one) or float(one), raising=False)
+    assert not zeros([f"{i:08x}" for i in range(2**28, 2**32, 2**20 + 9)]).any()
+    assert len(tried) < 10
+    assert zeros(["00", "a"]).tolist() == [True, False]
+    assert "00" in tried
+
+
+def test_a_conversion_says_that_the_id_0_is_not_kept(sample, tmp_path):
+    """In every format: no table holds another id of an annotation."""
+    dataset = {**sample[0], "images": [{**one, "height": 4000, "width": 4000} for one in sample[0]["images"]]}
+    dataset["categories"] = [{**one, "name": f"class{one['id']}"} for one in dataset["categories"]]
+    (tmp_path / "truth.json").write_text(json.dumps(dataset))
+    truth, found = detmap.read(tmp_path / "truth.json", "ground_truth"), tables(*sample)[1]
+    for name, ending in (
+        ("coco", ".json"),
+        ("csv", ".csv"),
+        ("parquet", ".parquet"),
+        ("voc", ""),
+        ("yolo", ""),
+        ("text", ""),
+    ):
+        made = detmap.convert(tmp_path / "truth.json", tmp_path / f"{name}{ending}", to=name, role="ground_truth")
+        assert made.lost["zero_ids"] == 1, name
+        lost = detmap.write(truth, tmp_path / f"again-{name}{ending}", format=name)
+        assert lost["zero_ids"] == 1
+    assert any("the id 0, which is not kept" in text for text in describe_lost(lost))
+    assert "zero_ids" not in detmap.write(found, tmp_path / "found.json")
+    plain = dataclasses.replace(truth, zero_ids=None)
+    assert "zero_ids" not in detmap.write(plain, tmp_path / "plain.json")
 
 
 def test_nothing_else_has_such_ids(sample, tmp_path):

@@ -106,7 +106,7 @@ def evaluate_shards(
         )
     entries = find(shards)
     paths = [entry.path for entry in entries]
-    decided = rules_of(protocol, ground_truth, decisions)
+    decided = rules_of(protocol, ground_truth, decisions, evaluate_shards)
     rules = unknown_images, invalid_boxes, missing_classes
     options = options_of(decided, *rules, 0, 0, "t", 0.95, reading)
     truth = read_truth(ground_truth, invalid_boxes, options, entries)

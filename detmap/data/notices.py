@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from detmap.errors import shorten
@@ -77,6 +76,64 @@ NOTICES = {
 }
 
 
+#: The sentences of `NOTICES` for a single record.
+_OF_ONE = {
+    "missing_iscrowd": "1 annotation without iscrowd: taken as 0",
+    "duplicate_annotation_ids": "1 annotation repeats an id: it counts as an object of its own",
+    "zero_id": "1 annotation with id 0, which pycocotools takes for no match: found by default, or --id-zero missed",
+    "foreign_fields": "1 field of another benchmark, which this protocol does not read, so that the number is not that "
+    "benchmark's: {names}",
+    "group_boxes": "1 box is marked as a group of objects in a column that is not read: it is scored as one object",
+    "zero_sized_boxes": "1 box of no width or height",
+    "missed_boxes": "1 box of negative width or height: it overlaps nothing",
+    "dropped_boxes": "1 box of negative width or height, or not of finite numbers: dropped",
+    "unknown_image": "1 detection on an image that the ground truth does not have: dropped",
+    "unknown_category": "1 detection of a category that the ground truth does not have: not scored",
+    "counted_positives": "positives of 1 query were counted in its ranking, too few if that is cut: give positives",
+    "short_rankings": "1 query has fewer neighbours (padding and junk left out) than a metric reads: search for more",
+    "missing_classes": "1 class without a result file, so that its AP is 0: {names}",
+    "skipped_classes": "1 class without a result file, left out: {names}",
+    "unread_files": "1 file whose name does not say a class, as comp4_det_test_dog.txt does: not read",
+    "boxes_read_as_xyxy": "1 box is taken for left, top, right, bottom, which it does not contradict",
+    "boxes_read_as_xywh": "1 box is taken for left, top, width, height: as corners it would be inverted",
+    "unread_shapes": "1 record has another shape than a box: the box alone is read",
+    "score_before_box": "1 box leaves its image, and would not if the score came before the box: if it does, write it "
+    "behind, as YOLO's tools do",
+    "stray_labels": "1 file of labels without an image in the folder of images: not read",
+    "outside_paths": "1 folder that data.yaml names lies outside of its own, and is read from there: {names}",
+    "dropped_classes": "1 record of a class that the class map leaves out: dropped",
+    "unused_class_map": "the one class of the class map is not among those of the detections: nothing is mapped",
+    "classes_by_order": "1 class has a number alone: taken for its place among the ground truth's categories, from 0 "
+    "(names are surer: --classes)",
+    "normalised_detections": f"1 detection lies within about 0 to 1, {_SHARES}, and the ground truth is in pixels: "
+    f"{_SCALE}",
+    "normalised_ground_truth": f"the ground truth lies within about 0 to 1, {_SHARES}, and the 1 detection is in "
+    f"pixels: {_SCALE}",
+    "normalised_boxes": f"1 object and the detections lie within about 0 to 1, {_SHARES}, which area ranges and "
+    f"inclusive pixels take for pixels: {_SCALE}",
+    "missing_area": "1 annotation without area: that of its box",
+    "missing_num_keypoints": "1 annotation without num_keypoints: counted, those whose third number is above 0",
+    "odd_polygons": "1 polygon of fewer than three points, or with half a point at the end: drawn as pycocotools does",
+    "box_masks": "1 record without a mask: its box is filled, as pycocotools does",
+    "mask_sizes": "1 mask of another height and width than its image: it overlaps only others of that size",
+    "boxless_results": "1 result without a box of its own, unlike others: the area of its shape counts",
+    "unused_boxes": "1 result with a box of its own, unlike the first: as in pycocotools the area of its shape counts",
+    "boxes_of_shapes": "1 result without a box: the box around its mask or pose is scored, as in pycocotools "
+    "(iou_type, --iou-type, scores the shape)",
+    "clusters_by_name": "1 image has a name that counts up behind a prefix, as frames of videos do: intervals and tests "
+    "take images as independent of each other (--clusters FILE says which are not)",
+    "empty_categories": "1 category without ground truth: left out of the means",
+    "missing_queries": "1 judged query that the run does not have: left out, or 0 where the convention says so",
+    "extra_queries": "1 query of the run that nobody judged: left out",
+    "empty_queries": "1 query without relevant items: it counts as the convention says",
+    "comment_lines": "1 line begins with # and lacks fields of a record: taken for a comment",
+    "marked_records": "1 line begins with # and has all fields: read as a record, of a query with such an id (trec_eval 10 "
+    "leaves it out)",
+    "text_after_name": "1 line of the run with text after its name: that text is not read",
+    "no_judged_document": "the one ranked document is not judged: are ids of run and judgements written alike?",
+}
+
+
 def describe(notices: Mapping[str, int]) -> list[str]:
     """Return the sentences of `notices`, in the order of the table."""
     counts: dict[str, int] = {}
@@ -91,47 +148,9 @@ def describe(notices: Mapping[str, int]) -> list[str]:
         if counts.get(code):
             names = named.get(code, [])
             shown = ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
-            said = text.format(n=counts[code], names=shown)
-            sentences.append(_of_one(said) if counts[code] == 1 else said)
+            said = _OF_ONE.get(code, text) if counts[code] == 1 else text
+            sentences.append(said.format(n=counts[code], names=shown))
     return sentences
-
-
-#: The nouns and verbs of the sentences, of many and of one.
-_OF_ONE = {
-    "annotations": "annotation",
-    "boxes": "box",
-    "categories": "category",
-    "classes": "class",
-    "fields": "field",
-    "files": "file",
-    "detections": "detection",
-    "folders": "folder",
-    "lines": "line",
-    "masks": "mask",
-    "polygons": "polygon",
-    "queries": "query",
-    "records": "record",
-    "results": "result",
-    "have": "has",
-    "are": "is",
-    "repeat": "repeats",
-    "lie": "lies",
-}
-_COUNTED = re.compile(r"(?<![\w:])1 (\w+)(.*?)(?=: |$)")
-
-
-def _of_one(sentence: str) -> str:
-    """Return a sentence about 1 of several as one about a single one: "1 box", and "has" where it begins with it."""
-
-    def single(match: re.Match[str]) -> str:
-        noun, rest = match[1], match[2]
-        if noun not in _OF_ONE:
-            return match[0]
-        verb = re.match(r" (have|are|repeat|lie)\b", rest)
-        rest = rest if verb is None else f" {_OF_ONE[verb[1]]}{rest[verb.end() :]}"
-        return f"1 {_OF_ONE[noun]}{rest}"
-
-    return _COUNTED.sub(single, sentence, count=1)
 
 
 #: How many names a sentence has at most.

@@ -83,7 +83,8 @@ def evaluate(
     1e-160 pixels a side) match.
     """
     check_pair(ground_truth, detections)
-    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, ground_truth, detections), **decisions)
+    kind = scored_kind(protocol, iou_type, ground_truth, detections)
+    decided = resolve(protocol, iou_type=kind, caller=evaluate, **decisions)
     tally = _match(ground_truth, detections, decided, image_ids, category_ids, threads)
     del detections  # what nobody else holds on to makes room for the ranking
     tally = tally.in_ranking_order(threads, grouped=True)  # and the tally as it was, for the curves
@@ -106,7 +107,8 @@ def match(
     The parameters are those of `evaluate`. ``DetectionResult(tally)`` makes the metrics.
     """
     check_pair(ground_truth, detections)
-    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, ground_truth, detections), **decisions)
+    kind = scored_kind(protocol, iou_type, ground_truth, detections)
+    decided = resolve(protocol, iou_type=kind, caller=match, **decisions)
     tally = _match(ground_truth, detections, decided, image_ids, category_ids, threads)
     del detections
     return tally.in_ranking_order(threads, grouped=True)

@@ -91,7 +91,7 @@ class Evaluator:
         threads: int | None = None,
         **decisions: Unpack[Decisions],
     ) -> None:
-        self.protocol = decided = resolve(protocol, iou_type=iou_type, **decisions)
+        self.protocol = decided = resolve(protocol, iou_type=iou_type, caller=Evaluator, **decisions)
         self._undecided = iou_type is None and isinstance(protocol, str) and decided.iou_type == COCO.iou_type
         # Rules by kind of shape, which the first image says where nothing else does. What was given can be read only once.
         own: dict[str, Any] = {

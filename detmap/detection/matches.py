@@ -162,7 +162,7 @@ def match_pairs(
     """
     check_pair(ground_truth, detections)
     kind = scored_kind(protocol, iou_type, ground_truth, detections)
-    decided = resolve(protocol, iou_type=kind, **decisions)
+    decided = resolve(protocol, iou_type=kind, caller=match_pairs, **decisions)
     if not _number(iou) or not math.isfinite(iou):
         raise OptionError(f"iou must be one finite number, not {iou!r}")
     if not _number(floor) or not 0 < floor <= 1:

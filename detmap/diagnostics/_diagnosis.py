@@ -128,7 +128,7 @@ class Diagnosis:
         self.ground_truth = ground_truth
         self.detections = detections.on_images_of(ground_truth)
         kind = scored_kind(protocol, iou_type, ground_truth, detections)
-        self.protocol = resolve(protocol, iou_type=kind, **decisions)
+        self.protocol = resolve(protocol, iou_type=kind, caller=Diagnosis, **decisions)
         self.iou = number("iou", iou)
         if not BACKGROUND < self.iou <= 1:
             raise OptionError(f"iou must be above {BACKGROUND} and at most 1, not {iou!r}")

@@ -10,7 +10,7 @@ import pytest
 from batches import FIXTURES, TRUTH, run, write
 
 import detmap
-from detmap.data.notices import NOTICES, describe
+from detmap.data.notices import _OF_ONE, NOTICES, describe
 from detmap.errors import InputError, OptionError, StateError
 from detmap.retrieval import average_precision_score, evaluate_run
 
@@ -106,6 +106,17 @@ def test_one_of_a_kind_is_told_so():
     assert said["normalised_detections"].startswith("1 detection lies within about 0 to 1")
     plural = re.compile(r"\b1 (annotations|boxes|categories|classes|files|detections|queries|records|results|lines)\b")
     assert not [text for text in said.values() if plural.search(text)]
+    counted = {code for code, text in NOTICES.items() if "{n}" in text}
+    assert set(_OF_ONE) == counted
+    of_many = re.compile(
+        r"\b(1|one) ((judged|ranked) )?(\w*[^s\W]s|boxes|classes|have|are) |, (each|they|their)\b| of theirs"
+    )
+    assert not [text for text in said.values() if of_many.search(text)]
+    assert said["group_boxes"].startswith("1 box is marked as a group of objects ")
+    assert said["comment_lines"].startswith("1 line begins with # and lacks fields")
+    for code in counted:
+        fields = [set(re.findall(r"{names}", text)) for text in (NOTICES[code], _OF_ONE[code])]
+        assert fields[0] == fields[1], code
     assert describe({"zero_sized_boxes": 11}) == ["11 boxes of no width or height"]
 
 

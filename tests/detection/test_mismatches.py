@@ -122,7 +122,7 @@ def test_what_is_said_of_classes_outlives_dropped_detections(truth):
 def test_a_long_list_of_classes_is_cut():
     notices = {f"missing_classes:{k:02}": 1 for k in range(23)}
     assert describe(notices)[0].endswith("18, 19 and 3 more")
-    assert describe({"missing_classes:a\nb": 1}) == ["1 class without a result file, so that their AP is 0: a\\nb"]
+    assert describe({"missing_classes:a\nb": 1}) == ["1 class without a result file, so that its AP is 0: a\\nb"]
 
 
 def test_stray_files_are_left_aside_and_counted(truth):
@@ -166,7 +166,7 @@ def test_the_command_line_says_it(folder, capsys):
         assert main([*command, *more]) == 0
         out, err = capsys.readouterr()
         assert "2 classes without a result file, so that their AP is 0: dog, eel" in err
-        assert ("1 file whose names do not say a class" in err) == (command[-1] == paths[1])
+        assert ("1 file whose name does not say a class" in err) == (command[-1] == paths[1])
         assert json.loads(out)["metrics"]["mAP"] == 1 / 3
         assert main([*command, *more, "--missing-classes", "error"]) == 2
         assert "2 classes of the ground truth have no result file: dog, eel; " in capsys.readouterr().err

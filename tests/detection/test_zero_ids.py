@@ -153,10 +153,11 @@ def test_tallies_of_parts_merge_and_know_both_numbers(sample):
         whole = detmap.evaluate(truth, found, **decided)
         ids = truth.images.ids.tolist()
         parts = [detmap.match(truth, found, image_ids=[one], **decided) for one in ids]
-        parts = [dataclasses.replace(p, notices={"zero_id": 1} if i == 0 else {}) for i, p in enumerate(parts)]
+        assert sorted(part.notices.get("zero_id", 0) for part in parts) == [0] * (len(ids) - 1) + [1]
         merged = detmap.DetectionResult(parts[0].merge(*pickle.loads(pickle.dumps(parts[1:]))))
         assert same_bits(merged.precision, whole.precision)
         assert effect(merged) == effect(whole)
+        assert merged.notices["zero_id"] == whole.notices["zero_id"] == 1
         names = [code for code in merged.notices if code.startswith("zero_id_effect")]
         assert names == [code for code in whole.notices if code.startswith("zero_id_effect")]
         # What was saved gives its numbers, and nothing of what it would be otherwise: nor does what it is merged with.
@@ -164,6 +165,20 @@ def test_tallies_of_parts_merge_and_know_both_numbers(sample):
         mixed = detmap.DetectionResult(again.merge(*parts[1:]))
         assert same_bits(mixed.precision, whole.precision)
         assert not any(code.startswith("zero_id_effect") for code in mixed.notices)
+
+
+def test_shards_count_the_annotation_once(sample, tmp_path):
+    dataset, results = sample
+    whole = detmap.evaluate(*tables(dataset, results))
+    ids = sorted({one["image_id"] for one in results})
+    for s in range(3):
+        rows = [one for one in results if ids.index(one["image_id"]) % 3 == s]
+        (tmp_path / f"{s}.json").write_text(json.dumps(rows))
+    for chosen in (range(3), [0], [1], [2]):
+        shards = [tmp_path / f"{s}.json" for s in chosen]
+        result = batch.evaluate_shards(detmap.read_coco(dataset), shards)
+        assert result.notices["zero_id"] == 1
+    assert whole.notices["zero_id"] == 1
 
 
 def test_tallies_under_different_decisions_do_not_merge(sample):

@@ -44,7 +44,9 @@ def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden:
         raise OptionError(f"--publish {name} would hold the results of --out, which are for organisers: choose another")
     inside = next((one for one in (Path(target), *Path(target).parents) if _holds_results(one)), None)
     if inside is not None:
-        raise OptionError(f"--publish {name} lies among results of every split, which are for organisers: choose another")
+        raise OptionError(
+            f"--publish {name} lies among results of every split, which are for organisers: choose another"
+        )
     private = [one for one in _PRIVATE if os.path.lexists(os.path.join(folder, one))]
     if private:
         raise OptionError(f"--publish {name} holds {private[0]}, which is for organisers: choose another folder")

@@ -103,7 +103,9 @@ class Search:
             nearest = min(self.named, key=lambda name: max(abs(self.named[name][of] - ends[of]) for of in ends))
             near = " and ".join(_value_of(of, value, len(ends)) for of, value in self.named[nearest].items())
             given = "this number" if len(ends) == 1 else "these numbers"
-            told.append(f"Nothing that was tried gives {given}; of the named {self.rules} {nearest} is nearest with {near}.")
+            told.append(
+                f"Nothing that was tried gives {given}; of the named {self.rules} {nearest} is nearest with {near}."
+            )
         given = "a number" if len(self.quoted) == 1 else "numbers"
         count = f"There {'is' if self.matches == 1 else 'are'} {self.matches}."
         told.append(f"Expected by chance for {given} near here: {_about(self.expected)} candidates. {count}")

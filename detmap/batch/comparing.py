@@ -130,7 +130,7 @@ def compare_files(
     scored = sorted(
         (one for one in scored if not np.isnan(one.get(name, np.nan))), key=lambda one: (-one[name], one.entry.name)
     )
-    decided = rules_of(protocol, ground_truth, decisions)
+    decided = rules_of(protocol, ground_truth, decisions, compare_files)
     plain, images = _of_split(
         name, splits, match(ground_truth, nothing(ground_truth), decided, iou_type=decided.iou_type)
     )

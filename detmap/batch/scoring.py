@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import (
     Executor,
 )
@@ -350,7 +350,9 @@ def score(
     """
     entries = find(predictions)
     rules = unknown_images, invalid_boxes, missing_classes
-    decided = options_of(rules_of(protocol, ground_truth, decisions), *rules, replicates, seed, method, level, reading)
+    decided = options_of(
+        rules_of(protocol, ground_truth, decisions, score), *rules, replicates, seed, method, level, reading
+    )
     decided = replace(decided, limits=limits, discreet=discreet, under=under)
     if under is not None:
         from detmap.explanations.replay import trimmed
@@ -461,13 +463,16 @@ def options_of(
 
 
 def rules_of(
-    protocol: str | Protocol, ground_truth: GroundTruth | PathLike, decisions: EveryDecision | None = None
+    protocol: str | Protocol,
+    ground_truth: GroundTruth | PathLike,
+    decisions: EveryDecision | None = None,
+    caller: Callable[..., Any] | None = None,
 ) -> Protocol:
     """Return the protocol for the kind of shape that the ground truth was read for, where it has been read already."""
     given: dict[str, Any] = {**(decisions or {})}
     if isinstance(ground_truth, GroundTruth):
         given["iou_type"] = scored_kind(protocol, given.get("iou_type"), ground_truth)
-    return resolve(protocol, **given)
+    return resolve(protocol, caller=caller, **given)
 
 
 def read_truth(

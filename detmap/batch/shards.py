@@ -62,9 +62,9 @@ def _match_shard(
         detections = files.read_detections(source, ground_truth, *rules, protocol.iou_type, **more)
     images = detections.images.ids
     tally = match(ground_truth, detections, protocol, iou_type=protocol.iou_type, image_ids=images)
-    notices = {
-        code: count - ground_truth.notices.get(code, 0) for code, count in tally.notices.items()
-    }  # once is enough
+    # Notices of the ground truth are counted once, with the images of no shard; zero_id is one of the images matched.
+    truth = {code: count for code, count in ground_truth.notices.items() if code != "zero_id"}
+    notices = {code: count - truth.get(code, 0) for code, count in tally.notices.items()}
     return _Shard(content, len(detections), replace(tally, notices=notices))
 
 
@@ -106,7 +106,7 @@ def evaluate_shards(
         )
     entries = find(shards)
     paths = [entry.path for entry in entries]
-    decided = rules_of(protocol, ground_truth, decisions)
+    decided = rules_of(protocol, ground_truth, decisions, evaluate_shards)
     rules = unknown_images, invalid_boxes, missing_classes
     options = options_of(decided, *rules, 0, 0, "t", 0.95, reading)
     truth = read_truth(ground_truth, invalid_boxes, options, entries)

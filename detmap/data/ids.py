@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -149,6 +151,22 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
             return Ids(readonly(np.flatnonzero(seen) + low, np.int64), readonly(codes, np.int32))
     distinct, index = np.unique(values, return_inverse=True)
     return Ids(readonly(distinct, distinct.dtype), readonly(index.reshape(-1), np.int32))
+
+
+#: Matches every string that `float` reads as 0, and few others: its error for these is slow. Digits that are not ASCII
+#: may be zeros; a large negative exponent makes 0 of any digits.
+_ZERO = re.compile(r"\s*[+-]?(?:(?:[0.]|[^\x00-\x7f])[\d._]*(?:[eE][+-]?[\d_]+)?|[\d._]+[eE]-[\d_]+)\s*")
+
+
+def zeros(ids: Sequence[Any]) -> NDArray[np.bool_]:
+    """Return which ids pycocotools takes for 0: it writes them into an array of float64, strings too."""
+    may_be = _ZERO.fullmatch
+    rows = [row for row, one in enumerate(ids) if (may_be(one) if isinstance(one, str) else one == 0)]
+    made = np.zeros(len(ids), np.bool_)
+    for row in rows:
+        with suppress(ValueError):
+            made[row] = not isinstance(ids[row], str) or float(ids[row]) == 0
+    return made
 
 
 def index_among(ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: str, field: str, plural: str) -> Ids:

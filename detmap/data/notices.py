@@ -20,7 +20,7 @@ NOTICES = {
     "zero_id_effect": "with annotations of id 0 found, or missed as in pycocotools (--id-zero): {names}",
     "foreign_fields": "{n} fields of another benchmark, which this protocol does not read, so that the number is not that "
     "benchmark's: {names}",
-    "group_boxes": "{n} boxes are marked as groups of objects in a column that is not read: each is scored as one object",
+    "group_boxes": "{n} boxes stand for groups of objects, by a column that is not read: each is scored as one object",
     "zero_sized_boxes": "{n} boxes of no width or height",
     "missed_boxes": "{n} boxes of negative width or height: they overlap nothing",
     "dropped_boxes": "{n} boxes of negative width or height, or not of finite numbers: dropped",
@@ -123,6 +123,7 @@ _OF_ONE = {
     "are": "is",
     "repeat": "repeats",
     "lie": "lies",
+    "begin": "begins",
 }
 _COUNTED = re.compile(r"(?<![\w:])1 (\w+)(.*?)(?=: |$)")
 
@@ -134,7 +135,7 @@ def _of_one(sentence: str) -> str:
         noun, rest = match[1], match[2]
         if noun not in _OF_ONE:
             return match[0]
-        verb = re.match(r" (have|are|repeat|lie)\b", rest)
+        verb = re.match(r" (have|are|repeat|lie|begin)\b", rest)
         rest = rest if verb is None else f" {_OF_ONE[verb[1]]}{rest[verb.end() :]}"
         return f"1 {_OF_ONE[noun]}{rest}"
 

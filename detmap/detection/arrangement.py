@@ -224,6 +224,8 @@ class Arrangement:
         elif protocol.object_areas == "shape":
             areas = shapes[1].areas()
         zero = None if ground_truth.zero_ids is None else ground_truth.zero_ids[truth.order]
+        if zero is not None and "zero_id" in notices:  # of the images chosen, so that those of merged tallies add up
+            notices["zero_id"] = int(zero.sum())
         names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
         least = float(least_overlaps(protocol, protocol.iou_thresholds).min())
         reach = None if kind.reach is None else kind.reach(*compared, least)

@@ -84,7 +84,8 @@ def evaluate(
     1e-160 pixels a side) match.
     """
     truth, found = tables_of(ground_truth, detections, protocol, iou_type)
-    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, truth, found), **decisions)
+    kind = scored_kind(protocol, iou_type, truth, found)
+    decided = resolve(protocol, iou_type=kind, caller=evaluate, **decisions)
     tally = _match(truth, found, decided, image_ids, category_ids, threads)
     del detections, found  # what nobody else holds on to makes room for the ranking
     tally = tally.in_ranking_order(threads, grouped=True)  # and the tally as it was, for the curves
@@ -107,7 +108,8 @@ def match(
     The parameters are those of `evaluate`. ``DetectionResult(tally)`` makes the metrics.
     """
     truth, found = tables_of(ground_truth, detections, protocol, iou_type)
-    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, truth, found), **decisions)
+    kind = scored_kind(protocol, iou_type, truth, found)
+    decided = resolve(protocol, iou_type=kind, caller=match, **decisions)
     tally = _match(truth, found, decided, image_ids, category_ids, threads)
     del detections, found
     return tally.in_ranking_order(threads, grouped=True)

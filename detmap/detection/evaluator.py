@@ -103,7 +103,7 @@ class Evaluator:
         threads: int | None = None,
         **decisions: Unpack[Decisions],
     ) -> None:
-        self.protocol = decided = resolve(protocol, iou_type=iou_type, **decisions)
+        self.protocol = decided = resolve(protocol, iou_type=iou_type, caller=Evaluator, **decisions)
         self._inferred = iou_type is None and isinstance(protocol, str) and decided.iou_type == COCO.iou_type
         self._undecided = self._inferred
         # Iterables among the decisions were consumed above, so their settled values are kept.

@@ -158,7 +158,8 @@ def match_pairs(
         For decisions that cannot be carried out.
     """
     truth, found = tables_of(ground_truth, detections, protocol, iou_type)
-    decided = resolve(protocol, iou_type=scored_kind(protocol, iou_type, truth, found), **decisions)
+    kind = scored_kind(protocol, iou_type, truth, found)
+    decided = resolve(protocol, iou_type=kind, caller=match_pairs, **decisions)
     if not _number(iou) or not math.isfinite(iou):
         raise OptionError(f"iou must be one finite number, not {iou!r}")
     if not _number(floor) or not 0 < floor <= 1:

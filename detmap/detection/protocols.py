@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal, TypedDict
@@ -473,10 +474,6 @@ for _preset in (COCO, VOC2007, VOC2012, *_TOOLS.values()):
     register(_preset)
 
 
-#: Keywords that stand beside decisions in most calls.
-_BESIDE = ("protocol", "iou_type", "image_ids", "category_ids", "threads")
-
-
 class Decisions(TypedDict, total=False):
     """Keywords that replace decisions of a protocol.
 
@@ -527,6 +524,7 @@ def resolve(
     max_dets: int | Iterable[int | None] | None = None,
     use_categories: bool | None = None,
     iou_type: str | None = None,
+    caller: Callable[..., Any] | None = None,
     **others: Any,
 ) -> Protocol:
     """Return a preset, or a protocol, with some decisions replaced.
@@ -546,6 +544,8 @@ def resolve(
     iou_type : str, optional
         The kind of shape. Of a preset it also replaces what COCO decides otherwise for that kind: poses have no area range
         "small", and a cap of 20.
+    caller : callable, optional
+        What was called with these keywords: an error may suggest one of its parameters instead of an unknown one.
     **others
         Any other decision of `Protocol`; thresholds as `parse_thresholds` takes them.
 
@@ -567,8 +567,8 @@ def resolve(
     changes.update((name, value) for name, value in others.items() if value is not None or known.get(name, 0) is None)
     for name in changes:
         if name not in known:
-            also = (*known, "area_ranges", "max_dets", *_BESIDE)
-            raise OptionError(f"a protocol has no decision called {shorten(name)}{did_you_mean(name, also)}")
+            meant = did_you_mean(name, [*EveryDecision.__annotations__, *_parameters_of(caller)])
+            raise OptionError(f"a protocol has no decision called {shorten(name)}{meant}")
     try:
         for name in ("iou_thresholds", "recall_thresholds"):
             if name in changes:
@@ -585,3 +585,10 @@ def resolve(
     if use_categories is not None:
         changes["use_categories"] = use_categories
     return replace(protocol, **changes) if changes else protocol
+
+
+def _parameters_of(function: Callable[..., Any] | None) -> list[str]:
+    """Return the names of a function's own keywords; none for None."""
+    if function is None:
+        return []
+    return [one.name for one in inspect.signature(function).parameters.values() if one.kind is not one.VAR_KEYWORD]

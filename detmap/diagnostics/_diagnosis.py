@@ -125,7 +125,7 @@ class Diagnosis:
         self.ground_truth = truth
         self.detections = found.on_images_of(truth)
         kind = scored_kind(protocol, iou_type, truth, found)
-        self.protocol = resolve(protocol, iou_type=kind, **decisions)
+        self.protocol = resolve(protocol, iou_type=kind, caller=Diagnosis, **decisions)
         self.iou = number("iou", iou)
         if not BACKGROUND < self.iou <= 1:
             raise OptionError(f"iou must be above {BACKGROUND} and at most 1, not {iou!r}")

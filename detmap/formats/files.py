@@ -459,11 +459,13 @@ def write(
     if isinstance(table, GroundTruth):
         assert found.write_ground_truth is not None
         with registry.asked(found, path):
-            lost = found.write_ground_truth(table, path, writing)
+            lost = dict(found.write_ground_truth(table, path, writing))
+        if table.zero_ids is not None:  # a table holds no other ids of annotations, so that no format can write them
+            lost["zero_ids"] = int(table.zero_ids.sum())
     else:
         assert found.write_detections is not None
         with registry.asked(found, path):
-            lost = found.write_detections(table, path, writing)
+            lost = dict(found.write_detections(table, path, writing))
     return {code: count for code, count in lost.items() if count}
 
 

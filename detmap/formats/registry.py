@@ -246,6 +246,7 @@ Salvaged = tuple[GroundTruth | Detections, NDArray[np.int64], Sequence[Refused]]
 LOST = {
     "crowd": "{n} objects are crowds, which the format has no field for: they are written as plain objects",
     "difficult": "{n} objects are difficult, which the format has no field for: they are written as plain objects",
+    "zero_ids": "{n} annotations have the id 0, which is not kept: the decision id_zero no longer concerns them",
     "areas": "{n} areas are not those of the box or mask, and the format has no field for them",
     "corners": "{n} boxes by corners are written with sizes, which do not count the last pixel as VOC's own protocols do",
     "rounded_boxes": "{n} boxes change in their last digits, as the format writes them in another way",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.data.ids import Categories, Images
+from detmap.data.ids import Categories, Images, zeros
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection.evaluate import match
 from detmap.detection.precisions import Curves, recalls
@@ -120,12 +120,8 @@ def take(
     truth = _Side.read(p, coco_gt, gts, None, images, categories, scored=False)
     sought = truth.records
     crowd, areas = np.array([g["iscrowd"] for g in sought] or [0]), reading.areas_of(sought)
-    known = reading.ids_of([g["id"] for g in sought])
-    if (
-        crowd.dtype.kind not in "bi"
-        or ((crowd != 0) & (crowd != 1)).any()
-        or (known.dtype.kind == "U" and not known.all())
-    ):
+    zero = _zeros([g["id"] for g in sought])
+    if crowd.dtype.kind not in "bi" or ((crowd != 0) & (crowd != 1)).any():
         raise UnusualError
     if p.iouType == "keypoints":
         sides = truth.columns.boxes[:, 2:]
@@ -149,7 +145,7 @@ def take(
             areas=readonly(areas, np.float64),
             crowd=readonly(crowd[: areas.size], np.bool_),
             difficult=readonly(np.zeros(areas.size), np.bool_),
-            zero_ids=readonly(known == 0, np.bool_) if known.dtype.kind != "U" and not known.all() else None,
+            zero_ids=readonly(zero, np.bool_) if zero.any() else None,
         ),
         Detections(
             images=found.columns.images,
@@ -199,6 +195,22 @@ def _protocol(p: Any, dilation: float | None, own_area: bool) -> Protocol:
         id_zero="missed",
         **changes,
     )
+
+
+def _zeros(ids: list[Any]) -> NDArray[np.bool_]:
+    """Return which ids of annotations pycocotools takes for 0.
+
+    Raises
+    ------
+    ValueError
+        For strings that are no numbers: pycocotools raises it where a detection takes such an annotation.
+    """
+    known = reading.ids_of(ids)
+    if known.dtype.kind != "U":
+        return np.asarray(known == 0)
+    for identity in ids:
+        float(identity)
+    return zeros(ids)
 
 
 def _waiting(coco: Any, kind: str) -> Results | None:

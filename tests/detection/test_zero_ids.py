@@ -17,12 +17,14 @@ from test_explain_every_decision import check
 
 import detmap
 from detmap import batch, cli
+from detmap.data.ids import zeros
 from detmap.data.notices import describe
 from detmap.detection.protocols import COCO, PRESETS
 from detmap.detection.tally import Tally
 from detmap.diagnostics import PARTS
 from detmap.explanations import replay
 from detmap.formats.files import read_ground_truth
+from detmap.formats.registry import describe_lost
 
 MISSED = {"id_zero": "missed"}
 
@@ -151,10 +153,11 @@ def test_tallies_of_parts_merge_and_know_both_numbers(sample):
         whole = detmap.evaluate(truth, found, **decided)
         ids = truth.images.ids.tolist()
         parts = [detmap.match(truth, found, image_ids=[one], **decided) for one in ids]
-        parts = [dataclasses.replace(p, notices={"zero_id": 1} if i == 0 else {}) for i, p in enumerate(parts)]
+        assert sorted(part.notices.get("zero_id", 0) for part in parts) == [0] * (len(ids) - 1) + [1]
         merged = detmap.DetectionResult(parts[0].merge(*pickle.loads(pickle.dumps(parts[1:]))))
         assert same_bits(merged.precision, whole.precision)
         assert effect(merged) == effect(whole)
+        assert merged.notices["zero_id"] == whole.notices["zero_id"] == 1
         names = [code for code in merged.notices if code.startswith("zero_id_effect")]
         assert names == [code for code in whole.notices if code.startswith("zero_id_effect")]
         # What was saved gives its numbers, and nothing of what it would be otherwise: nor does what it is merged with.
@@ -162,6 +165,20 @@ def test_tallies_of_parts_merge_and_know_both_numbers(sample):
         mixed = detmap.DetectionResult(again.merge(*parts[1:]))
         assert same_bits(mixed.precision, whole.precision)
         assert not any(code.startswith("zero_id_effect") for code in mixed.notices)
+
+
+def test_shards_count_the_annotation_once(sample, tmp_path):
+    dataset, results = sample
+    whole = detmap.evaluate(*tables(dataset, results))
+    ids = sorted({one["image_id"] for one in results})
+    for s in range(3):
+        rows = [one for one in results if ids.index(one["image_id"]) % 3 == s]
+        (tmp_path / f"{s}.json").write_text(json.dumps(rows))
+    for chosen in (range(3), [0], [1], [2]):
+        shards = [tmp_path / f"{s}.json" for s in chosen]
+        result = batch.evaluate_shards(detmap.read_coco(dataset), shards)
+        assert result.notices["zero_id"] == 1
+    assert whole.notices["zero_id"] == 1
 
 
 def test_tallies_under_different_decisions_do_not_merge(sample):
@@ -223,6 +240,63 @@ def test_every_reader_of_coco_knows_the_annotations(sample, tmp_path, monkeypatc
         assert np.flatnonzero(truth.zero_ids).tolist() == [1]
     row = expected.index(True)
     assert detmap.read_coco(dataset).take([row, 0 if row else 1]).zero_ids.tolist() == [True, False]
+
+
+def old_zero(identity):
+    """Return whether `float` reads an id as 0."""
+    try:
+        return float(identity) == 0
+    except ValueError:
+        return False
+
+
+@settings(max_examples=examples(500))
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from(["0", "٠", "7", "e", "E", "-", "+", ".", "_", " ", "\t", "\x1c", "\u2003", "a", "400"]),
+            max_size=6,
+        ).map("".join)
+    )
+)
+def test_strings_that_float_reads_as_zero(ids):
+    ids += ["0" * 400, f"0.{'0' * 400}1", f"{'0' * 400}1", "1e-400", "inf", "nan", "0x0", "𝟘"]
+    assert zeros(ids).tolist() == [old_zero(one) for one in ids]
+    assert zeros([None, 0, 7, "0", -0.0, "7"]).tolist() == [False, True, False, True, True, False]
+
+
+def test_words_as_ids_cost_no_exceptions(monkeypatch):
+    """Numbers that identify objects in hexadecimal digits are never given to `float`."""
+    tried = []
+    monkeypatch.setattr("detmap.data.ids.float", lambda one: tried.append(one) or float(one), raising=False)
+    assert not zeros([f"{i:08x}" for i in range(2**28, 2**32, 2**20 + 9)]).any()
+    assert len(tried) < 10
+    assert zeros(["00", "a"]).tolist() == [True, False]
+    assert "00" in tried
+
+
+def test_a_conversion_says_that_the_id_0_is_not_kept(sample, tmp_path):
+    """In every format: no table holds another id of an annotation."""
+    dataset = {**sample[0], "images": [{**one, "height": 4000, "width": 4000} for one in sample[0]["images"]]}
+    dataset["categories"] = [{**one, "name": f"class{one['id']}"} for one in dataset["categories"]]
+    (tmp_path / "truth.json").write_text(json.dumps(dataset))
+    truth, found = detmap.read(tmp_path / "truth.json", "ground_truth"), tables(*sample)[1]
+    for name, ending in (
+        ("coco", ".json"),
+        ("csv", ".csv"),
+        ("parquet", ".parquet"),
+        ("voc", ""),
+        ("yolo", ""),
+        ("text", ""),
+    ):
+        made = detmap.convert(tmp_path / "truth.json", tmp_path / f"{name}{ending}", to=name, role="ground_truth")
+        assert made.lost["zero_ids"] == 1, name
+        lost = detmap.write(truth, tmp_path / f"again-{name}{ending}", format=name)
+        assert lost["zero_ids"] == 1
+    assert any("the id 0, which is not kept" in text for text in describe_lost(lost))
+    assert "zero_ids" not in detmap.write(found, tmp_path / "found.json")
+    plain = dataclasses.replace(truth, zero_ids=None)
+    assert "zero_ids" not in detmap.write(plain, tmp_path / "plain.json")
 
 
 def test_nothing_else_has_such_ids(sample, tmp_path):

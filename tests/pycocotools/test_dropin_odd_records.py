@@ -111,3 +111,48 @@ def test_ids_that_are_strings():
             record["id"] = f"{'image' if kind == 'images' else 'category'} {record['id']}"
     value = compare(lambda api: shown(run(api.COCOeval(*load(api, dataset, results), "bbox"))))
     assert isinstance(value, dict)
+
+
+@pytest.mark.parametrize("kind", ["bbox", "segm", "keypoints"])
+@pytest.mark.parametrize(
+    "zero", ["0", "00", "-0", "0.0", " 0", "0e5", "0_0", "٠", "1e-400", "nan", "1", "", "abc", "0x0"]
+)
+def test_ids_of_annotations_that_are_strings(zero, kind):
+    """Read as 0 such an id is a miss; what is no number is an error in `evaluate`, if it is matched at all."""
+    points = [5, 5, 2] * 17
+    shapes = [
+        {"bbox": [x, 0, 10, 10], "segmentation": [[x, 0, x, 10, x + 10, 10, x + 10, 0]], "keypoints": points}
+        for x in (0, 20)
+    ]
+    fields = [{"image_id": i, "category_id": 1, **shape} for i, shape in enumerate(shapes, 1)]
+    more = {"area": 100, "iscrowd": 0, "num_keypoints": 17}
+    dataset = {
+        "images": [{"id": i, "height": 40, "width": 40} for i in (1, 2)],
+        "categories": [{"id": 1, "name": "a"}],
+        "annotations": [{**one, **more, "id": own} for one, own in zip(fields, (zero, "17"), strict=True)],
+    }
+    shape = {"bbox": "bbox", "keypoints": "keypoints"}.get(kind, "bbox")
+    results = [{**{name: one[name] for name in ("image_id", "category_id", shape)}, "score": 0.9} for one in fields]
+
+    def client(api):
+        evaluation = api.COCOeval(*load(api, dataset, results), kind)
+        try:
+            evaluation.evaluate()
+        except ValueError as error:
+            return str(error)
+        evaluation.accumulate()
+        evaluation.summarize()
+        return evaluation.stats
+
+    value = compare(client)
+    assert isinstance(value, str) == (zero in ("", "abc", "0x0"))
+    if not isinstance(value, str):
+        assert (value[0] > 0.9) == (zero in ("nan", "1"))
+
+
+def test_ids_that_are_no_numbers_and_match_nothing():
+    dataset, results = odd(
+        gt={i: {"id": f"a{i}"} for i in range(3)}, dt={i: {"bbox": [50, 50, 5, 5]} for i in range(4)}
+    )
+    value = compare(lambda api: shown(run(api.COCOeval(*load(api, dataset, results), "bbox"))))
+    assert isinstance(value, dict)

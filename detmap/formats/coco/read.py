@@ -11,7 +11,6 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import Any, Literal
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from detmap.columns import texts
 from detmap.data.benchmarks import noted_in
-from detmap.data.ids import Ids, coded, index_ids
+from detmap.data.ids import Ids, coded, index_ids, zeros
 from detmap.data.tables import Detections, GroundTruth, complete
 from detmap.errors import InputError
 from detmap.formats.coco.check import FIELDS, BoxlessError, checked_ground_truth, checked_results
@@ -265,7 +264,7 @@ def _scanned_ground_truth(opened: Opened, iou_type: str) -> dict[str, Any] | Non
     distinct, zero = count, None
     if own is not None:  # strings are distinct already, and of any length
         distinct = len(own.values) if isinstance(own, Strings) else index_ids(own, source="", field="id").ids.size
-        zero = _zeros(own.values)[own.codes] if isinstance(own, Strings) else own == 0
+        zero = zeros(own.values)[own.codes] if isinstance(own, Strings) else own == 0
     categories = found.categories.values if isinstance(found.categories, Strings) else found.categories.tolist()
     columns = {
         "image_ids": _scanned_ids(found.image_id, opened.name, "image_id"),
@@ -391,20 +390,8 @@ def _ground_truth_columns(document: _GroundTruth, name: str) -> dict[str, Any]:
             "missing_iscrowd": sum(r.iscrowd is None for r in annotations),
             "duplicate_annotation_ids": len(own) - len(set(own)),
         },
-        "zero_ids": _zeros([r.id for r in annotations]),
+        "zero_ids": zeros([r.id for r in annotations]),
     }
-
-
-def _zeros(ids: Sequence[Any]) -> NDArray[np.bool_]:
-    """Return which ids pycocotools takes for 0: it writes them into an array of float64, strings too."""
-    made = np.zeros(len(ids), np.bool_)
-    for row, identity in enumerate(ids):
-        if isinstance(identity, str):
-            with suppress(ValueError):
-                made[row] = float(identity) == 0
-        else:
-            made[row] = identity == 0
-    return made
 
 
 def _parsed_results(data: Buffer, name: str, lines: bool) -> list[_Result]:

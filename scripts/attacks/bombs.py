@@ -55,9 +55,8 @@ def packed(rng: np.random.Generator, folder: Path) -> Attack:
             del os.environ["DETMAP_MOST_INFLATED"]
 
     # Numbers and lists of a bomb of less than 200 times its size are within the limit, and no document.
-    return Attack(
-        f"{ending} of {piece[:10]!r} beyond {limit} MiB", run, REFUSE, len(small), 2 * max(limit * MB, 200 * len(small))
-    )
+    most = 2 * max(limit * MB, 200 * len(small)) + MB  # a piece that was inflated, beside what was kept
+    return Attack(f"{ending} of {piece[:10]!r} beyond {limit} MiB", run, REFUSE, len(small), most)
 
 
 def long_list(rng: np.random.Generator, folder: Path) -> Attack:

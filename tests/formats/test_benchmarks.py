@@ -128,7 +128,7 @@ def test_columns_of_open_images_are_noticed_and_groups_counted(tmp_path):
     found = detmap.Detections.from_arrays(image_ids=["a"], category_ids=["/m/00"], boxes=[[0, 0, 9, 7]], scores=[1])
     assert expected.items() <= detmap.evaluate(truth, found).notices.items()
     assert describe(expected)[1] == (
-        "3 boxes are marked as groups of objects in a column that is not read: each is scored as one object"
+        "3 boxes stand for groups of objects, by a column that is not read: each is scored as one object"
     )
     arrow = pytest.importorskip("pyarrow.csv")
     from pyarrow import parquet

@@ -87,7 +87,7 @@ def evaluate(
     kind = scored_kind(protocol, iou_type, truth, found)
     decided = resolve(protocol, iou_type=kind, caller=evaluate, **decisions)
     tally = _match(truth, found, decided, image_ids, category_ids, threads)
-    del detections, found  # what nobody else holds on to makes room for the ranking
+    del detections, found  # frees tables that the caller does not keep, ahead of the ranking
     tally = tally.in_ranking_order(threads, grouped=True)  # and the tally as it was, for the curves
     return DetectionResult(tally, threads=threads)
 

@@ -107,8 +107,8 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None])
 
 def _identities(path: Path) -> Iterator[object]:
     """Yield the path without links, and of a file what is the same under each of its names."""
-    yield os.path.realpath(path)
-    with suppress(OSError, ValueError):  # nothing is there
+    with suppress(OSError, ValueError):  # nothing is there, or no path can be like this
+        yield os.path.realpath(path)
         state = os.stat(path)
         if stat.S_ISREG(state.st_mode):
             yield state.st_dev, state.st_ino

@@ -26,10 +26,10 @@ def average_precisions(distances: np.ndarray, queries: np.ndarray, gallery: np.n
     return values
 
 
-def of(result: Any, count: int) -> list[float]:
+def of(result: Any, count: int, metric: str = "AP") -> list[float]:
     """detmap's AP of every query."""
     values = [float("nan")] * count
-    for query, value in zip(result.query_ids.tolist(), result.per_query["AP"].tolist(), strict=True):
+    for query, value in zip(result.query_ids.tolist(), result.per_query[metric].tolist(), strict=True):
         values[int(query)] = float(value)
     return values
 
@@ -159,9 +159,11 @@ def neighbours(rng: np.random.Generator) -> Attack:
         given = indices + 0.5
         must = REFUSE
 
+    depth = "" if k == len(gallery) else f"@{indices.shape[1]}"  # a truncated ranking says so
+
     def run() -> Any:
-        result = retrieval.evaluate_neighbors(given, queries, gallery, metrics=["mAP"], convention="reid")
-        return of(result, len(queries))
+        result = retrieval.evaluate_neighbors(given, queries, gallery, metrics=[f"mAP{depth}"], convention="reid")
+        return of(result, len(queries), f"AP{depth}")
 
     return Attack(f"neighbours {kind} padded={padded} {given.tolist()} {queries} {gallery}", run, must)
 

@@ -261,10 +261,10 @@ def test_a_detection_on_an_unknown_image():
 def test_swapped_arguments_are_named():
     with pytest.raises(InputError, match="the arguments are swapped; give the ground truth first"):
         detmap.evaluate(found(), truth())
-    with pytest.raises(InputError, match="expected Detections, not list"):
-        detmap.evaluate(truth(), [])
-    with pytest.raises(InputError, match="expected GroundTruth, not str"):
-        detmap.match("ground_truth.json", found())
+    with pytest.raises(InputError, match="expected Detections, not set"):
+        detmap.evaluate(truth(), {1})
+    with pytest.raises(InputError, match="expected GroundTruth, not int"):
+        detmap.match(1, found())
 
 
 def test_selected_ids_that_are_not_there():

@@ -11,7 +11,7 @@ import detmap
 from detmap.errors import InputError
 from detmap.formats.coco.inspection import kinds_in
 from detmap.formats.coco.salvage import salvage
-from detmap.formats.conversion import role_of
+from detmap.formats.files import role_of
 
 RECORD = '{"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}'
 

@@ -245,7 +245,6 @@ MARKED_RUNS = [
     (b"#1 Q0 x 1 3 t with words", True),
     (b"#1 0 x 1 3 t with words and more of them", True),
     (b"#1 Q0 x 1 3", False),
-    (b"#1 Q0 x 1 nan t", False),
     (b"#1 Q0 x 1 three t", False),
     (b"# a Q0 x 1 3 t", False),
     (b"# a 0 1 2 3 t", False),
@@ -260,7 +259,6 @@ MARKED_JUDGEMENTS = [
     (b"#1 0 x", False),
     (b"#1 0 x 1 more", False),
     (b"#1 0 x one", False),
-    (b"#1 0 x 1.5", False),
     (b"# written by hand", False),
     (b"# a 0 x 1", False),
 ]
@@ -289,6 +287,14 @@ def test_lines_of_judgements_that_begin_with_a_hash(line, record):
     assert result["map"] == 0.5 * record
     assert result.notices.get("comment_lines", 0) == (not record)
     assert result.notices["marked_records"] == 1 + record
+
+
+@pytest.mark.usefixtures("reader")
+def test_lines_with_all_fields_and_a_number_that_is_none_of_theirs_are_errors():
+    with pytest.raises(InputError, match=":2: a grade must be an integer"):
+        evaluate_run(b"b 0 y 1\n#1 0 x 1.5\n", b"b Q0 x 1 1 t\n", "map")
+    with pytest.raises(InputError, match=":2: a score must be a number"):
+        evaluate_run(b"b 0 y 1\n", b"b Q0 x 1 1 t\n#1 Q0 x 1 nan t\n", "map")
 
 
 def test_an_evaluator_counts_comments_of_all_files():

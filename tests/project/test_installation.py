@@ -27,6 +27,11 @@ def install(folder, files, version, name="detmap"):
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     (metadata / "RECORD").write_text("".join(f"{path},,\n" for path in files))
+    for path in files:  # later versions of importlib.metadata leave out what is not there
+        if path.startswith(name + "-"):
+            continue  # of this distribution it is there; others would be distributions of their own
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).touch()
     return folder
 
 
@@ -119,7 +124,9 @@ def test_the_packages_are_those_of_the_metadata():
 def test_a_replaced_init_ends_the_command_in_one_line(tmp_path):
     """The other project, installed later, replaces one file of detmap-eval."""
     folder = install(tmp_path, FOREIGN, "0.1.5")
-    shutil.copytree(ROOT / "detmap", folder / "detmap", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "detmap", folder / "detmap", ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
+    )
     (folder / "detmap" / "__init__.py").write_text('"""Manifold embedding."""\n')
     command = [sys.executable, "-m", "detmap", "--version"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Counts:
-    """What is counted besides the rankings: queries of runs that nobody judged, and what was unusual in files."""
+    """Notices beside the rankings: unjudged queries of runs, and what was unusual in files, counted."""
 
     extra: set[str] = field(default_factory=set)
     notices: dict[str, int] = field(default_factory=dict)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from detmap.checks import check
     from detmap.checks.report import Report
     from detmap.data.tables import Detections, GroundTruth
-    from detmap.detection.evaluate import evaluate, match
+    from detmap.detection.evaluate import match
     from detmap.detection.evaluator import Evaluator
     from detmap.detection.matches import HIT, IGNORED, MISS, Matches, match_pairs
     from detmap.detection.protocols import PRESETS, Protocol
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from detmap.detection.tally import Tally
     from detmap.diagnostics import Diagnosis, diagnose
     from detmap.errors import DetmapError, InputError, MissingDependencyError, OptionError, StateError
+    from detmap.evaluation import evaluate
     from detmap.explanations import explain, find_value
     from detmap.formats.coco.read import read_coco, read_coco_results
     from detmap.formats.conversion import Converted, convert
@@ -29,16 +30,20 @@ if TYPE_CHECKING:
     from detmap.formats.voc.read import read_voc, read_voc_results
     from detmap.hits import Curve, Hits, average_precision, precision_recall_curve
     from detmap.plugins import register
-    from detmap.pycocotools.patch import Patch, patch_pycocotools
+    from detmap.pycocotools.patch import patch_pycocotools
+    from detmap.pytrec_eval.patch import patch_pytrec_eval
+    from detmap.reports.detectors import report
     from detmap.retrieval import average_precision_score
     from detmap.statistics import compare
+    from detmap.system.patching import Patch
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "checks": ("check",),
     "checks.report": ("Report",),
-    "detection.evaluate": ("evaluate", "match"),
+    "evaluation": ("evaluate",),
+    "detection.evaluate": ("match",),
     "detection.result": ("DetectionResult",),
     "diagnostics": ("Diagnosis", "diagnose"),
     "errors": ("DetmapError", "InputError", "MissingDependencyError", "OptionError", "StateError"),
@@ -52,8 +57,11 @@ _HOMES = {
     "detection.matches": ("HIT", "IGNORED", "MISS", "Matches", "match_pairs"),
     "retrieval": ("average_precision_score",),
     "plugins": ("register",),
+    "reports.detectors": ("report",),
     "detection.protocols": ("PRESETS", "Protocol"),
-    "pycocotools.patch": ("Patch", "patch_pycocotools"),
+    "pycocotools.patch": ("patch_pycocotools",),
+    "pytrec_eval.patch": ("patch_pytrec_eval",),
+    "system.patching": ("Patch",),
     "statistics": ("compare",),
     "data.tables": ("Detections", "GroundTruth"),
     "detection.tally": ("Tally",),
@@ -78,10 +86,12 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "compare",
     "diagnose",
     "Diagnosis",
+    "report",
     "explain",
     "find_value",
     "Evaluator",
     "patch_pycocotools",
+    "patch_pytrec_eval",
     "Patch",
     "read",
     "write",
@@ -118,9 +128,11 @@ _PARTS = (
     "explanations",
     "formats",
     "hits",
+    "lvis",
     "masks",
     "plugins",
     "pycocotools",
+    "pytrec_eval",
     "reports",
     "retrieval",
     "shapes",
@@ -128,11 +140,30 @@ _PARTS = (
 )
 
 
+#: What users of other libraries look for here, and where it is.
+_ELSEWHERE = {
+    "COCO": "from detmap.pycocotools.coco import COCO",
+    "COCOeval": "from detmap.pycocotools.cocoeval import COCOeval",
+    "MeanAveragePrecision": "detmap.Evaluator",
+    "load": "detmap.read(path)",
+    "from_frame": "detmap.Detections.from_frame(frame)",
+    "bootstrap": "detmap.evaluate(ground_truth, detections, bootstrap=1000)",
+    "evaluate_run": "from detmap.retrieval import evaluate_run",
+}
+
+
+def _hint(name: str) -> str:
+    """Return the end of an error that says what may be meant, if anything may be."""
+    if name.startswith(("read_", "load_")):
+        return "; detmap.read(path) reads every format"
+    return f"; there is {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+
+
 def __getattr__(name: str) -> Any:
     if name in _PARTS:
         return import_module(f"detmap.{name}")
     if name not in _HOME_OF:
-        raise AttributeError(f"module 'detmap' has no attribute {name!r}")
+        raise AttributeError(f"module 'detmap' has no attribute {name!r}{_hint(name)}")
     value = getattr(import_module(f"detmap.{_HOME_OF[name]}"), name)
     globals()[name] = value
     return value

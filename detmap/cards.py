@@ -23,7 +23,10 @@ import detmap
 from detmap.data.notices import describe
 from detmap.decisions import decisions_of, default_of
 from detmap.errors import InputError, shorten
+from detmap.kernels import _ahead
 from detmap.results import Result, to_markdown
+from detmap.shapes import find
+from detmap.shapes.kinds import BOXES
 
 #: The version of the form of a card; cards of earlier ones are read.
 FORM = 1
@@ -80,6 +83,12 @@ def table_digest(table: Any) -> str:
         column = getattr(table, name, None)
         if column is not None:
             add(name, column)
+    if getattr(table.categories, "frequencies", None) is not None:
+        add("categories.frequencies", np.array(table.categories.frequencies, object))
+    for name in ("negatives", "not_exhaustive"):
+        lists = getattr(table, name, None)
+        for part in () if lists is None else ("images", "categories", "listed"):
+            add(f"{name}.{part}", getattr(lists, part))
     for name, column in sorted(table.shapes.items()):
         for part, array in sorted(column.arrays().items()):
             add(f"{name}.{part}", array)
@@ -131,6 +140,18 @@ def file_digest(source: Any) -> str:
     return whole.hexdigest()
 
 
+def input_of(role: str, path: str, source: Any, table: Any = None, opened: Iterable[str] = ()) -> dict[str, str]:
+    """Return an input as a card names it.
+
+    `source` is its path, or the bytes of what could be read only once; `opened` are the files that were read for it.
+    """
+    made = {"role": role, "name": "standard input" if path == "-" else os.path.basename(str(path).rstrip("/")) or "/"}
+    made["sha256"] = file_digest(source)
+    if beside := beside_digest(source, opened):
+        made["beside"] = beside
+    return made if table is None else {**made, "content": table_digest(table)}
+
+
 def make(
     command: str,
     result: Result | Numbers,
@@ -156,7 +177,7 @@ def make(
     """
     if not isinstance(result, Numbers):
         rules = _rules(result)
-        arrays = {} if getattr(rules, "iou_type", "") == "keypoints" else _arrays(result)
+        arrays = _arrays(result) if _same_bits(getattr(rules, "iou_type", None)) else {}
         result = Numbers(rules, dict(result), result.notices, arrays)
     rules = result.rules
     card: dict[str, Any] = {
@@ -182,11 +203,9 @@ def finished(card: dict[str, Any]) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what a number can depend on."""
-    import numba
-
+    """Return the versions of what a number can depend on: of numba the one that compiled the kernels."""
     found = {"detmap": detmap.__version__, "python": platform.python_version()}
-    return {**found, "numpy": np.__version__, "numba": numba.__version__}
+    return {**found, "numpy": np.__version__, "numba": _ahead.numba_version()}
 
 
 def to_json(card: Mapping[str, Any]) -> bytes:
@@ -202,7 +221,7 @@ def read(path: Any) -> dict[str, Any]:
     InputError
         Where there is none that this version can read.
     """
-    from detmap.formats.files import held
+    from detmap.reading.sources import held
     from detmap.reading.strict_json import parsed
 
     source, name = held(path), str(path)
@@ -247,10 +266,10 @@ def compare(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Differenc
         found += _unequal(part, mine, again[part])
     for part in ("counts", "notices"):
         found += _unequal(part, card[part], again[part])
-    poses = again["decisions"].get("iou_type") == "keypoints"
+    rounded = not _same_bits(again["decisions"].get("iou_type"))
     for name in {**card["numbers"], **again["numbers"]}:
         mine, theirs = card["numbers"].get(name), again["numbers"].get(name)
-        if mine != theirs and not (poses and mine and theirs and _near(mine, theirs)):
+        if mine != theirs and not (rounded and mine and theirs and _near(mine, theirs)):
             found.append(Difference("numbers", name, _shown(mine), _shown(theirs)))
     found += [
         one._replace(card=one.card[:20], found=one.found[:20])
@@ -402,10 +421,15 @@ def _markdown(card: Mapping[str, Any], digest: str) -> str:
     return "\n\n".join(lines[:3]) + ("\n\n" + "\n".join(lines[3:]) if lines[3:] else "")
 
 
+def _same_bits(iou_type: str | None) -> bool:
+    """Return whether overlaps have the same bits on every machine; of rankings, which have no kind of shape, they do."""
+    return iou_type is None or find(iou_type).same_bits
+
+
 def _rules_named(card: Mapping[str, Any]) -> str:
     """Return the name of the protocol or convention, and of the kind of shape where that is not boxes."""
     name, kind = (card["decisions"].get(key) for key in ("name", "iou_type"))
-    return f"{name} {kind}" if kind not in (None, "bbox") else str(name)  # so that cards of boxes stay as they were
+    return f"{name} {kind}" if kind not in (None, BOXES) else str(name)  # so that cards of boxes stay as they were
 
 
 def _rounded(value: Mapping[str, str]) -> str:

@@ -31,7 +31,7 @@ def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
     if not isinstance(spec, str):
         if isinstance(spec, int | float | np.number):
             return (float(spec),)
-        if isinstance(spec, np.ma.MaskedArray) and np.ma.getmaskarray(spec).any():
+        if isinstance(spec, np.ndarray) and np.any(getattr(spec, "mask", False)):
             raise OptionError("thresholds must not be masked")
         return tuple(float(value) for value in spec)
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numbers as abstract
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -294,7 +293,8 @@ def _numpy(values: Any, place: _Place, problem: str) -> NDArray[Any]:
             given = np.array(given.tolist())  # lists in the cells of a column
     except (TypeError, ValueError):
         raise place.error(problem) from None
-    if isinstance(given, np.ma.MaskedArray):
+    # numpy loads masked arrays when they are first named.
+    if type(given) is not np.ndarray and isinstance(given, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(given)
         if hidden.any():
             remedy = "leave out what is masked, or fill it in: numpy.ma.filled"
@@ -330,6 +330,8 @@ def _objects(
 
 def _real(value: Any) -> bool:
     """Return whether this is a real number. numpy counts time spans among the integers; a signalling NaN is no number."""
+    from decimal import Decimal
+
     if isinstance(value, Decimal):
         return not value.is_snan()
     return isinstance(value, abstract.Real) and not isinstance(value, np.timedelta64)

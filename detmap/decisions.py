@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from detmap.errors import OptionError, shorten
+from detmap.errors import OptionError, check_allowed, shorten
 
 T = TypeVar("T")
 
@@ -61,15 +61,13 @@ class Flag:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decision:
-    """A decision of a protocol or convention.
+class Declared:
+    """A field of a dataclass that users choose: a decision, or an option of reading.
 
     Attributes
     ----------
     says : str
         A sentence or more: what is decided.
-    affects : tuple of str
-        What it changes, of `Affects`.
     allowed : collection
         The values that it can have; of a tuple, the values in it. Empty: `wrong` says what it can be.
     plain : callable, or None
@@ -78,43 +76,60 @@ class Decision:
         ``wrong(value)`` returns the sentence that says what is wrong with a value, None where nothing is.
     words : callable
         ``words(value)`` returns a value as people read it; by default as Python writes it.
-    phrase : callable, or None
-        ``phrase(whole)`` returns what `describe` says of the decision in `whole`, the protocol or convention; None: nothing.
-    always : bool
-        Whether `describe` says it always; otherwise only where it is not the default.
     flag : Flag, or None
         How the command line takes it; None: it does not.
-    group : str
-        Decisions of one group make sense together only, and count as one where two protocols are compared.
-    reads : bool
-        Whether it lies in what is read, which records and how exact, rather than in how they are scored.
     since : str
         The version that has it first. Where a later one is as by default, it is not written to files, so that they stay the
         same.
     """
 
     says: str
-    affects: tuple[Affects, ...]
     allowed: Collection[Any] = ()
     plain: Callable[[Any], Any] | None = None
     wrong: Callable[[Any], str | None] | None = None
     words: Callable[[Any], str] = str
+    flag: Flag | None = None
+    since: str = FIRST
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision(Declared):
+    """A decision of a protocol or convention.
+
+    Attributes
+    ----------
+    affects : tuple of str
+        What it changes, of `Affects`.
+    phrase : callable, or None
+        ``phrase(whole)`` returns what `describe` says of the decision in `whole`, the protocol or convention; None: nothing.
+    always : bool
+        Whether `describe` says it always; otherwise only where it is not the default.
+    group : str
+        Decisions of one group make sense together only, and count as one where two protocols are compared.
+    reads : bool
+        Whether it lies in what is read, which records and how exact, rather than in how they are scored.
+    """
+
+    affects: tuple[Affects, ...]
     phrase: Callable[[Any], str] | None = None
     always: bool = False
-    flag: Flag | None = None
     group: str = ""
     reads: bool = False
-    since: str = FIRST
 
 
 def decision(says: str, *affects: Affects, **more: Any) -> Mapping[str, Any]:
     """Return the metadata of a field that is a decision; `more` is what else a `Decision` has."""
-    return {"decision": Decision(says=says, affects=affects, **more)}
+    return {"declared": Decision(says=says, affects=affects, **more)}
+
+
+def declared_of(of: type) -> Mapping[str, Any]:
+    """Return what the fields of a class declare by their names, in the order of the fields."""
+    return {field.name: field.metadata["declared"] for field in fields(of) if "declared" in field.metadata}
 
 
 def decisions_of(of: type) -> Mapping[str, Decision]:
     """Return the decisions of a class by the names of their fields, in the order of the fields."""
-    return {field.name: field.metadata["decision"] for field in fields(of) if "decision" in field.metadata}
+    return declared_of(of)
 
 
 def default_of(field: Field[Any]) -> Any:
@@ -130,14 +145,14 @@ def varied(rules: T, changes: Mapping[str, Any]) -> T:
 
 
 def settle(whole: Any) -> None:
-    """Make every decision of a frozen dataclass plain, and check it.
+    """Make every declared value of a frozen dataclass plain, and check it.
 
     Raises
     ------
     OptionError
-        Names the decision and says what it can be.
+        Names the field and says what it can be.
     """
-    declared = decisions_of(type(whole))
+    declared = declared_of(type(whole))
     for name, made in declared.items():
         if made.allowed is YES_OR_NO and isinstance(value := getattr(whole, name), int | np.bool_) and value in (0, 1):
             object.__setattr__(whole, name, bool(value))
@@ -151,8 +166,8 @@ def settle(whole: Any) -> None:
     for name, made in declared.items():
         value = getattr(whole, name)
         for one in value if isinstance(value, tuple) and made.allowed else (value,):
-            if made.allowed and not (isinstance(one, str | int | None) and one in made.allowed):
-                raise OptionError(f"{name} must be one of {', '.join(map(str, made.allowed))}, not {shorten(one)}")
+            if made.allowed:
+                check_allowed(name, one, made.allowed)
         problem = None if made.wrong is None else made.wrong(value)
         if problem:
             raise OptionError(problem)
@@ -223,11 +238,16 @@ def documented(of: type[T]) -> type[T]:
     """Add the fields to the docstring of a class, as a section of attributes in numpydoc's form."""
     lines = ["", "", "Attributes", "----------"]
     for field in fields(of):  # type: ignore[arg-type]
-        made: Decision = field.metadata["decision"]
-        kind = str(field.type)
-        if isinstance(made.allowed, tuple) and made.allowed and made.allowed is not YES_OR_NO:  # others may still grow
-            choices = "{" + ", ".join(map(repr, made.allowed)) + "}"
-            kind = f"tuple of {choices}" if kind.startswith("tuple") else choices
-        lines += [f"{field.name} : {kind}", *(f"    {line}" for line in wrap(made.says, 110))]
+        lines += entry(field)
     of.__doc__ = cleandoc(of.__doc__ or "") + "\n".join(lines) + "\n"
     return of
+
+
+def entry(field: Field[Any], name: str | None = None) -> list[str]:
+    """Return the lines of a field in a section of a docstring; `name` is what it is called there."""
+    made: Declared = field.metadata["declared"]
+    kind = str(field.type)
+    if isinstance(made.allowed, tuple) and made.allowed and made.allowed is not YES_OR_NO:  # a registry may grow
+        choices = "{" + ", ".join(map(repr, made.allowed)) + "}"
+        kind = f"tuple of {choices}" if kind.startswith("tuple") else choices
+    return [f"{name or field.name} : {kind}", *(f"    {line}" for line in wrap(made.says, 110))]

@@ -12,7 +12,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Any
 
 from detmap.installation import install_command
 
@@ -114,20 +115,35 @@ class UnknownMetricError(OptionError, KeyError):
         What was asked for.
     metrics : iterable of str
         The names that the result has; the first 20 are listed.
+    remedy : str, optional
+        What gives the value that is meant.
     """
 
-    def __init__(self, name: object, metrics: Iterable[str]) -> None:
+    def __init__(self, name: object, metrics: Iterable[str], remedy: str = "") -> None:
         known = list(metrics)
         more = f" and {len(known) - 20} more" if len(known) > 20 else ""
         near = did_you_mean(str(name)[:100], known)
-        super().__init__(f"no metric {shorten(name)}{near or ';'} there are: {', '.join(known[:20])}{more}")
-        self._given = name, known
+        there = f"there are: {', '.join(known[:20])}{more}"
+        super().__init__("; ".join(filter(None, [f"no metric {shorten(name)}{near or ';'} {there}", remedy])))
+        self._given = name, known, remedy
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would show the quoted text
 
-    def __reduce__(self) -> tuple[type, tuple[object, list[str]]]:
+    def __reduce__(self) -> tuple[type, tuple[object, list[str], str]]:
         return type(self), self._given
+
+
+def check_allowed(name: str, value: object, allowed: Collection[Any]) -> None:
+    """Refuse a value of an option or decision that is not one of those `allowed`.
+
+    Raises
+    ------
+    OptionError
+        Names it and says what it can be.
+    """
+    if not (isinstance(value, str | int | None) and value in allowed):
+        raise OptionError(f"{name} must be one of {', '.join(map(str, allowed))}, not {shorten(value)}")
 
 
 def check_choice(what: str, value: object, choices: Iterable[str]) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
+import os
 from collections.abc import Iterator
-from pathlib import Path
 
 #: The name on the package index. There, `detmap` is another project (manifold embedding) that is imported as detmap too.
 DISTRIBUTION = "detmap-eval"
@@ -12,13 +11,20 @@ DISTRIBUTION = "detmap-eval"
 #: Former name of the distribution.
 FORMER = "detmap"
 
-_FOLDER = Path(__file__).parent
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+def is_checkout() -> bool:
+    """Return whether detmap runs from a checkout, or an unpacked source distribution."""
+    return os.path.isfile(os.path.join(os.path.dirname(_FOLDER), "pyproject.toml"))
 
 
 def install_command(extra: str) -> str:
     """Return the command that installs an extra: from the checkout where detmap runs from one."""
-    checkout = _FOLDER.parent
-    if (checkout / "pyproject.toml").is_file():
+    if is_checkout():
+        import shlex
+
+        checkout = os.path.dirname(_FOLDER)
         return f"pip install -e {shlex.quote(f'{checkout}[{extra}]')}"
     return f"pip install '{DISTRIBUTION}[{extra}]'"  # pip takes the installed one, and asks no index for it
 

@@ -280,7 +280,7 @@ class Masks(Frozen):
             given = columns.array(bitmaps)
         except (TypeError, ValueError, OverflowError, RuntimeError):
             raise InputError(problem, source=source, value=bitmaps) from None
-        if isinstance(given, np.ma.MaskedArray) and np.ma.getmaskarray(given).any():
+        if type(given) is not np.ndarray and isinstance(given, np.ma.MaskedArray) and np.ma.getmaskarray(given).any():
             raise InputError("bitmaps are masked", source=source, remedy="fill in what is masked")
         if given.ndim != 3 or given.dtype not in (np.bool_, np.uint8):
             shown = f"{given.dtype} of shape {given.shape}"

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
+from detmap.data.display import cell as cell
+from detmap.data.display import fragment as fragment
+from detmap.data.display import is_words as is_words
+from detmap.data.display import printable as printable
 from detmap.data.notices import describe
 from detmap.errors import MissingDependencyError, OptionError, UnknownMetricError, shorten
 from detmap.system.whole_files import write
@@ -22,11 +25,32 @@ from detmap.system.whole_files import write
 _PLAIN = frozenset((float, int, str, bool, type(None)))
 
 
+class Intervals(Protocol):
+    """Confidence intervals of a result, as `detmap.statistics.Intervals` has them."""
+
+    def __getitem__(self, name: str) -> tuple[float, float]:
+        """Return the ends of the interval of a metric."""
+
+    def of_metrics(self, names: Iterable[str]) -> list[dict[str, Any]]:
+        """Return the columns that stand beside the values of some metrics, a row per metric."""
+
+    def of_categories(self) -> list[dict[str, Any]]:
+        """Return the columns that stand beside the AP of each category."""
+
+    def sentences(self, *, categories: bool = False, more: str = ...) -> list[str]:
+        """Return in words what the intervals are."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+
+
 class Result(Mapping[str, float]):
     """A read-only mapping from metric name to value; an undefined value is NaN.
 
     Subclasses pass the metrics, and define `rows`: one record per category or query.
     """
+
+    _intervals: Intervals | None = None
 
     def __init__(self, metrics: Mapping[str, float], notices: Mapping[str, int] | None = None) -> None:
         self._metrics = dict(metrics)
@@ -121,15 +145,37 @@ class Result(Mapping[str, float]):
 
     def __str__(self) -> str:
         """Return what a person reads: what this is, the table of metrics, and the notices."""
-        parts = [repr(self), to_text(self._tables()[""]), "\n".join(f"note: {one}" for one in describe(self.notices))]
+        notes = [*(f"note: {one}" for one in describe(self.notices)), *self.about_intervals()]
+        parts = [repr(self), to_text(self._tables()[""]), "\n".join(notes)]
         return "\n\n".join(filter(None, parts))
+
+    def about_intervals(self, *, categories: bool = False, more: str = "to_dict() says why") -> list[str]:
+        """Return in words what the intervals of the metrics are, if there are any; see `detmap.statistics.Intervals`."""
+        return [] if self._intervals is None else self._intervals.sentences(categories=categories, more=more)
+
+    def metric_rows(self) -> list[dict[str, Any]]:
+        """Return a row per metric: its name, its value, and its interval where there is one."""
+        rows: list[dict[str, Any]] = [{"metric": name, "value": value} for name, value in self.items()]
+        return rows if self._intervals is None else widened(rows, self._intervals.of_metrics(self), "value")
 
     def _tables(self) -> dict[str, Sequence[Mapping[str, Any]]]:
         """Return by title what a notebook shows."""
-        return {"": [{"metric": name, "value": value} for name, value in self.items()]}
+        return {"": self.metric_rows()}
 
     def _repr_html_(self) -> str:
-        return fragment(repr(self), self._tables(), describe(self.notices))
+        return fragment(repr(self), self._tables(), [*describe(self.notices), *self.about_intervals()])
+
+
+def widened(rows: Sequence[Mapping[str, Any]], more: Sequence[Mapping[str, Any]], after: str) -> list[dict[str, Any]]:
+    """Return rows with further columns after the one that they say more about."""
+    wide: list[dict[str, Any]] = []
+    for row, columns in zip(rows, more, strict=True):
+        wide.append({})
+        for name, value in row.items():
+            wide[-1][name] = value
+            if name == after:
+                wide[-1].update(columns)
+    return wide
 
 
 def in_brief(notices: Mapping[str, int]) -> str:
@@ -167,13 +213,6 @@ def without_nan(value: Any) -> Any:
     return value
 
 
-def cell(value: Any, digits: int = 4) -> str:
-    """Return one value as a person reads it in a table."""
-    if isinstance(value, float):
-        return "–" if math.isnan(value) else f"{value:.{digits}f}"
-    return str(value)
-
-
 def p_value(p: float) -> float | str:
     """Return a p-value as tables show it: one that four digits would make 0 is said to be below them."""
     return "<0.0001" if p < 0.0001 else p
@@ -184,11 +223,6 @@ def signed(value: float) -> str:
     return f"{value:+.0e}" if 0 < abs(value) < 5e-5 else f"{value + 0.0:+.4f}"
 
 
-def printable(text: str) -> str:
-    """Return `text` on one line, with control characters escaped: it may come from a hostile file."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
 #: How many characters a cell has at most that is made as wide as the widest of its column.
 _WIDEST = 500
 
@@ -197,11 +231,6 @@ def shown(text: str) -> str:
     """Return text as a cell of an aligned table: on one line, and cut where it is very long."""
     text = printable(text[: _WIDEST + 1])
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
-
-
-def is_words(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
-    """Return whether a column holds words, which stand to the left, rather than numbers."""
-    return any(isinstance(row[name], str) for row in rows)
 
 
 def to_text(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -221,11 +250,11 @@ def to_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 #: What would begin a tag, a link, an image, emphasis, code, mathematics or a mention; and a bare address of the web.
-_MARKUP = re.compile(r"[\\|\[\]*`~$]|(?<!\w)_|_(?!\w)|[<>&@]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+_MARKUP = r"(?i)[\\|\[\]*`~$]|(?<!\w)_|_(?!\w)|[<>&@]|:(?=//)|(?<=www)\."
 
 
 #: What would end a cell of markup, or begin an escape in it.
-_CELL = re.compile(r"[\\|]")
+_CELL = r"[\\|]"
 
 
 def markdown_text(text: str) -> str:
@@ -235,7 +264,7 @@ def markdown_text(text: str) -> str:
         one = match.group()
         return f"&#{ord(one)};" if one in "<>&@:." else "\\" + one
 
-    return _MARKUP.sub(escaped, printable(text))
+    return re.sub(_MARKUP, escaped, printable(text))
 
 
 def to_markdown(rows: Sequence[Mapping[str, Any]], *, markup: bool = False) -> str:
@@ -245,7 +274,7 @@ def to_markdown(rows: Sequence[Mapping[str, Any]], *, markup: bool = False) -> s
     header = list(rows[0])
 
     def text(one: str) -> str:
-        return _CELL.sub(r"\\\g<0>", one).replace("<", "&lt;") if markup else markdown_text(one)
+        return re.sub(_CELL, r"\\\g<0>", one).replace("<", "&lt;") if markup else markdown_text(one)
 
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(map(text, cells)) + " |"
@@ -280,46 +309,6 @@ def to_latex(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([*begin, *body, r"\bottomrule", r"\end{tabular}"])
 
 
-#: So many rows of a table, and so many characters of a text, are in a notebook.
-_ROWS, _CHARACTERS = 40, 300
-
-
-def fragment(title: str, tables: Mapping[str, Sequence[Mapping[str, Any]]], notes: Sequence[str] = ()) -> str:
-    """Return markup for a notebook: a title, the head of tables, and sentences; no script, and nothing becomes markup.
-
-    Parameters
-    ----------
-    title : str
-        What it is.
-    tables : mapping of str to sequence of mapping
-        Rows by the table's caption; those of a table have the same columns.
-    notes : sequence of str
-        Sentences below.
-    """
-
-    def safe(text: str) -> str:
-        text = printable(text)
-        return html.escape(text if len(text) <= _CHARACTERS else text[: _CHARACTERS - 1] + "…", quote=True)
-
-    def row(tag: str, cells: Sequence[str], words: Sequence[bool]) -> str:
-        sides = ("left" if left else "right" for left in words)
-        shown = (f'<{tag} style="text-align:{s}">{safe(c)}</{tag}>' for c, s in zip(cells, sides, strict=True))
-        return f"<tr>{''.join(shown)}</tr>"
-
-    out = [f'<div class="detmap"><p><strong>{safe(title)}</strong></p>']
-    for caption, rows in tables.items():
-        if not rows:
-            continue
-        header = list(rows[0])
-        words = [is_words(rows, name) for name in header]
-        body = [row("td", [cell(one[name]) for name in header], words) for one in rows[:_ROWS]]
-        named = f"<caption>{safe(caption)}</caption>" if caption else ""
-        out.append(f"<table>{named}<thead>{row('th', header, words)}</thead><tbody>{''.join(body)}</tbody></table>")
-        if len(rows) > _ROWS:
-            out.append(f"<p>{len(rows) - _ROWS:,} more rows</p>")
-    return "".join([*out, *(f"<p>{safe(one)}</p>" for one in notes), "</div>"])
-
-
 def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows as CSV, floats with all their digits; undefined is empty."""
     lines = [[_csv_cell(name) for name in rows[0]]] if rows else []
@@ -335,7 +324,7 @@ def _csv_line(cells: Sequence[Any]) -> str:
 
 
 #: What a terminal obeys instead of showing it: control characters, ends of lines, and changes of the direction of writing.
-_COMMANDS = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_COMMANDS = "[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 
 #: How a text begins that a spreadsheet may run as a formula; the last four are wide letters.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -346,7 +335,7 @@ def _csv_cell(value: Any) -> Any:
         return "" if math.isnan(value) else repr(value)
     if isinstance(value, str):
         quote = "'" if value[:1] in _FORMULA else ""  # a spreadsheet would run it as a formula
-        return quote + _COMMANDS.sub(lambda match: repr(match[0])[1:-1], value)
+        return quote + re.sub(_COMMANDS, lambda match: repr(match[0])[1:-1], value)
     return value
 
 

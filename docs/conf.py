@@ -54,6 +54,7 @@ COMPLETE = (
     "detmap.formats",
     "detmap.masks",
     "detmap.diagnostics",
+    "detmap.pytrec_eval",
     "detmap.retrieval",
     "detmap.shapes",
     "detmap.statistics",

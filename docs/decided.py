@@ -43,7 +43,10 @@ def metrics() -> str:
 def notices() -> str:
     """Every notice there is, in words."""
     return to_markdown(
-        [{"code": f"`{code}`", "means": says.format(n="n", names="names")} for code, says in NOTICES.items()],
+        [
+            {"code": f"`{code}`", "means": says.format(n="n", names="names", advice="")}
+            for code, says in NOTICES.items()
+        ],
         markup=True,
     )
 

@@ -10,19 +10,24 @@ _is_new_enough() {
     "$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1
 }
 
+# python_of ENVIRONMENT: its interpreter, which Windows has in another folder.
+python_of() {
+    if [ -d "$1/Scripts" ]; then echo "$1/Scripts/python"; else echo "$1/bin/python"; fi
+}
+
 _has_pip() {  # an environment whose making was interrupted has none
     "$1" -m pip --version >/dev/null 2>&1
 }
 
 _find_python() {
     local name
-    for name in "${PYTHON:-}" python3 python3.13 python3.12 python3.11 python3.10 python; do
+    for name in "${PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11 python3.10 python; do
         if [ -n "$name" ] && _is_new_enough "$name"; then
             echo "$name"
             return
         fi
     done
-    echo "No Python 3.10 or newer was found with venv and pip (tried python3, python3.13 … python3.10); install one, or set PYTHON." >&2
+    echo "No Python 3.10 or newer was found with venv and pip (tried python3, python3.14 … python3.10); install one, or set PYTHON." >&2
     return 1
 }
 
@@ -34,29 +39,35 @@ _uninstall_former() {
     fi
 }
 
-# setup_environment [EXTRA]: install the package, with an extra.
+# Python writes the bytecode of what it imports: that of all modules takes pip 3 s more, most of them numba's.
+_without_bytecode() {
+    [ -n "${PYTHONDONTWRITEBYTECODE:-}" ] || echo --no-compile
+}
+
+# setup_environment [EXTRA]: install the package with numba, which compiles the kernels of a checkout, and with an extra.
 setup_environment() {
-    local environment base wanted stamp
+    local environment base extras wanted stamp
+    extras="jit${1:+,$1}"
     environment="${VIRTUAL_ENV:-}"
     if [ -z "$environment" ]; then
         environment="$PWD/.venv"
-        if ! _is_new_enough "$environment/bin/python" || ! _has_pip "$environment/bin/python"; then
+        if ! _is_new_enough "$(python_of "$environment")" || ! _has_pip "$(python_of "$environment")"; then
             base="$(_find_python)"
             echo "Making .venv with $("$base" --version)" >&2
             "$base" -m venv --clear "$environment"
         fi
-    elif ! _has_pip "$environment/bin/python"; then
+    elif ! _has_pip "$(python_of "$environment")"; then
         echo "The active environment $environment has no Python with pip; deactivate it, or make it anew." >&2
         return 1
     fi
-    PYTHON="$environment/bin/python"
-    wanted="$PWD ${1:-} $(git hash-object pyproject.toml)"
+    PYTHON="$(python_of "$environment")"
+    wanted="$PWD $extras $(git hash-object pyproject.toml)"
     stamp="$environment/.detmap-installed${1:+-$1}"
     if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-        echo "Installing detmap-eval${1:+[$1]}; this happens once" >&2
+        echo "Installing detmap-eval[$extras]; this happens once" >&2
         _uninstall_former
         "$PYTHON" -c 'import sys; from detmap import installation as i; sys.stderr.writelines(f"{one}\n" for one in [i.find_foreign()] if one)'
-        "$PYTHON" -m pip install --quiet --disable-pip-version-check --editable ".${1:+[$1]}" >&2
+        "$PYTHON" -m pip install --quiet --disable-pip-version-check $(_without_bytecode) --editable ".[$extras]" >&2
         echo "$wanted" >"$stamp"
     fi
 }

@@ -187,6 +187,30 @@ def runs() -> list[Case]:
     ]
 
 
+def evaluators() -> list[Case]:
+    import pytrec_eval as theirs
+
+    from detmap import pytrec_eval as ours
+
+    rng = np.random.default_rng(6)
+    run, qrels = {}, {}
+    for q in range(1500):
+        documents = [f"doc{d}" for d in rng.choice(8_800_000, 1000, replace=False).tolist()]
+        run[f"q{q}"] = dict(zip(documents, rng.normal(size=1000).tolist(), strict=True))
+        qrels[f"q{q}"] = {f"doc{9_000_000 + q}": 1, **dict.fromkeys(rng.choice(documents, 10).tolist(), 1)}
+    cuts = "1,3,5,10,20,100,1000"
+    measures = {f"{name}.{cuts}" for name in ("map_cut", "ndcg_cut", "recall", "P")}
+    return [
+        Case(
+            "RelevanceEvaluator, 1,500 x 1,000 documents, 28 measures / pytrec_eval",
+            "at least 4",
+            lambda: ours.RelevanceEvaluator(qrels, measures).evaluate(run),
+            lambda: theirs.RelevanceEvaluator(qrels, measures).evaluate(run),
+            same=True,
+        )
+    ]
+
+
 def written(path: Path, *fields: bytes | tuple[np.ndarray, int]) -> None:
     """Write lines of fixed texts and of integers with so many digits."""
     count = max(len(field[0]) for field in fields if isinstance(field, tuple))
@@ -279,7 +303,7 @@ def samples() -> list[Case]:
 
 
 #: Each returns the cases of one kind of ranking.
-CASES = (distances, features, runs, files, codes, samples)
+CASES = (distances, features, runs, evaluators, files, codes, samples)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
     python scripts/make_fixtures.py [DIRECTORY]
 
-`coco` holds boxes, `people` masks and poses, `voc` the folders of PASCAL VOC. Only sums and products of
+`coco` holds boxes, `people` masks and poses, `lvis` other ground truth for the detections of `coco`, `voc` the folders of
+PASCAL VOC. Only sums and products of
 `random.Random.random()` go into them, so that neither a platform's libm nor a version of Python or numpy shows. The files
 `expected*.json` hold pycocotools' numbers; they are left as they are where pycocotools is not installed.
 """
@@ -485,6 +486,37 @@ def make_voc():
     return files
 
 
+# ------------------------------------------------------------------------------------------------------------- LVIS
+
+FREQUENCIES = {1: "f", 2: "r", 3: "f", 17: "r", 18: "c", 44: "c", 47: "c", 62: "f"}
+
+
+def make_lvis(coco):
+    """COCO's ground truth as a federated data set has it: not every class was looked for on every image."""
+    dice = Dice(1203)
+    images, annotations = [], []
+    for image in coco["images"]:
+        own = [row for row in coco["annotations"] if row["image_id"] == image["id"] and not row["iscrowd"]]
+        negative, partly = [], []
+        for category in coco["categories"]:
+            there = [row for row in own if row["category_id"] == category["id"]]
+            if there and dice.chance(0.75):
+                if len(there) > 2 and dice.chance(0.5):
+                    partly.append(category["id"])
+                    there = there[:-1]
+                annotations += there
+            elif not there and dice.chance(0.3):
+                negative.append(category["id"])
+        listed = {"neg_category_ids": negative, "not_exhaustive_category_ids": partly}
+        images.append({**{field: image[field] for field in ("id", "file_name", "height", "width")}, **listed})
+    fields = ("id", "image_id", "category_id", "bbox", "area")
+    return {
+        "images": images,
+        "categories": [{**row, "frequency": FREQUENCIES[row["id"]]} for row in coco["categories"]],
+        "annotations": [{field: row[field] for field in fields} for row in annotations],
+    }
+
+
 # -------------------------------------------------------------------------------------------------------------- all
 
 
@@ -493,6 +525,7 @@ def make():
     ground_truth, detections = make_coco()
     people, masks, poses = make_people()
     texts = {"coco/ground_truth.json": as_text(ground_truth), "people/ground_truth.json": as_text(people)}
+    texts["lvis/ground_truth.json"] = as_text(make_lvis(ground_truth))
     for truth, found, iou_type, results, numbers in (
         (ground_truth, detections, "bbox", "coco/detections.json", "coco/expected.json"),
         (people, masks, "segm", "people/masks.json", "people/expected_masks.json"),

@@ -13,7 +13,7 @@ import pytest
 import detmap
 from detmap import batch, cli
 from detmap.batch import workers
-from detmap.formats import files as formats
+from detmap.formats.inputs import Input
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures" / "coco"
@@ -113,13 +113,13 @@ def broken_files(folder):
 
 def counting(monkeypatch):
     """Count the files that are really read."""
-    read, original = [], formats.read_detections
+    read, original = [], Input.detections
 
-    def count(path, *rest):
-        read.append(Path(path).name)
-        return original(path, *rest)
+    def count(found, *rest):
+        read.append(Path(found.path).name)
+        return original(found, *rest)
 
-    monkeypatch.setattr(formats, "read_detections", count)
+    monkeypatch.setattr(Input, "detections", count)
     return read
 
 

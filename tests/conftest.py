@@ -62,6 +62,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         skips["real_data"] = "../shared/data, beside the checkout, is absent"
     if numba.config.DISABLE_JIT:
         skips["compiled"] = "kernels are interpreted (NUMBA_DISABLE_JIT=1)"
+    if legs.LEG == "ahead":
+        skips["jit"] = "numba compiles nothing here (DETMAP_KERNELS=ahead)"
     if not legs.FULL:
         skips["long"] = "long (without DETMAP_TESTS=full)"
     if legs.QUICK:

@@ -1,9 +1,11 @@
 """The legs in which the tests run, and what depends on the leg: which files, how many examples, which skips are foreseen.
 
 A leg is chosen by the environment, before numba is imported: ``NUMBA_DISABLE_JIT=1`` interprets kernels,
-``NUMBA_BOUNDSCHECK=1`` checks every index of compiled ones, ``DETMAP_PLAIN_NUMBA=1`` takes numba's own cache, and without
-them kernels are compiled as users have them. ``DETMAP_TESTS=full`` runs every file in every leg, with many examples;
+``NUMBA_BOUNDSCHECK=1`` checks every index of compiled ones, ``DETMAP_PLAIN_NUMBA=1`` takes numba's own cache,
+``DETMAP_KERNELS=ahead`` takes kernels from the object of ``scripts/build-kernels``, and without them numba compiles kernels,
+whether there is an object or not. ``DETMAP_TESTS=full`` runs every file in every leg, with many examples;
 ``DETMAP_TESTS=quick`` leaves out tests that are marked as slow. Those that are marked as long run in full alone.
+``DETMAP_TESTS=ci`` runs every file with kernels from the object, and with compiled ones the files that concern kernels.
 """
 
 from __future__ import annotations
@@ -11,21 +13,26 @@ from __future__ import annotations
 import os
 import sys
 
+# Before anything imports kernels, here and in the processes that tests start.
+os.environ.setdefault("DETMAP_KERNELS", "jit")
+
 import numba
 from workloads import REAL_DATA
 
 from detmap.kernels import _numba
 
-QUICK, FULL = (os.environ.get("DETMAP_TESTS") == speed for speed in ("quick", "full"))
+QUICK, CI, FULL = (os.environ.get("DETMAP_TESTS") == speed for speed in ("quick", "ci", "full"))
 if numba.config.DISABLE_JIT:
     LEG = "interpreted"
 elif numba.config.BOUNDSCHECK:
     LEG = "checked"
+elif os.environ.get("DETMAP_PLAIN_NUMBA", "0") not in ("", "0"):
+    LEG = "plain"
 else:
-    LEG = "plain" if os.environ.get("DETMAP_PLAIN_NUMBA", "0") not in ("", "0") else "compiled"
+    LEG = "ahead" if os.environ["DETMAP_KERNELS"] == "ahead" else "compiled"
 
 #: How the names of a leg's files go on after ``test_``; a leg that is not named here runs all files. The lines of kernels
-#: are covered by the interpreted leg, all other lines by the compiled one.
+#: are covered by the interpreted leg, all other lines by the leg that runs all files and the compiled one.
 FILES = {
     "interpreted": [
         "kernels",
@@ -43,9 +50,21 @@ FILES = {
     "checked": ["kernels", "hits", "scanning", "masks", "shapes", "matches", "coco", "voc", "retrieval"],
     "plain": ["kernel_cache", "hits"],
 }
+if CI:
+    FILES["compiled"] = [*FILES["checked"], "kernel_cache", "compiling_told", "second_process", "growth", "statistics"]
+    FILES["compiled"] += ["dropin", "interrupts", "batch_executors", "cluster", "cli"]
+
+#: Files that a leg does not run even so: there numba compiles nothing.
+LEFT_OUT = {"ahead": ("test_kernel_cache", "test_compiling_told", "test_second_process")}
 
 #: The share of a test's examples that a leg makes, quickly and in full.
-SHARES = {"compiled": (0.2, 2.0), "interpreted": (0.05, 0.2), "checked": (0.07, 0.5), "plain": (0.1, 0.5)}
+SHARES = {
+    "compiled": (0.1 if CI else 0.2, 2.0),
+    "interpreted": (0.05, 0.2),
+    "checked": (0.07, 0.5),
+    "plain": (0.1, 0.5),
+    "ahead": (0.2, 1.0),
+}
 
 
 def examples(count: int) -> int:
@@ -56,6 +75,8 @@ def examples(count: int) -> int:
 def runs(name: str) -> bool:
     """Whether the file `name` belongs to this leg."""
     files = FILES.get(LEG)
+    if name.startswith(LEFT_OUT.get(LEG, ())):
+        return False
     return FULL or files is None or not name.startswith("test_") or name.startswith(tuple(f"test_{f}" for f in files))
 
 
@@ -74,10 +95,12 @@ def foreseen() -> list[str]:
     reasons = [] if FULL else ["long (without DETMAP_TESTS=full)"]
     # Not dependencies of the tests: ranx needs older versions of others, and ir_measures brings pytrec_eval and perl.
     reasons += ["could not import 'ranx'", "could not import 'ir_measures'"]
+    reasons += ["could not import 'mteb", "could not import 'beir"]  # large, and MTEB needs PyTorch
     reasons += [
         "could not import 'hotcoco'",
         "could not import 'ultrafast_pycocotools'",
     ]  # only benchmarks depend on them
+    reasons += ["could not import 'lvis'"]  # its release does not run with numpy from 1.24 on
     reasons += [
         "could not import 'polars'",
         "could not import 'duckdb'",
@@ -86,6 +109,10 @@ def foreseen() -> list[str]:
         reasons += ["kernels are interpreted", "kernels are not compiled", "a large file takes too long", "takes long"]
     else:
         reasons += ["counts calls that kernels make"]
+    if LEG == "ahead":
+        reasons += ["numba compiles nothing here"]
+    else:
+        reasons += ["kernels are not compiled ahead of time"]
     if LEG == "checked":
         reasons += ["slow, and the compiled leg runs it"]
     if _numba.is_plain():
@@ -95,6 +122,7 @@ def foreseen() -> list[str]:
     if sys.platform == "win32":
         reasons += ["the system has no", "signals as POSIX has them", "no fork", "sends the signal of a terminal"]
     reasons += ["this processor cannot run that code", "numpy has no optional CPU features here"]
+    reasons += ["this numba keeps its licences elsewhere"]
     reasons += ["numpy's exp is the same here with and without AVX-512"]
     for word in os.environ.get("DETMAP_ABSENT", "").split():
         reasons += ABSENT[word]

@@ -16,7 +16,7 @@ from legs import FULL
 from test_cards import run
 
 from detmap import cards
-from detmap.cli.cards import FILES
+from detmap.cli.cards import files as named_files
 from detmap.cli.verifying import _again
 
 #: Changes of each sort to each card; all of them in the full tests.
@@ -219,7 +219,7 @@ def test_a_changed_byte_of_an_input(made, capsys):
 
 def anew(given):
     """The card that verification makes, to compare with."""
-    options = argparse.Namespace(verified="card.json", inputs=given, threads=1, **dict.fromkeys(FILES))
+    options = argparse.Namespace(verified="card.json", inputs=given, threads=1, **dict.fromkeys(named_files()))
     again = _again(cards.read("card.json"), options)
     assert isinstance(again, dict)
     return again

@@ -18,7 +18,6 @@ from detmap.batch.finding import PathLike
 from detmap.batch.scoring import (
     FileResult,
     Options,
-    Unknown,
     digest,
     nothing,
     options_of,
@@ -28,10 +27,11 @@ from detmap.batch.splits import Splits, split_of
 from detmap.batch.workers import dispatch, one_line, whence
 from detmap.data.tables import GroundTruth, MissingClasses
 from detmap.detection.evaluate import match
-from detmap.detection.protocols import EveryDecision, Protocol
+from detmap.detection.protocols import AnyProtocol, EveryDecision
 from detmap.detection.tally import Tally
 from detmap.errors import DetmapError, InputError
-from detmap.formats import files
+from detmap.formats.inputs import Input, is_stream
+from detmap.reading.options import Reading, UnknownImages
 from detmap.shapes.boxes import InvalidBoxes
 from detmap.statistics import PairTests, pair_tests, permute
 from detmap.statistics.tests import Correction
@@ -43,16 +43,16 @@ if TYPE_CHECKING:
 
 def _test_pair(
     ground_truth: GroundTruth,
-    pair: tuple[tuple[str, str | None], tuple[str, str | None]],
+    pair: tuple[tuple[Input, str | None], tuple[Input, str | None]],
     options: Options,
     metric: str,
     permutations: int,
 ) -> float:
     """Return the p-value of the difference between two files by a metric; NaN where they were scored on other classes.
 
-    Of each file the path, and the fingerprint of what was scored, if it is known. The metric may be one of a split.
+    Of each file there is the fingerprint of what was scored, if it is known. The metric may be one of a split.
     """
-    first, second = (_tally_again(ground_truth, path, content, options) for path, content in pair)
+    first, second = (_tally_again(ground_truth, found, content, options) for found, content in pair)
     metric, first, second = _of_split(metric, options.splits, first, second)
     if first.categories != second.categories:
         return float("nan")
@@ -68,29 +68,29 @@ def _of_split(metric: str, splits: Splits | None, *tallies: Tally) -> Any:
     return metric.partition(":")[2], *(tally.on_images(images) for tally in tallies)
 
 
-def _tally_again(ground_truth: GroundTruth, path: str, content: str | None, options: Options) -> Tally:
+def _tally_again(ground_truth: GroundTruth, found: Input, content: str | None, options: Options) -> Tally:
     """Return the tally of a file that has been scored before."""
-    with files.Unchanged(path, options.format):
-        if content is not None and content != f"sha256:{files.fingerprint(path, options.format)}":
-            raise InputError("has changed since it was scored", source=path, remedy="score it again")
-        detections = options.read(path, ground_truth)
+    with found.unchanged():
+        if content is not None and content != f"sha256:{found.fingerprint()}":
+            raise InputError("has changed since it was scored", source=str(found.path), remedy="score it again")
+        detections = found.detections(ground_truth)
     return match(ground_truth, detections, options.protocol, iou_type=options.protocol.iou_type)
 
 
 def compare_files(
     ground_truth: GroundTruth,
     results: Iterable[FileResult],
-    protocol: str | Protocol = "coco",
+    protocol: AnyProtocol = "coco",
     *,
     metric: str | None = None,
     permutations: int | None = None,
     seed: int = 0,
     level: float = 0.95,
     correction: Correction = "holm",
-    unknown_images: Unknown = "error",
+    unknown_images: UnknownImages = "error",
     invalid_boxes: InvalidBoxes = "error",
     missing_classes: MissingClasses = "zero",
-    reading: Mapping[str, Any] | None = None,
+    reading: Reading | Mapping[str, Any] | None = None,
     out: PathLike | None = None,
     resume: bool = False,
     splits: Splits | None = None,
@@ -125,7 +125,7 @@ def compare_files(
     DetmapError
         Where a file can no longer be read, or is known to have changed since it was scored.
     """
-    scored = [one for one in results if not one.error and files.readable_again(one.entry.path)]
+    scored = [one for one in results if not one.error and not is_stream(one.entry.path)]
     name = metric or next((next(iter(one)) for one in scored), "AP")
     scored = sorted(
         (one for one in scored if not np.isnan(one.get(name, np.nan))), key=lambda one: (-one[name], one.entry.name)
@@ -136,22 +136,24 @@ def compare_files(
     )
     made = pair_tests(images, [one.entry.name for one in scored], plain, permutations, level, correction)
     made = replace(made, metric=name)
-    options = options_of(decided, unknown_images, invalid_boxes, missing_classes, 0, seed, "t", level, reading)
-    options = replace(options, splits=splits)
+    rules: Any = {"unknown_images": unknown_images, "invalid_boxes": invalid_boxes, "missing_classes": missing_classes}
+    options = replace(options_of(decided, reading, rules), seed=seed, level=level, splits=splits)
     entries = {one.entry.name: one for one in scored}
-    kept = [unknown_images, invalid_boxes, missing_classes, *options.more]
-    rules = [stamps.code(confidence=True), decided.to_dict(), *kept, name, made.permutations, seed]
-    rules += [] if splits is None else [splits.to_list()]
+    parts = [stamps.code(confidence=True), decided.to_dict(), *options.recorded, name, made.permutations, seed]
+    parts += [] if splits is None else [splits.to_list()]
     keys = {}  # of pairs whose contents are known
     for pair in made.p:
         contents = [entries[one].document.get("key") for one in pair]
         if None not in contents:
-            keys[pair] = digest([*contents, *rules])
+            keys[pair] = digest([*contents, *parts])
     saved = None if out is None else Path(out) / "tests.json"
     known = _saved_tests(saved) if saved is not None and resume else {}
     made.p.update({pair: known[key] for pair, key in keys.items() if key in known})
     pairs = [pair for pair in made.p if made.could_tell and keys.get(pair) not in known]
-    both = {one.entry.name: (whence(one.entry.path, executor), one.document.get("content")) for one in scored}
+    both = {
+        one.entry.name: (whence(one.entry.input(options.reading), executor), one.document.get("content"))
+        for one in scored
+    }
     arguments = [((both[a], both[b]), options, name, made.permutations) for a, b in pairs]
     with closing(dispatch(executor, threads, ground_truth, _test_pair, arguments)) as outcomes:
         for i, outcome in outcomes:

@@ -7,12 +7,15 @@ import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from detmap.data.column_names import role_of_title
 from detmap.errors import InputError, OptionError, shorten
-from detmap.formats import files, registry
+from detmap.formats import registry
+from detmap.formats.inputs import Input, is_stream
+from detmap.formats.model_names import distinct
+from detmap.reading.options import Reading
 
 PathLike = str | os.PathLike[str]
 
@@ -24,6 +27,16 @@ class Entry:
     name: str
     path: str
     tags: Mapping[str, str] = field(default_factory=dict)
+    _found: Input | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self._found is None:
+            object.__setattr__(self, "_found", Input(self.path, "detections"))
+
+    def input(self, reading: Reading) -> Input:
+        """Return the file as it is to be read; it is recognised once, however often this is asked for."""
+        assert self._found is not None
+        return self._found.read_as(reading)
 
 
 def find(predictions: Iterable[PathLike | Entry]) -> list[Entry]:
@@ -51,29 +64,42 @@ def find(predictions: Iterable[PathLike | Entry]) -> list[Entry]:
     InputError
         For a manifest that cannot be read.
     """
-    found: dict[str, tuple[str | None, str, Mapping[str, str]]] = {}
+    found: dict[str, tuple[str | None, str, Mapping[str, str], Input | None]] = {}
     for given in predictions:
-        for name, path, tags in _expand(given):
-            found.setdefault(os.path.abspath(path), (name, path, tags))
-    named = Counter(name for name, _, _ in found.values() if name is not None)
+        for one in _expand(given):
+            found.setdefault(os.path.abspath(one[1]), one)
+    named = Counter(name for name, _, _, _ in found.values() if name is not None)
     for name, count in named.items():
         if count > 1:
             raise OptionError(f"{count} files are called {shorten(name)}")
-    automatic = iter(distinct([path for path, (name, _, _) in found.items() if name is None], set(named)))
-    return [Entry(next(automatic) if name is None else name, path, tags) for name, path, tags in found.values()]
+    automatic = iter(distinct([path for path, (name, _, _, _) in found.items() if name is None], set(named)))
+    return [
+        Entry(next(automatic) if name is None else name, path, tags, known)
+        for name, path, tags, known in found.values()
+    ]
 
 
-def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[str, str]]]:
+def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[str, str], Input | None]]:
     if isinstance(given, Entry):
-        yield given.name, given.path, given.tags
+        yield given.name, given.path, given.tags, given._found
         return
     path = os.fspath(given)
     if is_manifest(path):
-        yield from _manifest(path)
+        for name, listed, tags in _manifest(path):
+            yield name, listed, tags, None
         return
-    if os.path.isdir(path) and not files.is_one_of_detections(path):
+    known: dict[str, Input] = {}
+
+    def is_one(path: str) -> bool:
+        """Return whether a path is, as a whole, the detections of one model: of a file its name says so."""
+        if not os.path.isdir(path):
+            return path.endswith(registry.suffixes())
+        known[path] = Input(path, "detections")
+        return known[path].known is not None
+
+    if os.path.isdir(path) and not is_one(path):
         inside = sorted(os.path.join(path, name) for name in os.listdir(path))
-        paths = _without_streams(one for one in inside if _is_predictions(one))
+        paths = _without_streams(one for one in inside if is_one(one) and not _is_own(one))
         if not paths:
             raise OptionError(
                 f"no files of predictions in {shorten(path)}: they end in {', '.join(registry.suffixes())}"
@@ -85,7 +111,7 @@ def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[
     else:
         paths = [path]
     for one in paths:
-        yield None, one, {}
+        yield None, one, {}, known.get(one)
 
 
 def is_manifest(path: str) -> bool:
@@ -105,7 +131,7 @@ def _without_streams(paths: Iterable[str]) -> list[str]:
     """Return the paths, which were found; a pipe among them is refused: nobody may ever write to it."""
     listed = list(paths)
     for path in listed:
-        if not files.readable_again(path):
+        if is_stream(path):
             raise OptionError(f"{shorten(path)} is neither a file nor a folder: remove it, or give it by its name")
     return listed
 
@@ -114,10 +140,10 @@ def _without_streams(paths: Iterable[str]) -> list[str]:
 WRITTEN = (*(f"leaderboard.{kind}" for kind in ("json", "csv", "md", "html", "parquet")), "tests.json")
 
 
-def _is_predictions(path: str) -> bool:
+def _is_own(path: str) -> bool:
+    """Return whether `detmap batch --out` has written a file."""
     folder, name = os.path.split(path)
-    own = name in WRITTEN and os.path.exists(os.path.join(folder, WRITTEN[0]))
-    return files.is_one_of_detections(path) and not own
+    return name in WRITTEN and os.path.exists(os.path.join(folder, WRITTEN[0]))
 
 
 def _manifest(path: str) -> Iterator[tuple[str | None, str, Mapping[str, str]]]:
@@ -137,29 +163,6 @@ def _manifest(path: str) -> Iterator[tuple[str | None, str, Mapping[str, str]]]:
         raise InputError(f"cannot be read: {error.strerror}", source=path) from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise InputError(f"is not a CSV file: {error}", source=path) from None
-
-
-def distinct(paths: Sequence[str], taken: Collection[str] = (), stem: Callable[[str], str] | None = None) -> list[str]:
-    """Return the shortest ends of the paths that tell them apart, file endings left out where that suffices.
-
-    `taken` are names that they must not have; `stem` leaves out an ending, by default one of the formats of detections.
-    """
-    stem = _stem if stem is None else stem
-    parts = [tuple(path.replace(os.sep, "/").strip("/").split("/")) for path in paths]
-    short = [(*folders, stem(last)) for *folders, last in parts]
-    names = [""] * len(paths)
-    waiting = list(range(len(paths)))
-    for depth in range(1, max(map(len, parts), default=0) + 2):
-        for i in waiting:
-            names[i] = "/".join(short[i][-depth:]) if depth <= len(parts[i]) else "/".join(parts[i])
-        count = Counter(names)
-        waiting = [i for i in waiting if count[names[i]] > 1 or names[i] in taken]
-    return names
-
-
-def _stem(name: str) -> str:
-    endings = [suffix for suffix in registry.suffixes() if name.endswith(suffix) and name != suffix]
-    return name.removesuffix(max(endings, key=len, default=""))
 
 
 def file_names(names: Sequence[str]) -> list[str]:

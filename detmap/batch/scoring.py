@@ -11,9 +11,8 @@ from concurrent.futures import (
 )
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,23 +24,25 @@ from detmap.batch.splits import Splits, split_of
 from detmap.batch.workers import dispatch, fingerprint, one_line, whence
 from detmap.data.tables import Detections, GroundTruth, MissingClasses
 from detmap.detection.evaluate import match
-from detmap.detection.protocols import COCO, EveryDecision, Protocol, resolve
+from detmap.detection.given import Owned
+from detmap.detection.protocols import AUTO, COCO, AnyProtocol, EveryDecision, Protocol, resolve
 from detmap.detection.result import DetectionResult
-from detmap.detection.scored_kinds import scored_kind
+from detmap.detection.scored_kinds import asked_protocol, scored_kind
 from detmap.detection.tally import Tally
-from detmap.errors import OptionError, check_choice, shorten
-from detmap.formats import files, registry
+from detmap.errors import OptionError, shorten
+from detmap.formats import files
 from detmap.formats.class_maps import class_map_of
+from detmap.formats.inputs import Input
+from detmap.reading.options import Reading, UnknownImages, made_of
 from detmap.results import Result, without_nan
 from detmap.shapes.boxes import InvalidBoxes
+from detmap.shapes.kinds import BOXES
 from detmap.statistics import bootstrap
 from detmap.statistics.intervals import Method
 from detmap.system.whole_files import remove_unfinished, write_atomically
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-Unknown = Literal["error", "ignore"]
 
 
 class FileResult(Result):
@@ -134,74 +135,51 @@ class FileResult(Result):
 class Options:
     """How to score a file; what changes no number is left out of its key.
 
-    `reading` are options of `detmap.read`, and `more` what differs after these have changed.
+    `recorded` is what differs after `reading` has changed.
     """
 
     protocol: Protocol
-    unknown_images: Unknown
-    invalid_boxes: InvalidBoxes
-    missing_classes: MissingClasses
-    replicates: int
-    seed: int
-    method: Method
-    level: float
-    reading: Mapping[str, Any]
-    more: tuple[str, ...]
+    reading: Reading
+    recorded: tuple[str, ...]
+    replicates: int = 0
+    seed: int = 0
+    method: Method = "t"
+    level: float = 0.95
     splits: Splits | None = None
     limits: Limits | None = None
     discreet: bool = False
     under: str | None = None
 
-    @property
-    def format(self) -> str | None:
-        """The name of the files' format, where the caller says it."""
-        found: str | None = self.reading.get("format")
-        return found
-
-    def read(self, path: files.Source, ground_truth: GroundTruth | None) -> Detections:
-        """Read detections as the options say."""
-        return files.read_detections(
-            path,
-            ground_truth,
-            self.unknown_images,
-            self.invalid_boxes,
-            self.missing_classes,
-            self.protocol.iou_type,
-            **self.reading,
-        )
-
     def key(self, ground_truth: str, content: str, form: str) -> str:
         """Return the key of a result, from the fingerprints of ground truth and file and the name of the file's format."""
         made = [self.replicates, self.seed, self.method, self.level] if self.replicates else []
         parts: list[Any] = [stamps.code(confidence=bool(made)), ground_truth, content, form, self.protocol.to_dict()]
-        parts += [self.unknown_images, self.invalid_boxes, self.missing_classes, made]
-        parts += [list(self.more)] if self.more else []
+        parts += [list(self.recorded), made]
         parts += [] if self.splits is None else [self.splits.to_list()]
         parts += [] if self.under is None else [["under", self.under, stamps.code(confidence=False, explanations=True)]]
         return digest(parts)
 
 
 def _score(
-    ground_truth: GroundTruth, path: str, options: Options, truth: str | None, known: frozenset[str]
+    ground_truth: GroundTruth, found: Input, options: Options, truth: str | None, known: frozenset[str]
 ) -> tuple[str, dict[str, Any] | None]:
     """Return the key of a file (where the fingerprint of the ground truth is given), and its document unless it is known."""
     identity, key = {}, ""
-    source = files.held(path)
-    with files.Unchanged(source, options.format):
+    with found.unchanged():
         if truth is not None:
-            content = files.fingerprint(source, options.format)
-            key = options.key(truth, content, registry.find(source, "detections", options.format).name)
+            content = found.fingerprint()
+            key = options.key(truth, content, found.format.name)
             if key in known:
                 return key, None
             identity = {"key": key, "content": f"sha256:{content}", "ground_truth": f"sha256:{truth}"}
-        read = [options.read(source, ground_truth)]
+        given = Owned(found.detections(ground_truth))
+    found.release()
     under = {}
     if options.under is not None:
         from detmap.explanations.orders import values_under
 
-        under = {"under": values_under(ground_truth, read[0], options.protocol, options.under)}
-    # Popped, so that `match` can let the detections go before it ranks.
-    tally = match(ground_truth, read.pop(), options.protocol, iou_type=options.protocol.iou_type)
+        under = {"under": values_under(ground_truth, given.held, options.protocol, options.under)}
+    tally = match(ground_truth, given, options.protocol, iou_type=options.protocol.iou_type)
     document = {**identity, **_scored(tally, options), **under}
     if options.splits is not None:
         parts = {split: _scored(part, options) for split, part in options.splits.parts(tally)}
@@ -242,29 +220,28 @@ def _curve(result: DetectionResult) -> dict[str, Any] | None:
 
 
 def _task(
-    ground_truth: GroundTruth, path: str, options: Options, truth: str | None, known: frozenset[str]
+    ground_truth: GroundTruth, found: Input, options: Options, truth: str | None, known: frozenset[str]
 ) -> tuple[str, dict[str, Any] | None]:
     """As `_score`, within the limits of the options, and with errors that tell no more than they say."""
-    arguments = (ground_truth, path, options, truth, known)
+    arguments = (ground_truth, found, options, truth, known)
     if not options.discreet:
         return _within_limits(*arguments)
     try:
         return _within_limits(*arguments)
     except Exception as error:
-        alone = partial(options.read, path, None)
-        raise withheld(error, one_line(error), path, alone) from None
+        raise withheld(error, one_line(error), str(found.path), found.detections) from None
 
 
 def _within_limits(
-    ground_truth: GroundTruth, path: str, options: Options, truth: str | None, known: frozenset[str]
+    ground_truth: GroundTruth, found: Input, options: Options, truth: str | None, known: frozenset[str]
 ) -> tuple[str, dict[str, Any] | None]:
-    arguments = (ground_truth, path, options, truth, known)
+    arguments = (ground_truth, found, options, truth, known)
     if options.limits is None:
         return _score(*arguments)
     return limited_process.run(options.limits, _prepare, _score, arguments)
 
 
-def _prepare(ground_truth: GroundTruth, path: str, options: Options, *_: object) -> None:
+def _prepare(ground_truth: GroundTruth, found: Input, options: Options, *_: object) -> None:
     """Load what scoring any file needs: match the first object with itself."""
     first = nothing(ground_truth, 1)
     _scored(
@@ -275,12 +252,12 @@ def _prepare(ground_truth: GroundTruth, path: str, options: Options, *_: object)
 def score(
     ground_truth: GroundTruth | PathLike,
     predictions: Iterable[PathLike | Entry],
-    protocol: str | Protocol = "coco",
+    protocol: AnyProtocol = "coco",
     *,
-    unknown_images: Unknown = "error",
+    unknown_images: UnknownImages = "error",
     invalid_boxes: InvalidBoxes = "error",
     missing_classes: MissingClasses = "zero",
-    reading: Mapping[str, Any] | None = None,
+    reading: Reading | Mapping[str, Any] | None = None,
     replicates: int = 0,
     seed: int = 0,
     method: Method = "t",
@@ -311,7 +288,7 @@ def score(
         As in `detmap.read_coco_results`, and for ground truth that is read here.
     missing_classes : {"zero", "error", "skip"}
         As in `detmap.read_voc_results`.
-    reading : mapping, optional
+    reading : Reading or mapping, optional
         What `detmap.read` takes besides, for the predictions: format, classes, class_map, image_sizes, columns, box_format.
     replicates, seed, method, level
         How intervals are made, see `detmap.statistics.bootstrap`; none by default.
@@ -349,10 +326,9 @@ def score(
         For ground truth, options or an `out` that cannot be used; never for a file of predictions.
     """
     entries = find(predictions)
-    rules = unknown_images, invalid_boxes, missing_classes
-    decided = options_of(
-        rules_of(protocol, ground_truth, decisions, score), *rules, replicates, seed, method, level, reading
-    )
+    rules: Any = {"unknown_images": unknown_images, "invalid_boxes": invalid_boxes, "missing_classes": missing_classes}
+    decided = options_of(rules_of(protocol, ground_truth, decisions, score), reading, rules)
+    decided = replace(decided, replicates=replicates, seed=seed, method=method, level=level)
     decided = replace(decided, limits=limits, discreet=discreet, under=under)
     if under is not None:
         from detmap.explanations.replay import trimmed
@@ -362,24 +338,26 @@ def score(
         trimmed(decided.protocol, under)  # refuses a metric that it cannot be
     if limits is not None and "-" in [entry.path for entry in entries]:
         raise OptionError("a file that is scored within limits cannot come from standard input (-): write it to a file")
-    truth = read_truth(ground_truth, invalid_boxes, decided, entries)
+    inputs = [entry.input(decided.reading) for entry in entries]
+    truth = read_truth(ground_truth, decided, inputs)
     if splits is not None:
         made = splits if isinstance(splits, Splits) else Splits.read(splits, truth)
         decided = replace(decided, splits=made)
     if out is not None:
         names = [f"{name}.json" for name in file_names([entry.name for entry in entries])]
-        inputs = [one for one in (ground_truth, splits) if isinstance(one, str | os.PathLike)]
+        read = [one for one in (ground_truth, splits) if isinstance(one, str | os.PathLike)]
         files.check_outputs(
-            [Path(out) / "results" / name for name in names], [*inputs, *(entry.path for entry in entries)]
+            [Path(out) / "results" / name for name in names], [*read, *(entry.path for entry in entries)]
         )
     folder = None if out is None else make_folder(Path(out) / "results")
     done = _documents(folder) if folder is not None and resume else {}
-    return _score_all(truth, entries, decided, folder, done, executor, threads)
+    return _score_all(truth, entries, inputs, decided, folder, done, executor, threads)
 
 
 def _score_all(
     truth: GroundTruth,
     entries: list[Entry],
+    inputs: list[Input],
     options: Options,
     folder: Path | None,
     done: dict[str, dict[str, Any]],
@@ -389,7 +367,7 @@ def _score_all(
     names = file_names([entry.name for entry in entries])
     identity = None if folder is None else fingerprint(truth)
     known = {document["key"]: document for document in done.values()}
-    arguments = [(whence(entry.path, executor), options, identity, frozenset(known)) for entry in entries]
+    arguments = [(whence(one, executor), options, identity, frozenset(known)) for one in inputs]
     with closing(dispatch(executor, threads, truth, _task, arguments)) as outcomes:
         for i, outcome in outcomes:
             head: dict[str, Any] = {"name": entries[i].name, "source": entries[i].path}
@@ -434,32 +412,19 @@ def digest(parts: list[Any]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def options_of(
-    protocol: Protocol,
-    unknown_images: Unknown,
-    invalid_boxes: InvalidBoxes,
-    missing_classes: MissingClasses,
-    replicates: int,
-    seed: int,
-    method: Method,
-    level: float,
-    reading: Mapping[str, Any] | None,
-) -> Options:
-    """Return options with what is to be read otherwise than by default.
+def options_of(protocol: Protocol, reading: Reading | Mapping[str, Any] | None, rules: Mapping[str, Any]) -> Options:
+    """Return options with how files are to be read: by `rules`, unless `reading` says otherwise.
 
     Raises
     ------
     OptionError
         For what is no option of reading.
     """
-    more = {name: value for name, value in (reading or {}).items() if value is not None}
-    known = ("format", "classes", "class_map", "image_sizes", "columns", "box_format")
-    for name in more:
-        check_choice("option of reading", name, known)
-    if "class_map" in more:  # read once, and here: workers need not have the file
-        more["class_map"] = class_map_of(more["class_map"])
-    rules = unknown_images, invalid_boxes, missing_classes
-    return Options(protocol, *rules, replicates, seed, method, level, more, tuple(files.content_of(more)))
+    given = reading.given() if isinstance(reading, Reading) else reading or {}
+    made = made_of({**rules, **given}, "reading", iou_type=protocol.iou_type)
+    if made.class_map is not None:  # read once, and here: workers need not have the file
+        made = replace(made, class_map=class_map_of(made.class_map))
+    return Options(protocol, made, tuple(made.recorded()))
 
 
 def rules_of(
@@ -471,28 +436,25 @@ def rules_of(
     """Return the protocol for the kind of shape that the ground truth was read for, where it has been read already."""
     given: dict[str, Any] = {**(decisions or {})}
     if isinstance(ground_truth, GroundTruth):
+        protocol = asked_protocol(protocol, ground_truth)
         given["iou_type"] = scored_kind(protocol, given.get("iou_type"), ground_truth)
+    elif protocol == AUTO:
+        protocol = files.asked_protocol(ground_truth)
     return resolve(protocol, caller=caller, **given)
 
 
-def read_truth(
-    ground_truth: GroundTruth | PathLike, invalid_boxes: InvalidBoxes, options: Options, entries: Iterable[Entry]
-) -> GroundTruth:
-    """Return ground truth, which is read unless it has been already, with what the files of `entries` ask of it."""
+def read_truth(ground_truth: GroundTruth | PathLike, options: Options, found: Iterable[Input]) -> GroundTruth:
+    """Return ground truth, which is read unless it has been already, with what the detections `found` on it ask of it."""
     if isinstance(ground_truth, GroundTruth):
         return ground_truth
-    return files.read_ground_truth(
-        ground_truth,
-        invalid_boxes=invalid_boxes,
-        iou_type=options.protocol.iou_type,
-        image_facts=any(files.needs_images(entry.path, options.format) for entry in entries),
-    )
+    reading = Reading(invalid_boxes=options.reading.invalid_boxes, iou_type=options.protocol.iou_type)
+    return Input(ground_truth, "ground_truth", reading).ground_truth(found)
 
 
 def nothing(ground_truth: GroundTruth, objects: int = 0) -> Detections:
     """Return no detections, of the kinds of shape that the ground truth has; or its first `objects`, as detections."""
     some = ground_truth.take(np.arange(min(objects, len(ground_truth))))
-    others = {name: column for name, column in some.shapes.items() if name != "bbox"}
+    others = {name: column for name, column in some.shapes.items() if name != BOXES}
     return Detections.from_arrays(
         image_ids=some.images.ids[some.images.codes],
         category_ids=some.categories.ids[some.categories.codes],

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from detmap.batch.finding import PathLike, find
+from detmap.batch.finding import Entry, PathLike, find
 from detmap.batch.scoring import (
-    Unknown,
     nothing,
     options_of,
     read_truth,
@@ -26,12 +25,13 @@ from detmap.data.ids import locate
 from detmap.data.notices import NOTICES
 from detmap.data.tables import GroundTruth, MissingClasses
 from detmap.detection.evaluate import match
-from detmap.detection.protocols import EveryDecision, Protocol
+from detmap.detection.protocols import AnyProtocol, EveryDecision, Protocol
 from detmap.detection.result import DetectionResult
 from detmap.detection.tally import Tally
 from detmap.errors import DetmapError, InputError, OptionError, shorten
-from detmap.formats import files
+from detmap.formats.inputs import Input
 from detmap.kernels import readonly
+from detmap.reading.options import Reading, UnknownImages
 from detmap.shapes.boxes import InvalidBoxes
 
 if TYPE_CHECKING:
@@ -45,21 +45,12 @@ class _Shard:
     tally: Tally
 
 
-def _match_shard(
-    ground_truth: GroundTruth,
-    path: str,
-    protocol: Protocol,
-    unknown_images: Unknown,
-    invalid_boxes: InvalidBoxes = "error",
-    missing_classes: MissingClasses = "zero",
-    reading: Mapping[str, Any] | None = None,
-) -> _Shard:
+def _match_shard(ground_truth: GroundTruth, found: Input, protocol: Protocol) -> _Shard:
     """Return the tally of the images that a shard has detections on."""
-    source, more = files.held(path), reading or {}
-    with files.Unchanged(source, more.get("format")):
-        content = files.fingerprint(source, more.get("format"))
-        rules = unknown_images, invalid_boxes, missing_classes
-        detections = files.read_detections(source, ground_truth, *rules, protocol.iou_type, **more)
+    with found.unchanged():
+        content = found.fingerprint()
+        detections = found.detections(ground_truth)
+    found.release()
     images = detections.images.ids
     tally = match(ground_truth, detections, protocol, iou_type=protocol.iou_type, image_ids=images)
     # Notices of the ground truth are counted once, with the images of no shard; zero_id is one of the images matched.
@@ -70,13 +61,13 @@ def _match_shard(
 
 def evaluate_shards(
     ground_truth: GroundTruth | PathLike,
-    shards: Iterable[PathLike],
-    protocol: str | Protocol = "coco",
+    shards: Iterable[PathLike | Entry],
+    protocol: AnyProtocol = "coco",
     *,
-    unknown_images: Unknown = "error",
+    unknown_images: UnknownImages = "error",
     invalid_boxes: InvalidBoxes = "error",
     missing_classes: MissingClasses = "zero",
-    reading: Mapping[str, Any] | None = None,
+    reading: Reading | Mapping[str, Any] | None = None,
     executor: Executor | None = None,
     threads: int | None = None,
     **decisions: Unpack[EveryDecision],
@@ -85,7 +76,7 @@ def evaluate_shards(
 
     Parameters
     ----------
-    shards : iterable of path
+    shards : iterable of path or Entry
         Files, patterns and folders, see `find`. All detections of an image are in one of them.
     missing_classes : {"zero", "error"}
         As in `detmap.read_voc_results`, for every shard. Classes cannot be skipped: all shards are scored on the same
@@ -107,16 +98,17 @@ def evaluate_shards(
     entries = find(shards)
     paths = [entry.path for entry in entries]
     decided = rules_of(protocol, ground_truth, decisions, evaluate_shards)
-    rules = unknown_images, invalid_boxes, missing_classes
-    options = options_of(decided, *rules, 0, 0, "t", 0.95, reading)
-    truth = read_truth(ground_truth, invalid_boxes, options, entries)
+    rules: Any = {"unknown_images": unknown_images, "invalid_boxes": invalid_boxes, "missing_classes": missing_classes}
+    options = options_of(decided, reading, rules)
+    inputs = [entry.input(options.reading) for entry in entries]
+    truth = read_truth(ground_truth, options, inputs)
     images = truth.images.ids
     owner = np.full(images.size, -1, np.int32)
     contents: dict[str, int] = {}
     counts: Counter[str] = Counter()
     lacking: Counter[str] = Counter()  # how many shards have no file of a class
     tree = _Tree(len(paths))
-    arguments = [(whence(path, executor), decided, *rules, options.reading) for path in paths]
+    arguments = [(whence(one, executor), decided) for one in inputs]
     with closing(dispatch(executor, threads, truth, _match_shard, arguments)) as outcomes:
         for i, outcome in outcomes:
             if isinstance(outcome, BaseException):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pickle
 import platform
 import re
@@ -29,6 +28,8 @@ from detmap.batch import stamps
 from detmap.batch.clusters import Cluster
 from detmap.data.tables import GroundTruth
 from detmap.errors import DetmapError, shorten
+from detmap.formats.inputs import Input
+from detmap.shapes.kinds import BOXES
 from detmap.system import parallel
 
 T = TypeVar("T")
@@ -123,9 +124,9 @@ def _is_local(executor: Executor | None) -> bool:
     return executor is None or isinstance(executor, ThreadPoolExecutor)
 
 
-def whence(path: str, executor: Executor | None) -> str:
-    """Return a path as the workers of an executor are to open it: they may have started in another folder."""
-    return path if _is_local(executor) or path == "-" else os.path.abspath(path)
+def whence(found: Input, executor: Executor | None) -> Input:
+    """Return an input as the workers of an executor are to open it: they may have started in another folder."""
+    return found if _is_local(executor) else found.from_anywhere()
 
 
 def dispatch(
@@ -236,10 +237,16 @@ def fingerprint(ground_truth: GroundTruth) -> str:
     whole.update(json.dumps([ground_truth.categories.names, ground_truth.box_sizes, ground_truth.notices]).encode())
     if ground_truth.images.clusters is not None:
         whole.update(json.dumps(ground_truth.images.clusters.tolist()).encode())
+    if ground_truth.categories.frequencies is not None:
+        whole.update(json.dumps(ground_truth.categories.frequencies).encode())
+    for name in ("negatives", "not_exhaustive"):
+        lists = getattr(ground_truth, name)
+        for column in () if lists is None else (lists.images, lists.categories, lists.listed):
+            whole.update(name.encode() + column.tobytes())
     for column in (ground_truth.boxes, ground_truth.areas, ground_truth.crowd, ground_truth.difficult):
         whole.update(column.tobytes())
     for kind, shapes in ground_truth.shapes.items():
-        for name, column in shapes.arrays().items() if kind != "bbox" else ():
+        for name, column in shapes.arrays().items() if kind != BOXES else ():
             whole.update(f"{kind}.{name}".encode())
             whole.update(column.tobytes())
     return whole.hexdigest()

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from detmap.checks import boxes, coverage, data_statistics, image_ids, labels, scores, shapes
 from detmap.checks.codes import CODES, SEVERITIES, Code
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import Figure
 from detmap.checks.findings import Finding, found, many
-from detmap.checks.inputs import Options, Side, read_found, read_schema, read_truth, side_of
+from detmap.checks.inputs import Side, as_file, read_found, read_schema, read_truth, side_of
 from detmap.checks.report import Report, ordered
 from detmap.checks.runs import check_run
 from detmap.data.mismatches import check_pair
 from detmap.data.tables import Detections, GroundTruth
+from detmap.detection.given import Found, Truth
 from detmap.errors import InputError, OptionError
-from detmap.formats.class_maps import ClassMap, class_map_of
-from detmap.formats.registry import Path
-from detmap.reading.opening import STANDARD_INPUT
+from detmap.formats.class_maps import class_map_of
+from detmap.formats.inputs import Input, check_taken
+from detmap.reading.opening import STANDARD_INPUT, Held
+from detmap.reading.options import ROLES, Reading, Role, SidesOptions, check_names, of_role, takes_options
 from detmap.shapes import find
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_run"]
 
@@ -26,42 +33,32 @@ __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_r
 _THEMES = (image_ids, boxes, labels, shapes, scores, coverage)
 
 
+@takes_options(*SidesOptions.__annotations__)
 def check(
-    ground_truth: GroundTruth | Path,
-    detections: Detections | Path | None = None,
+    ground_truth: Truth,
+    detections: Found | None = None,
     *,
-    train: GroundTruth | Path | None = None,
+    train: Truth | None = None,
     schema: bool = False,
-    gt_format: str | None = None,
-    dt_format: str | None = None,
     iou_type: str | None = None,
-    image_set: Path | None = None,
-    image_sizes: object = None,
-    classes: object = None,
-    gt_columns: object = None,
-    columns: object = None,
-    gt_box_format: str | None = None,
-    box_format: str | None = None,
-    class_map: ClassMap | None = None,
+    **options: Unpack[SidesOptions],
 ) -> Report:
     """Look at ground truth, and at detections of it, for what makes numbers wrong.
 
     Parameters
     ----------
-    ground_truth : GroundTruth or path
-        A table, or a file or folder of any format. Of a file also what reading refuses is reported.
-    detections : Detections or path, optional
-        Likewise.
-    train : GroundTruth or path, optional
+    ground_truth : GroundTruth, path, or mapping
+        A table, a file or folder of any format, or COCO's dictionary as ``json.load`` gives it. Of a file or a dictionary
+        also what reading refuses is reported.
+    detections : Detections, path, or sequence of mappings, optional
+        Likewise: a table, a file or folder, or COCO's list of results.
+    train : GroundTruth, path, or mapping, optional
         Another ground truth, which should share no image with the first.
     schema : bool
         Look at the ground truth's images and categories alone, and say nothing of what is on them.
-    gt_format, dt_format : str, optional
-        The names of the formats; by default content and names of the files say them.
     iou_type : str, optional
         Which shapes to look at besides boxes; by default all that every record has.
-    image_set, image_sizes, classes, gt_columns, columns, gt_box_format, box_format, class_map
-        As in `detmap.read`, for the side that they concern; `class_map` is of the detections.
+    **options
 
     Returns
     -------
@@ -75,45 +72,48 @@ def check(
     OptionError
         For options that cannot be carried out.
     """
-    options = Options(
-        gt_format,
-        dt_format,
-        iou_type,
-        image_set,
-        image_sizes,
-        classes,
-        gt_columns,
-        columns,
-        gt_box_format,
-        box_format,
-        None if class_map is None else class_map_of(class_map),
+    check_names(options, SidesOptions.__annotations__, "detmap.check")
+    of_truth, of_found = (
+        of_role(options, role, invalid_boxes="miss", image_facts=role == "ground_truth") for role in ROLES
     )
+    if of_found.class_map is not None:
+        of_found = replace(of_found, class_map=class_map_of(of_found.class_map))
+    given = _input(ground_truth, "ground_truth", of_truth), _input(detections, "detections", of_found)
+    check_taken([one for one in given if isinstance(one, Input)])
     if iou_type is not None:
         find(iou_type)
     if schema and (detections is None or train is not None):
         raise OptionError("a schema says what detections can be about: give them, and nothing else")
-    truth = _truth(ground_truth, options, schema)
-    other = None if train is None else _truth(train, options._replace(image_set=None), False)
+    truth = _truth(given[0], iou_type, schema)
+    without_set = replace(of_truth, image_set=None)
+    other = None if train is None else _truth(_input(train, "ground_truth", without_set), iou_type, False)
     refused = None
     side = None
     if detections is not None:
         assert isinstance(truth.table, GroundTruth)
-        if isinstance(detections, str | os.PathLike):
+        if isinstance(given[1], Input):
             try:
-                side = read_found(detections, truth.table, options)
+                side = read_found(given[1], truth.table, iou_type)
             except InputError as error:
-                if detections != STANDARD_INPUT and not os.access(detections, os.R_OK):
+                path = given[1].path
+                if not isinstance(path, Held) and path != STANDARD_INPUT and not os.access(path, os.R_OK):
                     raise  # nothing is there to be checked
                 refused = found("unreadable_detections", 1, "file", more=str(error))
         else:
-            check_pair(truth.table, detections)
-            side = side_of(detections, truth.table)
+            check_pair(truth.table, given[1])
+            side = side_of(given[1], truth.table)
     return _report(Facts(truth, side, schema, other), [] if refused is None else [refused])
 
 
-def _truth(given: GroundTruth | Path, options: Options, schema: bool) -> Side:
-    if isinstance(given, str | os.PathLike):
-        return read_schema(given, options) if schema else read_truth(given, options)
+def _input(given: Any, role: Role, reading: Reading) -> Any:
+    """Return a path, or COCO's dictionary or list, as an input; anything else as it is."""
+    given = as_file(given, role)
+    return Input(given, role, reading) if isinstance(given, str | os.PathLike | Held) else given
+
+
+def _truth(given: Any, iou_type: str | None, schema: bool) -> Side:
+    if isinstance(given, Input):
+        return read_schema(given) if schema else read_truth(given, iou_type)
     if isinstance(given, Detections):
         raise InputError("the arguments are swapped", remedy="give the ground truth first, then the detections")
     if not isinstance(given, GroundTruth):

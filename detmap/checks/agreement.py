@@ -20,6 +20,7 @@ from detmap.checks.changes import CHANGES, TURNS, Array, Change, as_sizes, scale
 from detmap.checks.inputs import Side
 from detmap.data.ids import locate
 from detmap.shapes import Boxes
+from detmap.shapes.kinds import BOXES
 
 #: So many detections are looked at, and so many pairs with objects.
 _SAMPLE, _PAIRS = 20_000, 1_000_000
@@ -386,7 +387,7 @@ class Agreement:
     def _of_boxes(self) -> Iterator[Gain | None]:
         image, own = self.image[self.astray], self.boxes[self.astray]
         for side in (self.found, self.truth):
-            column = side.table.shapes["bbox"]
+            column = side.table.shapes[BOXES]
             changes: Mapping[str, tuple[Change, ...]] = CHANGES
             if isinstance(column, Boxes) and not column.sizes:
                 changes = {**CHANGES, "corners_as_sizes": (), "sizes_as_corners": (as_sizes,)}

@@ -20,6 +20,7 @@ from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.inputs import Side, as_sizes, reach_of
 from detmap.data.tables import Detections, GroundTruth
 from detmap.shapes import Boxes
+from detmap.shapes.kinds import BOXES
 
 #: By so many pixels a box of ground truth may reach beyond its image: some tools count pixels from 1, and to the last.
 _ROUNDING = 1.5
@@ -115,9 +116,9 @@ def _normalised(facts: Facts, side: Side) -> Array | None:
 
 def _by_shapes(side: Side) -> tuple[str, Array] | None:
     """Return what undoes boxes that lie elsewhere than the masks of their records."""
-    masks = side.table.shapes.get("segm")
-    if masks is None:
+    if side.drawn is None:
         return None
+    _, masks = side.drawn
     areas, bounds = masks.areas(), as_sizes(masks.bounds())
     plain = overlaps(side.boxes, bounds)
     off = (areas > 16) & (plain < 0.5)
@@ -140,7 +141,7 @@ def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
     Boxes of a smaller image, or of another form of it, do so as well: where there is another side, it must bear it out.
     """
     boxes, sizes = side.boxes, side.sizes
-    column = side.table.shapes["bbox"]
+    column = side.table.shapes[BOXES]
     in_corners = isinstance(column, Boxes) and not column.sizes
     if isinstance(side.table, GroundTruth) and not in_corners:
         by_area = _areas_of_corners(side.table, boxes)
@@ -212,9 +213,10 @@ def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Findi
         beyond = other.reach > 3
         of_image = bool(there.any() and np.count_nonzero(beyond & there) >= 0.5 * np.count_nonzero(far))
         of_image |= side is facts.truth and not there.any()
-    masks = side.table.shapes.get("segm")
-    if masks is not None and hasattr(masks, "sizes"):
-        agree = (masks.sizes()[:, ::-1] == side.sizes).all(axis=1)
+    if side.drawn is not None:
+        kind, masks = side.drawn
+        assert kind.image_sizes is not None
+        agree = (kind.image_sizes(masks)[:, ::-1] == side.sizes).all(axis=1)
         of_image = of_image and not agree[far].all()
     if not of_image:
         rows = far & fits
@@ -260,7 +262,7 @@ def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
         far = np.minimum(boxes[:, :2] + boxes[:, 2:], side.sizes[at])
         inside = np.maximum(far - near, 0).prod(axis=1)
         beyond[at] = inside < (1 - _UNCLIPPED) * boxes[:, 2:].prod(axis=1)
-    if beyond.any() and not (side.role == "detections" and "keypoints" in side.table.shapes):  # around points
+    if beyond.any() and not (side.role == "detections" and side.posed is not None):  # around points
         least = f"{_ROUNDING:g} pixels" if side.role == "ground_truth" else f"{_UNCLIPPED:.0%} of its area"
         more = f"by more than {least}, and by {said(side.reach[beyond].max())} pixels at most"
         yield found("outside_boxes", int(beyond.sum()), side.unit, more=more, **side.records(beyond))
@@ -310,10 +312,8 @@ def _duplicates(side: Side) -> Iterator[Finding]:
         if np.count_nonzero(close) and not again[close].all():
             again |= close
             more = "some with all but the same box"
-    for name in ("segm", "keypoints"):  # boxes alone may be equal, as of two poses in one box
-        column = side.table.shapes.get(name)
-        if column is not None and name == "segm":
-            again &= duplicates(side.table.images.codes, category, column.areas()) | (again & bool(more))
+    if side.drawn is not None:  # boxes alone may be equal
+        again &= duplicates(side.table.images.codes, category, side.drawn[1].areas()) | (again & bool(more))
     if again.any():
         code = "duplicate_objects" if side.role == "ground_truth" else "duplicate_detections"
         yield found(code, int(again.sum()), side.unit, more=more, **side.records(again))
@@ -351,10 +351,9 @@ def _areas(side: Side) -> Iterator[Finding]:
     box = np.maximum(side.boxes[:, 2:], 0).prod(axis=1)
     around = side.boxes[:, 2:].clip(0).sum(axis=1)  # half of the outline, by which rounding may change an area
     area = table.areas
-    masks = table.shapes.get("segm")
     is_box = np.abs(area - box) <= np.maximum(0.02 * box, 1.5 * around + 1)
-    if masks is not None:
-        drawn = masks.areas()
+    if side.drawn is not None:
+        drawn = side.drawn[1].areas()
         is_mask = np.abs(area - drawn) <= np.maximum(0.15 * drawn, 2 * around + 2)
         wrong = ~is_box & ~is_mask
         boxed = is_box & ~is_mask & ~table.crowd & side.sized & (drawn > 0.05 * box)  # else the mask is wrong

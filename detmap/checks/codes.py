@@ -324,8 +324,8 @@ CODES: dict[str, Code] = {
             (
                 "foreign_fields",
                 "The ground truth has {many} of another benchmark",
-                "The protocols that come with detmap do not read such fields: the numbers are not that benchmark's.",
-                "Publish numbers of the benchmark's own program.",
+                "COCO's and VOC's protocols do not read such fields: their numbers are not that benchmark's.",
+                "Score by the benchmark's own rules: --protocol auto takes them, where detmap has them (LVIS: lvis).",
             ),
             (
                 "unknown_categories",

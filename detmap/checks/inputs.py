@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,41 +16,18 @@ from numpy.typing import NDArray
 from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
-from detmap.formats import files, registry
-from detmap.formats.registry import Format, Inspection, Path, Refused, Role
+from detmap.formats.inputs import Input
+from detmap.formats.registry import Inspection, Refused
 from detmap.reading.opening import Held
+from detmap.reading.options import Role
 from detmap.reading.sources import read_bytes
-from detmap.shapes import KINDS, Boxes
+from detmap.shapes import KINDS, Boxes, Kind
+from detmap.shapes.kinds import BOXES
 
 #: What a record of each role is called.
 UNITS = {"ground_truth": "object", "detections": "detection"}
 
 Table = GroundTruth | Detections
-
-
-class Options(NamedTuple):
-    """How the files are to be read, as for `detmap.read`."""
-
-    gt_format: str | None = None
-    dt_format: str | None = None
-    iou_type: str | None = None
-    image_set: Path | None = None
-    image_sizes: Any = None
-    classes: Any = None
-    gt_columns: Any = None
-    columns: Any = None
-    gt_box_format: str | None = None
-    box_format: str | None = None
-    class_map: Any = None
-
-    def of(self, role: Role) -> dict[str, Any]:
-        """Return what `detmap.formats.files.read` takes for a role."""
-        shared = {"image_sizes": self.image_sizes, "classes": self.classes, "invalid_boxes": "miss"}
-        if role == "ground_truth":
-            more = {"image_set": self.image_set, "columns": self.gt_columns, "box_format": self.gt_box_format}
-            return {**shared, **more, "format": self.gt_format, "image_facts": True}
-        more = {"columns": self.columns, "box_format": self.box_format, "class_map": self.class_map}
-        return {**shared, **more, "format": self.dt_format}
 
 
 @dataclass(eq=False)
@@ -118,7 +95,7 @@ class Side:
     @cached_property
     def boxes(self) -> NDArray[np.float64]:
         """x, y, width, height of each record."""
-        boxes = self.table.shapes["bbox"]
+        boxes = self.table.shapes[BOXES]
         assert isinstance(boxes, Boxes)
         return as_sizes(boxes)
 
@@ -150,6 +127,18 @@ class Side:
     def crowd(self) -> NDArray[np.bool_]:
         """Which records are crowds."""
         return self.table.crowd if isinstance(self.table, GroundTruth) else np.zeros(len(self), np.bool_)
+
+    @cached_property
+    def drawn(self) -> tuple[Kind, Any] | None:
+        """The kind and the column of shapes that are made of pixels, where there are some."""
+        named = ((KINDS[name], column) for name, column in self.table.shapes.items())
+        return next((one for one in named if one[0].image_sizes is not None), None)
+
+    @cached_property
+    def posed(self) -> tuple[Kind, Any] | None:
+        """The kind and the column of shapes that are made of points, where there are some."""
+        named = ((KINDS[name], column) for name, column in self.table.shapes.items())
+        return next((one for one in named if one[0].points is not None), None)
 
     def records(self, which: NDArray[Any], most: int = 10) -> dict[str, Any]:
         """Return what a finding says of the first of some rows, given as flags or indices: numbers, else their images."""
@@ -187,7 +176,31 @@ def side_of(table: Table, truth: GroundTruth | None = None) -> Side:
     return Side(role, table, np.arange(len(table)), truth=truth)
 
 
-def read_truth(source: Path, options: Options) -> Side:
+def as_file(given: Any, role: Role) -> Any:
+    """Return COCO's dictionary or list as the bytes of its file, which are checked like one; anything else as it is.
+
+    Raises
+    ------
+    InputError
+        For values that JSON does not have.
+    """
+    if not isinstance(given, Mapping | list | tuple):
+        return given
+    name = role.replace("_", " ")
+    try:
+        return Held.of(msgspec.json.encode(given, enc_hook=_plain), name)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot be written as JSON: {error}", source=name) from None
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers and lists of an array or a scalar of numpy, or of a tensor."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is no value of JSON")
+
+
+def read_truth(source: Input, iou_type: str | None) -> Side:
     """Read ground truth, and leave aside what cannot be read.
 
     Raises
@@ -195,37 +208,39 @@ def read_truth(source: Path, options: Options) -> Side:
     InputError
         Where nothing can be read.
     """
-    held = files.held(source)
-    form = registry.find(held, "ground_truth", options.gt_format)
-    kinds, shapeless = _kinds(form, held, options.iou_type)
-    inspected = form.inspect(held) if form.inspect is not None else None
+    kinds, shapeless = _kinds(source, iou_type)
+    inspected = source.facts()
     refused: Sequence[Refused] = ()
     rows = None
     try:
-        table = _read(held, "ground_truth", kinds, options)
+        table = _read(source, kinds)
     except InputError as error:
-        table, rows, refused = _salvaged(form, held, "ground_truth", kinds, shapeless, None, error)
-    rows = np.arange(len(table)) if rows is None and form.inspect is not None else rows
+        table, rows, refused = _salvaged(source, kinds, shapeless, None, error)
+    rows = np.arange(len(table)) if rows is None and source.format.inspect is not None else rows
     return Side("ground_truth", table, rows, refused, shapeless, inspected)
 
 
-def read_found(source: Path, truth: GroundTruth, options: Options) -> Side:
+def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
     """Read detections likewise. They may be on any images."""
-    held = files.held(source)
-    form = registry.find(held, "detections", options.dt_format)
-    kinds, shapeless = _kinds(form, held, options.iou_type)
+    form = source.format
+    kinds, shapeless = _kinds(source, iou_type)
     refused: Sequence[Refused] = ()
     rows = None
-    if form.needs_images or options.class_map is not None:
-        table = _read(held, "detections", kinds, options, truth)
+    if form.needs_images or source.reading.class_map is not None:
+        try:
+            table = _read(source, kinds, truth)
+        except InputError as error:
+            if source.reading.class_map is not None:
+                raise
+            table, rows, refused = _salvaged(source, kinds, shapeless, truth, error)
     else:
         try:
             try:
-                table = _read(held, "detections", kinds, options)
+                table = _read(source, kinds)
             except InputError:  # shapes may need the sizes of images
-                table = _read(held, "detections", kinds, options, truth)
+                table = _read(source, kinds, truth)
         except InputError as error:
-            table, rows, refused = _salvaged(form, held, "detections", kinds, shapeless, truth, error)
+            table, rows, refused = _salvaged(source, kinds, shapeless, truth, error)
         else:
             rows = np.arange(len(table)) if form.salvage is not None else None
     assert isinstance(table, Detections)
@@ -234,7 +249,7 @@ def read_found(source: Path, truth: GroundTruth, options: Options) -> Side:
     strange = (locate(table.categories.ids, truth.categories.ids) < 0).any()
     if form.needs_images and (unknown or strange):
         with suppress(InputError):  # some cannot be read without ground truth
-            raw = _read(held, "detections", ["bbox"], options)
+            raw = _read(source, [BOXES])
     if unknown:
         rows = None
     if isinstance(raw, Detections) and unknown == len(raw) and raw.images.ids.dtype.kind == "i":
@@ -251,9 +266,9 @@ def read_found(source: Path, truth: GroundTruth, options: Options) -> Side:
     )
 
 
-def _kinds(form: Format, source: Path | Held, iou_type: str | None) -> tuple[list[str], dict[str, int]]:
+def _kinds(source: Input, iou_type: str | None) -> tuple[list[str], dict[str, int]]:
     """Return the kinds of shape that all records have, and of how many a kind is missing that others have."""
-    counts = {} if form.kinds_in is None else dict(form.kinds_in(source))
+    counts = source.kinds() or {}
     total = counts.pop("", 0)
     counts = {kind: count for kind, count in counts.items() if count and KINDS[kind].column_name == kind}
     if iou_type is not None:
@@ -261,14 +276,13 @@ def _kinds(form: Format, source: Path | Held, iou_type: str | None) -> tuple[lis
         return [stored], {k: total - n for k, n in counts.items() if k == stored and n < total}
     most = {kind: count for kind, count in counts.items() if 2 * count > total}
     full = [kind for kind, count in most.items() if count == total]
-    return full or ["bbox"], {kind: total - count for kind, count in most.items() if count < total}
+    return full or [BOXES], {kind: total - count for kind, count in most.items() if count < total}
 
 
-def _read(source: Path | Held, role: Role, kinds: Sequence[str], options: Options, truth: Any = None) -> Table:
+def _read(source: Input, kinds: Sequence[str], truth: GroundTruth | None = None) -> Table:
     """Read a table with shapes of some kinds."""
-    more: dict[str, Any] = {} if truth is None else {"ground_truth": truth, "unknown_images": "ignore"}
-    source, own = files.concerning(source, role, options.of(role))
-    tables = [files.read(source, role, iou_type=kind, **own, **more) for kind in kinds]
+    reading = replace(source.reading, unknown_images="error" if truth is None else "ignore")
+    tables = [source.read_as(replace(reading, iou_type=kind)).table(truth) for kind in kinds]
     table = tables[0]
     for other in tables[1:]:
         table = replace(
@@ -281,29 +295,21 @@ def _read(source: Path | Held, role: Role, kinds: Sequence[str], options: Option
 
 
 def _salvaged(
-    form: Format,
-    source: Path | Held,
-    role: Role,
-    kinds: Sequence[str],
-    others: Iterable[str],
-    truth: GroundTruth | None,
-    error: InputError,
-) -> tuple[Table, NDArray[np.int64], Sequence[Refused]]:
+    source: Input, kinds: Sequence[str], others: Iterable[str], truth: GroundTruth | None, error: InputError
+) -> tuple[Table, NDArray[np.int64] | None, Sequence[Refused]]:
     """Return what can be read of a file that is refused, where its format can leave records aside.
 
     Where nothing can be, `others` are the kinds of shape that most records have.
     """
-    made = None if form.salvage is None else form.salvage(source, role, kinds, truth)
-    if (
-        made is not None and not len(made[0]) and others and form.salvage is not None
-    ):  # records without boxes of their own
-        made = form.salvage(source, role, list(others), truth)
+    made = source.salvage(kinds, truth)
+    if made is not None and not len(made[0]) and others:  # records without boxes of their own
+        made = source.salvage(list(others), truth)
     if made is None or not made[2]:  # where nothing else is wrong with it, what was said is
         raise error
     return made
 
 
-def read_schema(source: Path, options: Options) -> Side:
+def read_schema(source: Input) -> Side:
     """Read the images and categories of a file, and nothing of what may be on them.
 
     Raises
@@ -311,8 +317,7 @@ def read_schema(source: Path, options: Options) -> Side:
     InputError
         Where there are none.
     """
-    held: Path | Held = files.held(source)
-    name = getattr(held, "name", None) or os.fspath(source)
+    held = source.source
     if isinstance(held, Held) or not os.path.isdir(held):
         data, name = read_bytes(held, "images and categories")
         with suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -320,6 +325,7 @@ def read_schema(source: Path, options: Options) -> Side:
             if {"images", "categories"} <= set(document):
                 parts = [b'"%b":%b' % (key.encode(), bytes(document[key])) for key in ("images", "categories")]
                 held = Held.of(b"{%b,%b}" % (b",".join(parts), b'"annotations":[]'), name)
-    table = _read(held, "ground_truth", ["bbox"], options)
+                source = Input(held, "ground_truth", source.reading)
+    table = _read(source, [BOXES])
     assert isinstance(table, GroundTruth)
     return Side("ground_truth", table.take(np.zeros(len(table), np.bool_)), np.empty(0, np.int64))

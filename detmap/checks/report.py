@@ -102,6 +102,12 @@ class Report:
         ]
         return "\n\n".join(filter(None, [self.title(), to_markdown(rows), to_markdown(self.statistics())]))
 
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return f"<Report on {printable(self.title())}>"
+
     def _repr_html_(self) -> str:
         return self.to_html(level=3)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,7 @@ from detmap.checks.data_statistics import number
 from detmap.checks.findings import Finding, found, names
 from detmap.checks.inputs import Side, as_sizes
 from detmap.data.tables import GroundTruth
-
-if TYPE_CHECKING:  # loaded by whoever reads such shapes
-    from detmap.shapes.keypoints import Keypoints
-    from detmap.shapes.masks import MaskColumn
+from detmap.shapes import Kind
 
 #: By so many pixels a polygon may reach beyond its image: annotators click on the edge.
 _EDGE = 2.0
@@ -33,12 +30,10 @@ def check(facts: Facts) -> Iterator[Finding]:
     """Look for records that could not be read, and shapes that do not fit."""
     for side in facts.sides:
         yield from _refused(side)
-        masks: Any = side.table.shapes.get("segm")
-        if masks is not None:
-            yield from _masks(facts, side, masks)
-        poses: Any = side.table.shapes.get("keypoints")
-        if poses is not None:
-            yield from _poses(facts, side, poses)
+        if side.drawn is not None:
+            yield from _masks(facts, side, *side.drawn)
+        if side.posed is not None:
+            yield from _poses(facts, side, *side.posed)
     yield from _polygons(facts)
 
 
@@ -57,8 +52,9 @@ def _refused(side: Side) -> Iterator[Finding]:
                 yield found("missing_shapes", without, side.unit, more=kind)
 
 
-def _masks(facts: Facts, side: Side, masks: MaskColumn) -> Iterator[Finding]:
-    sizes = masks.sizes()[:, ::-1].astype(np.float64)
+def _masks(facts: Facts, side: Side, kind: Kind, masks: Any) -> Iterator[Finding]:
+    assert kind.image_sizes is not None
+    sizes = kind.image_sizes(masks)[:, ::-1].astype(np.float64)
     known = np.isfinite(side.sizes).all(axis=1)
     other = known & (sizes != side.sizes).any(axis=1)
     if other.any() and not facts.caused(side.role, "image_sizes_swapped"):
@@ -115,22 +111,17 @@ def _polygons(facts: Facts) -> Iterator[Finding]:
         yield found("outside_polygons", records.size, "object", records=records.tolist(), more=more)
 
 
-def _poses(facts: Facts, side: Side, poses: Keypoints) -> Iterator[Finding]:
+def _poses(facts: Facts, side: Side, kind: Kind, poses: Any) -> Iterator[Finding]:
     """Labelled points outside of their boxes, and counts that do not fit."""
-    counts = poses.sizes() // 3
+    assert kind.points is not None
+    counts, place, flag, said = kind.points(poses)
     if not counts.size:
         return
-    points = poses.poses
-    starts = points.starts.astype(np.int64)
     owner = np.repeat(np.arange(counts.size), counts)
-    first = np.cumsum(counts) - counts
-    at = starts[owner] + 3 * (np.arange(owner.size) - first[owner])
-    place = np.stack([points.values[at], points.values[at + 1]], axis=1)
-    flag = points.values[at + 2]
     labelled = flag > 0
     if isinstance(side.table, GroundTruth):
         seen = np.bincount(owner[labelled], minlength=counts.size)
-        wrong = seen != poses.labelled
+        wrong = seen != said
         if wrong.any() and not side.table.notices.get("missing_num_keypoints"):
             yield found("keypoint_counts", int(wrong.sum()), side.unit, **side.records(wrong))
         strange = np.unique(owner[~np.isin(flag, (0, 1, 2))])

@@ -10,27 +10,45 @@ import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
+from importlib import import_module
 from typing import Any, NoReturn
 
-from detmap.cli import checking, converting, detection, diagnosing, explaining, reporting, retrieval, verifying, warm
 from detmap.cli.inputs import check_files
 from detmap.cli.options import Command, add_plugins
 from detmap.cli.output import compiling_told, say
 from detmap.cli.versions import Version
 from detmap.errors import DetmapError
 
-#: Every command, in the order in which help lists them.
-_COMMANDS: dict[str, Command] = {
-    **detection.COMMANDS,
-    **diagnosing.COMMANDS,
-    **reporting.COMMANDS,
-    **explaining.COMMANDS,
-    **verifying.COMMANDS,
-    **converting.COMMANDS,
-    **checking.COMMANDS,
-    **retrieval.COMMANDS,
-    **warm.COMMANDS,
+#: The module of every command, in the order in which help lists them.
+_HOMES = {
+    "eval": "detection",
+    "batch": "detection",
+    "compare": "detection",
+    "protocols": "detection",
+    "diagnose": "diagnosing",
+    "report": "reporting",
+    "explain": "explaining",
+    "verify": "verifying",
+    "convert": "converting",
+    "check": "checking",
+    "trec": "retrieval",
+    "reid": "retrieval",
+    "hashing": "retrieval",
+    "conventions": "retrieval",
+    "warm": "warm",
 }
+
+
+def command(name: str) -> Command:
+    """Return a command; its module is imported now."""
+    found: Command = import_module(f"detmap.cli.{_HOMES[name]}").COMMANDS[name]
+    return found
+
+
+def has_use_of_blas_threads(arguments: Sequence[str]) -> bool:
+    """Return whether the command of a command line, if there is one, may multiply large matrices."""
+    chosen = _chosen(arguments)
+    return chosen not in _HOMES or command(chosen).multiplies
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,12 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = partial(_show_warning, warnings.showwarning, "--quiet" in given)
             parser = _parser(given)
             chosen = _chosen(given)
-            options = parser.parse_args(_COMMANDS[chosen].settle(given) if chosen in _COMMANDS else given)
+            options = parser.parse_args(command(chosen).settle(given) if chosen in _HOMES else given)
             if not hasattr(options, "run"):
                 parser.print_help()
                 return 2
             check_files(options)
-            told = compiling_told(getattr(options, "quiet", False)) if _COMMANDS[chosen].computes else nullcontext()
+            told = compiling_told(getattr(options, "quiet", False)) if command(chosen).computes else nullcontext()
             with told:
                 code: int | None = options.run(options)
         if sys.stdout is not None:
@@ -102,14 +120,23 @@ def _parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
     parser.add_argument("--verbose", action="store_true", help="with --version: what is installed, and where")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     chosen = _chosen(given)
-    for name, command in _COMMANDS.items():
-        made = commands.add_parser(name, help=command.help)
+    for name in _needed(given):
+        one = command(name)
+        made = commands.add_parser(name, help=one.help)
         if name == chosen:
-            if command.extensible:
+            if one.extensible:
                 _load_plugins(given)
                 add_plugins(made)
-            command.filler(given)(made)
+            one.filler(given)(made)
     return parser
+
+
+def _needed(given: Sequence[str]) -> Sequence[str]:
+    """Return the commands that parsing needs, each of which takes imports: all are for the list in the help."""
+    chosen = _chosen(given)
+    if chosen in _HOMES and given[0] == chosen:
+        return (chosen,)
+    return () if "--version" in given and not chosen else tuple(_HOMES)
 
 
 def _chosen(given: Sequence[str]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from detmap.cli.cards import Scored, Truth, files_of, input_of, inputs_of, manifests_of
+from detmap.cli.cards import Scored, Truth, files_of, found_of, manifests_of, truth_of
+from detmap.cli.inputs import reading_of
 from detmap.errors import OptionError
 
 
@@ -26,18 +26,18 @@ def batch_card(
     options: argparse.Namespace, protocol: Any, truth: Truth, entries: Sequence[Any], outcomes: Sequence[Any]
 ) -> Scored:
     """Return what a card of many files holds: all metrics of each, and a hash of those of its categories."""
+    from detmap.shapes import find
+
     place = {entry.path: at for at, entry in enumerate(entries)}  # outcomes come as they are done
     done = sorted(outcomes, key=lambda one: place[one.entry.path])
     scored = [one for one in done if not one.error]
     numbers = {f"{one.entry.name}: {name}": value for one in scored for name, value in one.items()}
     notices = {f"{one.entry.name}: {code}": count for one in scored for code, count in one.notices.items()}
     arrays = {}
-    if protocol.iou_type != "keypoints":
+    if find(protocol.iou_type).same_bits:
         arrays = {f"{one.entry.name}: categories": _digest(one.rows()) for one in scored}
     counts = {"files": len(done), "files with errors": len(done) - len(scored)}
-    return _scored(
-        "batch", options, protocol, truth, [one.entry.path for one in done], counts, numbers, notices, arrays
-    )
+    return _scored("batch", options, protocol, truth, [one.entry for one in done], counts, numbers, notices, arrays)
 
 
 def compare_card(options: argparse.Namespace, protocol: Any, truth: Truth, entries: Any, made: Any) -> Scored:
@@ -53,8 +53,7 @@ def compare_card(options: argparse.Namespace, protocol: Any, truth: Truth, entri
         for name in ("difference", "low", "high", "p", "adjusted"):
             numbers[f"{row['first']} to {row['second']}{of}: {name}"] = float(row[name])
     notices = {f"{name}: {code}": count for name, found in made.notices.items() for code, count in found.items()}
-    paths = [entry.path for entry in entries]
-    return _scored("compare", options, protocol, truth, paths, {"files": len(paths)}, numbers, notices, {})
+    return _scored("compare", options, protocol, truth, entries, {"files": len(entries)}, numbers, notices, {})
 
 
 def _scored(
@@ -62,7 +61,7 @@ def _scored(
     options: argparse.Namespace,
     protocol: Any,
     truth: Truth,
-    paths: Sequence[str],
+    entries: Sequence[Any],
     counts: Mapping[str, int],
     numbers: Mapping[str, float],
     notices: Mapping[str, int],
@@ -71,10 +70,11 @@ def _scored(
     from detmap.cards import Numbers
 
     ground_truth = truth.table
-    inputs = [input_of("ground_truth", options.ground_truth, options.ground_truth, *truth)]
-    inputs += [
+    reading = reading_of(options, "detections", protocol.iou_type)
+    inputs = [
+        truth_of(truth),
         *manifests_of(options.predictions),
-        *inputs_of("detections", paths, options.dt_format),
+        *(found_of(entry.input(reading)) for entry in entries),
         *files_of(options, command),
     ]
     things = {
@@ -88,4 +88,6 @@ def _scored(
 
 def _digest(rows: Any) -> str:
     """Return the hash of rows of plain values; Python writes every bit of a float."""
+    import hashlib
+
     return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from detmap.cards import Numbers
+    from detmap.formats.inputs import Input
     from detmap.results import Result
 
 #: Options that decide no number: where things are, what is shown, how fast.
@@ -58,17 +59,15 @@ _DECIDES = {
     "report": frozenset(["clusters"]),
 }
 
-#: Options that name a file, which is an input of its own; their flags on `detmap verify`.
-FILES = {
-    "image_set": "--image-set",
-    "classes": "--classes",
-    "class_map": "--class-map",
-    "image_sizes": "--image-sizes",
-    "decision_sigmas": "--sigmas",
-    "splits": "--splits",
-    "clusters": "--clusters",
-    "gallery": "--gallery",
-}
+
+def files() -> dict[str, str]:
+    """Return the options that name a file, which is an input of its own, with their flags on `detmap verify`."""
+    from detmap.reading.options import flags
+
+    read = {dest: one.flag.name for dest, one in flags().items() if one.option.is_path}
+    last = {"clusters": read.pop("clusters"), "gallery": "--gallery"}
+    return {**read, "decision_sigmas": "--sigmas", "splits": "--splits", **last}
+
 
 #: What such a file is called on a card, where that is not the name of its option.
 ROLES = {"decision_sigmas": "sigmas"}
@@ -83,8 +82,9 @@ class Scored(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Ground truth, and the paths of the files that were opened to read it, but for those that options name."""
+    """Ground truth that was read, and the paths of the files that were opened for it, but for those that options name."""
 
+    input: Input
     table: Any
     opened: set[str]
 
@@ -110,24 +110,20 @@ def add_card(parser: argparse.ArgumentParser) -> None:
 
 
 def input_of(role: str, path: str, source: Any, table: Any = None, opened: Iterable[str] = ()) -> dict[str, str]:
-    """Return an input as a card names it.
-
-    `source` is its path, or the bytes of what could be read only once; `opened` are the files that were read for it.
-    """
+    """Return an input as a card names it, as `detmap.cards.input_of` does."""
     from detmap import cards
 
-    made = {"role": role, "name": "standard input" if path == "-" else os.path.basename(str(path).rstrip("/")) or "/"}
-    made["sha256"] = cards.file_digest(source)
-    if beside := cards.beside_digest(source, opened):
-        made["beside"] = beside
-    return made if table is None else {**made, "content": cards.table_digest(table)}
+    return cards.input_of(role, path, source, table, opened)
 
 
-def inputs_of(role: str, paths: Sequence[str], format: str | None) -> list[dict[str, str]]:
-    """Return files of detections as a card names them, with what lies beside them and decides how they are read."""
-    from detmap.formats.files import beside
+def truth_of(truth: Truth) -> dict[str, str]:
+    """Return ground truth as a card names it."""
+    return input_of("ground_truth", str(truth.input.path), truth.input.source, truth.table, truth.opened)
 
-    return [input_of(role, path, path, opened=beside(path, format)) for path in paths]
+
+def found_of(found: Input, table: Any = None) -> dict[str, str]:
+    """Return detections as a card names them, with what lies beside them and decides how they are read."""
+    return input_of("detections", str(found.path), found.source, table, found.beside())
 
 
 def manifests_of(predictions: Sequence[str]) -> list[dict[str, str]]:
@@ -139,10 +135,9 @@ def manifests_of(predictions: Sequence[str]) -> list[dict[str, str]]:
 
 def files_of(options: argparse.Namespace, command: str) -> list[dict[str, str]]:
     """Return the files that options name and that decide numbers of a command, as inputs."""
-    import os
 
     apart = apart_of(command)
-    given = {name: getattr(options, name, None) for name in FILES if name not in apart}
+    given = {name: getattr(options, name, None) for name in files() if name not in apart}
     return [
         input_of(ROLES.get(name, name), path, path) for name, path in given.items() if path and os.path.exists(path)
     ]
@@ -150,7 +145,7 @@ def files_of(options: argparse.Namespace, command: str) -> list[dict[str, str]]:
 
 def paths_of(options: argparse.Namespace) -> list[str]:
     """Return the paths that options of reading name."""
-    return [path for path in (getattr(options, name, None) for name in FILES) if isinstance(path, str)]
+    return [path for path in (getattr(options, name, None) for name in files()) if isinstance(path, str)]
 
 
 def apart_of(command: str) -> frozenset[str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from detmap.cli.inputs import check_options
-from detmap.cli.options import Command, add_format, add_input_options
+from detmap.cli.options import Command, add_format, add_input_options, add_reading
 from detmap.cli.output import print_list, stages
 from detmap.errors import OptionError
 
@@ -60,7 +59,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--iou-type", metavar="KIND", help="shapes to check besides boxes; default: all that every record has"
     )
-    parser.add_argument("--image-set", metavar="FILE", help="as in detmap eval")
+    add_reading(parser, "images")
     add_input_options(parser)
     output = add_format(parser, "html")
     output.add_argument("--out", metavar="FILE", help="write everything as JSON")
@@ -99,13 +98,11 @@ def _made(options: argparse.Namespace) -> Any:
 
     if options.trec:
         return check_run(*options.paths)
-    names = ("gt_format", "dt_format", "iou_type", "image_set", "image_sizes", "classes", "gt_columns", "columns")
-    more = {name: getattr(options, name) for name in (*names, "gt_box_format", "box_format", "class_map")}
-    first = options.schema or options.paths[0]
-    check_options(options, [first], options.paths if options.schema else options.paths[1:])
-    if options.schema:
-        return check(options.schema, options.paths[0], schema=True, **more)
-    return check(*options.paths, train=options.train, **more)
+    from detmap.reading.options import SidesOptions
+
+    paths = [options.schema, *options.paths] if options.schema else options.paths
+    more = {name: getattr(options, name) for name in ("iou_type", *SidesOptions.__annotations__)}
+    return check(*paths, schema=bool(options.schema), train=options.train, **more)
 
 
 def _show(report: Any, options: argparse.Namespace) -> None:

@@ -21,9 +21,8 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
 
-from detmap.cli import workload
 from detmap.cli.output import progress
-from detmap.errors import OptionError, shorten
+from detmap.errors import MissingDependencyError, OptionError, shorten
 from detmap.system.interrupts import unwatch
 
 #: A kernel by module and name, and the types of its arguments.
@@ -32,23 +31,52 @@ Task = tuple[str, str, Any]
 
 def warm(options: argparse.Namespace) -> None:
     """Compile what is not there yet, and print the folder and the time."""
+    from detmap.kernels import _ahead
+
     started = time.perf_counter()
     unwatch()
+    found = _ahead.chosen().object
+    if found is not None:
+        print(
+            f"Nothing to do: {found.path} holds all kernels, compiled. DETMAP_KERNELS=jit compiles them all the same."
+        )
+        return
+    if not _ahead.has_numba():
+        raise MissingDependencyError("numba", "jit", "detmap warm")
+    os.environ.pop("NUMBA_DISABLE_JIT", None)
     if options.cpu is not None:  # before anything imports numba, here and in the processes that are started
         os.environ["NUMBA_CPU_NAME"], os.environ["NUMBA_CPU_FEATURES"] = options.cpu, ""
-    os.environ.pop("NUMBA_DISABLE_JIT", None)
-    with _processes(1, {"NUMBA_DISABLE_JIT": "1"}) as pool:
-        folder, tasks = pool.start(_survey, [options.cpu])[0].result()
-    with _processes(_cores(), {}) as pool, progress(options, len(tasks), "kernels") as advance:
-        compiled = 0
-        for done in as_completed(pool.start(_compile, tasks)):
-            compiled += done.result()
-            advance()
+    folder, tasks, compiled = compile_all(options.cpu, lambda count: progress(options, count, "kernels"))
     seconds = time.perf_counter() - started
     print(f"{len(tasks)} kernels, {compiled} of them compiled now, in {seconds:.1f} s")
     print(folder)
     if options.cpu is not None:
         print(f"They are found where NUMBA_CPU_NAME={options.cpu} and NUMBA_CPU_FEATURES= (empty) are set.")
+
+
+def compile_all(
+    cpu: str | None, shown: Callable[[int], contextlib.AbstractContextManager[Callable[[], None]]] | None = None
+) -> tuple[str, list[Task], int]:
+    """Compile every kernel that is not in the cache, in processes.
+
+    `shown` gives, for the number of kernels, what is called after each. Returned are the folder of the cache, all kernels,
+    and how many of them were compiled.
+    """
+    folder, tasks = survey(cpu)
+    show: Any = shown or (lambda count: contextlib.nullcontext(lambda: None))
+    with _processes(_cores(), {"DETMAP_KERNELS": "jit"}) as pool, show(len(tasks)) as advance:
+        compiled = 0
+        for done in as_completed(pool.start(_compile, tasks)):
+            compiled += done.result()
+            advance()
+    return folder, tasks, compiled
+
+
+def survey(cpu: str | None) -> tuple[str, list[Task]]:
+    """Return the folder of the cache, and every kernel with the types that it is called with."""
+    with _processes(1, {"NUMBA_DISABLE_JIT": "1"}) as pool:
+        found: tuple[str, list[Task]] = pool.start(_survey, [cpu])[0].result()
+        return found
 
 
 def _cores() -> int:
@@ -99,6 +127,7 @@ def _survey(cpu: str | None) -> tuple[str, list[Task]]:
     The kernels are interpreted here, so that they can be compiled for a processor that this machine is not.
     """
     import detmap.kernels
+    from detmap.cli import workload  # which loads numba: not before `_begin` has set what numba reads then
     from detmap.kernels import _numba
 
     _check_cpu(cpu)
@@ -111,14 +140,14 @@ def _survey(cpu: str | None) -> tuple[str, list[Task]]:
         raise OptionError(
             f"compiled kernels cannot be kept in {reason}; NUMBA_CACHE_DIR=FOLDER names another"
         ) from None
-    recorder = _Recorder(detmap.kernels.KERNELS)
+    recorder = Recorder(detmap.kernels.KERNELS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # interpreted integers that wrap around, divisions by zero
         workload.run()
     return str(folder), recorder.tasks()
 
 
-class _Recorder:
+class Recorder:
     """Notes the types of the arguments of every kernel that is called from outside of kernels.
 
     What kernels call is compiled along with them.
@@ -150,6 +179,10 @@ class _Recorder:
                 self._inside.kernel = False
 
         return recorded
+
+    def seen(self) -> list[Task]:
+        """Return what is to be compiled, in the order of first calls."""
+        return list(self._seen)
 
     def tasks(self) -> list[Task]:
         """Return what is to be compiled, what takes longest first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from detmap.cli.options import Command, add_format
+from detmap.cli.options import Command, add_format, add_reading
 from detmap.cli.output import note, print_tables, stages
 
 _EPILOG = """\
@@ -33,7 +33,9 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", metavar="FORMAT", choices=writable, help=f"by default as OUT is called; {', '.join(writable)}"
     )
-    parser.add_argument("--from", dest="form", metavar="FORMAT", help="the format of IN; default: as its content says")
+    parser.add_argument(
+        "--from", dest="format_in", metavar="FORMAT", help="the format of IN; default: as its content says"
+    )
     parser.add_argument(
         "--role", choices=("ground_truth", "detections"), help="what IN is; default: as its content says"
     )
@@ -47,18 +49,8 @@ def _fill(parser: argparse.ArgumentParser) -> None:
         metavar="KIND",
         help="which shapes to carry over besides boxes; default: all that every record has",
     )
-    parser.add_argument("--image-set", metavar="FILE", help="as in detmap eval, for IN")
-    parser.add_argument(
-        "--image-sizes", metavar="FILE", help="as in detmap eval: lines of name,width,height, or 640x480"
-    )
-    parser.add_argument("--classes", metavar="FILE", help="as in detmap eval: names of classes that have numbers")
-    parser.add_argument(
-        "--class-map",
-        metavar="FILE",
-        help="lines from,to: which classes become which, by name or id; nothing behind the comma leaves one out",
-    )
-    parser.add_argument("--columns", metavar="LIST", help="as in detmap eval: what the columns of CSV are")
-    parser.add_argument("--box-format", choices=("xyxy", "xywh"), help="as in detmap eval: boxes in lines of text")
+    add_reading(parser, "images")
+    add_reading(parser, "formats", "detections", apart=("format",))
     add_format(parser)
 
 
@@ -67,22 +59,19 @@ def _convert(options: argparse.Namespace) -> None:
         stage("converting")
         from detmap.formats.conversion import convert
         from detmap.formats.files import once
+        from detmap.reading.options import FormatOptions, options_of
 
-        once([options.source, options.ground_truth, options.classes, options.class_map, options.image_set])
+        given = {name: getattr(options, name) for name in FormatOptions.__annotations__ if name != "format"}
+        once([options.source, options.ground_truth, *(given[name] for name in given if options_of()[name].is_path)])
         made = convert(
             options.source,
             options.target,
             to=options.to,
             role=options.role,
-            format=options.form,
             iou_type=options.iou_type,
             ground_truth=options.ground_truth,
-            image_set=options.image_set,
-            image_sizes=options.image_sizes,
-            classes=options.classes,
-            class_map=options.class_map,
-            columns=options.columns,
-            box_format=options.box_format,
+            format=options.format_in,
+            **given,
         )
     note(options, {"": made.notices})
     what = {"ground_truth": "objects", "detections": "detections"}[made.role]

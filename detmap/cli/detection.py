@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from detmap.cli import cards
 from detmap.cli.batch_cards import batch_card, check_card, compare_card
 from detmap.cli.cards import (
     Scored,
@@ -18,15 +19,13 @@ from detmap.cli.cards import (
     Truth,
     add_card,
     files_of,
-    input_of,
-    inputs_of,
     manifests_of,
     paths_of,
     write_card,
 )
 from detmap.cli.challenges import add_challenge_options, challenge_of, published
 from detmap.cli.comparing import add_explanations, check_tests, compare_rankings, show_contrast, show_survival
-from detmap.cli.inputs import check_options, read_by
+from detmap.cli.inputs import found_of, read_by, reading_of, truth_of
 from detmap.cli.options import (
     CORRECTED,
     Command,
@@ -47,7 +46,6 @@ from detmap.cli.output import (
     print_notes,
     print_tables,
     progress,
-    result_json,
     say,
     show,
     stages,
@@ -61,6 +59,8 @@ from detmap.system.whole_files import write
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
     from detmap.detection.result import DetectionResult
+    from detmap.formats.inputs import Input
+    from detmap.reading.options import Reading
 
 _EPILOG = """\
 examples:
@@ -114,18 +114,20 @@ def _eval(options: argparse.Namespace) -> None:
         raise OptionError("--scheduler needs --sharded: a single file is scored here")
     if options.card and options.sharded and options.detections == "-":
         raise OptionError("--sharded takes a folder or pattern of files, and not standard input (-)")
-    with stages(options) as stage, _executor(options) as executor:
+    from detmap.cli.second_process import second_process
+
+    with stages(options) as stage, _executor(options) as executor, second_process(protocol):
         scored = _scored(options, protocol, stage, executor)
         result: Any = scored.result
-        made = None
         if options.bootstrap:
-            from detmap.statistics import bootstrap
+            from detmap.statistics.result_intervals import add_intervals
 
             stage("drawing images anew")
-            made = bootstrap(result, options.bootstrap, options.seed, method=options.interval, threads=options.threads)
+            drawn = options.bootstrap, options.seed, options.interval, options.confidence
+            add_intervals(result, *drawn, options.threads)
     note(options, {"": result.notices})
     if options.out:
-        write(options.out, (result_json(result, made, options) + "\n").encode())
+        write(options.out, (result.to_json() + "\n").encode())
     if options.card:
         write_card("eval", scored, options)
     if options.arrays:
@@ -133,64 +135,53 @@ def _eval(options: argparse.Namespace) -> None:
     if options.plot:
         result.plot(options.plot)
     title = f"{protocol.title}: {', '.join(f'{count:,} {of}' for of, count in scored.counts.items())}"
-    show(result, options, title, made)
+    show(result, options, title)
 
 
 def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
     """Read and score; the inputs are named where a card is asked for."""
     stage("reading the ground truth")
-    from detmap.formats.files import beside, held, read_detections
-
-    sources: list[Any] = [options.ground_truth, options.detections]
-    inputs = []
-    if options.card:
-        sources = [held(path) for path in sources[: 1 if options.sharded else 2]]
-    of_truth = _truth(options, protocol, [options.detections], sources[0])
-    ground_truth = of_truth.table
-    if options.card:
-        inputs += [input_of("ground_truth", options.ground_truth, sources[0], *of_truth)]
+    reading = reading_of(options, "detections", protocol.iou_type)
     if options.sharded:
-        from detmap.batch import evaluate_shards
+        from detmap.batch import evaluate_shards, find
 
+        entries = find([options.detections])
+        inputs = [entry.input(reading) for entry in entries]
+    else:
+        inputs = [found_of(options, protocol.iou_type)]
+    of_truth = read_truth(options, protocol, inputs)
+    ground_truth = of_truth.table
+    named = [] if not options.card else [cards.truth_of(of_truth)]
+    of_truth.input.release()
+    if options.sharded:
         stage("reading and matching the shards")
         result = evaluate_shards(
-            ground_truth,
-            [options.detections],
-            protocol,
-            **_reading(options),
-            reading=_formats(options),
-            executor=executor,
-            threads=options.threads,
+            ground_truth, entries, protocol, reading=reading, executor=executor, threads=options.threads
         )
         found = len(result.tally)
         if options.card:
-            from detmap.batch import find
-
-            paths = [entry.path for entry in find([options.detections])]
-            inputs += [*manifests_of([options.detections]), *inputs_of("detections", paths, options.dt_format)]
-            inputs += files_of(options, "eval")
+            named += [*manifests_of([options.detections]), *map(cards.found_of, inputs)]
     else:
         stage("reading the detections")
-        read = [read_detections(sources[1], ground_truth, **single(options, protocol))]
+        from detmap.detection.given import Owned
+
+        given = Owned(inputs[0].detections(ground_truth))
         if options.card:
-            also = beside(sources[1], options.dt_format)
-            inputs += [
-                input_of("detections", options.detections, sources[1], read[0], also),
-                *files_of(options, "eval"),
-            ]
-        from detmap import evaluate
+            named += [cards.found_of(inputs[0], given.held)]
+        inputs[0].release()
+        from detmap.detection.evaluate import scored
 
         stage("matching")
-        found = len(read[0])
-        # Popped, so that `evaluate` is alone to hold them and can let them go.
-        result = evaluate(ground_truth, read.pop(), protocol, threads=options.threads)
+        found = len(given.held)
+        result = scored(ground_truth, given, protocol, threads=options.threads)
+    named += files_of(options, "eval") if options.card else []
     counts = {
         "detections": found,
         "objects": len(ground_truth),
         "images": int(ground_truth.images.ids.size),
         "categories": int(ground_truth.categories.ids.size),
     }
-    return Scored(result, inputs, counts)
+    return Scored(result, named, counts)
 
 
 def _write_arrays(path: str, result: DetectionResult) -> None:
@@ -254,7 +245,8 @@ def _batch(options: argparse.Namespace) -> int:
     check_outputs(written, [*options.predictions, *inputs])
     if options.scheduler and "-" in paths:
         raise OptionError("the workers of --scheduler cannot read standard input (-): write it to a file")
-    of_truth = read_truth(options, protocol, paths)
+    reading = reading_of(options, "detections", protocol.iou_type)
+    of_truth = read_truth(options, protocol, [entry.input(reading) for entry in entries])
     ground_truth = of_truth.table
     challenge = challenge_of(options, ground_truth)
     splits = challenge["splits"]
@@ -282,8 +274,7 @@ def _batch(options: argparse.Namespace) -> int:
                 ground_truth,
                 entries,
                 protocol,
-                **_reading(options),
-                reading=_formats(options),
+                reading=reading,
                 replicates=options.bootstrap,
                 seed=options.seed,
                 method=options.interval,
@@ -318,8 +309,7 @@ def _batch(options: argparse.Namespace) -> int:
                     seed=options.seed,
                     level=options.confidence,
                     correction=options.correction,
-                    **_reading(options),
-                    reading=_formats(options),
+                    reading=reading,
                     splits=splits,
                     out=options.out,
                     resume=options.resume,
@@ -385,20 +375,20 @@ def _compare(options: argparse.Namespace) -> None:
     if options.under or options.why:
         check_tests(options)
     from detmap.batch import find
-    from detmap.formats.files import check_outputs, once, read_detections
+    from detmap.formats.files import check_outputs, once
 
     entries = find(options.predictions)
     inputs = [*read_by(options, apart="predictions"), *(entry.path for entry in entries)]
     once(inputs)
     check_outputs([options.out], inputs)
-    of_truth = read_truth(options, protocol, [entry.path for entry in entries])
+    reading = reading_of(options, "detections", protocol.iou_type)
+    of_truth = read_truth(options, protocol, [entry.input(reading) for entry in entries])
     ground_truth = of_truth.table
     if options.under or options.why:
-        how = single(options, protocol)
-        found = {entry.name: read_detections(entry.path, ground_truth, **how) for entry in entries}
+        found = {entry.name: entry.input(reading).detections(ground_truth) for entry in entries}
         (show_survival if options.under else show_contrast)(options, protocol, ground_truth, found)
         return
-    made = compare_entries(options, protocol, ground_truth, entries)
+    made = compare_entries(options, protocol, ground_truth, entries, reading)
     if options.card:
         write_card("compare", compare_card(options, protocol, of_truth, entries, made), options)
     from detmap.results import p_value, sentences, without_nan
@@ -433,16 +423,17 @@ def _compare(options: argparse.Namespace) -> None:
     print_notes([*notes, *made.sentences()], options)
 
 
-def compare_entries(options: argparse.Namespace, protocol: Protocol, ground_truth: Any, entries: Any) -> Any:
+def compare_entries(
+    options: argparse.Namespace, protocol: Protocol, ground_truth: Any, entries: Any, reading: Reading
+) -> Any:
     """Read and match the files, and test their differences."""
     from detmap import match
-    from detmap.formats.files import read_detections
     from detmap.statistics import compare
 
     tallies = {}
     with progress(options, len(entries)) as advance:
         for entry in entries:
-            detections = read_detections(entry.path, ground_truth, **single(options, protocol))
+            detections = entry.input(reading).detections(ground_truth)
             tallies[entry.name] = match(ground_truth, detections, protocol, threads=options.threads)
             advance()
         return compare(
@@ -458,80 +449,22 @@ def compare_entries(options: argparse.Namespace, protocol: Protocol, ground_trut
         )
 
 
-def read_truth(options: argparse.Namespace, protocol: Protocol, paths: Sequence[str]) -> Truth:
-    """Read the ground truth of these files of detections."""
-    return _truth(options, protocol, paths, options.ground_truth)
+def read_truth(options: argparse.Namespace, protocol: Protocol, found: Sequence[Input]) -> Truth:
+    """Read the ground truth of these inputs of detections."""
+    from detmap.formats.files import noted
 
-
-def _truth(options: argparse.Namespace, protocol: Protocol, paths: Sequence[str], source: Any) -> Truth:
-    """Read the ground truth from its path, or from what could be read only once."""
-    from detmap.formats.files import noted, read_ground_truth
-
-    given = truth(options, protocol, paths)
+    truth = truth_of(options, protocol.iou_type, found)
     with noted() as opened:
-        table = read_ground_truth(source, options.image_set, **given)
-    suggest_clusters(options, table, source)
-    return Truth(table, opened - set(paths_of(options)))
+        table = truth.ground_truth(found)
+    suggest_clusters(options, table, truth)
+    return Truth(truth, table, opened - set(paths_of(options)))
 
 
-def suggest_clusters(options: argparse.Namespace, table: Any, source: Any) -> None:
+def suggest_clusters(options: argparse.Namespace, table: Any, truth: Input) -> None:
     """Say that images look like frames of videos, where intervals or tests would take them as independent."""
     told = options.quiet or getattr(options, "discreet", False)
     if options.bootstrap and options.clusters is None and not told:
-        from detmap.formats.files import suggested
-
-        note(options, {"": suggested(table, source, options.gt_format)})
-
-
-def read_pair(options: argparse.Namespace, iou_type: str) -> tuple[Any, Any]:
-    """Read ground truth and detections for a command that looks at one pair of them."""
-    from detmap.formats.files import read_detections, read_ground_truth
-
-    given: Any = argparse.Namespace(iou_type=iou_type)
-    how = truth(options, given, [options.detections])
-    ground_truth = read_ground_truth(options.ground_truth, options.image_set, **how)
-    return ground_truth, read_detections(options.detections, ground_truth, **single(options, given))
-
-
-def reading_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what `detmap.batch.score` takes on reading detections."""
-    return {**_reading(options), "reading": _formats(options)}
-
-
-def _reading(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what the options say about reading detections."""
-    return {name: getattr(options, name) for name in ("unknown_images", "invalid_boxes", "missing_classes")}
-
-
-def single(options: argparse.Namespace, protocol: Protocol) -> dict[str, Any]:
-    """Return the same for a command that reads detections itself, with what it says about their format."""
-    return {**_reading(options), **_formats(options), "iou_type": protocol.iou_type}
-
-
-def _formats(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what the options say about the format of detections, where they say something."""
-    names = ("classes", "class_map", "image_sizes", "columns", "box_format")
-    given = {"format": options.dt_format, **{name: getattr(options, name) for name in names}}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def truth(options: argparse.Namespace, protocol: Protocol, detections: Sequence[str]) -> dict[str, Any]:
-    """Return what the options say about reading ground truth, and what these paths of detections ask of it."""
-    from detmap.formats.files import needs_images
-
-    form = options.dt_format
-    check_options(options, [options.ground_truth], detections)
-    return {
-        "classes": options.classes,
-        "invalid_boxes": options.invalid_boxes,
-        "iou_type": protocol.iou_type,
-        "format": options.gt_format,
-        "image_sizes": options.image_sizes,
-        "columns": options.gt_columns,
-        "box_format": options.gt_box_format,
-        "image_facts": any(needs_images(path, form) for path in detections),
-        "clusters": getattr(options, "clusters", None),
-    }
+        note(options, {"": truth.suggested_clusters(table)})
 
 
 @contextlib.contextmanager
@@ -578,6 +511,6 @@ SCORERS = {
 COMMANDS = {
     "eval": Command("score detections against ground truth", _fill_eval),
     "batch": Command("score many files against one ground truth: a leaderboard", _fill_batch),
-    "compare": Command("test which models differ by more than chance", _fill_compare),
+    "compare": Command("test which models differ by more than chance", _fill_compare, multiplies=True),
     "protocols": Command("list the protocols of detections and what they decide", _fill_protocols, computes=False),
 }

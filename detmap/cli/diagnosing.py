@@ -7,15 +7,16 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from detmap.cli.detection import single, suggest_clusters, truth
+from detmap.cli.detection import suggest_clusters
+from detmap.cli.inputs import found_of, truth_of
 from detmap.cli.options import (
     Command,
-    add_clusters,
     add_detection_options,
     add_detections,
     add_format,
     add_ground_truth,
     add_input_options,
+    add_reading,
     protocol_of,
 )
 from detmap.cli.output import note, print_notes, print_tables, say, stages
@@ -75,7 +76,7 @@ def _fill_diagnose(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="show 95 %% intervals of operating points and slices, from N resamplings of the images: at least 200",
     )
-    add_clusters(confidence)
+    add_reading(confidence, "clusters")
     confidence.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random draws; default: 0")
     output = add_format(parser)
     output.add_argument(
@@ -104,14 +105,15 @@ def _diagnose(options: argparse.Namespace) -> None:
     findings: dict[str, Finding] = {}
     left_out: list[str] = []
     with stages(options) as stage:
-        from detmap.formats.files import read_detections, read_ground_truth
-
         stage("reading the ground truth")
-        given = {**truth(options, protocol, [options.detections]), "image_facts": True}
-        ground_truth = read_ground_truth(options.ground_truth, options.image_set, **given)
-        suggest_clusters(options, ground_truth, options.ground_truth)
+        found = found_of(options, protocol.iou_type)
+        truth = truth_of(options, protocol.iou_type, [found])
+        ground_truth = truth.ground_truth([found], image_facts=True)
+        suggest_clusters(options, ground_truth, truth)
+        truth.release()
         stage("reading the detections")
-        detections = read_detections(options.detections, ground_truth, **single(options, protocol))
+        detections = found.detections(ground_truth)
+        found.release()
         stage("matching")
         made = diagnose(
             ground_truth,

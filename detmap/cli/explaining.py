@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from detmap.cli.detection import read_pair
+from detmap.cli.inputs import found_of, truth_of
 from detmap.cli.options import (
     Command,
     add_format,
@@ -94,9 +94,11 @@ def _fill(parser: argparse.ArgumentParser) -> None:
 
 
 def _explain(options: argparse.Namespace) -> None:
+    from detmap.shapes.kinds import BOXES
+
     if (options.source is None) == (options.value is None):
         raise OptionError("give --from PROTOCOL, or --value NUMBER")
-    if options.value is not None and (options.target is not None or options.iou_type not in (None, "bbox")):
+    if options.value is not None and (options.target is not None or options.iou_type not in (None, BOXES)):
         raise OptionError("--value looks among all rules: it goes with neither --to nor --iou-type, other than bbox")
     goes_with = (
         (("most", 10, "--value"),) if options.value is None else (("orders", 64, "--from"), ("seed", 0, "--from"))
@@ -119,14 +121,14 @@ def _explain(options: argparse.Namespace) -> None:
         from detmap.explanations.quotes import read_values
 
         values = read_values(options.value, options.metric)  # a typo shows before files are read
-        tables = read_pair(options, "bbox")
+        tables = _read_pair(options, BOXES)
         given = (*tables, values, options.metric)
         more = {"most": options.most, "threads": options.threads}
         search = during(options, "trying rules", find_value, *given, **more)
         _show_search(search, options, options.metric)
         return
     source, target = (parse(text, options.iou_type) for text in (options.source, options.target or "coco"))
-    tables = read_pair(options, options.iou_type or source.iou_type)
+    tables = _read_pair(options, options.iou_type or source.iou_type)
     made = during(
         options,
         "replaying rules",
@@ -141,6 +143,13 @@ def _explain(options: argparse.Namespace) -> None:
         threads=options.threads,
     )
     _show_explanation(made, options)
+
+
+def _read_pair(options: argparse.Namespace, iou_type: str) -> tuple[Any, Any]:
+    """Read ground truth and detections."""
+    found = found_of(options, iou_type)
+    ground_truth = truth_of(options, iou_type, [found]).ground_truth([found])
+    return ground_truth, found.detections(ground_truth)
 
 
 def _explain_rankings(kind: str, options: argparse.Namespace) -> None:
@@ -257,4 +266,6 @@ def _short(text: str) -> str:
     return text if len(text) <= 48 else text[:45] + "…"
 
 
-COMMANDS = {"explain": Command("say why two tools give different numbers, or which rules give a number", _fill)}
+COMMANDS = {
+    "explain": Command("say why two tools give different numbers, or which rules give a number", _fill, multiplies=True)
+}

@@ -5,30 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
-#: Options that name files to read, one or several.
+if TYPE_CHECKING:
+    from detmap.formats.inputs import Input
+    from detmap.reading.options import Reading, Role
+
+#: Arguments and options that name files to read, one or several, besides options of reading.
 _READ = (
-    "ground_truth",
-    "detections",
-    "predictions",
-    "paths",
-    "train",
-    "schema",
-    "image_set",
-    "classes",
-    "class_map",
-    "image_sizes",
-    "attributes",
-    "splits",
-    "clusters",
-    "decision_sigmas",
-    "qrels",
-    "runs",
-    "file",
-    "gallery",
-    "verified",
-    "inputs",
+    *("ground_truth", "detections", "predictions", "paths", "train", "schema", "qrels", "runs", "file", "gallery"),
+    *("attributes", "splits", "decision_sigmas", "verified", "inputs"),
 )
 
 #: Options that name files to write.
@@ -37,8 +23,10 @@ _WRITTEN = ("out", "card", "plot", "arrays")
 
 def read_by(options: argparse.Namespace, *, apart: str = "") -> list[str]:
     """Return the paths that the options name and that are read, but for those of the option `apart`."""
+    from detmap.reading.options import flags
+
     found: list[str] = []
-    for name in _READ:
+    for name in (*_READ, *(dest for dest, one in flags().items() if one.option.is_path)):
         given = None if name == apart else getattr(options, name, None)
         found += [given] if isinstance(given, str) else list(given or ())
     return found
@@ -66,22 +54,30 @@ def check_files(options: argparse.Namespace) -> None:
         check_outputs(written, read)
 
 
-def check_options(options: argparse.Namespace, ground_truth: Iterable[str], detections: Iterable[str]) -> None:
-    """Refuse an option of reading that concerns none of the files: it would be ignored.
+def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Reading:
+    """Return how the inputs of a role are to be read, as the options say."""
+    from detmap.reading.options import of_role
+
+    return of_role(vars(options), role, iou_type=iou_type)
+
+
+def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input]) -> Input:
+    """Return the ground truth that the options name, for inputs of detections that are `found` on it.
 
     Raises
     ------
     OptionError
-        Names the option.
+        For an option of reading that concerns none of the files: it would be ignored.
     """
-    from detmap.formats.files import check_concerning
+    from detmap.formats.inputs import Input, check_taken
 
-    truths: list[Any] = [(path, "ground_truth", options.gt_format) for path in ground_truth]
-    found: list[Any] = [(path, "detections", options.dt_format) for path in detections]
-    both = {"classes": options.classes}
-    check_concerning([*truths, *found], both, {"classes": "--classes"})
-    of_truth = {"image_set": options.image_set, "columns": options.gt_columns, "box_format": options.gt_box_format}
-    flags = {"image_set": "--image-set", "columns": "--gt-columns", "box_format": "--gt-box-format"}
-    check_concerning(truths, of_truth, flags)
-    of_found = {"columns": options.columns, "box_format": options.box_format}
-    check_concerning(found, of_found, {"columns": "--columns", "box_format": "--box-format"})
+    made = Input(options.ground_truth, "ground_truth", reading_of(options, "ground_truth", iou_type))
+    check_taken([made, *found])
+    return made
+
+
+def found_of(options: argparse.Namespace, iou_type: str) -> Input:
+    """Return the detections that the options name, where these are one input."""
+    from detmap.formats.inputs import Input
+
+    return Input(options.detections, "detections", reading_of(options, "detections", iou_type))

@@ -16,9 +16,10 @@ class Command(NamedTuple):
     """A command: what the list of commands says of it, and what adds its options to a parser.
 
     `extensible`: whether plug-ins can change what it does, so that it takes ``--plugin``. ``settle(words)`` returns the
-    words of the command line with those made plain that argparse would misread. `instead` says by flag what adds other
-    options than `fill`, where the command does the same to other files. `computes`: whether it may call kernels, so that
-    numba is loaded before it runs and tells when one is compiled.
+    words of the command line with those made plain that argparse would misread. `instead`: by flag, the function that
+    adds the options in place of `fill`, where the command does the same to other files. `computes`: whether it may call
+    kernels, so that numba is loaded before it runs and tells when one is compiled. `multiplies`: whether it may multiply
+    large matrices, for which BLAS has threads.
     """
 
     help: str
@@ -27,6 +28,7 @@ class Command(NamedTuple):
     settle: Callable[[list[str]], list[str]] = list
     instead: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {}
     computes: bool = True
+    multiplies: bool = False
 
     def filler(self, words: Sequence[str]) -> Callable[[argparse.ArgumentParser], None]:
         """Return what adds the options that go with the words of a command line."""
@@ -51,11 +53,7 @@ def add_ground_truth(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "ground_truth", metavar="GT", help=f"{words('ground_truth')} (.gz, .zst too); - is standard input"
     )
-    parser.add_argument(
-        "--image-set",
-        metavar="FILE",
-        help="with VOC's XML: the images to score, one id per line; with YOLO's data.yaml: the split",
-    )
+    add_reading(parser, "images")
 
 
 def add_detections(parser: argparse.ArgumentParser) -> None:
@@ -67,45 +65,37 @@ def add_detections(parser: argparse.ArgumentParser) -> None:
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how files are to be read."""
-    group = parser.add_argument_group("formats of the input")
-    names = "its name; by default content and name of the file say it"
-    group.add_argument("--gt-format", metavar="FORMAT", help=f"of the ground truth: {names}")
-    group.add_argument("--dt-format", metavar="FORMAT", help="of the detections, likewise")
-    group.add_argument(
-        "--classes",
-        metavar="FILE",
-        help="names of classes that have numbers, as in YOLO's files: data.yaml, or a file with a name a line",
-    )
-    group.add_argument(
-        "--class-map",
-        metavar="FILE",
-        help="lines from,to: which classes of the detections are which of the ground truth, by name or id; nothing "
-        "behind the comma leaves a class out",
-    )
-    what = "as image=NAME,score=NAME,… or, without a header, in order: image,category,score,x1,y1,x2,y2 (- is not read)"
-    group.add_argument(
-        "--gt-columns", metavar="LIST", help=f"with CSV: what the columns of the ground truth are, {what}"
-    )
-    group.add_argument(
-        "--gt-box-format",
-        choices=("xyxy", "xywh"),
-        help="with lines of text: boxes of the ground truth",
-    )
-    group.add_argument("--columns", metavar="LIST", help="with CSV: what the columns of the detections are, likewise")
-    group.add_argument("--box-format", choices=("xyxy", "xywh"), help="with lines of text: boxes of the detections")
-    group.add_argument(
-        "--image-sizes",
-        metavar="FILE",
-        help="where boxes are shares of an image whose size nothing says: lines of name,width,height, or 640x480 for all",
-    )
+    add_reading(parser.add_argument_group("formats of the input"), "formats")
+
+
+def add_reading(group: Any, of: str, role: str | None = None, apart: Sequence[str] = ()) -> None:
+    """Add the flags of the options of reading that help lists in a group, to a group of a parser.
+
+    With a `role` these are the flags of inputs of one role alone; `apart` are options whose flags are not added.
+    """
+    from detmap.reading.options import Reading, flags
+
+    for dest, one in flags(of).items():
+        if one.name in apart or (role is not None and role not in one.roles):
+            continue
+        default = getattr(Reading, one.name)
+        allowed = tuple(value for value in one.option.allowed if value is not None)
+        more: dict[str, Any] = {"choices": allowed} if allowed else {"metavar": one.flag.metavar}
+        more["type"] = one.flag.read or str
+        group.add_argument(one.flag.name, dest=dest, default=default, help=one.flag.help, **more)
 
 
 def add_detection_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that decide how detections are scored."""
-    from detmap.detection.protocols import PRESETS, Protocol
+    from detmap.detection.protocols import AUTO, PRESETS, Protocol
 
     rules = parser.add_argument_group("rules")
-    rules.add_argument("--protocol", choices=tuple(PRESETS), default="coco", help="rules of a benchmark; default: coco")
+    rules.add_argument(
+        "--protocol",
+        choices=(*PRESETS, AUTO),
+        default="coco",
+        help="rules of a benchmark; default: coco; auto: those that the ground truth asks for by its fields, as LVIS's do",
+    )
     add_decisions(rules, Protocol, _COMMON)
     add_reading_options(rules)
     others = parser.add_argument_group("further decisions of the protocol")
@@ -114,24 +104,7 @@ def add_detection_options(parser: argparse.ArgumentParser) -> None:
 
 def add_reading_options(rules: Any) -> None:
     """Add the options that say what becomes of records that do not fit, and how many threads there are, to a group."""
-    rules.add_argument(
-        "--unknown-images",
-        choices=("error", "ignore"),
-        default="error",
-        help="detections on images that the ground truth does not have: refuse (default), or drop and count",
-    )
-    rules.add_argument(
-        "--invalid-boxes",
-        choices=("error", "miss", "drop"),
-        default="error",
-        help="boxes of negative width or height: refuse (default), keep as boxes that overlap nothing, or drop; counted",
-    )
-    rules.add_argument(
-        "--missing-classes",
-        choices=("zero", "error", "skip"),
-        default="zero",
-        help="classes without a file among VOC's results: AP 0 (default), refuse, or leave out; a notice names them",
-    )
+    add_reading(rules, "records")
     rules.add_argument(
         "--threads", type=int, metavar="N", help="number of threads; default: one per processor; the result is the same"
     )
@@ -198,12 +171,18 @@ def _dest(name: str) -> str:
 
 def protocol_of(options: argparse.Namespace) -> Protocol:
     """Return the protocol that the options ask for. No file has been read yet, so that a typo shows at once."""
-    from detmap.detection.protocols import Protocol, resolve
+    from detmap.detection.protocols import AUTO, COCO, Protocol, resolve
 
     if options.threads is not None and options.threads < 1:
         raise OptionError(f"--threads must be at least 1, not {options.threads}")
     check_confidence(options)
-    return resolve(options.protocol, **decided(options, Protocol))
+    decisions = decided(options, Protocol)
+    if options.protocol != AUTO:
+        return resolve(options.protocol, **decisions)
+    resolve(COCO, **decisions)
+    from detmap.formats.files import asked_protocol
+
+    return resolve(asked_protocol(options.ground_truth, options.gt_format), **decisions)
 
 
 def check_confidence(options: argparse.Namespace) -> None:
@@ -219,8 +198,9 @@ def check_confidence(options: argparse.Namespace) -> None:
         check_seed(options.seed)
         if permutations is not None:
             check_integer("--permutations", permutations, 1)
-    if getattr(options, "clusters", None) is not None and not replicated:
-        raise OptionError("--clusters needs --bootstrap N")
+    for flag, given in (("--clusters", getattr(options, "clusters", None)), ("--permutations", permutations)):
+        if given is not None and not replicated:
+            raise OptionError(f"{flag} needs --bootstrap N")
     if not 0 < options.confidence < 1:
         raise OptionError("--confidence must lie between 0 and 1")
 
@@ -261,7 +241,7 @@ def add_bootstrap_options(
         help="confidence level of intervals; tests are at 1 - LEVEL; default: 0.95",
     )
     if unit == "images":
-        add_clusters(group)
+        add_reading(group, "clusters")
     if tests:
         group.add_argument(
             "--permutations",
@@ -270,16 +250,6 @@ def add_bootstrap_options(
             help="number of permutations per pair of models; default: 5000, or more if there are many hypotheses",
         )
         add_correction(group)
-
-
-def add_clusters(group: Any) -> None:
-    """Add the option that says which images depend on each other."""
-    group.add_argument(
-        "--clusters",
-        metavar="FILE|FIELD",
-        help="images that depend on each other, as frames of a video: a CSV file with the columns image and cluster, or a "
-        "field of the images in the ground truth, as video_id; whole clusters are drawn, and change sides in tests",
-    )
 
 
 #: The corrections for many hypotheses, and what a column of p-values is called that are corrected so.
@@ -321,9 +291,11 @@ def add_list_format(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_output_options(parser: argparse.ArgumentParser, *, rows: str, what: str) -> None:
-    """Add the options that decide what is shown and written; `rows` is the flag that asks for `what`."""
-    output = add_format(parser)
-    output.add_argument(rows, dest="rows", action="store_true", help=f"show {what} too")
+def add_output_options(parser: argparse.ArgumentParser, *more: str, rows: str | tuple[str, ...], what: str) -> None:
+    """Add the options that decide what is shown and written, in `more` formats too; flags `rows` ask for `what`."""
+    output = add_format(parser, *more)
+    output.add_argument(
+        *([rows] if isinstance(rows, str) else rows), dest="rows", action="store_true", help=f"show {what} too"
+    )
     output.add_argument("--out", metavar="FILE", help="write everything as JSON")
     output.add_argument("--plot", metavar="FILE", help="draw the curves, as .svg or .png (extra: plots)")

@@ -161,7 +161,7 @@ def named(paths: Sequence[str]) -> dict[str, str]:
     OptionError
         Where a path is given twice.
     """
-    from detmap.batch.finding import distinct
+    from detmap.formats.model_names import distinct
 
     if twice := next((path for at, path in enumerate(paths) if path in paths[:at]), None):
         raise OptionError(f"{twice} is given twice")
@@ -171,7 +171,7 @@ def named(paths: Sequence[str]) -> dict[str, str]:
 def _runs(
     options: argparse.Namespace, judged: str, paths: Sequence[str], level: float | None, depth: int | None
 ) -> dict[str, Evaluate]:
-    from detmap.formats.files import held
+    from detmap.reading.sources import held
     from detmap.retrieval import evaluate_run
     from detmap.retrieval.runs import read_tables
 

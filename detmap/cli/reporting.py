@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
-from datetime import datetime, timezone
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from detmap.cli.cards import files_of, input_of
-from detmap.cli.detection import single, suggest_clusters, truth
+from detmap.cli.detection import suggest_clusters
+from detmap.cli.inputs import reading_of, truth_of
 from detmap.cli.options import (
     Command,
     add_bootstrap_options,
@@ -23,22 +22,14 @@ from detmap.cli.options import (
 )
 from detmap.cli.output import say, stages
 from detmap.cli.retrieval import add_hashing, add_reid, add_runs, evaluate_hashing, evaluate_reid, trec_rules
-from detmap.errors import DetmapError, InputError, OptionError, shorten
+from detmap.errors import InputError, OptionError, shorten
 from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
     from detmap.checks.report import Report
+    from detmap.data.tables import Detections, GroundTruth
     from detmap.detection.protocols import Protocol
-    from detmap.explanations.survival import Survival
-    from detmap.reports.diagnosis import Model
     from detmap.reports.rankings import Model as Ranked
-    from detmap.retrieval import RankingResult
-
-#: Of so many detections at most it is told which rule moves AP, and whether the order of models survives.
-_REASONS, _SURVIVAL = 100_000, 200_000
-
-#: Of so many ranked items at most a run is scored under every convention.
-_ITEMS = 1_000_000
 
 _EPILOG = """\
 examples:
@@ -126,76 +117,65 @@ def _fill_rankings(kind: str, parser: argparse.ArgumentParser) -> None:
 def _report(options: argparse.Namespace) -> None:
     protocol = protocol_of(options)
     from detmap.reports.page import check_installed
-    from detmap.reports.pictures import Pictures
 
     check_installed("detmap report")
-    pictures = None if options.images is None else Pictures(options.images)
+    from detmap.reports.detectors import Settings, page_of
+    from detmap.reports.pictures import Pictures
+
+    settings = Settings(
+        iou=options.iou,
+        score=options.score,
+        pictures=None if options.images is None else Pictures(options.images),
+        attributes=options.attributes,
+        replicates=options.bootstrap,
+        seed=options.seed,
+        level=options.confidence,
+        method=options.interval,
+        permutations=options.permutations,
+        correction=options.correction,
+        all_intervals=options.all_intervals,
+        threads=options.threads,
+    )
     with stages(options) as stage:
-        models, inputs = _models(options, protocol, stage)
-        comparison = None
-        if options.bootstrap:
-            from detmap.statistics import bootstrap, compare
-
-            stage("drawing images anew")
-            how = {"method": options.interval, "threads": options.threads}
-            if len(models) > 1:
-                comparison = compare(
-                    {model.name: model.result for model in models},
-                    options.bootstrap,
-                    options.seed,
-                    level=options.confidence,
-                    permutations=options.permutations,
-                    correction=options.correction,
-                    **how,
-                )
-                for model in models:
-                    model.bootstrap = comparison.bootstraps[model.name]
-            else:
-                models[0].bootstrap = bootstrap(models[0].result, options.bootstrap, options.seed, **how)
-        survives = None
-        if len(models) > 1:
-            survives = _survives(models, options, stage)
-        from detmap.reports import diagnosis
-
-        stage("writing the page")
-        made = diagnosis.html(
-            models,
-            inputs,
-            datetime.now(timezone.utc),
-            comparison=comparison,
-            survives=survives,
-            pictures=pictures,
-            level=options.confidence,
-        )
+        ground_truth, entries, inputs = _tables(options, protocol, stage)
+        made = page_of(ground_truth, entries, protocol, inputs, settings, stage)
     _write(made, options)
 
 
-def _survives(models: list[Model], options: argparse.Namespace, stage: Callable[[str], None]) -> Survival | str | None:
-    """Say whether the order of models survives, or why that is left out; None where nothing can be said."""
-    from detmap.explanations import survives
+def _tables(
+    options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None]
+) -> tuple[GroundTruth, Iterator[tuple[str, Detections]], list[dict[str, str]]]:
+    """Read ground truth; return it, what reads the detections of each model, and the inputs, which that adds to."""
+    from detmap.batch import find
+    from detmap.formats.files import once
 
-    count = sum(len(model.diagnosis.detections) for model in models)
-    if not options.bootstrap or count > _SURVIVAL:
-        why = "Without --bootstrap" if not options.bootstrap else f"For {count:,} detections"
-        return f"{why} this is left out: detmap compare --under all tells it."
-    stage("trying other rules")
-    first = models[0].diagnosis
-    try:
-        return survives(
-            first.ground_truth,
-            {model.name: model.diagnosis.detections for model in models},
-            first.protocol,
-            replicates=options.bootstrap,
-            seed=options.seed,
-            level=options.confidence,
-            threads=options.threads,
-        )
-    except DetmapError as error:
-        return f"This cannot be told: {error}."
+    entries = find(options.predictions)
+    once([options.ground_truth, options.image_set, *(entry.path for entry in entries)])
+    stage("reading the ground truth")
+    reading = reading_of(options, "detections", protocol.iou_type)
+    found = [entry.input(reading) for entry in entries]
+    truth = truth_of(options, protocol.iou_type, found)
+    ground_truth = truth.ground_truth(found, image_facts=True)
+    suggest_clusters(options, ground_truth, truth)
+    inputs = [input_of("ground_truth", options.ground_truth, truth.source)]
+
+    def read() -> Iterator[tuple[str, Detections]]:
+        for entry, one in zip(entries, found, strict=True):
+            stage(f"reading {entry.name}")
+            detections = one.detections(ground_truth)
+            inputs.append(input_of("detections", entry.path, one.source))
+            yield entry.name, detections
+        inputs.extend(files_of(options, "report"))
+        if options.attributes is not None:
+            inputs.append(input_of("attributes", options.attributes, options.attributes))
+
+    return ground_truth, read(), inputs
 
 
 def _write(made: str, options: argparse.Namespace) -> None:
-    write(options.out, made.encode("utf-8", "backslashreplace"))
+    from detmap.reports.page import encoded
+
+    write(options.out, encoded(made))
     if not options.quiet:
         say(f"note: wrote {options.out}, {len(made) / 1e6:.1f} MB")
 
@@ -205,6 +185,8 @@ def _report_rankings(options: argparse.Namespace) -> None:
 
     check_confidence(options)
     check_installed("detmap report")
+    from datetime import datetime, timezone
+
     with stages(options) as stage:
         models, inputs = (_runs if options.kind == "trec" else _galleries)(options, stage)
         from detmap.reports import rankings
@@ -228,8 +210,8 @@ def _report_rankings(options: argparse.Namespace) -> None:
 def _runs(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[list[Ranked], list[dict[str, str]]]:
     """Score and check runs; also return the inputs as cards name them."""
     from detmap.checks import check_run
-    from detmap.formats.files import held
-    from detmap.reports.rankings import Model
+    from detmap.reading.sources import held
+    from detmap.reports.rankings import Model, under_conventions
     from detmap.retrieval import evaluate_run
 
     rules = trec_rules(options)
@@ -246,30 +228,13 @@ def _runs(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[li
         except InputError:  # what could be scored is a table or JSON
             checked = "Judgements and runs are checked where they are TREC's lines."
         stage(f"scoring {name} under other conventions")
-        models.append(Model(name, result, None, checked, _under_conventions(qrels, run, result, rules)))
+        models.append(Model(name, result, None, checked, under_conventions(qrels, run, result, rules)))
     return models, inputs
-
-
-def _under_conventions(qrels: Any, run: Any, result: RankingResult, rules: dict[str, Any]) -> dict[str, float]:
-    """Return mean AP of a run under every named convention that applies; of nothing where there are too many items."""
-    from detmap.retrieval import CONVENTIONS, evaluate_run
-    from detmap.retrieval.runs import read_tables
-
-    if result.hits is None or int(result.hits.items.sum()) > _ITEMS:
-        return {}
-    tables, found = read_tables(qrels, run), {}
-    given = {name: rules[name] for name in ("level", "depth", "judged_only")}
-    for name, convention in CONVENTIONS.items():
-        try:
-            found[name] = evaluate_run(*tables, ["mAP"], convention, **given)["mAP"]
-        except DetmapError:  # it asks for what a run does not have
-            continue
-    return found
 
 
 def _galleries(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[list[Ranked], list[dict[str, str]]]:
     """Score files of arrays; also return the inputs as cards name them."""
-    from detmap.formats.files import held
+    from detmap.reading.sources import held
     from detmap.reports.rankings import Model
 
     evaluate = {"reid": evaluate_reid, "hashing": evaluate_hashing}[options.kind]
@@ -286,69 +251,12 @@ def _galleries(options: argparse.Namespace, stage: Callable[[str], None]) -> tup
 
 def _names(paths: list[str]) -> list[str]:
     """Return what files are called: the shortest ends of their paths that tell them apart, without endings."""
-    from detmap.batch.finding import distinct
+    from detmap.formats.model_names import distinct
 
     twice = next((path for path, times in Counter(paths).items() if times > 1), None)
     if twice is not None:
         raise OptionError(f"{shorten(twice)} is given twice: give each system once")
     return distinct(paths, stem=lambda name: name.partition(".")[0] or name)
-
-
-def _models(
-    options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None]
-) -> tuple[list[Model], list[dict[str, str]]]:
-    """Read, score and diagnose; also return the inputs as cards name them."""
-    from detmap.batch import find
-    from detmap.checks import check
-    from detmap.detection.evaluate import evaluate
-    from detmap.detection.protocols import PRESETS
-    from detmap.diagnostics import diagnose
-    from detmap.explanations import under_presets
-    from detmap.formats.files import held, once, read_detections, read_ground_truth
-    from detmap.reports.diagnosis import Model
-
-    entries = find(options.predictions)
-    paths = [entry.path for entry in entries]
-    once([options.ground_truth, options.image_set, *paths])
-    stage("reading the ground truth")
-    how = {**truth(options, protocol, paths), "image_facts": True}
-    source = held(options.ground_truth)
-    ground_truth = read_ground_truth(source, options.image_set, **how)
-    suggest_clusters(options, ground_truth, source)
-    inputs = [input_of("ground_truth", options.ground_truth, source)]
-    of_slices = {} if options.attributes is None else {"slices": {"attributes": options.attributes}}
-    models = []
-    for entry in entries:
-        stage(f"reading {entry.name}")
-        source = held(entry.path)
-        detections = read_detections(source, ground_truth, **single(options, protocol))
-        inputs.append(input_of("detections", entry.path, source))
-        stage(f"matching {entry.name}")
-        made = diagnose(
-            ground_truth,
-            detections,
-            protocol,
-            iou=options.iou,
-            score=options.score,
-            replicates=options.bootstrap if options.all_intervals else 0,
-            seed=options.seed,
-            threads=options.threads,
-        )
-        made.progress = stage
-        result = evaluate(ground_truth, detections, protocol, threads=options.threads)
-        stage(f"checking {entry.name}")
-        checked = check(ground_truth, detections, iou_type=protocol.iou_type)
-        if protocol.max_dets[-1] != PRESETS["coco"].max_dets[-1]:  # the check looks at coco's cap
-            kept = tuple(one for one in checked.findings if one.code != "beyond_cap")
-            checked = replace(checked, findings=kept)
-        stage(f"scoring {entry.name} under other conventions")
-        reasons = len(detections) <= _REASONS
-        under = under_presets(ground_truth, detections, protocol, reasons=reasons, threads=options.threads)
-        models.append(Model(entry.name, made, result, None, checked, of_slices, under))
-    inputs += files_of(options, "report")
-    if options.attributes is not None:
-        inputs.append(input_of("attributes", options.attributes, options.attributes))
-    return models, inputs
 
 
 COMMANDS = {

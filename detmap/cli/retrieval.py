@@ -6,7 +6,7 @@ import argparse
 import io
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +26,21 @@ from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
     from detmap.retrieval import RankingResult
+    from detmap.retrieval.conventions import Convention
 
 
 def _fill_trec(trec: argparse.ArgumentParser) -> None:
     trec.description = "Score TREC runs against judgements, as trec_eval does."
     trec.set_defaults(run=_trec)
     add_runs(trec)
+    trec.add_argument(
+        "-m",
+        dest="measures",
+        metavar="MEASURE",
+        action="append",
+        help="instead of --metrics, as for trec_eval: a measure, with cutoffs as in P.5,10, or official, set, all_trec; may "
+        "be repeated",
+    )
     trec.add_argument(
         "--compare",
         nargs="?",
@@ -50,7 +59,7 @@ def _fill_trec(trec: argparse.ArgumentParser) -> None:
         help="tests of --compare: randomisation (default), t, wilcoxon",
     )
     add_correction(trec)
-    add_output_options(trec, rows="--per-query", what="a row per query")
+    add_output_options(trec, "trec_eval", rows=("--per-query", "-q"), what="a row per query")
     add_card(trec)
 
 
@@ -68,19 +77,21 @@ def add_runs(trec: argparse.ArgumentParser) -> None:
         help="lines of query, Q0, document, rank, score, name; a table with named columns (CSV, Parquet), or JSON",
     )
     _add_convention(trec, "trec")
-    trec.add_argument("--level", type=float, metavar="N", help="lowest grade that is relevant (default: any above 0)")
-    trec.add_argument("--depth", type=int, metavar="N", help="score the first N ranks only")
-    trec.add_argument("--complete", action="store_true", help="count judged queries that the run lacks as zero")
     trec.add_argument(
-        "--judged-only", action="store_true", help="take documents without a judgement out of the ranking"
+        "--level", "-l", type=float, metavar="N", help="lowest grade that is relevant (default: any above 0)"
+    )
+    trec.add_argument("--depth", "-M", type=int, metavar="N", help="score the first N ranks only")
+    trec.add_argument("--complete", "-c", action="store_true", help="count judged queries that the run lacks as zero")
+    trec.add_argument(
+        "--judged-only", "-J", action="store_true", help="take documents without a judgement out of the ranking"
     )
 
 
 def _fill_reid(reid: argparse.ArgumentParser) -> None:
     reid.description = (
         "Score the rankings of a gallery. The file holds the arrays distances, or query_features and gallery_features, or "
-        "indices (the nearest neighbours, as places in the gallery) with or without their distances; query_ids and "
-        "gallery_ids; and, if cameras count, query_cameras and gallery_cameras."
+        "indices (the nearest neighbours, as places in the gallery) with or without their distances, or as faiss calls them "
+        "I and D; query_ids and gallery_ids; and, if cameras count, query_cameras and gallery_cameras."
     )
     reid.set_defaults(run=_reid)
     _add_arrays(reid)
@@ -179,12 +190,39 @@ def trec_rules(options: argparse.Namespace) -> dict[str, Any]:
     given["keep_curve"] = bool(options.plot)
     if options.complete:
         given["missing"] = "zero"
+    if getattr(options, "measures", None):
+        from detmap.cli.trec_eval import metrics_of
+
+        if options.metrics is not None or options.card:
+            raise OptionError(f"-m does not go with {'--card' if options.metrics is None else '--metrics'}")
+        given["metrics"] = metrics_of(options, _decided(options))
     return given
+
+
+def _decided(options: argparse.Namespace) -> Convention:
+    """Return the convention that the options ask for."""
+    from detmap.retrieval.conventions import Convention, convention_of
+
+    missing = {"missing": "zero"} if options.complete else {}
+    return convention_of(options.convention, {**decided(options, Convention), **missing}, run=True)
+
+
+def _as_trec_eval(options: argparse.Namespace) -> None:
+    """Print a run as trec_eval does."""
+    from detmap.cli.trec_eval import print_run
+
+    if len(options.runs) != 1:
+        raise OptionError("--format trec_eval is of one run")
+    for flag in ("metrics", "compare", "card", "out", "plot"):
+        if getattr(options, flag) is not None:
+            raise OptionError(f"--format trec_eval does not go with --{flag}; measures are named by -m")
+    rules = {"level": options.level, "depth": options.depth, "judged_only": options.judged_only}
+    note(options, {"": print_run(options, _decided(options), rules).notices})
 
 
 def _scored_run(options: argparse.Namespace) -> Scored:
     """Score one run, and name what it was made from."""
-    from detmap.formats.files import held
+    from detmap.reading.sources import held
     from detmap.retrieval import evaluate_run
 
     paths = [options.qrels, *options.runs]
@@ -197,9 +235,12 @@ def _scored_run(options: argparse.Namespace) -> Scored:
 
 
 def _trec(options: argparse.Namespace) -> None:
-    from detmap.formats.files import held
+    from detmap.reading.sources import held
     from detmap.retrieval import evaluate_run
 
+    if options.format == "trec_eval":
+        _as_trec_eval(options)
+        return
     if options.card:
         scored = _scored_run(options)
         note(options, {"": scored.result.notices})
@@ -304,7 +345,7 @@ def _finish_several(
     if options.out:
         write(options.out, (everything + "\n").encode())
     if options.plot:
-        from detmap.batch.finding import distinct
+        from detmap.formats.model_names import distinct
         from detmap.retrieval.scoring import plot_rankings
 
         short = distinct(list(results), stem=str)
@@ -352,7 +393,7 @@ def _finish(result: Any, options: argparse.Namespace, name: str) -> None:
 
 def _scored_arrays(options: argparse.Namespace, evaluate: Callable[[argparse.Namespace, Any], Any]) -> Scored:
     """Score a file of arrays, and name it where a card is asked for."""
-    from detmap.formats.files import held
+    from detmap.reading.sources import held
 
     source = held(options.file) if options.card else options.file
     inputs = [input_of("file", options.file, source), *files_of(options, "")] if options.card else []
@@ -384,8 +425,8 @@ def gallery_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
     arrays = _neighbors(options) or _arrays(
         options.file,
         source,
-        ("indices", "neighbors", "neighbours"),
-        ("distances", "distmat"),
+        ("indices", "neighbors", "neighbours", "I"),
+        ("distances", "distmat", "D"),
         ("query_features",),
         ("gallery_features",),
         ("query_ids", "q_pids"),
@@ -445,7 +486,15 @@ def _conventions(options: argparse.Namespace) -> None:
     print_list(rows, options)
 
 
-def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> dict[str, Any]:
+class _Arrays(dict[str, Any]):
+    """The arrays that a command reads, by their names; `there` are the names of all that the file holds."""
+
+    def __init__(self, there: Sequence[str]) -> None:
+        super().__init__()
+        self.there = there
+
+
+def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> _Arrays:
     """Read arrays of an .npz file: of each tuple of names the first that is there, under its first name.
 
     `source` is the path, or the bytes of what could be read only once.
@@ -455,18 +504,19 @@ def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> dict[str, Any]:
     import numpy as np
 
     from detmap.errors import DetmapError, InputError
-    from detmap.formats import files
-    from detmap.reading.sources import most_inflated
+    from detmap.reading import sources
     from detmap.system.limits import INFLATED
 
     try:
-        source = files.held(source)
-        with files.Unchanged(source), io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb") as raw:
+        source = sources.held(source)
+        held = isinstance(source, bytes)
+        watched = sources.unchanged(lambda: None if held else sources.stamp(source, ""), str(path))
+        with watched, io.BytesIO(source) if held else open(source, "rb") as raw:
             if raw.read(2) != b"PK":
                 raise InputError("is not an .npz file", source=path, remedy="save with numpy.savez")
             size = raw.seek(0, os.SEEK_END)
             with zipfile.ZipFile(raw) as archive:
-                most = most_inflated(size)
+                most = sources.most_inflated(size)
                 if sum(member.file_size for member in archive.infolist()) > most:
                     raise InputError(
                         f"decompresses to far more than its size, beyond {most >> 20:,} MiB",
@@ -477,7 +527,7 @@ def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> dict[str, Any]:
                     raise InputError("holds two arrays of one name", source=path, remedy="save it with numpy.savez")
             raw.seek(0)
             file = np.load(raw, allow_pickle=False)
-            found = {}
+            found = _Arrays(file.files)
             for spellings in names:
                 name = next((n for n in spellings if n in file.files), None)
                 if name is not None:
@@ -494,13 +544,19 @@ def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> dict[str, Any]:
         raise InputError(what, source=path, remedy="save arrays of numbers or strings with numpy.savez") from None
 
 
+#: Maximum number of arrays that an error names.
+_NAMED = 12
+
+
 def _need(arrays: dict[str, Any], path: str, *names: str) -> list[Any]:
     from detmap.errors import InputError
 
-    for name in names:
-        if name not in arrays:
-            there = ", ".join(arrays) or "none of the arrays that this command reads"
-            raise InputError(f"has no array {name}", source=path, remedy=f"there is {there}")
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        there = [shorten(name)[1:-1] for name in getattr(arrays, "there", arrays)]
+        more = f" and {len(there) - _NAMED} more" if len(there) > _NAMED else ""
+        remedy = f"there is {', '.join(there[:_NAMED]) or 'no array'}{more}"
+        raise InputError(f"has no array {' or '.join(missing)}", source=path, remedy=remedy)
     return [arrays[name] for name in names]
 
 
@@ -513,7 +569,7 @@ SCORERS = {
 
 COMMANDS = {
     "trec": Command("score runs against judgements", _fill_trec, settle=_settle_trec),
-    "reid": Command("score re-identification", _fill_reid),
+    "reid": Command("score re-identification", _fill_reid, multiplies=True),
     "hashing": Command("score binary codes", _fill_hashing),
     "conventions": Command(
         "list the conventions of rankings, their formulas and users", _fill_conventions, computes=False

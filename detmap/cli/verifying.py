@@ -6,28 +6,25 @@ import argparse
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from detmap.cli import detection, retrieval
 from detmap.cli.batch_cards import batch_card, compare_card
 from detmap.cli.cards import (
-    FILES,
     ROLES,
     Scored,
     Scorer,
     apart_of,
+    files,
     files_of,
     input_of,
     made_of,
     manifests_of,
 )
+from detmap.cli.inputs import reading_of
 from detmap.cli.options import Command, add_format, add_plugins
 from detmap.cli.output import during, print_tables, say
 from detmap.errors import DetmapError, InputError, OptionError
-
-if TYPE_CHECKING:
-    pass
-
 
 _EPILOG = """\
 examples:
@@ -51,7 +48,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "inputs", metavar="INPUT", nargs="+", help="the inputs of the command that made it, in its order: GT DETECTIONS"
     )
-    for name, flag in FILES.items():
+    for name, flag in files().items():
         role = ROLES.get(name, name).replace("_", " ")
         parser.add_argument(flag, dest=name, metavar="FILE", help=f"where the card's {role} lies now")
     parser.add_argument("--threads", type=int, metavar="N", help="number of threads; default: one per processor")
@@ -105,7 +102,7 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
             problem = "is no option, or no value of one, that this version knows"
             raise InputError(problem, source=options.verified, field=name, value=value)
     vars(given).update(kept, quiet=True, card=options.verified, threads=options.threads)
-    for name in FILES:
+    for name in files():
         if getattr(options, name):
             setattr(given, name, getattr(options, name))
     _find_files(card, given)
@@ -118,7 +115,7 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
         if not wrong:
             raise
         return [*wrong, cards.Difference("evaluation", "", "was scored", str(error))]
-    for name in FILES:  # where such a file lies is not what it says
+    for name in files():  # where such a file lies is not what it says
         if name in card["options"]:
             again["options"][name] = card["options"][name]
     return again
@@ -159,7 +156,7 @@ def _number_of(card: Mapping[str, Any], role: str) -> int:
 def _find_files(card: Mapping[str, Any], given: argparse.Namespace) -> None:
     """Refuse a card whose further inputs lie elsewhere now, and say which option finds them."""
 
-    for name, flag in FILES.items():
+    for name, flag in files().items():
         role, path = ROLES.get(name, name), getattr(given, name, None)
         if path and _number_of(card, role) and not os.path.exists(path):
             raise InputError(
@@ -192,12 +189,13 @@ def _score_batch(options: argparse.Namespace) -> Scored:
 
     protocol = protocol_of(options)
     entries = batch.find(options.predictions)
-    truth = detection.read_truth(options, protocol, [entry.path for entry in entries])
+    reading = reading_of(options, "detections", protocol.iou_type)
+    truth = detection.read_truth(options, protocol, [entry.input(reading) for entry in entries])
     done = batch.score(
         truth.table,
         entries,
         protocol,
-        **detection.reading_of(options),
+        reading=reading,
         splits=challenge_of(options, truth.table)["splits"],
         threads=options.threads,
     )
@@ -210,8 +208,9 @@ def _score_compare(options: argparse.Namespace) -> Scored:
 
     protocol = protocol_of(options)
     entries = find(options.predictions)
-    truth = detection.read_truth(options, protocol, [entry.path for entry in entries])
-    made = detection.compare_entries(options, protocol, truth.table, entries)
+    reading = reading_of(options, "detections", protocol.iou_type)
+    truth = detection.read_truth(options, protocol, [entry.input(reading) for entry in entries])
+    made = detection.compare_entries(options, protocol, truth.table, entries, reading)
     return compare_card(options, protocol, truth, entries, made)
 
 
@@ -221,4 +220,4 @@ SCORERS = {
     "compare": Scorer(("ground_truth", "predictions"), _score_compare, many=True),
 }
 
-COMMANDS = {"verify": Command("check an evaluation card: the same inputs, decisions, bits", _fill)}
+COMMANDS = {"verify": Command("check an evaluation card: the same inputs, decisions, bits", _fill, multiplies=True)}

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import platform
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import detmap
 from detmap.installation import DISTRIBUTION, find_foreign
 
 #: Packages that detmap needs, and those that its extras add.
-REQUIRED = ("numpy", "numba", "llvmlite", "msgspec", "rich")
-OPTIONAL = ("pandas", "matplotlib", "jinja2", "pillow", "pyarrow", "pyyaml", "zstandard", "distributed")
+REQUIRED = ("numpy", "msgspec")
+OPTIONAL = (
+    "numba",
+    "llvmlite",
+    "pandas",
+    "matplotlib",
+    "jinja2",
+    "pillow",
+    "pyarrow",
+    "pyyaml",
+    "zstandard",
+    "distributed",
+)
 
 
 class Version(argparse.Action):
@@ -33,12 +41,9 @@ class Version(argparse.Action):
 
 def _verbose() -> list[str]:
     """Return lines on what is installed and where: versions, extras, and the folder of compiled kernels."""
-    from detmap.kernels import _numba
+    import platform
+    from pathlib import Path
 
-    try:
-        kept = str(_numba.writable_folder())
-    except OSError as error:
-        kept = f"cannot be kept in {error.filename}: {error.strerror}"
     absent = [name for name in OPTIONAL if not _version(name)]
     foreign = find_foreign()
     return [
@@ -47,12 +52,30 @@ def _verbose() -> list[str]:
         f"Python {platform.python_version()} ({sys.executable}), {platform.platform()}",
         *(f"{name} {_version(name)}" for name in (*REQUIRED, *OPTIONAL) if name not in absent),
         *([f"not installed: {', '.join(absent)}, which extras add"] if absent else []),
-        f"compiled kernels: {kept}",
+        *_kernels(),
         *([f"note: {foreign}"] if foreign else []),
     ]
 
 
+def _kernels() -> list[str]:
+    """Return lines on where kernels come from, and where those that numba compiles are kept."""
+    from detmap.kernels import _ahead
+
+    lines = [f"kernels: {_ahead.in_use()}"]
+    if not _ahead.has_numba():
+        return lines
+    from detmap.kernels import _numba
+
+    try:
+        kept = str(_numba.writable_folder())
+    except OSError as error:
+        kept = f"cannot be kept in {error.filename}: {error.strerror}"
+    return [*lines, f"compiled kernels: {kept}"]
+
+
 def _version(name: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(name)
     except PackageNotFoundError:

@@ -8,9 +8,15 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from detmap.errors import DetmapError
+from detmap.plugins import PluginName
+from detmap.shapes import KINDS
+from detmap.shapes.kinds import BOX_FIELD, BOXES
+
+if TYPE_CHECKING:
+    from detmap.data.tables import Detections, GroundTruth
 
 
 def run() -> None:
@@ -28,7 +34,7 @@ def _detections() -> None:
 
     from detmap import evaluate, match_pairs, read_coco, read_coco_results
     from detmap.detection.arrangement import Arrangement
-    from detmap.detection.protocols import resolve
+    from detmap.detection.protocols import PRESETS, resolve
     from detmap.kernels import readonly, texts
     from detmap.reading import cells
     from detmap.reading.scanner import scan_ground_truth, scan_results
@@ -39,12 +45,12 @@ def _detections() -> None:
     texts.keep(readonly(np.zeros(8), np.uint8), np.empty(0, np.uint64), np.empty(0, np.uint8), 0)
     texts.kept_size(readonly(np.empty(0), np.uint64))
     names: tuple[list[Any], ...] = ([1, 2, 3, 4], ["a", "b", "c", "d"])
-    for images, protocol in zip(names, ("coco", "voc2007"), strict=True):
+    for images, protocol in zip(names, (PRESETS["coco"], PRESETS["voc2007"]), strict=True):
         found: list[dict[str, Any]] = [
             {
                 "image_id": images[i % 3],
                 "category_id": i % 2 + 1,
-                "bbox": [8.5 * i, 5.5, 9, 12.25],
+                BOX_FIELD: [8.5 * i, 5.5, 9, 12.25],
                 "score": 1 / (i + 2),
             }
             for i in range(12)
@@ -71,25 +77,30 @@ def _detections() -> None:
         result.class_summary()
 
 
-def _shapes() -> None:
-    from detmap import evaluate, read_coco, read_coco_results
-    from detmap.masks import Masks
+def tables(kind: str) -> tuple[GroundTruth, Detections]:
+    """Return a little ground truth and a few detections, with shapes of a kind that has a sample."""
+    from detmap import read_coco, read_coco_results
 
-    square = Masks.from_polygons([[[1, 1, 4, 1, 4, 5, 1, 5]]], (6, 7)).to_rle()[0]
-    masks = [square, {"size": [6, 7], "counts": [8, 4, 30]}, [[1, 1, 4, 1, 4, 5, 1, 5], [0, 0, 3, 0, 3, 3]]]
-    poses = [[float(i + k) for k in range(51)] for i in range(3)]
-    records = [
-        {"image_id": 1, "category_id": 1, "segmentation": masks[i], "keypoints": poses[i], "score": 0.5}
-        for i in range(3)
-    ]
+    sample = KINDS[kind].sample
+    assert sample is not None
+    records = [{"image_id": 1, "category_id": 1, **one, "score": 0.5} for one in sample()]
     document = {
         "images": [{"id": 1, "height": 6, "width": 7}],
         "categories": [{"id": 1, "name": "1"}],
-        "annotations": [{**row, "id": 1, "area": 9.0, "iscrowd": 0, "num_keypoints": 17} for row in records],
+        "annotations": [{**row, "id": 1, "area": 9.0, "iscrowd": 0} for row in records],
     }
-    for kind in ("segm", "boundary", "keypoints"):
-        truth = read_coco(document, iou_type=kind)
-        evaluate(truth, read_coco_results(records, truth, iou_type=kind), iou_type=kind)
+    truth = read_coco(document, iou_type=kind)
+    return truth, read_coco_results(records, truth, iou_type=kind)
+
+
+def _shapes() -> None:
+    from detmap import evaluate
+    from detmap.masks import Masks
+
+    Masks.from_polygons([[[1, 1, 4, 1, 4, 5, 1, 5]]], (6, 7)).to_rle()
+    for name, kind in KINDS.items():
+        if kind.sample is not None:
+            evaluate(*tables(name), iou_type=PluginName(name))
 
 
 def _drop_in() -> None:
@@ -99,9 +110,18 @@ def _drop_in() -> None:
     from detmap.pycocotools import cocoeval, mask
 
     box = [0.0, 0.0, 5.0, 5.0]
-    row = {"id": 1, "image_id": 1, "category_id": 1, "bbox": box, "area": 25.0, "iscrowd": 0, "ignore": 0, "score": 0.5}
+    row = {
+        "id": 1,
+        "image_id": 1,
+        "category_id": 1,
+        BOX_FIELD: box,
+        "area": 25.0,
+        "iscrowd": 0,
+        "ignore": 0,
+        "score": 0.5,
+    }
     cells = {(1, 1): [row]}
-    params = cocoeval.Params(iouType="bbox")
+    params = cocoeval.Params(iouType=BOXES)
     cocoeval._evaluate_cell(params, cells, cells, {(1, 1): np.ones((1, 1))}, 1, 1, params.areaRng, 100)
     mask.iou([box], [box], [0])
     square, other = mask.frPyObjects([[0, 0, 0, 5, 5, 5], [1, 1, 3, 1, 3, 3]], 6, 7)

@@ -20,14 +20,21 @@ class Benchmark(NamedTuple):
     fields : mapping of str to tuple of str
         The fields of its records, by list of COCO's JSON: images, annotations, categories. Columns of tables go by
         the fields of annotations.
+    protocol : str
+        The protocol that reads these fields; "" where there is none.
     """
 
     name: str
     fields: Mapping[str, tuple[str, ...]]
+    protocol: str = ""
 
 
 BENCHMARKS = (
-    Benchmark("LVIS", {"images": ("neg_category_ids", "not_exhaustive_category_ids"), "categories": ("frequency",)}),
+    Benchmark(
+        "LVIS",
+        {"images": ("neg_category_ids", "not_exhaustive_category_ids"), "categories": ("frequency",)},
+        protocol="lvis",
+    ),
     Benchmark("CrowdPose", {"images": ("crowdIndex",)}),
     Benchmark("COCO-WholeBody", {"annotations": ("foot_kpts", "face_kpts", "lefthand_kpts", "righthand_kpts")}),
     Benchmark("Open Images", {"annotations": ("IsGroupOf", "isgroupof", "is_group_of", "IsDepiction", "IsInside")}),
@@ -36,6 +43,9 @@ BENCHMARKS = (
 
 #: Values by which a field is recognised as the benchmark's; other data sets use the name too.
 VALUES = {"frequency": ("r", "c", "f")}
+
+#: What the code of a notice on a field begins with.
+_FOREIGN = "foreign_fields:"
 
 #: The field that marks a box around several objects.
 _GROUP = "isgroupof"
@@ -47,6 +57,29 @@ _TRUE = ("1", "1.0", "true")
 def fields_of(section: str) -> dict[str, str]:
     """Return the fields of a list of COCO's JSON, and whose they are."""
     return {field: one.name for one in BENCHMARKS for field in one.fields.get(section, ())}
+
+
+def protocol_for(notices: Mapping[str, int]) -> str | None:
+    """Return the protocol that reads the fields that are noted; None where none does."""
+    named = [one.protocol for one in BENCHMARKS if one.protocol and any(_of_benchmark(code, one) for code in notices)]
+    return named[0] if named else None
+
+
+def advice(names: Iterable[str]) -> str:
+    """Return how to score by fields that are named with their benchmarks: "; LVIS's rules: --protocol lvis"."""
+    codes = [_FOREIGN + name for name in names]
+    known = [one for one in BENCHMARKS if one.protocol and any(_of_benchmark(code, one) for code in codes)]
+    return "".join(f"; {one.name}'s rules: --protocol {one.protocol}" for one in known)
+
+
+def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:
+    """Return the notices without those on fields that a protocol reads."""
+    read = tuple(f"{_FOREIGN}{field} (" for field in fields)
+    return {code: count for code, count in notices.items() if not (read and code.startswith(read))}
+
+
+def _of_benchmark(code: str, one: Benchmark) -> bool:
+    return code.startswith(_FOREIGN) and code.endswith(f" ({one.name})")
 
 
 def noted(fields: Iterable[str], section: str) -> dict[str, int]:
@@ -98,4 +131,4 @@ def plain(title: str) -> str:
 
 
 def _code(field: str, benchmark: str) -> str:
-    return f"foreign_fields:{field} ({benchmark})"
+    return f"{_FOREIGN}{field} ({benchmark})"

@@ -14,9 +14,11 @@ from detmap.data.benchmarks import flagged, is_group, noted_of_titles
 from detmap.data.column_names import BOXES, COLUMNS, role_of_title
 from detmap.data.notices import added
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
+from detmap.shapes.kinds import BOX_FIELD
+from detmap.shapes.kinds import BOXES as BOX_KIND
 
 #: Columns that hold a list of four numbers, and how a box is written in them.
-LISTS = {"bbox": "xywh", "box": "xywh", "boxes": "xywh", "bbox_xyxy": "xyxy", "boxes_xyxy": "xyxy"}
+LISTS = {BOX_FIELD: "xywh", "box": "xywh", "boxes": "xywh", "bbox_xyxy": "xyxy", "boxes_xyxy": "xyxy"}
 
 
 #: Metadata of Arrow schemas and attribute of data frames: number of rows whose masks or other shapes were left out.
@@ -211,7 +213,7 @@ def _boxes(found: Mapping[str, Any], given: str | None, titles: Sequence[str], s
         return np.stack([part.astype(np.float64, copy=False) for part in parts], axis=1), given or form
     if not lists:
         raise _missing(
-            "bbox", "boxes: bbox (a list of x, y, width, height), or x1, y1, x2, y2, or such", titles, source
+            BOX_FIELD, "boxes: bbox (a list of x, y, width, height), or x1, y1, x2, y2, or such", titles, source
         )
     return _listed(found[lists[0]], lists[0], source), given or LISTS[lists[0]]
 
@@ -344,6 +346,8 @@ class Framed:
         left_out = _left_out(data, table)
         if left_out:
             found["notices"] = added(found.get("notices"), {"unread_shapes": left_out})
+        if more.get("labels") is not None:  # which go ahead of the categories that the data says
+            found.pop("category_ids")
         made: T = cls.from_arrays(**{**found, **more, "source": name})  # type: ignore[attr-defined]
         return made if scored else with_image_names(made, image_names(table, columns, name))
 
@@ -384,7 +388,7 @@ class Framed:
             raise MissingDependencyError("pandas", "frames", "to_frame") from None
         pa = pyarrow()
         table = _to_arrow(self)
-        for name, titles in (("bbox", ("x", "y", "width", "height")), ("bbox_xyxy", ("x1", "y1", "x2", "y2"))):
+        for name, titles in ((BOX_FIELD, ("x", "y", "width", "height")), ("bbox_xyxy", ("x1", "y1", "x2", "y2"))):
             if name in table.column_names:
                 boxes = self.boxes  # type: ignore[attr-defined]
                 more = len(table) - len(boxes)
@@ -395,7 +399,7 @@ class Framed:
         for name, column in zip(table.column_names, table.columns, strict=True):
             if column.null_count and pa.types.is_int64(column.type):  # as floats large integers would be others
                 frame[name] = pandas.array(column.to_pylist(), "Int64")
-        if len(set(self.shapes) - {"bbox"}):  # type: ignore[attr-defined]
+        if len(set(self.shapes) - {BOX_KIND}):  # type: ignore[attr-defined]
             frame.attrs[_SHAPES_LEFT_OUT] = len(self)  # type: ignore[arg-type]
         return frame
 
@@ -420,7 +424,7 @@ def _filled(array: Any, more: int) -> Any:
 def _to_arrow(table: Any) -> Any:
     """Return a table as a `pyarrow.Table`."""
     made = _boxes_to_arrow(table)
-    if not set(table.shapes) - {"bbox"}:
+    if not set(table.shapes) - {BOX_KIND}:
         return made
     return made.replace_schema_metadata({_SHAPES_LEFT_OUT: str(len(table))})
 
@@ -453,12 +457,12 @@ def _boxes_to_arrow(table: Any) -> Any:
     boxes = pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(table.boxes).reshape(-1)), 4)
     if not truth:
         columns["score"] = pa.array(table.scores)
-        columns["bbox" if table.box_sizes else "bbox_xyxy"] = boxes
+        columns[BOX_FIELD if table.box_sizes else "bbox_xyxy"] = boxes
         return pa.table(columns)
     if integers[1]:
         names = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(list(table.category_names), pa.string()))
         columns["category"] = _filled(names, more)
-    columns["bbox" if table.box_sizes else "bbox_xyxy"] = _filled(boxes, more)
+    columns[BOX_FIELD if table.box_sizes else "bbox_xyxy"] = _filled(boxes, more)
     columns["area"] = _filled(pa.array(table.areas), more)
     for name in ("crowd", "difficult"):
         columns[name] = _filled(pa.array(getattr(table, name)), more)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns
-from detmap.errors import InputError, shorten
+from detmap.errors import InputError, OptionError, shorten
 from detmap.kernels import Frozen, readonly
 from detmap.shapes.boxes import extremes, over_rows
 
@@ -105,9 +105,26 @@ class Categories(Ids):
         Each object's category, as a place in `ids`.
     names : tuple of str
         The name of each category.
+    frequencies : tuple of {"r", "c", "f", ""}, or None
+        How frequent each category is in LVIS's training data: rare, common or frequent, "" where it is not known; None
+        where none is.
     """
 
     names: tuple[str, ...]
+    frequencies: tuple[str, ...] | None = None
+
+
+def categories_given(category_ids: Any, labels: Any) -> Any:
+    """Return the categories, which were given as `category_ids` or as `labels`, its synonym; None where neither was.
+
+    Raises
+    ------
+    OptionError
+        Where both were.
+    """
+    if category_ids is not None and labels is not None:
+        raise OptionError("category_ids and labels are two names for the same: give one of them")
+    return labels if category_ids is None else category_ids
 
 
 def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
@@ -155,12 +172,12 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
 
 #: Matches every string that `float` reads as 0, and few others: its error for these is slow. Digits that are not ASCII
 #: may be zeros; a large negative exponent makes 0 of any digits.
-_ZERO = re.compile(r"\s*[+-]?(?:(?:[0.]|[^\x00-\x7f])[\d._]*(?:[eE][+-]?[\d_]+)?|[\d._]+[eE]-[\d_]+)\s*")
+_ZERO = r"\s*[+-]?(?:(?:[0.]|[^\x00-\x7f])[\d._]*(?:[eE][+-]?[\d_]+)?|[\d._]+[eE]-[\d_]+)\s*"
 
 
 def zeros(ids: Sequence[Any]) -> NDArray[np.bool_]:
     """Return which ids pycocotools takes for 0: it writes them into an array of float64, strings too."""
-    may_be = _ZERO.fullmatch
+    may_be = re.compile(_ZERO).fullmatch
     rows = [row for row, one in enumerate(ids) if (may_be(one) if isinstance(one, str) else one == 0)]
     made = np.zeros(len(ids), np.bool_)
     for row in rows:
@@ -238,8 +255,10 @@ def select(ids: Sequence[Any] | ArrayLike, known: NDArray[Any], what: str) -> ND
     """
     if isinstance(ids, str | bytes):
         raise InputError("is a single string", source="evaluate", field=what, remedy=f"for one write [{ids!r}]")
+    if not isinstance(ids, np.ndarray | Ids | Iterable):
+        raise InputError("is not a sequence of ids", source="evaluate", field=what, remedy=f"for one write [{ids!r}]")
     if not isinstance(ids, np.ndarray | Ids):
-        ids = list(ids)  # type: ignore[arg-type]  # sets and iterators too
+        ids = list(ids)  # sets and iterators too
     wanted = index_ids(ids, source="evaluate", field=what).ids
     place = locate(wanted, known)
     if (place < 0).any():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, shorten
+from detmap.shapes.kinds import BOXES
 
 
 def classes_without_results(
@@ -85,7 +87,16 @@ def notices_of_units(ground_truth: GroundTruth, detections: Detections) -> dict[
 
 
 def _in_pixels(table: GroundTruth | Detections) -> bool:
-    return bool(np.median(table.shapes["bbox"].areas()) > 1)
+    return bool(np.median(table.shapes[BOXES].areas()) > 1)
+
+
+def _remedy(value: object, kind: str) -> str:
+    """Return what makes a table of something else."""
+    if hasattr(value, "getAnnIds"):
+        return "give the dictionary of a pycocotools.COCO: coco.dataset, and of results coco.dataset['annotations']"
+    if hasattr(value, "__arrow_c_stream__") or (hasattr(value, "columns") and hasattr(value, "dtypes")):
+        return f"build one of a data frame: detmap.{kind}.from_frame(frame)"
+    return f"read or build one first: detmap.read(path), detmap.{kind}.from_arrays(...)"
 
 
 def check_pair(ground_truth: object, detections: object) -> None:
@@ -96,11 +107,12 @@ def check_pair(ground_truth: object, detections: object) -> None:
     InputError
         Says so where the two are swapped.
     """
-    if isinstance(ground_truth, Detections) and isinstance(detections, GroundTruth):
+    of_results = isinstance(ground_truth, Detections | list | tuple)
+    if of_results and isinstance(detections, GroundTruth | Mapping):
         raise InputError("the arguments are swapped", remedy="give the ground truth first, then the detections")
     for value, kind in ((ground_truth, GroundTruth), (detections, Detections)):
         if not isinstance(value, kind):
             raise InputError(
                 f"expected {kind.__name__}, not {type(value).__name__}",
-                remedy=f"read or build one first: detmap.read_coco, {kind.__name__}.from_arrays, …",
+                remedy=_remedy(value, kind.__name__),
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from detmap.data.benchmarks import advice
 from detmap.errors import shorten
 
 #: What boxes within 0 to 1 are taken for, and what makes pixels of them.
@@ -19,7 +20,11 @@ NOTICES = {
     "zero_id": "{n} annotations with id 0, which pycocotools takes for no match: found by default, or --id-zero missed",
     "zero_id_effect": "with annotations of id 0 found, or missed as in pycocotools (--id-zero): {names}",
     "foreign_fields": "{n} fields of another benchmark, which this protocol does not read, so that the number is not that "
-    "benchmark's: {names}",
+    "benchmark's: {names}{advice}",
+    "missing_neg_category_ids": "{n} images without neg_category_ids: there only detections of categories with objects "
+    "are scored",
+    "missing_not_exhaustive_category_ids": "{n} images without not_exhaustive_category_ids: taken as exhaustive",
+    "missing_frequency": "{n} categories with ground truth, but without frequency: in none of APr, APc and APf",
     "group_boxes": "{n} boxes stand for groups of objects, by a column that is not read: each is scored as one object",
     "zero_sized_boxes": "{n} boxes of no width or height",
     "missed_boxes": "{n} boxes of negative width or height: they overlap nothing",
@@ -97,7 +102,7 @@ def describe(notices: Mapping[str, int]) -> list[str]:
         if counts.get(code):
             names = named.get(code, [])
             shown = ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
-            said = text.format(n=counts[code], names=shown)
+            said = text.format(n=counts[code], names=shown, advice=advice(names))
             sentences.append(_of_one(said) if counts[code] == 1 else said)
     return sentences
 
@@ -125,7 +130,7 @@ _OF_ONE = {
     "lie": "lies",
     "begin": "begins",
 }
-_COUNTED = re.compile(r"(?<![\w:])1 (\w+)(.*?)(?=: |$)")
+_COUNTED = r"(?<![\w:])1 (\w+)(.*?)(?=: |$)"
 
 
 def _of_one(sentence: str) -> str:
@@ -139,7 +144,7 @@ def _of_one(sentence: str) -> str:
         rest = rest if verb is None else f" {_OF_ONE[verb[1]]}{rest[verb.end() :]}"
         return f"1 {_OF_ONE[noun]}{rest}"
 
-    return _COUNTED.sub(single, sentence, count=1)
+    return re.sub(_COUNTED, single, sentence, count=1)
 
 
 #: How many names a sentence has at most.

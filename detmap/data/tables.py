@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap import columns
+from detmap.data.display import record, table_fragment
+from detmap.data.federated import CategoryLists, Lists, frequency_column
 from detmap.data.frames import Framed
 from detmap.data.ids import (
     Categories,
     Clusters,
     Ids,
     Images,
+    categories_given,
     cluster_column,
     index_among,
     index_ids,
@@ -25,11 +28,12 @@ from detmap.data.ids import (
     used,
 )
 from detmap.data.notices import added
-from detmap.errors import InputError, shorten
+from detmap.errors import InputError, check_allowed, shorten
 from detmap.kernels import Frozen, readonly
 from detmap.shapes import KINDS, Boxes, Column, find
 from detmap.shapes import boxes as box_columns
 from detmap.shapes.boxes import BoxFormat, Checked, InvalidBoxes, extremes
+from detmap.shapes.kinds import BOXES
 
 MissingClasses = Literal["zero", "error", "skip"]
 
@@ -77,7 +81,7 @@ def _boxes(
     """Check boxes; where there are none, those around the first of the other `shapes`."""
     for name, column in (shapes or {}).items():
         kind = find(name)
-        if name == "bbox" or kind.stored or not isinstance(column, kind.column):
+        if name == BOXES or kind.stored or not isinstance(column, kind.column):
             raise InputError(f"expected a {kind.column.__name__}", source=source, field=f"shapes[{name!r}]")
         if len(column) != count:
             raise InputError(f"{len(column)} shapes for {count} records", source=source, field=f"shapes[{name!r}]")
@@ -87,8 +91,8 @@ def _boxes(
     return box_columns.check(_numbers(boxes, count, source, "boxes", (4,)), box_format, invalid_boxes, source)
 
 
-def _columns(shapes: Mapping[str, Column] | None, values: Mapping[str, Any], source: str) -> dict[str, Column]:
-    """Return the `shapes` of a table and the columns of what else was given: masks, keypoints."""
+def _columns(shapes: Mapping[str, Column] | None, source: str, **values: Any) -> dict[str, Column]:
+    """Return the `shapes` of a table and the columns of what else was given, by `Kind.argument`."""
     columns = dict(shapes or {})
     if all(value is None for value in values.values()):
         return columns
@@ -101,14 +105,24 @@ def _columns(shapes: Mapping[str, Column] | None, values: Mapping[str, Any], sou
     return columns
 
 
+def _categories(category_ids: Any, labels: Any, source: str) -> Any:
+    """Return the categories, under whichever of their two names they were given."""
+    given = categories_given(category_ids, labels)
+    if given is None:
+        raise InputError(
+            "are missing", source=source, field="category_ids", remedy="give category_ids=..., one per box"
+        )
+    return given
+
+
 def _kinds(kinds: Sequence[str] | None, boxes: Any, shapes: Mapping[str, Column], source: str) -> tuple[str, ...]:
     """Return the kinds that a table is for: those asked for, which it must hold, or else those of what was given."""
     if kinds is None:
-        return (*(() if boxes is None and shapes else ("bbox",)), *shapes)
+        return (*(() if boxes is None and shapes else (BOXES,)), *shapes)
     named = () if isinstance(kinds, str) else tuple(dict.fromkeys(find(kind).name for kind in kinds))
-    absent = [kind for kind in named if find(kind).column_name not in ("bbox", *shapes)]
+    absent = [kind for kind in named if find(kind).column_name not in (BOXES, *shapes)]
     if absent or not named:
-        held = ", ".join(("bbox", *shapes))
+        held = ", ".join((BOXES, *shapes))
         raise InputError(
             "must list kinds of shape that are given",
             source=source,
@@ -123,7 +137,7 @@ def _shapes(checked: Checked, others: Mapping[str, Column] | None) -> dict[str, 
     """Return the columns of a table by kind, boxes first, of the rows that were kept."""
     rows = checked.kept
     taken = {name: column if rows is None else column.take(rows) for name, column in (others or {}).items()}
-    return {"bbox": checked.boxes, **taken}
+    return {BOXES: checked.boxes, **taken}
 
 
 class _Shaped(Framed):
@@ -134,19 +148,54 @@ class _Shaped(Framed):
     kinds: tuple[str, ...]
     source: str
 
+    if TYPE_CHECKING:
+
+        def __len__(self) -> int: ...
+        def take(self, rows: ArrayLike) -> Any: ...
+
     @property
     def boxes(self) -> NDArray[np.float64]:
         """The coordinates of ``shapes["bbox"]``, shape (n, 4)."""
-        boxes = self.shapes["bbox"]
+        boxes = self.shapes[BOXES]
         assert isinstance(boxes, Boxes)
         return boxes.table
 
     @property
     def box_sizes(self) -> bool:
         """Whether columns 2 and 3 of `boxes` are width and height."""
-        boxes = self.shapes["bbox"]
+        boxes = self.shapes[BOXES]
         assert isinstance(boxes, Boxes)
         return boxes.sizes
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Return a row as a mapping of plain values, or of a slice, indices or flags a table of these rows, as `take` does.
+
+        A table of one row is ``table[[0]]``. The names of a row's values are those of the columns of `to_arrow`.
+
+        Raises
+        ------
+        IndexError
+            For a row that is not there.
+        InputError
+            For the name of a column: columns are attributes.
+        """
+        if isinstance(rows, slice):
+            return self.take(np.arange(len(self))[rows])
+        if isinstance(rows, str | bool):
+            have = ", ".join(name for name in ("boxes", "scores", "areas", "crowd", "difficult") if hasattr(self, name))
+            raise InputError(
+                f"a table is indexed by rows, not by {shorten(rows)}",
+                source=self.source,
+                remedy=f"columns are attributes: images.ids, images.codes, categories.ids, categories.codes, {have}",
+            )
+        if isinstance(rows, int | np.integer):
+            if not -len(self) <= rows < len(self):
+                raise IndexError(f"there is no row {rows}: the table has {len(self)}")
+            return record(cast("GroundTruth | Detections", self), int(rows))
+        return self.take(rows)
+
+    def _repr_html_(self) -> str:
+        return table_fragment(cast("GroundTruth | Detections", self))
 
     def shape(self, kind: str) -> Column:
         """Return the column of a kind.
@@ -206,6 +255,10 @@ class GroundTruth(_Shaped, Frozen):
     zero_ids : ndarray of bool, shape (n,), or None
         Whether the annotation of an object has the id 0, which `Protocol.id_zero` asks for. None: none has; so it is for
         all that is not read from COCO's JSON, where objects have no ids of their own.
+    negatives, not_exhaustive : CategoryLists, or None
+        LVIS's ``neg_category_ids``, the categories that are known not to be on an image, and its
+        ``not_exhaustive_category_ids``, those of which objects may not be annotated there; `Protocol.judged` and
+        `Protocol.not_exhaustive` ask for them. None: no image has such a list.
     within_unit : bool
         Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
     notices : mapping of str to int
@@ -225,10 +278,12 @@ class GroundTruth(_Shaped, Frozen):
     crowd: NDArray[np.bool_]
     difficult: NDArray[np.bool_]
     zero_ids: NDArray[np.bool_] | None = None
+    negatives: CategoryLists | None = None
+    not_exhaustive: CategoryLists | None = None
     within_unit: bool = False
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "ground truth"
-    kinds: tuple[str, ...] = ("bbox",)
+    kinds: tuple[str, ...] = (BOXES,)
 
     @property
     def category_names(self) -> tuple[str, ...]:
@@ -245,7 +300,8 @@ class GroundTruth(_Shaped, Frozen):
         cls,
         *,
         image_ids: ArrayLike | Ids,
-        category_ids: ArrayLike | Ids,
+        category_ids: ArrayLike | Ids | None = None,
+        labels: ArrayLike | Ids | None = None,
         boxes: ArrayLike | None = None,
         masks: Any = None,
         keypoints: Any = None,
@@ -261,6 +317,9 @@ class GroundTruth(_Shaped, Frozen):
         category_names: Mapping[Any, str] | None = None,
         invalid_boxes: InvalidBoxes = "error",
         image_sizes: ArrayLike | None = None,
+        neg_category_ids: Lists | None = None,
+        not_exhaustive_category_ids: Lists | None = None,
+        frequencies: Mapping[Any, str] | None = None,
         notices: Mapping[str, int] | None = None,
         source: str = "ground truth",
     ) -> GroundTruth:
@@ -270,6 +329,8 @@ class GroundTruth(_Shaped, Frozen):
         ----------
         image_ids, category_ids : array_like of int or str, shape (n,)
             Each object's image and category.
+        labels : array_like of int or str, shape (n,), optional
+            Another name of `category_ids`: give one of the two.
         boxes : array_like of float, shape (n, 4)
             In pixels. May be left out where there are other shapes: then they are the boxes around those.
         masks : array_like of bool or uint8, shape (n, height, width), or Masks, or list of mappings, optional
@@ -301,6 +362,11 @@ class GroundTruth(_Shaped, Frozen):
             0 unless `areas` says otherwise. ``drop`` leaves them out, and those that are not finite. Both are counted.
         image_sizes : array_like of int, shape (i, 2), optional
             Height and width of each of `images`, in their order; 0 where they are not known. Polygons of results need them.
+        neg_category_ids, not_exhaustive_category_ids : mapping of image id to sequence of category ids, optional
+            Of federated data such as LVIS: categories that are known not to be on an image, and those of which objects may
+            not be annotated there. Categories that are not among `categories` are left out.
+        frequencies : mapping of category id to {"r", "c", "f"}, optional
+            Whether a category is rare, common or frequent, for the metrics APr, APc and APf.
 
         Raises
         ------
@@ -310,11 +376,13 @@ class GroundTruth(_Shaped, Frozen):
             is not listed.
         """
         image = index_among(image_ids, images, source, "image_id", "images")
-        category = index_among(category_ids, categories, source, "category_id", "categories")
+        category = index_among(
+            _categories(category_ids, labels, source), categories, source, "category_id", "categories"
+        )
         count = image.codes.size
         if category.codes.size != count:
             raise InputError(f"{category.codes.size} category ids for {count} objects", source=source)
-        shapes = _columns(shapes, {"masks": masks, "keypoints": keypoints}, source)
+        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints)
         checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         if areas is None and boxes is None and shapes:
             areas = next(iter(shapes.values())).areas()
@@ -339,6 +407,10 @@ class GroundTruth(_Shaped, Frozen):
             problem = f"must be a mapping of category id to name, not {type(names).__name__}"
             raise InputError(problem, source=source, field="category_names")
         flat = [str(names.get(value, value)) for value in category.ids.tolist()]
+
+        def lists(given: Lists | None, name: str) -> CategoryLists | None:
+            return None if given is None else CategoryLists.of(given, image.ids, category.ids, source, name)
+
         return cls(
             images=Images(
                 image.ids,
@@ -346,13 +418,17 @@ class GroundTruth(_Shaped, Frozen):
                 sizes_of_images(image_sizes, images, image.ids, source),
                 order=order_of_images(images, image.ids, source),
             ),
-            categories=Categories(category.ids, category_codes, tuple(flat)),
+            categories=Categories(
+                category.ids, category_codes, tuple(flat), frequency_column(frequencies, category.ids, source)
+            ),
             shapes=_shapes(checked, shapes),
             kinds=_kinds(kinds, boxes, shapes, source),
             areas=_of(checked.kept if given else None, readonly(area, np.float64))[0],
             crowd=flags[0],
             difficult=flags[1],
             zero_ids=flags[2] if zero else None,
+            negatives=lists(neg_category_ids, "neg_category_ids"),
+            not_exhaustive=lists(not_exhaustive_category_ids, "not_exhaustive_category_ids"),
             within_unit=checked.within_unit,
             notices=added(added(notices, {"zero_id": int(flags[2].sum())} if zero else {}), checked.notices),
             source=source,
@@ -452,14 +528,15 @@ class Detections(_Shaped, Frozen):
     notices: Mapping[str, int] = field(default_factory=dict)
     source: str = "detections"
     areas: NDArray[np.float64] | None = None
-    kinds: tuple[str, ...] = ("bbox",)
+    kinds: tuple[str, ...] = (BOXES,)
 
     @classmethod
     def from_arrays(
         cls,
         *,
         image_ids: ArrayLike | Ids,
-        category_ids: ArrayLike | Ids,
+        category_ids: ArrayLike | Ids | None = None,
+        labels: ArrayLike | Ids | None = None,
         boxes: ArrayLike | None = None,
         masks: Any = None,
         keypoints: Any = None,
@@ -478,6 +555,8 @@ class Detections(_Shaped, Frozen):
         ----------
         image_ids, category_ids : array_like of int or str, shape (n,)
             Each detection's image and category.
+        labels : array_like of int or str, shape (n,), optional
+            Another name of `category_ids`: give one of the two.
         boxes : array_like of float, shape (n, 4)
             In pixels. May be left out where there are other shapes: then they are the boxes around those.
         masks : array_like of bool or uint8, shape (n, height, width), or Masks, or list of mappings, optional
@@ -509,11 +588,11 @@ class Detections(_Shaped, Frozen):
             that are masked, missing or of another type, or columns of unequal lengths.
         """
         images = index_ids(image_ids, source=source, field="image_id")
-        categories = index_ids(category_ids, source=source, field="category_id")
+        categories = index_ids(_categories(category_ids, labels, source), source=source, field="category_id")
         count = images.codes.size
         if categories.codes.size != count:
             raise InputError(f"{categories.codes.size} category ids for {count} detections", source=source)
-        shapes = _columns(shapes, {"masks": masks, "keypoints": keypoints}, source)
+        shapes = _columns(shapes, source, masks=masks, keypoints=keypoints)
         checked = _boxes(boxes, shapes, count, source, box_format, invalid_boxes)
         score = _numbers(scores, count, source, "score")
         bad = np.isnan(score)
@@ -569,8 +648,7 @@ class Detections(_Shaped, Frozen):
                 f"expected GroundTruth, not {type(ground_truth).__name__}",
                 remedy="read it first: detmap.read_coco, detmap.read_voc",
             )
-        if unknown not in ("error", "ignore"):
-            raise InputError("unknown_images must be 'error' or 'ignore'", value=unknown)
+        check_allowed("unknown_images", unknown, ("error", "ignore"))
         known = locate(self.images.ids, ground_truth.images.ids) >= 0
         if known.all():
             return self
@@ -596,7 +674,7 @@ class Detections(_Shaped, Frozen):
                 "(--unknown-images ignore)",
             )
         made = self.take(kept)
-        boxes = made.shapes["bbox"]
+        boxes = made.shapes[BOXES]
         assert isinstance(boxes, Boxes)
         notices = {**self.notices, **boxes.notices(), "unknown_image": int((~kept).sum())}
         return replace(made, notices=notices)

@@ -13,15 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.data import mismatches
+from detmap.data.benchmarks import unread
 from detmap.data.ids import Ids, locate, select
 from detmap.data.notices import added
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection import pair_limits
+from detmap.detection.federated import Judgement, either, fields_read, missing_fields, without_area
 from detmap.detection.preparation import left_out, prepared
 from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.errors import InputError
 from detmap.kernels import NEVER, allocate, matching, overlap, pairs, readonly, sorting
 from detmap.shapes import Boxes, Column, Kind, Pairs, find
+from detmap.shapes.kinds import BOXES
 from detmap.system import parallel
 
 _LONG = 1e5  # a block of cells of this cost can take longer than an interrupt should wait
@@ -127,6 +130,8 @@ class Arrangement:
         By position, whether an object's annotation has the id 0; None where none has.
     clusters : ndarray of int64 or str, shape (i,), or None
         The cluster of each image; None: images are independent.
+    frequencies : dict of category id to {"r", "c", "f"}
+        The group of each category, where it is known and the protocol has groups.
     notices : dict of str to int
         What was unusual, counted.
     """
@@ -141,10 +146,12 @@ class Arrangement:
     objects: matching.Objects
     zero: NDArray[np.bool_] | None
     clusters: NDArray[Any] | None
+    frequencies: dict[Any, str]
     notices: dict[str, int]
     _columns: tuple[Column, Column]
     _compared: tuple[Any, Any]
     _own_areas: NDArray[np.float64] | None
+    _lenient: NDArray[np.bool_] | None
     _bounds: tuple[overlap.Boxes, overlap.Boxes]
     _reach: tuple[overlap.Boxes, overlap.Boxes] | None
     _least: float
@@ -162,7 +169,7 @@ class Arrangement:
     ) -> Arrangement:
         """Arrange two tables; parameters and errors are those of `detmap.match`."""
         kind = find(protocol.iou_type)
-        given = ground_truth.shapes["bbox"]
+        given = ground_truth.shapes[BOXES]
         ground_truth, detections = prepared(ground_truth, detections.on_images_of(ground_truth), protocol)
         shapes = detections.shape(kind.name), ground_truth.shape(kind.name)
         compared: tuple[Any, Any] = shapes
@@ -174,7 +181,13 @@ class Arrangement:
         clusters = ground_truth.images.clusters
         categories, category_of = _selection(ground_truth.categories.ids, category_ids, "category_ids")
         missing = mismatches.classes_without_results(ground_truth, detections, category_of >= 0)
-        notices = {**_notices(ground_truth, detections, missing), **unusual}
+        notices = {
+            **unread(_notices(ground_truth, detections, missing), fields_read(protocol)),
+            **unusual,
+            **missing_fields(ground_truth, protocol, image_of >= 0),
+        }
+        if "crowd" not in (*protocol.ignore, *protocol.left_out):
+            notices.pop("missing_iscrowd", None)
         if protocol.inclusive_pixels:  # where a box from a pixel to the same one is a pixel wide
             notices.pop("zero_sized_boxes", None)
         if missing and detections.missing_classes == "skip":
@@ -186,12 +199,19 @@ class Arrangement:
         notices["unknown_category"] = int((det_category < 0).sum())
         if len(detections) and notices["unknown_category"] == len(detections):
             _check_kinds_of_ids(ground_truth, detections)
+        out_of_truth, out_of_found = left_out(ground_truth, detections, protocol)
+        judgement = Judgement(ground_truth, protocol, out_of_truth, det_image, det_category)
+        unscored = either(judgement.unjudged, without_area(detections, protocol))
+        lenient = judgement.lenient
+        if protocol.max_per_category is None:
+            out_of_found, unscored = either(out_of_found, unscored), None
+        else:  # they stay, ignored and without a match, since the cap counts them, of merged tallies too
+            lenient = either(lenient, unscored)
         if image_ids is not None:
             det_image = image_of[det_image]
         if categories.size < ground_truth.categories.ids.size:
             det_category = np.where(det_category >= 0, category_of[det_category], -1).astype(np.int32)
         truth_category = category_of[ground_truth.categories.codes]
-        out_of_truth, out_of_found = left_out(ground_truth, detections, protocol)
         if out_of_truth is not None:
             truth_category = np.where(out_of_truth, np.int32(-1), truth_category)
         if out_of_found is not None:
@@ -243,15 +263,19 @@ class Arrangement:
             ),
             zero=None if zero is None or not zero.any() else zero,
             clusters=None if clusters is None else readonly(clusters[image_of >= 0], clusters.dtype),
+            frequencies={} if merged else _frequencies(ground_truth, protocol, categories),
             notices={code: count for code, count in notices.items() if count},
             kind=kind,
             _columns=shapes,
             _compared=compared,
             _own_areas=detections.areas if protocol.result_areas == "own" else None,
+            _lenient=None if lenient is None else lenient[found.order],
             # Of corners that are less than a pixel apart boxes of inclusive pixels touch: so do those without width.
-            _reach=None if reach is None else (reach[0].placed(found.order, 1.0), reach[1].placed(truth.order, 1.0)),
+            _reach=None
+            if reach is None
+            else (_nowhere(reach[0].placed(found.order, 1.0), unscored), reach[1].placed(truth.order, 1.0)),
             _least=least,
-            _bounds=(_bounds(kind, shapes[0], found, pixel), _bounds(kind, shapes[1], truth, pixel)),
+            _bounds=(_bounds(kind, shapes[0], found, pixel, unscored), _bounds(kind, shapes[1], truth, pixel)),
             _crowd=readonly(crowd, np.bool_),
         )
 
@@ -267,6 +291,13 @@ class Arrangement:
         if self.protocol.matching == "best":  # VOC's rule knows no areas: a box of negative size counts like any miss
             areas = np.maximum(areas, 0.0)
         return readonly(areas, np.float64)
+
+    def unmatched_areas(self, begin: int, end: int) -> NDArray[np.float64]:
+        """Return the areas by which detections without a match are ignored: no area range holds -inf."""
+        areas = self.detection_areas(begin, end)
+        if self._lenient is None or not self._lenient[begin:end].any():
+            return areas
+        return readonly(np.where(self._lenient[begin:end], -np.inf, areas), np.float64)
 
     def _shape_areas(self, begin: int, end: int) -> NDArray[np.float64]:
         shapes, bounds = self._columns[0], self._bounds[0]
@@ -308,6 +339,15 @@ class Arrangement:
         refine(*self._compared, given, found.iou[:count])
 
 
+def _frequencies(ground_truth: GroundTruth, protocol: Protocol, wanted: NDArray[Any]) -> dict[Any, str]:
+    """Return the frequencies of the categories that are `wanted`, where the protocol asks for them."""
+    column = ground_truth.categories.frequencies
+    if not protocol.groups or column is None:
+        return {}
+    known = dict(zip(ground_truth.categories.ids.tolist(), column, strict=True))
+    return {key: known[key] for key in wanted.tolist() if known[key]}
+
+
 def least_overlaps(protocol: Protocol, iou_thresholds: Sequence[float]) -> NDArray[np.float64]:
     """Return the least overlap with which a detection may match at each threshold."""
     given = np.array(iou_thresholds)
@@ -336,10 +376,21 @@ def _joined(found: Side, truth: Side) -> overlap.Cells:
     )
 
 
-def _bounds(kind: Kind, shapes: Column, side: Side, pixel: float) -> overlap.Boxes:
+def _bounds(
+    kind: Kind, shapes: Column, side: Side, pixel: float, apart: NDArray[np.bool_] | None = None
+) -> overlap.Boxes:
     """Return the boxes around shapes by position, and the areas of the shapes where the kind knows them."""
-    boxes = shapes.bounds().placed(side.order, pixel)
+    boxes = _nowhere(shapes.bounds().placed(side.order, pixel), apart)
     return boxes if kind.covered is None else boxes._replace(areas=readonly(kind.covered(shapes), np.float64))
+
+
+def _nowhere(boxes: overlap.Boxes, rows: NDArray[np.bool_] | None) -> overlap.Boxes:
+    """Return boxes, those of some rows with a negative size: they overlap nothing."""
+    if rows is None:
+        return boxes
+    coordinates = boxes.coordinates.copy()
+    coordinates[rows, 2:] = -2.0 if boxes.sizes else coordinates[rows, :2] - 2.0
+    return boxes._replace(coordinates=readonly(coordinates, np.float64))
 
 
 def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[Any, str]) -> dict[str, int]:

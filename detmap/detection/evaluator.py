@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import numpy as np
 
+from detmap.data.federated import frequency_column
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection.evaluate import match
-from detmap.detection.protocols import COCO, Decisions, Protocol, resolve
+from detmap.detection.federated import fields_read
+from detmap.detection.protocols import COCO, AnyProtocol, Decisions, Protocol, resolve
 from detmap.detection.result import DetectionResult
 from detmap.detection.tally import Tally
 from detmap.detection.updates import (
@@ -28,10 +30,12 @@ from detmap.detection.updates import (
     read_ids,
     read_image,
 )
-from detmap.errors import InputError, OptionError, StateError
+from detmap.errors import InputError, StateError, check_allowed
 from detmap.kernels import readonly
-from detmap.shapes import Column, find
+from detmap.plugins import PluginName
+from detmap.shapes import Column, IouType, find
 from detmap.shapes.boxes import (
+    BOX_FORMATS,
     INVALID_BOXES,
     BoxFormat,
     InvalidBoxes,
@@ -67,6 +71,8 @@ class Evaluator:
         boxes are scored where predictions and targets have them. Images with masks or keypoints as well are counted in the
         notices. Where all images have masks alone, or keypoints alone, these are scored. Images with boxes and images
         without are not mixed.
+    frequencies : mapping of category id to {"r", "c", "f"}, optional
+        Whether a category is rare, common or frequent, for the metrics APr, APc and APf of LVIS.
     threads : int, optional
         One per processor by default. The result does not depend on it.
     **decisions
@@ -93,13 +99,14 @@ class Evaluator:
 
     def __init__(
         self,
-        protocol: str | Protocol = "coco",
+        protocol: AnyProtocol = "coco",
         *,
         categories: Sequence[int] | Sequence[str] | Mapping[Any, str] | None = None,
         box_format: BoxFormat = "xyxy",
         duplicates: Literal["error", "first"] = "error",
         invalid_boxes: InvalidBoxes = "error",
-        iou_type: str | None = None,
+        iou_type: IouType | None = None,
+        frequencies: Mapping[Any, str] | None = None,
         threads: int | None = None,
         **decisions: Unpack[Decisions],
     ) -> None:
@@ -115,17 +122,16 @@ class Evaluator:
         if own.get("area_ranges") is not None:
             own["area_ranges"] = {name: (low, high) for name, low, high in decided.area_ranges}
         self._rules = partial(resolve, protocol, **own) if self._undecided else None
-        if box_format not in ("xyxy", "xywh", "cxcywh"):
-            raise OptionError(f"box_format must be xyxy, xywh or cxcywh, not {box_format!r}")
-        if duplicates not in ("error", "first"):
-            raise OptionError(f"duplicates must be 'error' or 'first', not {duplicates!r}")
-        if invalid_boxes not in INVALID_BOXES:
-            raise OptionError(f"invalid_boxes must be 'error', 'miss' or 'drop', not {invalid_boxes!r}")
+        check_allowed("box_format", box_format, BOX_FORMATS)
+        check_allowed("duplicates", duplicates, ("error", "first"))
+        check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)
         self.box_format: BoxFormat = box_format
         self.invalid_boxes: InvalidBoxes = invalid_boxes
         self.duplicates = duplicates
         self.threads = threads
         self._names = read_categories(categories)
+        self._frequencies = dict(frequencies or {})
+        frequency_column(self._frequencies, np.empty(0, np.int64), "evaluator")  # refuses what is none
         self._lock = threading.RLock()  # held by whoever looks at what was seen; never two evaluators' at once
         self.reset()
 
@@ -173,13 +179,15 @@ class Evaluator:
         ----------
         predictions : mapping or sequence of mappings
             For each image ``boxes`` (n, 4), ``scores`` (n,) and ``labels`` (n,): lists, arrays, or tensors on any device.
+            ``category_ids`` is another name of ``labels``.
             Where masks are scored, also ``masks``: bool or uint8 of shape (n, height, width), a `detmap.masks.Masks`, or a
             list of run-length codes. Where poses are scored, also ``keypoints`` (n, k, 3): x, y and visibility. With either
             of them ``boxes`` may be left out.
         targets : mapping or sequence of mappings
             For each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks`` or ``keypoints`` likewise. Optional are
             ``iscrowd`` and ``difficult`` (m,), False by default, and ``area`` (m,), by default the area of the box, or of
-            the shape where there are no boxes.
+            the shape where there are no boxes; and LVIS's ``neg_category_ids`` and ``not_exhaustive_category_ids``, lists of
+            labels.
         image_ids : int, str, or sequence or tensor of them, optional
             The id of each image. Give them with every update, or with none.
 
@@ -293,8 +301,11 @@ class Evaluator:
             return
         ids, images = list(self._waiting), list(self._waiting.values())
         kind = find(self.protocol.iou_type)
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(image, name) for image in images]) for name in (*FOUND, *TRUE)
+        }
         joined = Image(
-            **{name: np.concatenate([getattr(image, name) for image in images]) for name in (*FOUND, *TRUE)},
+            **columns,
             dropped=sum(image.dropped for image in images),
             unscored=sum(image.unscored for image in images),
         )
@@ -326,6 +337,9 @@ class Evaluator:
             categories=labels if self._names is None else list(self._names),
             category_names=self._names,
             invalid_boxes=invalid,
+            frequencies=self._frequencies,
+            neg_category_ids=self._listed("neg_category_ids"),
+            not_exhaustive_category_ids=self._listed("not_exhaustive_category_ids"),
             source="targets",
         )
         found = Detections.from_arrays(
@@ -340,7 +354,7 @@ class Evaluator:
             notices={"dropped_boxes": joined.dropped, "unscored_shapes": joined.unscored},
             source="predictions",
         )
-        tally = match(truth, found, self.protocol, iou_type=kind.name, threads=self.threads)
+        tally = match(truth, found, self.protocol, iou_type=PluginName(kind.name), threads=self.threads)
         notices = {code: count for code, count in tally.notices.items() if code != "no_detections"}
         if notices:
             noted = {identity: self._noted_of(image) for identity, image in self._waiting.items()}
@@ -351,8 +365,13 @@ class Evaluator:
         self._parts.append(replace(tally, notices=notices).by_image_and_order())
         self._waiting, self._boxes = {}, 0
 
+    def _listed(self, name: str) -> dict[Any, list[Any]]:
+        """Return the categories that images which wait list under a name, by image."""
+        return {identity: image.lists[name] for identity, image in self._waiting.items() if name in image.lists}
+
     def _noted_of(self, image: Image) -> dict[str, int]:
-        return notices_of(image, self.box_format, self._names, self.protocol.inclusive_pixels)
+        fields = fields_read(self.protocol)
+        return notices_of(image, self.box_format, self._names, self.protocol.inclusive_pixels, fields)
 
     # ------------------------------------------------------------------------------------------------------- output
 
@@ -402,6 +421,8 @@ class Evaluator:
             raise StateError("evaluators of different protocols cannot be merged")
         if other._names != self._names:
             raise StateError("evaluators of different categories cannot be merged")
+        if other._frequencies != self._frequencies:
+            raise StateError("evaluators of different frequencies of categories cannot be merged")
         with other._lock:
             theirs, numbered, label_kind, noted = (
                 other._merged(),
@@ -497,6 +518,7 @@ class Evaluator:
             "numbered": numbered,
             "categories": None if self._names is None else list(self._names.items()),
             **({"noted": noted} if noted else {}),
+            **({"frequencies": sorted(self._frequencies.items())} if self._frequencies else {}),
             **({"inferred": True} if self._inferred else {}),
             **({"undecided": True} if self._undecided else {}),
         }
@@ -532,6 +554,7 @@ class Evaluator:
                 box_format=header.box_format,
                 duplicates=header.duplicates,
                 invalid_boxes=header.invalid_boxes,
+                frequencies=dict(header.frequencies),
             )
         except InputError as error:
             raise StateError(f"not an evaluator: {error}") from None
@@ -581,6 +604,8 @@ class Evaluator:
             Evaluator.from_bytes(state["state"], wanted)  # says so
         if saved._names != self._names:
             raise StateError("the saved state has other categories")
+        if saved._frequencies != self._frequencies:
+            raise StateError("the saved state has other frequencies of categories")
         with self._lock:
             self._forget()
             if not saved._undecided:
@@ -611,3 +636,4 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     noted: list[tuple[int | str, dict[str, int]]] = []
     inferred: bool = False
     undecided: bool = False
+    frequencies: list[tuple[int | str, Literal["r", "c", "f"]]] = []

@@ -8,6 +8,7 @@ out.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,9 @@ def _wrong_score(value: Any) -> str | None:
     return None if good else f"min_score must be a finite number or None, not {shorten(value)}"
 
 
-def _wrong_cap(value: Any) -> str | None:
+def _wrong_cap(value: Any, name: str = "max_per_image") -> str | None:
     good = value is None or (type(value) is int and 1 <= value < 2**31)
-    return None if good else f"max_per_image must be a positive integer or None, not {shorten(value)}"
+    return None if good else f"{name} must be a positive integer or None, not {shorten(value)}"
 
 
 def _wrong_offset(value: Any) -> str | None:
@@ -83,6 +84,25 @@ MAX_PER_IMAGE = decision(
         name="--max-per-image",
         metavar="N",
         help="a cap on the detections of an image, of all categories together",
+        read=_parse_integer,
+    ),
+    since=_SINCE,
+    reads=True,
+)
+
+MAX_PER_CATEGORY = decision(
+    "A cap on the detections of a category on all images together: those of the best scores stay, of equal ones the first. "
+    "Only those within `max_per_image` are counted. None: no cap.",
+    "matching",
+    "ranking",
+    plain=_plain_integer,
+    wrong=partial(_wrong_cap, name="max_per_category"),
+    words=lambda value: "no cap" if value is None else str(value),
+    phrase=lambda protocol: f"at most {protocol.max_per_category} detections per category",
+    flag=Flag(
+        name="--max-per-category",
+        metavar="N",
+        help="a cap on the detections of a category on all images together",
         read=_parse_integer,
     ),
     since=_SINCE,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from detmap.data.mismatches import check_pair
 from detmap.data.tables import Detections, GroundTruth
-from detmap.detection.protocols import PRESETS, Protocol
+from detmap.detection.protocols import AUTO, COCO, Protocol, preset
+from detmap.errors import OptionError, shorten
+from detmap.reading.opening import Held
+from detmap.reading.options import Reading
 
 #: Ground truth: a table, the path of a file or folder of any format, or COCO's dictionary.
 Truth = GroundTruth | str | os.PathLike[str] | Mapping[str, Any]
@@ -16,9 +20,96 @@ Truth = GroundTruth | str | os.PathLike[str] | Mapping[str, Any]
 #: Detections: a table, the path of a file or folder of any format, or COCO's list of results.
 Found = Detections | str | os.PathLike[str] | Sequence[Mapping[str, Any]]
 
+#: Detections of several models: by name, or one after the other.
+Models = Mapping[str, Found] | Sequence[Found]
+
+#: The fields in which COCO's results may lie, in place of a bare list.
+_WRAPPED = ("annotations", "predictions")
+
+
+def by_name(detections: Found | Models) -> dict[str, Found]:
+    """Return detections by the names of their models.
+
+    Models that are given one after the other are called by their files, as `detmap batch` calls them, and else "model 1" and
+    so on by their places; a single one "detections".
+
+    Raises
+    ------
+    OptionError
+        Where a file is given twice.
+    """
+    if _is_one(detections):
+        listed: list[Any] = [detections]
+    elif isinstance(detections, Mapping):
+        return {str(name): found for name, found in detections.items()}
+    else:
+        listed = list(cast("Sequence[Found]", detections))
+    paths = [_path_of(one) for one in listed]
+    twice = next((path for path, count in Counter(filter(None, paths)).items() if count > 1), None)
+    if twice is not None:
+        raise OptionError(f"{shorten(twice)} is given twice: give each model once, or by name as {{'a': …, 'b': …}}")
+    from detmap.formats.model_names import distinct
+
+    names = iter(distinct([path for path in paths if path]))
+    plain = "detections" if len(listed) == 1 else "model {}"
+    return {
+        next(names) if path else plain.format(place): one
+        for place, (path, one) in enumerate(zip(paths, listed, strict=True), 1)
+    }
+
+
+def _is_one(detections: object) -> bool:
+    """Return whether detections are those of one model: a table, a path, or COCO's results."""
+    if isinstance(detections, Mapping):
+        return any(isinstance(detections.get(name), list | tuple) and _is_one(detections[name]) for name in _WRAPPED)
+    if isinstance(detections, list | tuple):
+        if not detections:
+            return True
+        first = detections[0]  # a record, or a model: a result is a mapping too
+        return isinstance(first, Mapping) and not hasattr(first, "tally") and not _is_one(first)
+    return True
+
+
+def _path_of(given: object) -> str:
+    """Return the path that detections are read from, or were; empty where there is none."""
+    if isinstance(given, str | os.PathLike):
+        return os.fspath(given)
+    return given.source if isinstance(given, Detections) and given.source != _UNNAMED else ""
+
+
+#: The source of detections that no file is known of.
+_UNNAMED = "detections"
+
+
+class Owned:
+    """Owner of detections until they are taken once; their memory can then be freed after matching.
+
+    Parameters
+    ----------
+    held : Detections, path, or sequence of mappings
+        What is handed over. A caller that keeps a name for it keeps its memory as well.
+    """
+
+    def __init__(self, held: Found) -> None:
+        self._held = [held]
+
+    @property
+    def held(self) -> Any:
+        """What is still to be taken."""
+        return self._held[0]
+
+    def take(self) -> Any:
+        """Hand it over; a second time there is nothing left."""
+        return self._held.pop()
+
+
+def owned(detections: Found | Owned) -> Owned:
+    """Return detections with an owner."""
+    return detections if isinstance(detections, Owned) else Owned(detections)
+
 
 def tables_of(
-    ground_truth: Truth, detections: Found, protocol: str | Protocol, iou_type: str | None
+    ground_truth: Truth, detections: Found | Owned, protocol: str | Protocol, iou_type: str | None
 ) -> tuple[GroundTruth, Detections]:
     """Return tables of ground truth and detections; files and dictionaries are read for the kind of shape that is scored.
 
@@ -27,12 +118,13 @@ def tables_of(
     InputError
         For anything else, for swapped arguments, and as readers do.
     """
+    detections = detections.take() if isinstance(detections, Owned) else detections
     if isinstance(ground_truth, GroundTruth) and isinstance(detections, Detections):
         return ground_truth, detections
     kind = iou_type
     if kind is None:
         tables = [one for one in (ground_truth, detections) if isinstance(one, GroundTruth | Detections)]
-        decided = protocol if isinstance(protocol, Protocol) else PRESETS.find(protocol)
+        decided = protocol if isinstance(protocol, Protocol) else COCO if protocol == AUTO else preset(protocol)
         kind = tables[0].kinds[0] if tables and len(tables[0].kinds) == 1 else decided.iou_type
     truth, found = _truth(ground_truth, kind), detections
     if isinstance(truth, GroundTruth):
@@ -45,25 +137,19 @@ def tables_of(
 
 def _truth(given: Truth, kind: str) -> Truth:
     """Read ground truth; what cannot be read is returned as it is."""
-    if isinstance(given, str | os.PathLike):
-        from detmap.formats.files import read_ground_truth
+    if not isinstance(given, str | os.PathLike | Held | Mapping):
+        return given
+    from detmap.formats.inputs import Input
 
-        return read_ground_truth(given, iou_type=kind, image_facts=True)
-    if isinstance(given, Mapping):
-        from detmap.formats.coco.read import read_coco
-
-        return read_coco(given, iou_type=kind)
-    return given
+    return Input(given, "ground_truth", Reading(iou_type=kind, image_facts=True)).ground_truth()
 
 
 def _found(given: Found, truth: GroundTruth, kind: str) -> Found:
     """Read detections; what cannot be read is returned as it is."""
-    if isinstance(given, str | os.PathLike):
-        from detmap.formats.files import read_detections
+    if not isinstance(given, str | os.PathLike | Held | list | tuple | Mapping):
+        return given
+    from detmap.formats.inputs import Input
 
-        return read_detections(given, truth, iou_type=kind)
-    if isinstance(given, list | tuple | Mapping):
-        from detmap.formats.coco.read import read_coco_results
-
-        return read_coco_results(given, truth, iou_type=kind)
-    return given
+    if isinstance(given, list | tuple) and given and isinstance(given[0], str | os.PathLike | Detections):
+        raise OptionError("several models are given: detmap.compare(ground_truth, [detections, others]) scores each")
+    return Input(given, "detections", Reading(iou_type=kind)).detections(truth)

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from detmap.data.ids import categories_given
 from detmap.detection import zero_ids
 from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
 from detmap.detection.given import Found, Truth, tables_of
-from detmap.detection.protocols import Decisions, Protocol, resolve
-from detmap.detection.scored_kinds import scored_kind
+from detmap.detection.protocols import AnyProtocol, Decisions, Protocol, resolve
+from detmap.detection.scored_kinds import asked_protocol, scored_kind
 from detmap.errors import OptionError
 from detmap.kernels import Frozen, overlap, pairs, readonly
 from detmap.kernels.matching import Objects
 from detmap.kernels.pairs import HIT, IGNORED, MISS
+from detmap.shapes import IouType
 from detmap.system import parallel
 
 if TYPE_CHECKING:
@@ -108,15 +110,16 @@ class Matches(Frozen):
 def match_pairs(
     ground_truth: Truth,
     detections: Found,
-    protocol: str | Protocol = "coco",
+    protocol: AnyProtocol = "coco",
     *,
     iou: float = 0.5,
     area: str = "all",
     across_categories: bool = False,
     floor: float = 0.1,
-    iou_type: str | None = None,
+    iou_type: IouType | None = None,
     image_ids: Sequence[Any] | ArrayLike | None = None,
     category_ids: Sequence[Any] | ArrayLike | None = None,
+    labels: Sequence[Any] | ArrayLike | None = None,
     threads: int | None = None,
     **decisions: Unpack[Decisions],
 ) -> Matches:
@@ -140,6 +143,8 @@ def match_pairs(
         What is compared, as for `detmap.evaluate`.
     image_ids, category_ids : sequence, optional
         Match these only; by default all that the ground truth has.
+    labels : sequence, optional
+        Another name of `category_ids`: give one of the two.
     threads : int, optional
         One per processor by default. The result does not depend on it.
     **decisions
@@ -158,13 +163,14 @@ def match_pairs(
         For decisions that cannot be carried out.
     """
     truth, found = tables_of(ground_truth, detections, protocol, iou_type)
+    protocol = asked_protocol(protocol, truth)
     kind = scored_kind(protocol, iou_type, truth, found)
     decided = resolve(protocol, iou_type=kind, caller=match_pairs, **decisions)
     if not _number(iou) or not math.isfinite(iou):
         raise OptionError(f"iou must be one finite number, not {iou!r}")
     if not _number(floor) or not 0 < floor <= 1:
         raise OptionError(f"floor must be above 0 and at most 1, not {floor!r}")
-    arranged = Arrangement.of(truth, found, decided, image_ids, category_ids, threads)
+    arranged = Arrangement.of(truth, found, decided, image_ids, categories_given(category_ids, labels), threads)
     return matches_of(arranged, iou, area, floor if across_categories else None, threads)
 
 
@@ -228,7 +234,7 @@ def _taken(
     count = arranged.found.order.size
     protocol = arranged.protocol
     rule = pairs.Rule(float(least_overlaps(protocol, [iou])[0]), protocol.matching == "best")
-    areas = arranged.detection_areas(0, count)
+    areas = arranged.unmatched_areas(0, count)
     out = pairs.Taken(
         np.where((areas < low) | (areas > high), IGNORED, MISS).astype(np.uint8),
         np.full(count, -1, np.int32),

@@ -9,29 +9,47 @@ from typing import Any
 from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.shapes import find
 
-#: Kind, IoU threshold, area range, cap and category that a metric is the mean over; None is all.
-Row = tuple[str, float | None, int, int, int | None]
+#: Kind (AP, AR, or pooled: the AP of one ranking of several categories), IoU threshold, area range, cap, and category (a
+#: number) or group of categories (its letter) that a metric is the mean over; None is all.
+Row = tuple[str, float | None, int, int, int | str | None]
 
 
 def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> list[tuple[str, Row]]:
     """Return the metrics of a protocol, each with a distinct name and with what it is the mean over."""
     last = len(protocol.max_dets) - 1
     areas = [(f"_{name}" if a else "", a) for a, (name, _, _) in enumerate(protocol.area_ranges)]
+    pooled: list[tuple[str, Row]] = []
+    if protocol.pooled:
+        pooled.append(("AP_pooled", ("pooled", None, 0, last, None)))
+        pooled += [(f"AP_pooled_{group}", ("pooled", None, 0, last, group)) for group in protocol.groups]
     if protocol.per_class_metrics:
         return [
             *((f"mAP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas),
+            *((f"mAP{group}", ("AP", None, 0, last, group)) for group in protocol.groups),
+            *pooled,
             *((f"AP_{name}", ("AP", None, 0, last, k)) for k, name in enumerate(distinct_names(categories))),
         ]
-    caps = [(f"AR_{cap}" if cap < UNLIMITED else "AR", m) for m, cap in enumerate(protocol.max_dets)]
+    most = most_of_all(protocol)
+    whole = "AR" if most is None else f"AR_{most}"
+    caps = [(f"AR_{cap}" if cap < UNLIMITED else whole, m) for m, cap in enumerate(protocol.max_dets)]
     return [
         ("AP", ("AP", None, 0, last, None)),
         ("AP50", ("AP", 0.5, 0, last, None)),
         ("AP75", ("AP", 0.75, 0, last, None)),
         *((f"AP{suffix}", ("AP", None, a, last, None)) for suffix, a in areas[1:]),
+        *((f"AP{group}", ("AP", None, 0, last, group)) for group in protocol.groups),
         *((name, ("AR", None, 0, m, None)) for name, m in caps),
         *((f"AR{100 * iou:.0f}", ("AR", iou, 0, last, None)) for iou in find(protocol.iou_type).recalls),
         *((f"AR{suffix}", ("AR", None, a, last, None)) for suffix, a in areas[1:]),
+        *pooled,
     ]
+
+
+def most_of_all(protocol: Protocol) -> int | None:
+    """Return the cap that gives AR its name where there is none on a category in an image: on all categories, or images."""
+    if protocol.max_dets[-1] < UNLIMITED or not protocol.groups:
+        return None
+    return protocol.max_per_image or protocol.max_per_category
 
 
 def distinct_names(categories: tuple[tuple[Any, str], ...]) -> list[str]:
@@ -54,11 +72,10 @@ def distinct_names(categories: tuple[tuple[Any, str], ...]) -> list[str]:
 
 
 #: Other tools' spellings of the means over all classes: ``mAP``, ``map_50``, ``AP@0.5``, ``mAP50-95``, ``APs``, ``AR@100``.
-_SPELLING = re.compile(
+_SPELLING = (
     r"(?:m|mean[ _])?(?P<kind>ap|ar)"
     r"(?:[ _@-]?\[?(?P<low>0?\.\d+|\d{2})(?:(?P<range>[:_-](?:0?\.\d+:)?)(?P<high>0?\.\d+|\d{2}))?\]?|[ _@-]?(?P<cap>\d+))?"
-    r"(?:[ _@-]?(?P<area>[a-z]+))?",
-    re.IGNORECASE,
+    r"(?:[ _@-]?(?P<area>[a-z]+))?"
 )
 
 
@@ -67,7 +84,10 @@ def find_metric(name: str, protocol: Protocol, table: list[tuple[str, Row]]) -> 
 
     A number is an IoU threshold of AP (``AP@0.5``, ``map_50``), or a cap of AR (``AR@100``).
     """
-    match = _SPELLING.fullmatch(name)
+    whole = most_of_all(protocol)
+    if whole is not None and name.upper().startswith("AR"):  # lvis-api's ARs@300
+        name = name.removesuffix(f"@{whole}")
+    match = re.fullmatch(_SPELLING, name, re.IGNORECASE)
     if match is None:
         return None
     kind, low, high, area = match["kind"].upper(), match["low"], match["high"], match["area"]

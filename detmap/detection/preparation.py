@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
+from detmap.detection.federated import without_area
 from detmap.detection.protocols import Protocol
 from detmap.errors import OptionError
 from detmap.kernels import readonly
+from detmap.shapes import find
 from detmap.shapes.boxes import Boxes
+from detmap.shapes.kinds import BOXES
 
 T = TypeVar("T", GroundTruth, Detections)
 
@@ -30,7 +33,7 @@ def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protoc
     OptionError
         Where boxes are to be changed, and other shapes are compared.
     """
-    if protocol.iou_type != "bbox" and (protocol.box_decimals is not None or protocol.box_offset):
+    if find(protocol.iou_type).column_name != BOXES and (protocol.box_decimals is not None or protocol.box_offset):
         raise OptionError(f"box_decimals and box_offset change boxes, and {protocol.iou_type} compares other shapes")
     if protocol.box_decimals is not None or protocol.box_offset:
         corners = corners_of(boxes_of(detections)) + protocol.box_offset
@@ -68,18 +71,21 @@ def left_out(
         or protocol.scored_images == "detected"
         or protocol.min_score is not None
         or protocol.max_per_image is not None
+        or protocol.max_per_category is not None
+        or protocol.without_area == "dropped"
     ):
         return None, None
-    objects: NDArray[np.bool_] | None = None
+    objects = without_area(ground_truth, protocol)
     cut = np.zeros(len(detections), np.bool_)
     if protocol.min_score is not None:
         cut |= detections.scores < protocol.min_score
     images = detections.images.codes
-    if protocol.max_per_image is not None and np.bincount(images[~cut]).max(initial=0) > protocol.max_per_image:
-        rows = np.flatnonzero(~cut)
-        order = rows[np.lexsort((-detections.scores[rows], images[rows]))]  # stable: of equal scores the first
-        starts = np.concatenate(([0], np.cumsum(np.bincount(images[order], minlength=detections.images.ids.size))))
-        cut[order] = np.arange(order.size) - starts[images[order]] >= protocol.max_per_image
+    for cap, codes in (
+        (protocol.max_per_image, images),
+        (protocol.max_per_category, detections.categories.codes),
+    ):
+        if cap is not None:
+            cut |= beyond_cap(cap, codes, detections.scores, ~cut)
     for flag in protocol.left_out:
         flagged = getattr(ground_truth, flag)
         objects = flagged if objects is None else objects | flagged
@@ -89,6 +95,22 @@ def left_out(
         unseen = ~np.isin(ground_truth.images.ids, detections.images.ids[there])[ground_truth.images.codes]
         objects = unseen if objects is None else objects | unseen
     return objects, cut if cut.any() else None
+
+
+def beyond_cap(
+    cap: int, groups: NDArray[np.int32], scores: NDArray[np.float64], counted: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return which detections, of those that are counted, come after the `cap` best of their group; of equals the later."""
+    out = np.zeros(groups.size, np.bool_)
+    sizes = np.bincount(groups[counted], minlength=int(groups.max(initial=-1)) + 1)
+    crowded = counted & (sizes > cap)[groups] if sizes.max(initial=0) > cap else out
+    if not crowded.any():
+        return out
+    rows = np.flatnonzero(crowded)
+    order = rows[np.lexsort((-scores[rows], groups[rows]))]  # stable: of equal scores the first
+    first = np.searchsorted(groups[order], groups[order])
+    out[order] = np.arange(order.size) - first >= cap
+    return out
 
 
 def rounded(values: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:
@@ -107,13 +129,13 @@ def rounded(values: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:
 
 def boxes_of(table: GroundTruth | Detections) -> Boxes:
     """Return the column of boxes."""
-    boxes = table.shapes["bbox"]
+    boxes = table.shapes[BOXES]
     assert isinstance(boxes, Boxes)
     return boxes
 
 
 def _with_boxes(table: T, boxes: Boxes) -> T:
-    return replace(table, shapes={**table.shapes, "bbox": boxes})
+    return replace(table, shapes={**table.shapes, BOXES: boxes})
 
 
 def corners_of(boxes: Boxes) -> NDArray[np.float64]:

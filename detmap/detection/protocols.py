@@ -15,11 +15,14 @@ from detmap.choices import UNLIMITED as UNLIMITED
 from detmap.choices import WHOLE
 from detmap.choices import parse_thresholds as parse_thresholds
 from detmap.decisions import YES_OR_NO, Flag, decision
+from detmap.detection import federated
 from detmap.detection import file_decisions as in_files
 from detmap.errors import OptionError, did_you_mean, shorten
 from detmap.hits import GRIDS, INTERPOLATIONS, LINEAR, Interpolation, Linear
-from detmap.plugins import Registry, register
-from detmap.shapes import KINDS, find
+from detmap.plugins import PluginName, Registry, register
+from detmap.reading.options import options_of
+from detmap.shapes import KINDS, IouType, find
+from detmap.shapes.kinds import BOXES
 
 AreaRanges = Mapping[str, Sequence[float]]
 OksArea = Literal["area", "bbox*0.53", "bbox*0.53, ranges by area"]
@@ -239,8 +242,8 @@ class Protocol:
             phrase=lambda protocol: "an AP per class",
         ),
     )
-    iou_type: str = field(
-        default="bbox",
+    iou_type: IouType = field(
+        default=BOXES,
         metadata=decision(
             'The kind of shape whose overlap counts: "bbox", "segm" (masks), "keypoints", "boundary" (contours of masks), '
             "or one given to `detmap.register`.",
@@ -342,15 +345,26 @@ class Protocol:
     far_corner: Literal["x+w-1", "x+w"] = field(default="x+w-1", metadata=in_files.FAR_CORNER)
     min_score: float | None = field(default=None, metadata=in_files.MIN_SCORE)
     max_per_image: int | None = field(default=None, metadata=in_files.MAX_PER_IMAGE)
+    max_per_category: int | None = field(default=None, metadata=in_files.MAX_PER_CATEGORY)
     left_out: tuple[str, ...] = field(default=(), metadata=in_files.LEFT_OUT)
     scored_images: Literal["all", "detected"] = field(default="all", metadata=in_files.SCORED_IMAGES)
     numbers: Literal["float64", "float32"] = field(default="float64", metadata=in_files.NUMBERS)
     box_decimals: int | None = field(default=None, metadata=in_files.BOX_DECIMALS)
     score_decimals: int | None = field(default=None, metadata=in_files.SCORE_DECIMALS)
     box_offset: float = field(default=0.0, metadata=in_files.BOX_OFFSET)
+    judged: Literal["all", "verified"] = field(default="all", metadata=federated.JUDGED)
+    not_exhaustive: Literal["wrong", "ignored"] = field(default="wrong", metadata=federated.NOT_EXHAUSTIVE)
+    without_area: Literal["scored", "dropped"] = field(default="scored", metadata=federated.WITHOUT_AREA)
+    groups: tuple[str, ...] = field(default=(), metadata=federated.GROUPS)
+    pooled: bool = field(default=False, metadata=federated.POOLED)
 
     def __post_init__(self) -> None:
         decisions.settle(self)
+        if self.max_per_category is not None and not self.use_categories:  # merged tallies know no categories to cap
+            raise OptionError(
+                "max_per_category is a cap on each category, and use_categories=False (--ignore-categories) makes them one: "
+                "leave out one of the two"
+            )
 
     def describe(self) -> str:
         """Return the decisions in one line, to stand beside a number."""
@@ -407,6 +421,22 @@ VOC2007 = Protocol(
 )
 
 VOC2012 = replace(VOC2007, name="voc2012", recall_thresholds=COCO.recall_thresholds, interpolation="all-point")
+
+LVIS = replace(
+    COCO,
+    name="lvis",
+    max_dets=(UNLIMITED,),
+    ignore=("difficult",),
+    crowd_overlap=False,
+    max_per_image=300,
+    judged="verified",
+    not_exhaustive="ignored",
+    without_area="dropped",
+    groups=("r", "c", "f"),
+)
+
+#: Of Dave et al., "Evaluating Large-Vocabulary Object Detectors: The Devil is in the Details" (2021).
+LVIS_FIXED = replace(LVIS, name="lvis-fixed", max_per_image=None, max_per_category=10_000)
 
 #: Recalls from 0 to 1 in single precision, as `torch.linspace` counts them: up from 0, and down from 1, each rounded once.
 _STEP = float(np.float32(0.01))
@@ -468,10 +498,36 @@ _TOOLS = {
 #: Who uses a named protocol, where it is not a benchmark of that name.
 USERS = {one.name: tool for tool, one in _TOOLS.items()}
 
+#: The name that stands for the protocol that ground truth asks for by its fields, and for `coco` where it asks for none.
+AUTO = "auto"
+
 #: Every named protocol.
 PRESETS = Registry(Protocol, "protocol")
-for _preset in (COCO, VOC2007, VOC2012, *_TOOLS.values()):
+for _preset in (COCO, VOC2007, VOC2012, LVIS, LVIS_FIXED, *_TOOLS.values()):
     register(_preset)
+
+
+#: The names of the protocols that ship, for type checkers, which then find a typo. One whose name is not known before a
+#: program runs is given as ``PRESETS[name]``, or as ``PluginName(name)``.
+ProtocolName = Literal[
+    "auto",
+    "coco",
+    "voc2007",
+    "voc2012",
+    "lvis",
+    "lvis-fixed",
+    "ultralytics",
+    "ultralytics-8.3",
+    "torchmetrics",
+    "supervision",
+    "padilla",
+    "cartucho",
+    "mmeval-voc",
+    "detectron2-voc",
+]
+
+#: What functions take as the protocol to score by.
+AnyProtocol = ProtocolName | PluginName | Protocol
 
 
 class Decisions(TypedDict, total=False):
@@ -503,18 +559,24 @@ class Decisions(TypedDict, total=False):
     far_corner: Literal["x+w-1", "x+w"] | None
     min_score: float | None
     max_per_image: int | None
+    max_per_category: int | None
     left_out: Iterable[str] | None
     scored_images: Literal["all", "detected"] | None
     numbers: Literal["float64", "float32"] | None
     box_decimals: int | None
     score_decimals: int | None
     box_offset: float | None
+    judged: Literal["all", "verified"] | None
+    not_exhaustive: Literal["wrong", "ignored"] | None
+    without_area: Literal["scored", "dropped"] | None
+    groups: Iterable[str] | None
+    pooled: bool | None
 
 
 class EveryDecision(Decisions, total=False):
     """`Decisions` plus `iou_type`."""
 
-    iou_type: str | None
+    iou_type: IouType | None
 
 
 def resolve(
@@ -558,7 +620,7 @@ def resolve(
         raise OptionError(f"protocol must be a name or a Protocol, not {type(protocol).__name__}")
     named = isinstance(protocol, str)
     if isinstance(protocol, str):
-        protocol = PRESETS.find(protocol)
+        protocol = preset(protocol)
     changes: dict[str, Any] = {}
     if iou_type is not None and iou_type != protocol.iou_type:
         kind = find(iou_type)
@@ -567,7 +629,11 @@ def resolve(
     changes.update((name, value) for name, value in others.items() if value is not None or known.get(name, 0) is None)
     for name in changes:
         if name not in known:
-            meant = did_you_mean(name, [*EveryDecision.__annotations__, *_parameters_of(caller)])
+            ours = FOREIGN.get(name)
+            meant = f"; did you mean {ours!r}?" if ours else ""
+            if name in options_of():
+                meant = f": it is an option of reading, detmap.read(path, {name}=...)"
+            meant = meant or did_you_mean(name, [*EveryDecision.__annotations__, *_parameters_of(caller)])
             raise OptionError(f"a protocol has no decision called {shorten(name)}{meant}")
     try:
         for name in ("iou_thresholds", "recall_thresholds"):
@@ -585,6 +651,36 @@ def resolve(
     if use_categories is not None:
         changes["use_categories"] = use_categories
     return replace(protocol, **changes) if changes else protocol
+
+
+#: Names of decisions and selections in pycocotools and torchmetrics, and what they are called here.
+FOREIGN = {
+    "iouThrs": "iou_thresholds",
+    "recThrs": "recall_thresholds",
+    "rec_thresholds": "recall_thresholds",
+    "maxDets": "max_dets",
+    "max_detection_thresholds": "max_dets",
+    "areaRng": "area_ranges",
+    "areaRngLbl": "area_ranges",
+    "useCats": "use_categories",
+    "iouType": "iou_type",
+    "imgIds": "image_ids",
+    "catIds": "category_ids",
+    "kpt_oks_sigmas": "sigmas",
+}
+
+
+def preset(name: str) -> Protocol:
+    """Return the protocol of a name.
+
+    Raises
+    ------
+    OptionError
+        Lists the known names; where it is that of a kind of shape, as COCOeval takes it, names the keyword.
+    """
+    if name not in PRESETS and name in KINDS:
+        raise OptionError(f"{name!r} is a kind of shape, not a protocol: iou_type={name!r}")
+    return PRESETS.find(name)
 
 
 def _parameters_of(function: Callable[..., Any] | None) -> list[str]:

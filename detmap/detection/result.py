@@ -15,9 +15,9 @@ from detmap.detection.metric_names import distinct_names, find_metric, metric_ta
 from detmap.detection.precisions import Curves, averaged, effect_of_zero_ids, mean_of_defined, recalls
 from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.detection.tally import Tally
-from detmap.errors import OptionError, shorten
+from detmap.errors import OptionError, UnknownMetricError, shorten
 from detmap.hits import Curve, best_f1
-from detmap.results import Result
+from detmap.results import Intervals, Result, widened
 
 if TYPE_CHECKING:
     pass
@@ -65,6 +65,8 @@ class DetectionResult(Result):
         The recall reached in the end.
     average_precision : ndarray of float64, shape (T, K, A, M)
         AP under the protocol's interpolation.
+    intervals : detmap.statistics.Intervals, or None
+        Confidence intervals by metric, ``(low, high)``, where `detmap.evaluate` was asked for them: ``bootstrap=1000``.
     """
 
     recall: NDArray[np.float64]
@@ -84,6 +86,15 @@ class DetectionResult(Result):
         return self.tally.protocol
 
     @property
+    def intervals(self) -> Intervals | None:
+        """Confidence intervals by metric, ``(low, high)``, where `detmap.evaluate` was asked for them; else None."""
+        return self._intervals
+
+    def add_intervals(self, intervals: Intervals) -> None:
+        """Add the intervals that an entry point made after the metrics were."""
+        self._intervals = intervals
+
+    @property
     def categories(self) -> tuple[tuple[Any, str], ...]:
         """The K categories as (id, name)."""
         return self.tally.categories
@@ -92,6 +103,11 @@ class DetectionResult(Result):
     def _scored(self) -> Curves:
         """The curves within every cap, with their scores: made in one pass, when somebody asks for one of the arrays."""
         return Curves.of(self.tally, self.protocol.max_dets, True, self._threads)
+
+    @cached_property
+    def _pools(self) -> Curves:
+        """The curves of pools of categories, within the largest cap."""
+        return Curves.of(self.tally.pools(self._threads), self.protocol.max_dets[-1:], False, self._threads)
 
     @property
     def _every(self) -> Curves:
@@ -135,13 +151,17 @@ class DetectionResult(Result):
         precision = precision[:, ~np.isnan(precision).any(axis=0)]
         return precision.mean(axis=1) if precision.size else np.full(len(precision), np.nan)
 
-    def _mean(self, kind: str, iou: float | None, area: int, cap: int, category: int | None) -> float:
-        """Return the mean over thresholds and categories with ground truth; NaN where there is none.
+    def _mean(self, kind: str, iou: float | None, area: int, cap: int, category: int | str | None) -> float:
+        """Return the mean over thresholds and categories, or those of a group, with ground truth; NaN where there is none.
 
         The mean of the whole selection at once, as pycocotools takes it: a mean of means differs in the last bit.
         """
+        if kind == "pooled":
+            pool = 0 if category is None else 1 + self.protocol.groups.index(str(category))
+            return mean_of_defined(averaged(self._pools, self.protocol)[:, :, pool, area])
         values = self._values(kind, iou, area, cap)
-        return mean_of_defined(values if category is None else values[..., category])
+        chosen: Any = self.tally.in_group(category) if isinstance(category, str) else category
+        return mean_of_defined(values if category is None else values[..., chosen])
 
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
         """Return what a metric is the mean of: by threshold, recall (but for AR), and category."""
@@ -320,20 +340,26 @@ class DetectionResult(Result):
         low, high = (f"{round(end(protocol.iou_thresholds), 9):g}" for end in (min, max))
         every = low if low == high else f"{low}:{high}"
         table = metric_table(protocol, self.categories)
-        of_all = {name for name, (*_, category) in table if category is None}
+        of_all = {name for name, (*_, category) in table if not isinstance(category, int)}
         classes = distinct_names(self.categories)
         for name, (kind, iou, area, cap, category) in table:
             most = protocol.max_dets[cap]
             row = {
-                "metric": name if category is None or classes[category] in of_all else classes[category],
+                "metric": classes[category] if isinstance(category, int) and classes[category] not in of_all else name,
                 "value": self[name],
-                "mean of": {"AP": "precision", "AR": "recall"}[kind],
+                "mean of": {"AP": "precision", "AR": "recall", "pooled": "one ranking"}[kind],
                 f"{protocol.iou_type} IoU": every if iou is None else f"{iou:g}",
                 "area": protocol.area_ranges[area][0],
-                "max detections": "all" if most == UNLIMITED else str(most),
+                "max detections": self._cap_in_words() if most == UNLIMITED else str(most),
             }
             rows.append(row)
-        return rows
+        return rows if self._intervals is None else widened(rows, self._intervals.of_metrics(self), "value")
+
+    def _cap_in_words(self) -> str:
+        """Return what caps the detections of all categories, or of all images, together."""
+        image, category = self.protocol.max_per_image, self.protocol.max_per_category
+        caps = [*([f"{category} of all images"] if category else []), *([f"{image} per image"] if image else [])]
+        return ", ".join(caps) or "all"
 
     def class_summary(self) -> list[dict[str, Any]]:
         """Return a row per category for a table that a person reads; `rows` has everything."""
@@ -350,7 +376,16 @@ class DetectionResult(Result):
                 for short, name in (("TP", "true_positives"), ("FP", "false_positives"), ("FN", "false_negatives"))
             }
             rows.append(row | {"F1": record["best_f1"]["f1"], "at": record["best_f1"]["score"]})
-        return rows
+        return rows if self._intervals is None else widened(rows, self._intervals.of_categories(), "AP")
+
+    def __getitem__(self, name: str) -> float:
+        try:
+            return super().__getitem__(name)
+        except UnknownMetricError:
+            place = next((k for k, (_, own) in enumerate(self.categories) if own == name), None)
+            if place is None:
+                raise
+        raise UnknownMetricError(name, self._metrics, f"the AP of this class is result.per_category[{place}]['AP']")
 
     def _meant(self, name: str) -> str | None:
         return find_metric(name, self.protocol, metric_table(self.protocol, self.categories))
@@ -368,15 +403,17 @@ class DetectionResult(Result):
                     row[f"{short}@{round(iou, 9):g}"] = value
             row.update({"best_f1" if name == "f1" else f"best_f1_{name}": v for name, v in record["best_f1"].items()})
             flat.append(row)
-        return flat
+        return flat if self._intervals is None else widened(flat, self._intervals.of_categories(), "AP")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return protocol, metrics, per_category and notices as plain values."""
+        """Return protocol, metrics, per_category and notices as plain values; with intervals ``bootstrap`` too."""
+        intervals = {} if self._intervals is None else {"bootstrap": self._intervals.to_dict()}
         return {
             "protocol": {**self.protocol.to_dict(), "iou_type": self.protocol.iou_type},  # also where it is the default
             "metrics": dict(self),
             "per_category": [{name: _copied(value) for name, value in row.items()} for row in self.per_category],
             "notices": dict(self.notices),
+            **intervals,
         }
 
     def __repr__(self) -> str:
@@ -395,7 +432,21 @@ class DetectionResult(Result):
         if hasattr(type(self), name):  # a property that failed: its own error says why
             value: float = object.__getattribute__(self, name)
             return value
+        if name in _ELSEWHERE:
+            raise AttributeError(f"no attribute or metric {name!r}; there is {_ELSEWHERE[name]}")
         raise AttributeError(f"no attribute or metric {name!r}; metrics: {', '.join(list(metrics)[:20])}")
+
+
+#: What results of other libraries are asked for, and what gives it here.
+_ELSEWHERE = {
+    "summarize": "print(result)",
+    "stats": "list(result.values())",
+    "eval": "result.precision, result.recall and result.scores",
+    "to_pandas": "result.to_frame()",
+    "to_df": "result.to_frame()",
+    "per_class": "result.per_category",
+    "confusion_matrix": "detmap.diagnose(ground_truth, detections).part('confusion')",
+}
 
 
 def _copied(value: Any) -> Any:

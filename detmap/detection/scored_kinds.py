@@ -1,13 +1,32 @@
-"""Which kind of shape is scored where no option says it: the one that the tables were read for."""
+"""The default protocol and kind of shape: those that the tables were read for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
+from detmap.data.benchmarks import protocol_for
 from detmap.data.tables import Detections, GroundTruth
-from detmap.detection.protocols import COCO, PRESETS, Protocol
+from detmap.detection.federated import LISTS, fields_read
+from detmap.detection.protocols import AUTO, COCO, Protocol, preset
 from detmap.errors import InputError
+from detmap.plugins import PluginName
 from detmap.shapes import find
+
+T = TypeVar("T")
+
+
+def asked_protocol(protocol: T, ground_truth: GroundTruth) -> T | PluginName:
+    """Return a protocol as it is, but of "auto" the name of the one whose fields the ground truth has."""
+    if not (isinstance(protocol, str) and protocol == AUTO):
+        return protocol
+    return PluginName(protocol_for(ground_truth.notices) or COCO.name)
+
+
+def readable(presets: Mapping[str, Protocol], ground_truth: GroundTruth) -> dict[str, Protocol]:
+    """Return named protocols but for those that read LVIS's lists, where ground truth has none."""
+    federated = ground_truth.negatives is not None or ground_truth.not_exhaustive is not None
+    return {name: one for name, one in presets.items() if federated or not {*LISTS} & {*fields_read(one)}}
 
 
 def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | Detections) -> str | None:
@@ -23,7 +42,7 @@ def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | D
     """
     if iou_type is not None or not isinstance(protocol, str | Protocol):
         return iou_type
-    decided = PRESETS.find(protocol) if isinstance(protocol, str) else protocol
+    decided = preset(protocol) if isinstance(protocol, str) else protocol
     if isinstance(protocol, Protocol) or decided.iou_type != COCO.iou_type:
         column = find(decided.iou_type).column_name
         for table in tables:

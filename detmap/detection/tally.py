@@ -60,13 +60,18 @@ class Column(NamedTuple):
         return native
 
 
+def in_file_order(protocol: Protocol) -> bool:
+    """Return whether detections need their positions in the file: ties are broken by them, or ties at the end of a cap."""
+    return protocol.ties == "file" or protocol.max_per_category is not None
+
+
 #: The columns of a tally, in the order in which they are saved. Those of detections move along when these are ranked, which
 #: `detmap.kernels.sorting.Rows` does.
 COLUMNS = (
     Column("category", "<i4", "detection", index_of="categories"),
     Column("image", "<i4", "detection", index_of="image_ids"),
     Column("rank", "<i4", "detection"),
-    Column("order", "<i8", "detection", where=lambda protocol: protocol.ties == "file"),
+    Column("order", "<i8", "detection", where=in_file_order),
     Column("scores", "<f8", "detection"),
     Column("hit", "<u8", "detection", width="words"),
     Column("ignored", "<u8", "detection", width="words"),
@@ -107,7 +112,7 @@ class Tally(Frozen):
         Of each detection within its cap: index of its category, of its image, and its 0-based rank among the detections of
         that category in that image.
     order : ndarray of int64, shape (n,) or (0,)
-        Position in the file, where the protocol breaks ties by it.
+        Position in the file, where the protocol breaks ties by it, or those at the end of a cap on all images.
     scores : ndarray of float64, shape (n,)
         As given.
     hit, ignored : ndarray of uint64, shape (n, w)
@@ -124,6 +129,8 @@ class Tally(Frozen):
         The effect of annotations with the id 0, for a notice; it is not saved.
     clusters : ndarray of int64 or str, shape (i,), or None
         The cluster of each image, which intervals and tests draw as a whole; None: images are independent.
+    frequencies : mapping of category id to {"r", "c", "f"}
+        The group of categories that each is in, where the protocol has such groups and it is known.
     """
 
     protocol: Protocol
@@ -143,6 +150,7 @@ class Tally(Frozen):
     notices: Mapping[str, int] = field(default_factory=dict)
     otherwise: zero_ids.Otherwise | None = None
     clusters: NDArray[Any] | None = None
+    frequencies: Mapping[Any, str] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> Tally:
@@ -167,7 +175,8 @@ class Tally(Frozen):
         Raises
         ------
         StateError
-            Where protocols or categories differ, an image is in two of them, or only some of them know clusters.
+            Where protocols, categories or their frequencies differ, an image is in two of them, or only some of them know
+            clusters.
         """
         for part in others:
             if not isinstance(part, Tally):
@@ -193,13 +202,25 @@ class Tally(Frozen):
         place = [locate(part.image_ids, images).astype(np.int32) for part in parts]
         merged = parts[0].beside(parts[1:], place)
         clusters = _merged_clusters(parts, place)
-        return replace(
+        merged = replace(
             merged,
             image_ids=readonly(images, images.dtype),
             notices=notices,
             clusters=clusters,
+            frequencies=_merged_frequencies(parts),
             otherwise=zero_ids.joined(parts),
         )
+        return merged._capped()
+
+    def _capped(self) -> Tally:
+        """Return the tally without detections beyond `max_per_category`, which are the last of their cells."""
+        most = self.protocol.max_per_category
+        if most is None or np.bincount(self.category).max(initial=0) <= most:
+            return self
+        order = np.lexsort((self.rank, self.image, self.order, -self.scores, self.category))
+        place = np.empty(len(self), np.int64)
+        place[order] = np.arange(len(self)) - np.searchsorted(self.category[order], self.category[order])
+        return self.take(place < most, slice(None))
 
     def beside(self, others: Sequence[Tally], images: Sequence[NDArray[np.integer]]) -> Tally:
         """Return the rows of this tally followed by those of others.
@@ -244,6 +265,27 @@ class Tally(Frozen):
             some = replace(some, clusters=readonly(self.clusters[wanted], self.clusters.dtype))
         return some._with_indices("image_ids", np.cumsum(wanted, dtype=np.int32) - 1, kept)
 
+    def pools(self, threads: int | None = None) -> Tally:
+        """Return the tally, in ranking order, in which all categories are one, and those of each group of the protocol.
+
+        Equal scores stand by image, then category, then rank. Ranks remain those within a category, which caps look at.
+        """
+        groups = self.protocol.groups
+        chosen = [np.ones(len(self.categories), np.bool_), *(self.in_group(group) for group in groups)]
+        by_image = np.lexsort((self.rank, self.category, self.image))
+        rows = {
+            "detection": [by_image[inside[self.category[by_image]]] for inside in chosen],
+            "pair": [np.flatnonzero(inside[self.positive_category]) for inside in chosen],
+        }
+        taken = self.take(*(np.concatenate(rows[per]) for per in ("detection", "pair")))
+        columns: dict[str, Any] = {
+            name: readonly(np.repeat(np.arange(len(chosen)), [len(own) for own in rows[per]]), np.int32)
+            for name, per in (("category", "detection"), ("positive_category", "pair"))
+        }
+        pools = tuple((name, name) for name in ("all", *groups))
+        made = replace(taken, categories=pools, frequencies={}, otherwise=None, ranked=False, **columns)
+        return made.in_ranking_order(threads, grouped=True)
+
     def among(self, categories: tuple[tuple[Any, str], ...]) -> Tally:
         """Return the tally over a larger list of categories, which holds its own."""
         if self.categories == categories:
@@ -275,21 +317,7 @@ class Tally(Frozen):
         """
         if self.ranked:
             return self
-        order = readonly((), np.int32)  # as they are
-        if not grouped:
-            # Within an image the rows of a category stand by rank already, in every tally there is.
-            by_image, starts = np.empty(len(self), np.int32), np.empty(self.image_ids.size + 1, np.int64)
-            sorting.group_by(self.image, order, by_image, starts)
-            order = readonly(by_image, np.int32)
-        if (
-            self.protocol.ties == "file"
-        ):  # two files may use one position: then images decide, as where ties go by image
-            given = order if order.size else np.arange(len(self))
-            order = readonly(given[np.argsort(self.order[given], kind="stable")], np.int32)
-        places, starts = np.empty(len(self), np.int32), np.empty(len(self.categories) + 1, np.int64)
-        sorting.place_by(self.category, order, places, starts)
-        del order
-        places, starts = readonly(places, np.int32), readonly(starts, np.int64)
+        places, starts = self._places(grouped)
         rows = sorting.Rows(*(getattr(self, name) for name in sorting.Rows._fields))
         category, *made = allocate((len(self), np.int32), *((column.shape, column.dtype) for column in rows))
         ranked = sorting.Rows(*made)
@@ -306,6 +334,23 @@ class Tally(Frozen):
         )
         columns: dict[str, Any] = {name: readonly(column, column.dtype) for name, column in ranked._asdict().items()}
         return replace(self, category=readonly(category, np.int32), ranked=True, **columns)
+
+    def _places(self, grouped: bool) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return where each row goes when a category's rows lie together, and where categories begin."""
+        order = readonly((), np.int32)  # as they are
+        if not grouped:
+            # Within an image the rows of a category stand by rank already, in every tally there is.
+            by_image, starts = np.empty(len(self), np.int32), np.empty(self.image_ids.size + 1, np.int64)
+            sorting.group_by(self.image, order, by_image, starts)
+            order = readonly(by_image, np.int32)
+        if (
+            self.protocol.ties == "file"
+        ):  # two files may use one position: then images decide, as where ties go by image
+            given = order if order.size else np.arange(len(self))
+            order = readonly(given[np.argsort(self.order[given], kind="stable")], np.int32)
+        places, starts = np.empty(len(self), np.int32), np.empty(len(self.categories) + 1, np.int64)
+        sorting.place_by(self.category, order, places, starts)
+        return readonly(places, np.int32), readonly(starts, np.int64)
 
     @cached_property
     def class_starts(self) -> NDArray[np.int64]:
@@ -346,7 +391,11 @@ class Tally(Frozen):
 
     def every_notice(self) -> dict[str, int]:
         """Return `notices` and those that follow from the tally: no detections, categories without ground truth."""
-        own = {"no_detections": int(not len(self)), "empty_categories": int((self.positives[:, 0] == 0).sum())}
+        found = self.positives[:, 0] > 0
+        own = {"no_detections": int(not len(self)), "empty_categories": int((~found).sum())}
+        if self.protocol.groups and self.protocol.use_categories:
+            known = np.array([key in self.frequencies for key, _ in self.categories], np.bool_)
+            own["missing_frequency"] = int((found & ~known).sum())
         return {**self.notices, **{code: count for code, count in own.items() if count}}
 
     def ignored_counts(self, area: int) -> NDArray[np.int64]:
@@ -362,6 +411,10 @@ class Tally(Frozen):
         counts = np.zeros((shape[0], 64 * words.shape[1]), np.int64)
         matching.count_bits(self.class_starts, words, counts)
         return counts[:, : shape[1] * shape[2]].reshape(shape)
+
+    def in_group(self, group: str) -> NDArray[np.bool_]:
+        """Return which categories are of a frequency, shape (K,)."""
+        return np.array([self.frequencies.get(key) == group for key, _ in self.categories], np.bool_)
 
     def bit(self, words: NDArray[np.uint64], area: int, threshold: int) -> NDArray[np.bool_]:
         """Return one bit of every row of `hit` or `ignored`, shape (n,)."""
@@ -381,6 +434,11 @@ class Tally(Frozen):
             "rows": [tally.image_ids.size, len(tally), tally.positive_image.size],
             "notices": dict(sorted(self.notices.items())),
             **({} if self.clusters is None else {"clusters": self.clusters.tolist()}),
+            **(
+                {"frequencies": [self.frequencies.get(key, "") for key, _ in self.categories]}
+                if self.frequencies
+                else {}
+            ),
         }
         return seal(
             "tally",
@@ -428,6 +486,7 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     rows: tuple[int, int, int]
     notices: dict[str, int]
     clusters: list[int | str] | None = None
+    frequencies: list[Literal["r", "c", "f", ""]] | None = None
 
 
 def _merged_clusters(parts: Sequence[Tally], place: Sequence[NDArray[np.integer]]) -> NDArray[Any] | None:
@@ -448,6 +507,22 @@ def _merged_clusters(parts: Sequence[Tally], place: Sequence[NDArray[np.integer]
     joined = np.concatenate(known)
     joined[np.concatenate(place)] = joined.copy()
     return readonly(joined, joined.dtype)
+
+
+def _merged_frequencies(parts: Sequence[Tally]) -> dict[Any, str]:
+    """Return the frequencies of categories that merged tallies know.
+
+    Raises
+    ------
+    StateError
+        Where two of them call a category's frequency differently.
+    """
+    made: dict[Any, str] = {}
+    for part in parts:
+        for category, group in part.frequencies.items():
+            if made.setdefault(category, group) != group:
+                raise StateError(f"the frequency of category {category!r} is {made[category]!r} and {group!r}")
+    return made
 
 
 def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
@@ -478,6 +553,13 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
             raise StateError("not a tally: clusters that are not one of each image, all integers or all strings")
         columns["clusters"] = cluster_column(header.clusters, columns["image_ids"], "tally")
 
+    frequencies = {}
+    if header.frequencies is not None:
+        if len(header.frequencies) != len(header.categories) or not protocol.groups:
+            raise StateError("not a tally: frequencies that are not one of each category")
+        frequencies = {
+            key: group for (key, _), group in zip(header.categories, header.frequencies, strict=True) if group
+        }
     categories = len(header.categories)
     shape = (categories, areas, len(protocol.max_dets), len(protocol.iou_thresholds), len(protocol.recall_thresholds))
     category, scores, place = columns["category"], columns["scores"], columns["image"].astype(np.int64)
@@ -504,7 +586,9 @@ def _restore(header: _Header, protocol: Protocol, payload: memoryview) -> Tally:
         if found:
             raise StateError(f"not a tally: {problem}")
     listed = tuple((identity, name) for identity, name in header.categories)
-    tally = Tally(protocol=protocol, categories=listed, ranked=True, notices=header.notices, **columns)
+    tally = Tally(
+        protocol=protocol, categories=listed, ranked=True, notices=header.notices, frequencies=frequencies, **columns
+    )
     for problem, found in (
         ("pairs with ground truth that do not ascend", (np.diff(_cells(tally, "positive_")) <= 0).any()),
         ("a bit of no threshold", _beyond_thresholds(tally)),

@@ -9,15 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.columns import array, flags, identifiers, numbers, plain
-from detmap.data.ids import index_ids
+from detmap.data.ids import categories_given, index_ids
 from detmap.errors import InputError
 from detmap.shapes import KINDS, Boxes, Kind, find
 from detmap.shapes.boxes import FARTHEST, BoxFormat, InvalidBoxes, finite, infinite, inverted, negative
+from detmap.shapes.kinds import BOXES
 
 _NOWHERE = np.zeros(1)
 #: The fields of an `Image` that have a value per detection, and per object.
 FOUND = ("boxes", "scores", "labels", "own_areas")
 TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult")
+
+
+#: The lists of categories that LVIS has for an image.
+LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
 
 
 class Image(NamedTuple):
@@ -36,6 +41,7 @@ class Image(NamedTuple):
     shapes: Any = None  # columns, where these are not the boxes
     true_shapes: Any = None
     unscored: int = 0  # 1 where masks or keypoints were given beside the boxes, and no `iou_type`
+    lists: Mapping[str, list[Any]] = {}  # those of `LISTS` that were given: ids of categories
 
 
 def read_image(
@@ -100,12 +106,23 @@ def read_image(
     if shapes is not None and "boxes" in prediction:
         sides = boxes[:, 2:] - boxes[:, :2] if box_format == "xyxy" else boxes[:, 2:]
         own = sides[:, 0] * sides[:, 1]
-    image = Image(boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, 0, shapes, true_shapes)
+    lists = {name: _category_list(target[name], name, i) for name in LISTS if target.get(name) is not None}
+    image = Image(
+        boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, 0, shapes, true_shapes, 0, lists
+    )  # fmt: skip
     return image if kept is None and true_kept is None else _without(image, kept, true_kept)
 
 
+def _category_list(value: Any, name: str, i: int) -> list[Any]:
+    """Return the ids of categories that a target lists."""
+    column: NDArray[Any] = _own(value, "targets", name, i, identifiers) if len(value) else np.empty(0, np.int64)
+    if column.ndim != 1:
+        raise InputError("must be a list of category ids", source="targets", record=f"image {i}", field=name)
+    return list(column.tolist())
+
+
 #: What records of images hold besides shapes.
-_NO_SHAPES = frozenset(("scores", "labels", "area", "iscrowd", "difficult"))
+_NO_SHAPES = frozenset(("scores", "labels", "category_ids", "area", "iscrowd", "difficult"))
 
 
 def kinds_given(prediction: object, target: object) -> list[str]:
@@ -113,7 +130,7 @@ def kinds_given(prediction: object, target: object) -> list[str]:
     if not isinstance(prediction, Mapping) or not isinstance(target, Mapping):
         return []
     both = (prediction.keys() & target.keys()) - _NO_SHAPES
-    found = ["bbox"] if "boxes" in both else []
+    found = [BOXES] if "boxes" in both else []
     if both - {"boxes"}:
         found += [
             one.name for one in KINDS.values() if one.given is not None and not one.stored and one.argument in both
@@ -143,7 +160,7 @@ def kind_of_images(given: Mapping[int, list[str]], before: str | None) -> str | 
     """
     kind = before
     for i, kinds in given.items():
-        if len(kinds) > 1 and kinds[0] != "bbox":
+        if len(kinds) > 1 and kinds[0] != BOXES:
             raise InputError(
                 f"there are shapes of several kinds, {' and '.join(kinds)}",
                 source="update",
@@ -154,10 +171,10 @@ def kind_of_images(given: Mapping[int, list[str]], before: str | None) -> str | 
             continue
         if kind not in (None, kinds[0]):
             # The same words in whichever order the images come.
-            pair = sorted({str(kind), kinds[0]}, key=lambda name: (name != "bbox", name))
+            pair = sorted({str(kind), kinds[0]}, key=lambda name: (name != BOXES, name))
             first, second = (find(name).argument or "boxes" for name in pair)
             raise InputError(
-                f"some images have {'boxes' if pair[0] == 'bbox' else f'only {first}'} in predictions and targets, "
+                f"some images have {'boxes' if pair[0] == BOXES else f'only {first}'} in predictions and targets, "
                 f"others only {second}",
                 source="update",
                 record=f"image {i}",
@@ -301,9 +318,16 @@ def read_categories(categories: Sequence[int] | Sequence[str] | Mapping[Any, str
 
 
 def notices_of(
-    image: Image, box_format: BoxFormat, names: Mapping[Any, str] | None, inclusive_pixels: bool
+    image: Image,
+    box_format: BoxFormat,
+    names: Mapping[Any, str] | None,
+    inclusive_pixels: bool,
+    fields: Sequence[str] = (),
 ) -> dict[str, int]:
-    """Return what the notices of a batch say of one image: a merge may find that it was seen before."""
+    """Return what the notices of a batch say of one image: a merge may find that it was seen before.
+
+    `fields` are those of LVIS that the protocol reads.
+    """
     empty, missed = 0, 0
     for boxes in (image.boxes, image.true_boxes):
         sizes = boxes[:, 2:] - boxes[:, :2] if box_format == "xyxy" else boxes[:, 2:]
@@ -316,6 +340,7 @@ def notices_of(
         "dropped_boxes": image.dropped,
         "unknown_category": unknown,
         "unscored_shapes": image.unscored,
+        **{f"missing_{name}": int(name not in image.lists) for name in LISTS if name in fields},
     }
     return {code: count for code, count in counts.items() if count}
 
@@ -361,10 +386,14 @@ def _flags(record: Mapping[str, Any], name: str, count: int, i: int) -> NDArray[
 
 
 def _labels(record: Mapping[str, Any], count: int, source: str, i: int) -> NDArray[Any]:
-    labels = _field(record, "labels", source, i)
+    name = "labels"
+    if "category_ids" in record:
+        categories_given(record["category_ids"], record.get("labels"))
+        name = "category_ids"
+    labels = _field(record, name, source, i)
     if count == 0 and array(labels).size == 0:
         return np.empty(0, np.int64)
-    column: NDArray[Any] = _column(record, "labels", count, source, i, identifiers)
+    column: NDArray[Any] = _column(record, name, count, source, i, identifiers)
     return column
 
 

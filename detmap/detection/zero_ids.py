@@ -124,7 +124,7 @@ def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Wo
     spans = list(zip(cells.detection_starts.tolist(), cells.detection_stops.tolist(), strict=True))
     none = np.empty(0)
     rows = np.concatenate([none.astype(np.int64), *(np.arange(*span) for span in spans)])
-    areas = np.concatenate([none, *(arranged.detection_areas(*span) for span in spans)])[:, None]
+    areas = np.concatenate([none, *(arranged.unmatched_areas(*span) for span in spans)])[:, None]
     outside = (areas < levels.ranges[:, 0]) | (areas > levels.ranges[:, 1])
     stops = np.cumsum(cells.detection_stops - cells.detection_starts)
     numbered = cells._replace(

@@ -16,14 +16,15 @@ from detmap.detection.arrangement import Arrangement
 from detmap.detection.given import Found, Truth, tables_of
 from detmap.detection.matches import Matches, matches_of
 from detmap.detection.metric_names import distinct_names
-from detmap.detection.protocols import Decisions, Protocol, resolve
-from detmap.detection.scored_kinds import scored_kind
+from detmap.detection.protocols import AnyProtocol, Decisions, resolve
+from detmap.detection.scored_kinds import asked_protocol, scored_kind
 from detmap.detection.zero_ids import OTHER, effect
 from detmap.diagnostics._pairs import BACKGROUND, Overlaps, overlaps
 from detmap.diagnostics._ranking import Cuts, Ranking, mean
 from detmap.diagnostics._registry import PARTS, Finding, Part, number
 from detmap.errors import OptionError
 from detmap.results import fragment, to_frame, without_nan
+from detmap.shapes import IouType
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -32,13 +33,13 @@ if TYPE_CHECKING:
 def diagnose(
     ground_truth: Truth,
     detections: Found,
-    protocol: str | Protocol = "coco",
+    protocol: AnyProtocol = "coco",
     *,
     iou: float = 0.5,
     score: float | None = None,
     replicates: int = 0,
     seed: int = 0,
-    iou_type: str | None = None,
+    iou_type: IouType | None = None,
     threads: int | None = None,
     **decisions: Unpack[Decisions],
 ) -> Diagnosis:
@@ -111,19 +112,20 @@ class Diagnosis:
         self,
         ground_truth: Truth,
         detections: Found,
-        protocol: str | Protocol = "coco",
+        protocol: AnyProtocol = "coco",
         *,
         iou: float = 0.5,
         score: float | None = None,
         replicates: int = 0,
         seed: int = 0,
-        iou_type: str | None = None,
+        iou_type: IouType | None = None,
         threads: int | None = None,
         **decisions: Unpack[Decisions],
     ) -> None:
         truth, found = tables_of(ground_truth, detections, protocol, iou_type)
         self.ground_truth = truth
         self.detections = found.on_images_of(truth)
+        protocol = asked_protocol(protocol, truth)
         kind = scored_kind(protocol, iou_type, truth, found)
         self.protocol = resolve(protocol, iou_type=kind, caller=Diagnosis, **decisions)
         self.iou = number("iou", iou)

@@ -108,7 +108,7 @@ def slices(
     ranking, error, ap = diagnosis.ranking, errors(diagnosis), diagnosis.ap
     # Beyond the area range of all objects (COCO's ends at 1e10) nothing counts, in a slice as elsewhere.
     _, low, high = diagnosis.protocol.area_ranges[0]
-    areas = diagnosis.arranged.detection_areas(0, len(diagnosis.matches))
+    areas = diagnosis.arranged.unmatched_areas(0, len(diagnosis.matches))
     nothing = (areas < low) | (areas > high)
     category = diagnosis.arranged.truth.category
     whole = _bootstrap(diagnosis, diagnosis.matches.outcome, diagnosis.counted)

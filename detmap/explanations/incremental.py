@@ -45,6 +45,7 @@ from detmap.explanations.shared_work import (
 from detmap.hits import Hits
 from detmap.kernels import matching, overlap, pairs, readonly
 from detmap.shapes.boxes import Boxes
+from detmap.shapes.kinds import BOXES
 from detmap.system import parallel
 
 #: Decisions as by default, or one of each.
@@ -238,10 +239,10 @@ class Lean:
     @cached_property
     def _tame(self) -> bool:
         """Whether all boxes have areas from 0 to 1e10 however they are rounded or moved."""
-        if self.protocol.iou_type != "bbox":
+        if self.protocol.iou_type != BOXES:
             return False
         for table in (self.detections, self.ground_truth):
-            boxes = table.shapes["bbox"]
+            boxes = table.shapes[BOXES]
             assert isinstance(boxes, Boxes)
             near, far = boxes.table[:, :2], boxes.table[:, 2:]
             if np.abs(boxes.table).max(initial=0) > _TAME or (far < (0 if boxes.sizes else near)).any():

@@ -54,7 +54,7 @@ def values_under(
     value = replay.value(base).value
     low, high = replay.band(base)
     found: dict[str, list[Any]] = {"any order of equal scores": [_KINDS["ties"], 0, low, high]}
-    for kind, name, changes, changed in (*changed_decisions(base), *other_conventions(base, metric)):
+    for kind, name, changes, changed in (*changed_decisions(base), *other_conventions(base, metric, ground_truth)):
         if name and changed != base:
             try:
                 other = replay.value(changed).value

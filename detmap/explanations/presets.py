@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import differing
-from detmap.detection.protocols import PRESETS, Protocol
+from detmap.detection.protocols import PRESETS, AnyProtocol, Protocol
+from detmap.detection.scored_kinds import readable
 from detmap.errors import InputError, OptionError
 from detmap.explanations.replay import Replay, decided, players, said, trimmed
+from detmap.shapes.kinds import BOXES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,7 @@ class Under:
 def under_presets(
     ground_truth: GroundTruth,
     detections: Detections,
-    protocol: str | Protocol = "coco",
+    protocol: AnyProtocol = "coco",
     *,
     metric: str = "AP",
     reasons: bool = True,
@@ -77,15 +79,15 @@ def under_presets(
         Where there is nothing to find.
     """
     base = trimmed(decided(protocol, None, ground_truth, detections), metric)
-    if base.iou_type != "bbox":
+    if base.iou_type != BOXES:
         return []
     replay = Replay(ground_truth, detections, metric, threads)
     own = replay.value(base).value
     found = []
-    for name, one in PRESETS.items():
+    for name, one in readable(PRESETS, ground_truth).items():
         try:
             other = trimmed(one, metric)
-            if other.iou_type != "bbox" or not differing(other, base):
+            if other.iou_type != BOXES or not differing(other, base):
                 continue
             value = replay.value(other).value
         except (OptionError, InputError):  # it has no such metric, or nothing to find

@@ -22,6 +22,7 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.explanations.full_evaluation import Whole
 from detmap.explanations.incremental import Lean, knows
 from detmap.shapes.boxes import Boxes
+from detmap.shapes.kinds import BOXES
 
 #: The thresholds of metrics that are taken at one.
 AT = {"AP50": 0.5, "AP75": 0.75}
@@ -251,7 +252,7 @@ class Replay:
             same["crowd_overlap"] = True
         if protocol.interpolation != "grid":
             same["recall_thresholds"] = (0.0,)
-        boxes = protocol.iou_type == "bbox"
+        boxes = protocol.iou_type == BOXES
         if boxes:
             same |= {name: _DEFAULTS[name] for name in ("dilation", "sigmas", "oks_area", "result_areas")}
         if self.ground_truth.zero_ids is None:
@@ -299,7 +300,7 @@ class Replay:
             plain = replace(resolve("coco"), **decision)
             before = self.ground_truth, self.detections
             self._rounded[key] = all(
-                np.array_equal(one.shapes["bbox"].arrays()["table"], other.shapes["bbox"].arrays()["table"])
+                np.array_equal(one.shapes[BOXES].arrays()["table"], other.shapes[BOXES].arrays()["table"])
                 and np.array_equal(getattr(one, "scores", ()), getattr(other, "scores", ()))
                 for one, other in zip(before, prepared(*before, plain), strict=True)
             )
@@ -319,7 +320,7 @@ class Replay:
 
     @cached_property
     def _any_sizes(self) -> bool:
-        columns = self.ground_truth.shapes["bbox"], self.detections.shapes["bbox"]
+        columns = self.ground_truth.shapes[BOXES], self.detections.shapes[BOXES]
         return any(isinstance(column, Boxes) and column.sizes for column in columns)
 
     @cached_property

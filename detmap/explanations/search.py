@@ -15,12 +15,14 @@ from detmap.choices import UNLIMITED
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import varied
 from detmap.detection.protocols import COCO, PRESETS, Protocol
+from detmap.detection.scored_kinds import readable
 from detmap.errors import InputError, OptionError, shorten
 from detmap.explanations.quotes import Search, check_most, quoted_of, searched
 from detmap.explanations.replay import AT, TACIT, Replay, Value, is_late, said, trimmed
 from detmap.explanations.shared_work import Recent
 from detmap.explanations.tries import Changes, Vocabulary
 from detmap.explanations.vocabulary import ORDER, SMOOTH, USUAL, WIDER, ByImage, treated
+from detmap.shapes.kinds import BOXES
 
 #: What is tried besides the values that named protocols use: decision and value. Decisions of a group change together.
 GRID: dict[str, tuple[dict[str, Any], ...]] = {
@@ -116,7 +118,7 @@ def find_value(
     quoted = quoted_of(value, metric)
     check_most(most)
     for table in (ground_truth, detections):
-        if "bbox" not in table.kinds:
+        if BOXES not in table.kinds:
             raise InputError(
                 f"is for the iou_type {' and '.join(map(repr, table.kinds))}, and only rules for boxes are searched",
                 source=table.source,
@@ -187,12 +189,12 @@ class _Looked(Vocabulary):
         self._plain = _Made(plain, None)
         self.metrics = tuple(dict.fromkeys(one.metric for one in numbers))
         self.bases: dict[str, dict[str, Protocol]] = {}
-        for name, one in PRESETS.items():
+        for name, one in readable(PRESETS, tables[0]).items():
             try:
                 trims = {metric: trimmed(one, metric) for metric in self.metrics}
             except OptionError:
                 continue
-            if one.iou_type == "bbox":
+            if one.iou_type == BOXES:
                 self.bases[name] = trims
         if not self.bases:
             for metric in self.metrics:

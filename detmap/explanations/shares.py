@@ -17,6 +17,8 @@ from detmap.errors import OptionError
 from detmap.explanations.replay import Replay, Value, is_late, pair, players, said
 from detmap.kernels.pairs import HIT, IGNORED, MISS
 from detmap.results import fragment, signed
+from detmap.shapes import IouType
+from detmap.shapes.kinds import BOXES
 
 #: Up to so many decisions all orders in which they can be changed are weighed; of more some are drawn.
 EXACT = 7
@@ -265,6 +267,10 @@ class Explanation:
     def _repr_html_(self) -> str:
         return markup(self)
 
+    def __str__(self) -> str:
+        """Return what a person reads: the two values, and what each decision changes."""
+        return "\n".join([repr(self), *self.sentences()])
+
     def __repr__(self) -> str:
         ends = f"{self.source_value:.4f} to {self.target_value:.4f}"
         return f"<Explanation: {self.metric} ({self.source.iou_type}) {ends}, {len(self.shares)} shares>"
@@ -277,7 +283,7 @@ def explain(
     target: str | Protocol | None = None,
     metric: str = "AP",
     *,
-    iou_type: str | None = None,
+    iou_type: IouType | None = None,
     orders: int = 64,
     seed: int = 0,
     threads: int | None = None,
@@ -475,7 +481,7 @@ def _flipped(replay: Replay, before: Protocol, after: Protocol) -> tuple[int, li
                 image=table.images.ids[table.images.codes[row]].item(),
                 category=category,
                 name=names.get(category, str(category)),
-                box=tuple(table.shapes["bbox"].arrays()["table"][row].tolist()),
+                box=tuple(table.shapes[BOXES].arrays()["table"][row].tolist()),
                 score=float(table.scores[row]),
                 iou=float(iou),
                 overlap=float(overlap),

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection.evaluate import match
-from detmap.detection.protocols import COCO, Protocol
+from detmap.detection.protocols import COCO, AnyProtocol, Protocol
 from detmap.detection.result import DetectionResult
 from detmap.detection.tally import Tally
 from detmap.explanations.replay import decided, trimmed, undefined
 from detmap.results import fragment, signed
+from detmap.shapes import IouType
 
 if TYPE_CHECKING:
     from detmap.statistics import Bootstrap
@@ -222,11 +223,11 @@ def contrast(
     ground_truth: GroundTruth,
     first: Detections,
     second: Detections,
-    protocol: str | Protocol = "coco",
+    protocol: AnyProtocol = "coco",
     *,
     metric: str = "AP",
     names: tuple[str, str] = ("first", "second"),
-    iou_type: str | None = None,
+    iou_type: IouType | None = None,
     replicates: int = 1000,
     seed: int = 0,
     level: float = 0.95,

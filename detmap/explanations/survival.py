@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from detmap.data.tables import Detections, GroundTruth
 from detmap.decisions import differing, written
 from detmap.detection.evaluate import match
-from detmap.detection.protocols import PRESETS, Protocol
+from detmap.detection.protocols import PRESETS, AnyProtocol, Protocol
+from detmap.detection.scored_kinds import readable
 from detmap.errors import InputError, OptionError
 from detmap.explanations.replay import Replay, decided, players, trimmed
 from detmap.explanations.search import GRID, changed_to
 from detmap.kernels import readonly
 from detmap.results import fragment
+from detmap.shapes import IouType
+from detmap.shapes.kinds import BOXES
 
 #: What the rules that are tried are called together; all other decisions of the grid are "other decisions".
 _KINDS = {
@@ -233,10 +236,10 @@ def _row(kind: str, claim: Claim, tried: int, first: int, second: int, neither: 
 def survives(
     ground_truth: GroundTruth,
     models: Mapping[str, Detections],
-    protocol: str | Protocol = "coco",
+    protocol: AnyProtocol = "coco",
     *,
     metric: str = "AP",
-    iou_type: str | None = None,
+    iou_type: IouType | None = None,
     replicates: int = 1000,
     seed: int = 0,
     level: float = 0.95,
@@ -355,7 +358,7 @@ def _moved(situation: Situation, values: Mapping[str, float], names: tuple[str, 
 def changed_decisions(base: Protocol) -> Iterator[tuple[str, str, int, Protocol]]:
     """Yield the protocols with one decision of the grid changed: kind, name, number of changes, and protocol."""
     for label, changes in GRID.items():
-        if label in _MISTAKES or (label in _OF_BOXES and base.iou_type != "bbox"):
+        if label in _MISTAKES or (label in _OF_BOXES and base.iou_type != BOXES):
             continue
         if label == "iou_thresholds" and len(base.iou_thresholds) == 1:
             continue  # that of the metric's name
@@ -364,14 +367,16 @@ def changed_decisions(base: Protocol) -> Iterator[tuple[str, str, int, Protocol]
             yield _KINDS.get(label, "other decisions"), changed_to(base, protocol, change), 1, protocol
 
 
-def other_conventions(base: Protocol, metric: str) -> Iterator[tuple[str, str, int, Protocol]]:
+def other_conventions(
+    base: Protocol, metric: str, ground_truth: GroundTruth
+) -> Iterator[tuple[str, str, int, Protocol]]:
     """Yield the named protocols that compare boxes and have the metric, as `changed_decisions` does."""
-    for name, one in PRESETS.items() if base.iou_type == "bbox" else ():
+    for name, one in readable(PRESETS, ground_truth).items() if base.iou_type == BOXES else ():
         try:
             protocol = trimmed(one, metric)
         except OptionError:
             continue
-        if protocol.iou_type == "bbox" and differing(protocol, base):
+        if protocol.iou_type == BOXES and differing(protocol, base):
             yield "conventions", name, len(players(base, protocol)), protocol
 
 
@@ -410,7 +415,8 @@ class _Trial:
 
     def try_conventions(self) -> None:
         """Score under the named protocols that compare boxes, and have the metric."""
-        for rules in other_conventions(self.base, next(iter(self.replays.values())).metric):
+        first = next(iter(self.replays.values()))
+        for rules in other_conventions(self.base, first.metric, first.ground_truth):
             self._add(*rules)
 
     def try_labels(self, most: int) -> None:

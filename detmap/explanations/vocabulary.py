@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.federated import CategoryLists
 from detmap.data.ids import Ids, used
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection.preparation import boxes_of, corners_of
 from detmap.kernels import readonly
 from detmap.shapes.boxes import Boxes
+from detmap.shapes.kinds import BOXES
 
 Tables = tuple[GroundTruth, Detections]
 
@@ -83,7 +85,7 @@ def _whole(tables: Tables, how: str) -> Tables:
     whole = np.round(table) if how == "xywh rounded" else np.trunc(table)
     if np.array_equal(whole, table):
         return tables
-    shapes = {**found.shapes, "bbox": Boxes(readonly(whole, np.float64), True)}
+    shapes = {**found.shapes, BOXES: Boxes(readonly(whole, np.float64), True)}
     return truth, replace(found, shapes=shapes)
 
 
@@ -189,8 +191,21 @@ class ByImage:
         names = tuple(map(str, ids.tolist()))
         found = replace(found.take(known[there]), classes=None)
         found_codes = Ids(ids, readonly(np.searchsorted(distinct, of_found[there]), np.int32))
+        frequencies = truth.categories.frequencies
+        categories = replace(
+            truth.categories,
+            ids=ids,
+            codes=readonly(codes, np.int32),
+            names=names,
+            frequencies=None if frequencies is None else tuple(frequencies[k] for k in self.classes.tolist()),
+        )
+        lists = truth.not_exhaustive
+        if lists is not None:
+            rows = np.flatnonzero(lists.holds(self.images, self.classes, count))
+            lists = CategoryLists.of_pairs(self.images[rows], rows, distinct.size, lists.listed)
         self.tables = (
-            replace(truth, categories=replace(truth.categories, ids=ids, codes=readonly(codes, np.int32), names=names)),
+            # Every new class has objects on its image, and detections on no other.
+            replace(truth, categories=categories, negatives=None, not_exhaustive=lists),
             replace(found, categories=used(found_codes, np.arange(len(found)))),
         )
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from detmap.formats.registry import FORMATS, LOST, Format, Given, Reading, Writing
+from detmap.formats.registry import FORMATS, LOST, Format, Given, Writing
+from detmap.reading.options import Reading
 from detmap.reading.sources import read_bytes
 
-__all__ = ["FORMATS", "LOST", "Format", "Given", "Reading", "Writing", "read_bytes"]
+if TYPE_CHECKING:
+    from detmap.formats.line_files import line_format as line_format
+
+__all__ = ["FORMATS", "LOST", "Format", "Given", "Reading", "Writing", "line_format", "read_bytes"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "interop":  # which needs no import of its own
         return import_module("detmap.formats.interop")
+    if name == "line_format":
+        import_module("detmap.formats.files")  # shipped formats come first
+        return import_module("detmap.formats.line_files").line_format
     raise AttributeError(f"module 'detmap.formats' has no attribute {name!r}")

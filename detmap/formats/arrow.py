@@ -17,9 +17,10 @@ from detmap.data.ids import Ids
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import MissingDependencyError, OptionError
 from detmap.formats.file_names import matched, shapes_lost
-from detmap.formats.registry import Format, Given, Path, Reading, Role, Writing
+from detmap.formats.registry import Format, Given, Writing
 from detmap.plugins import register
 from detmap.reading.arrow_files import FORMS, MAGIC, STREAM, table_of
+from detmap.reading.options import Path, Reading, Role
 from detmap.reading.sources import Source
 from detmap.system.whole_files import write
 
@@ -106,7 +107,7 @@ def _tell(form: str, given: Given) -> Role | None:
     """Detections have a column of scores."""
     try:
         pa = pyarrow()
-    except MissingDependencyError:  # whoever reads it will say so
+    except MissingDependencyError:  # reading it raises the error
         return None
     try:
         with given.open() as file:

@@ -10,14 +10,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from detmap.data.federated import CategoryLists
 from detmap.data.ids import Categories, index_ids
 from detmap.data.mismatches import classes_without_results
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
 from detmap.formats.file_names import recoded, resolve_categories
-from detmap.formats.registry import Path
 from detmap.kernels import readonly
+from detmap.reading.options import Path
 from detmap.reading.sources import read_bytes
 
 #: A class map: for each class, by its name or its id, the name or id of another; "" leaves it out.
@@ -95,7 +97,8 @@ def without_classes(ground_truth: GroundTruth) -> GroundTruth:
     """Return ground truth of the same images without classes: detections that are read for it keep their own names."""
     none = ground_truth.take(np.empty(0, np.int64))
     names: Any = np.empty(0, "U1")
-    return replace(none, categories=Categories(readonly(names, names.dtype), readonly((), np.int32), ()))
+    categories = Categories(readonly(names, names.dtype), readonly((), np.int32), ())
+    return replace(none, categories=categories, negatives=None, not_exhaustive=None)
 
 
 def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_truth: GroundTruth | None) -> Detections:
@@ -165,7 +168,33 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
     codes = np.array([-1 if one is None else place_of[one] for one in of_category], np.int32)[kept.categories.codes]
     by_id = {one: name for name, one in made.items()}
     column: Any = np.array(listed, str if strings else np.int64)
+    places = np.array([-1 if one is None else place_of[one] for one in of_category], np.int64)
+    frequencies = table.categories.frequencies
+    if frequencies is not None:
+        known = dict(zip(ids, frequencies, strict=True))
+        frequencies = tuple(known.get(one, "") for one in listed)
     categories = Categories(
-        readonly(column, column.dtype), readonly(codes, np.int32), tuple(by_id[one] for one in listed)
+        readonly(column, column.dtype), readonly(codes, np.int32), tuple(by_id[one] for one in listed), frequencies
     )
-    return replace(kept, categories=categories, notices=notices)
+    # A class that takes others in is known not to be on an image if none of them is.
+    return replace(
+        kept,
+        categories=categories,
+        notices=notices,
+        negatives=_mapped_lists(table.negatives, places, len(listed), every=True),
+        not_exhaustive=_mapped_lists(table.not_exhaustive, places, len(listed), every=False),
+    )
+
+
+def _mapped_lists(
+    lists: CategoryLists | None, places: NDArray[np.int64], count: int, *, every: bool
+) -> CategoryLists | None:
+    """Return lists of the classes that categories become, by `places`: those of which some, or `every`, one is listed."""
+    if lists is None:
+        return None
+    to = places[lists.categories]
+    images, to = lists.images[to >= 0].astype(np.int64), to[to >= 0]
+    cells, times = np.unique(images * max(count, 1) + to, return_counts=True)
+    if every:
+        cells = cells[times == np.bincount(places[places >= 0], minlength=count)[cells % max(count, 1)]]
+    return CategoryLists.of_pairs(*np.divmod(cells, max(count, 1)), count, lists.listed)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from detmap.data.tables import GroundTruth
 from detmap.errors import OptionError, shorten
 from detmap.formats import files, registry
-from detmap.formats.class_maps import ClassMap
-from detmap.formats.registry import Format, Path, Role
-from detmap.reading.opening import Held
+from detmap.formats.inputs import Input
+from detmap.formats.registry import Format
+from detmap.reading.options import FormatOptions, Path, Reading, Role, made_of, options_of, takes_options
+from detmap.shapes.kinds import BOXES
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True)
@@ -47,21 +51,16 @@ class Converted:
         return registry.describe_lost(self.lost)
 
 
+@takes_options("format", "image_sizes", "classes", "class_map", "columns", "box_format", "image_set")
 def convert(
     source: Path,
     target: Path,
     *,
     to: str | None = None,
     role: Role | None = None,
-    format: str | None = None,
     iou_type: str | None = None,
     ground_truth: GroundTruth | Path | None = None,
-    image_sizes: Path | Mapping[str, Any] | None = None,
-    classes: Path | Sequence[str] | None = None,
-    class_map: ClassMap | None = None,
-    columns: str | Sequence[str] | Mapping[str, str] | None = None,
-    box_format: str | None = None,
-    image_set: Path | None = None,
+    **options: Unpack[FormatOptions],
 ) -> Converted:
     """Read ground truth or detections of one format, and write them in another.
 
@@ -75,14 +74,11 @@ def convert(
         The name of the format to write; by default the end of the target's name says it.
     role : {"ground_truth", "detections"}, optional
         What the source is; by default its content says it.
-    format : str, optional
-        The name of the source's format; by default content and name say it.
     iou_type : str, optional
         Which shapes to carry over, with the boxes. By default all that every record has and that the format can hold.
     ground_truth : GroundTruth or path, optional
         With detections: what says the names of categories and the names and sizes of images, where a format needs them.
-    image_sizes, classes, class_map, columns, box_format, image_set
-        As in `detmap.read`, for the source.
+    **options
 
     Returns
     -------
@@ -96,38 +92,20 @@ def convert(
     InputError
         As for whoever reads the source; where the table holds what would be wrong in the other format.
     """
-    inputs = [
-        one
-        for one in (source, ground_truth, image_sizes, classes, class_map, image_set)
-        if isinstance(one, str | os.PathLike)
-    ]
-    _refuse_inputs(target, inputs)
-    held = files.held(source)
-    if role is None:
-        role = "detections" if ground_truth is not None else files.role_of(held, format)
-    files.check_role(role)
+    reading = made_of(options, "detmap.convert")
+    named = (getattr(reading, name) for name, made in options_of().items() if made.is_path)
+    _refuse_inputs(target, [one for one in (source, ground_truth, *named) if isinstance(one, str | os.PathLike)])
+    if role is None and ground_truth is not None:
+        role = "detections"
+    given = Input(source, role, reading)
+    role = given.role
     written = registry.to_write(target, role, to)
-    found = registry.find(held, role, format)
+    given.check_taken()
     if ground_truth is not None and not isinstance(ground_truth, GroundTruth):
-        ground_truth = files.read_ground_truth(ground_truth, image_facts=True, image_sizes=image_sizes)
-    kinds, unread = _kinds(found, held, iou_type, written)
-    tables = []
-    for kind in kinds:
-        tables.append(
-            files.read(
-                held,
-                role,
-                format=found.name,
-                ground_truth=ground_truth,
-                iou_type=kind,
-                image_set=image_set,
-                image_sizes=image_sizes,
-                classes=classes,
-                class_map=class_map,
-                columns=columns,
-                box_format=box_format,
-            )
-        )
+        with_names = Reading(image_facts=True, image_sizes=reading.image_sizes)
+        ground_truth = Input(ground_truth, "ground_truth", with_names).ground_truth()
+    kinds, unread = _kinds(given, iou_type, written)
+    tables = [given.read_as(replace(reading, iou_type=kind, image_facts=True)).table(ground_truth) for kind in kinds]
     table = tables[0]
     for other in tables[1:]:
         table = replace(table, shapes={**other.shapes, **table.shapes}, kinds=tuple(kinds))
@@ -144,13 +122,11 @@ def convert(
     )
 
 
-def _kinds(found: Format, source: Path | Held, iou_type: str | None, target: Format) -> tuple[list[str], int]:
+def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str], int]:
     """Return the kinds of shape to read, and how many records have shapes that stay behind."""
-    if iou_type is not None and found.kinds_in is None:
-        return [iou_type], 0
-    if found.kinds_in is None:
-        return ["bbox"], 0
-    counts = dict(found.kinds_in(source))
+    counts = given.kinds()
+    if counts is None:
+        return [iou_type or BOXES], 0
     total = counts.pop("", 0)
     if iou_type is not None:
         kinds = [iou_type]
@@ -161,7 +137,7 @@ def _kinds(found: Format, source: Path | Held, iou_type: str | None, target: For
             if count and count == total and (target.holds is None or kind in target.holds)
         ]
     left = [count for kind, count in counts.items() if kind not in kinds]
-    return kinds or ["bbox"], max(left, default=0)
+    return kinds or [BOXES], max(left, default=0)
 
 
 def _refuse_inputs(target: Path, inputs: Sequence[Path]) -> None:

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from detmap.data.ids import Ids, index_ids
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
-from detmap.formats.registry import Path
+from detmap.reading.options import Path
+from detmap.shapes.kinds import BOXES
 
 #: How the names of images end.
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif")
@@ -321,12 +322,12 @@ def _make(folder: str) -> None:
 
 def shapes_lost(table: GroundTruth | Detections, held: Sequence[str]) -> int:
     """Return how many records have shapes that a format does not hold."""
-    return len(table) if set(table.shapes) - {"bbox", *held} else 0
+    return len(table) if set(table.shapes) - {BOXES, *held} else 0
 
 
 def lost_areas(table: GroundTruth) -> int:
     """Return how many areas are not those of their boxes, which is all that a format without areas says of them."""
-    return int(np.count_nonzero(table.areas != table.shapes["bbox"].areas()))
+    return int(np.count_nonzero(table.areas != table.shapes[BOXES].areas()))
 
 
 def lost_ids(values: NDArray[Any], names: Sequence[str]) -> int:

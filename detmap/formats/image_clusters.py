@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +13,11 @@ import numpy as np
 from detmap.data.ids import cluster_column
 from detmap.data.tables import GroundTruth
 from detmap.errors import InputError, shorten
-from detmap.formats import registry
 from detmap.formats.image_values import image_key, image_values
-from detmap.reading.opening import Held
+from detmap.reading.options import Path
+
+#: What a field says of each image of ground truth, by its id; None where images have no fields.
+FieldOf = Callable[[str], Mapping[Any, Any] | None]
 
 #: A field that says which video an image is a frame of, as in the files of YouTube-VIS, TAO and BDD100K.
 VIDEO = "video_id"
@@ -29,26 +31,24 @@ _RUNNING = 0.9
 _NUMBERED = re.compile(r"(.*?)(\d+)\D*")
 
 
-def is_file(clusters: registry.Path) -> bool:
+def is_file(clusters: Path) -> bool:
     """Return whether clusters are given by a file, and not by the name of a field of the images."""
     path = os.fspath(clusters)
     return isinstance(clusters, os.PathLike) or os.path.exists(path) or "/" in path or path.endswith((".csv", ".json"))
 
 
-def with_clusters(
-    table: GroundTruth, clusters: registry.Path | Mapping[Any, Any], source: Any, format: str | None = None
-) -> GroundTruth:
+def with_clusters(table: GroundTruth, clusters: Path | Mapping[Any, Any], field_of: FieldOf) -> GroundTruth:
     """Return ground truth whose images are in clusters.
 
     Parameters
     ----------
     table : GroundTruth
-        As it was read from `source`, a path or what a stream held.
+        As it was read.
     clusters : path, str or mapping
         A CSV file with the columns ``image`` (an id, or the name of its file) and ``cluster``, or JSON; a field of the
         images in the ground truth; or the cluster of each image by its id.
-    source, format
-        Where the ground truth came from.
+    field_of : callable
+        ``field_of(name)`` returns what a field says of each image, by its id; None where images have no fields.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def with_clusters(
         Where there is no such file or field, an image is unknown, given twice or in no cluster.
     """
     if not isinstance(clusters, Mapping) and not is_file(clusters):
-        return _by_field(table, os.fspath(clusters), source, format)
+        return _by_field(table, os.fspath(clusters), field_of)
     rows, name = image_values(clusters, "cluster")
     ids, found = table.images.ids, dict[Any, Any]()
     names = dict(zip(table.images.names or (), ids.tolist(), strict=True)) if table.images.names else {}
@@ -83,10 +83,9 @@ def _clustered(table: GroundTruth, found: Mapping[Any, Any], name: str) -> Groun
     return replace(table, images=replace(table.images, clusters=cluster_column(found, table.images.ids, name)))
 
 
-def _by_field(table: GroundTruth, field: str, source: Any, format: str | None) -> GroundTruth:
+def _by_field(table: GroundTruth, field: str, field_of: FieldOf) -> GroundTruth:
     """Return ground truth whose clusters are the values of a field of its images."""
-    found = registry.find(source, "ground_truth", format)
-    values = {} if found.image_field is None else found.image_field(source, field)
+    values = field_of(field) or {}
     if not any(value is not None for value in values.values()):
         raise InputError(
             f"{shorten(field)} is neither a file that is there nor a field of the images",
@@ -104,24 +103,16 @@ def _by_field(table: GroundTruth, field: str, source: Any, format: str | None) -
     return _clustered(table, values, table.source)
 
 
-def suggested(table: GroundTruth, source: Any, format: str | None = None) -> dict[str, int]:
-    """Return notices where something says that images are frames of videos, and no clusters were given.
-
-    What a stream held is not looked at again, if `source` is its path.
-    """
+def suggested(table: GroundTruth, field_of: FieldOf) -> dict[str, int]:
+    """Return notices where something says that images are frames of videos, and no clusters were given."""
     names: Any = table.images.names or table.images.ids.tolist()
-    if isinstance(source, Held) or os.path.isfile(source):
-        found = (
-            registry.recognise(source, "ground_truth")
-            if format is None
-            else registry.find(source, "ground_truth", format)
-        )
-        if found is not None and found.image_field is not None:
-            values = [value for value in found.image_field(source, VIDEO).values() if value is not None]
-            if len(set(map(str, values))) < len(values):
-                return {f"clusters_by_field:{VIDEO}": 1}
-            if table.images.names is None:
-                names = list(found.image_field(source, "file_name").values())
+    of_video = field_of(VIDEO)
+    if of_video is not None:
+        values = [value for value in of_video.values() if value is not None]
+        if len(set(map(str, values))) < len(values):
+            return {f"clusters_by_field:{VIDEO}": 1}
+        if table.images.names is None:
+            names = list((field_of("file_name") or {}).values())
     count = _frames([name for name in names if isinstance(name, str)])
     return {"clusters_by_name": count} if count else {}
 

@@ -9,9 +9,9 @@ from collections.abc import Container, Mapping
 from functools import cached_property
 from typing import Any
 
-from detmap.errors import InputError, MissingDependencyError, shorten
+from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
 from detmap.formats.file_names import ENDINGS, stem
-from detmap.formats.registry import Path
+from detmap.reading.options import Path
 from detmap.reading.sources import read_bytes
 
 _FORMATS = ("JPEG", "PNG", "BMP", "TIFF", "WEBP", "GIF")
@@ -43,6 +43,9 @@ class Sizes:
             for name, size in given.items():
                 self._add(str(name), *_pair(size, str(name)), source="image_sizes", record=None)
         elif given is not None:
+            if not isinstance(given, str | os.PathLike):
+                kind = type(given).__name__
+                raise OptionError(f"image_sizes must be a mapping of names to sizes, a path or '640x480', not {kind}")
             match = _ONE_SIZE.fullmatch(os.fspath(given))
             if match and not os.path.exists(given):
                 self._all = int(match[2]), int(match[1])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from detmap.data.ids import locate
 from detmap.errors import InputError, shorten
-from detmap.formats.registry import Path
+from detmap.reading.options import Path
 from detmap.reading.sources import read_bytes
 
 #: An integer as JSON and CSV have it, zeros ahead included: int() reads "0_1", "+1" and digits of every script too.

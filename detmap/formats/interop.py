@@ -20,6 +20,7 @@ from detmap.formats.file_names import resolve_categories, resolve_images, stem
 from detmap.masks import Masks
 from detmap.shapes import find
 from detmap.shapes import masks as mask_columns
+from detmap.shapes.kinds import BOXES, KEYPOINTS, MASKS
 from detmap.shapes.masks import MaskColumn
 
 __all__ = ["from_supervision", "from_torchvision", "from_ultralytics"]
@@ -35,7 +36,7 @@ class _Images:
         check_choice("role", role, ("ground_truth", "detections"))
         kind = find(iou_type)
         self.source, self.role, self.kind, self.scored = source, role, kind.column_name, kind.name
-        if self.kind not in ("bbox", "segm", "keypoints"):
+        if self.kind not in (BOXES, MASKS, KEYPOINTS):
             raise InputError(f"hands over boxes, masks and keypoints, not {iou_type}", source=source)
         self.ids: list[Any] = []
         self.counts: list[int] = []
@@ -105,9 +106,9 @@ class _Images:
         given.setdefault("boxes", np.empty((0, 4)))
         if self.role == "detections":
             given.setdefault("scores", np.empty(0))
-        if self.kind == "segm":
+        if self.kind == MASKS:
             joined = mask_columns.join(self.masks) if self.masks else MaskColumn.of(Masks.from_polygons([], (1, 1)))
-            given["shapes"] = {"segm": joined.take(np.flatnonzero(rows))}
+            given["shapes"] = {MASKS: joined.take(np.flatnonzero(rows))}
         given["image_ids"] = _column(images)
         given["category_ids"] = self._categories(given.get("category_ids", np.empty(0, np.int64)), names, ground_truth)
         given |= {"box_format": "xyxy", "source": self.source, "kinds": (self.scored,)}
@@ -194,7 +195,7 @@ def from_ultralytics(
     *,
     image_ids: Iterable[Any] | None = None,
     ground_truth: GroundTruth | None = None,
-    iou_type: str = "bbox",
+    iou_type: str = BOXES,
     unknown_images: Unknown = "error",
 ) -> Detections:
     """Return the detections of Ultralytics' `Results`, as ``model.predict`` and ``model(...)`` return them.
@@ -243,9 +244,9 @@ def from_ultralytics(
         if own and ground_truth is None:
             image = stem(image)
         names.update(_names(getattr(one, "names", None), source))
-        points = _points_of(made, image, one, len(boxes.cls)) if made.kind == "keypoints" else None
+        points = _points_of(made, image, one, len(boxes.cls)) if made.kind == KEYPOINTS else None
         made.add(image, boxes.xyxy, boxes.cls, scores=boxes.conf, keypoints=points)
-        if made.kind == "segm":
+        if made.kind == MASKS:
             made.add_masks(_masks_of(made, image, one, made.counts[-1]))
     return cast(Detections, made.table(names, ground_truth, unknown_images))
 
@@ -259,11 +260,11 @@ def _path_of(result: Any) -> str:
 
 def _points_of(made: _Images, image: Any, result: Any, count: int) -> NDArray[Any]:
     """Return keypoints with a third number, 1 where they have none."""
-    points = getattr(result, "keypoints", None)
+    points = getattr(result, KEYPOINTS, None)
     if points is None and not count:
         return np.empty((0, 1, 3))
     if points is None:
-        raise made.absent(image, "keypoints", "score the boxes: iou_type='bbox'")
+        raise made.absent(image, KEYPOINTS, "score the boxes: iou_type='bbox'")
     table = columns.array(points.data)
     if table.ndim != 3 or table.shape[2] not in (2, 3):
         raise InputError(f"keypoints of shape {table.shape}", source=made.source, record=made.place(image))
@@ -301,7 +302,7 @@ def from_supervision(
     classes: Any = None,
     role: Role = "detections",
     ground_truth: GroundTruth | None = None,
-    iou_type: str = "bbox",
+    iou_type: str = BOXES,
     unknown_images: Unknown = "error",
 ) -> GroundTruth | Detections:
     """Return the table of supervision's `Detections`, or of a `DetectionDataset`.
@@ -356,12 +357,12 @@ def from_supervision(
         made.add(image, one.xyxy, numbers, scores=scores)
         if classes is None and count:
             _add_names(names, columns.array(numbers), (getattr(one, "data", None) or {}).get("class_name"), source)
-        if made.kind == "segm":
+        if made.kind == MASKS:
             if one.mask is None and count:
                 raise made.absent(image, "masks", "score the boxes: iou_type='bbox'")
             bitmaps = np.zeros((0, 1, 1), bool) if one.mask is None else columns.array(one.mask)
             made.add_masks(MaskColumn.of(Masks.from_bitmaps(bitmaps, source=made.place(image))))
-        elif made.kind == "keypoints":
+        elif made.kind == KEYPOINTS:
             raise InputError("supervision's Detections have no keypoints", source=source)
     return made.table(names, ground_truth, unknown_images)
 
@@ -382,7 +383,7 @@ def from_torchvision(
     classes: Any = None,
     role: Role = "detections",
     ground_truth: GroundTruth | None = None,
-    iou_type: str = "bbox",
+    iou_type: str = BOXES,
     mask_threshold: float = 0.5,
     unknown_images: Unknown = "error",
 ) -> GroundTruth | Detections:
@@ -426,14 +427,14 @@ def from_torchvision(
     names = {"area": "areas", "iscrowd": "crowd"} if role == "ground_truth" else {"scores": "scores"}
     for image, one in _paired(listed, image_ids, source):
         needed = ["boxes", "labels", *(["scores"] if role == "detections" else [])]
-        needed += {"segm": ["masks"], "keypoints": ["keypoints"]}.get(made.kind, [])
+        needed += [find(made.kind).argument] if made.kind != BOXES else []
         lacking = next((name for name in needed if name not in one), None)
         if lacking is not None:
             raise made.absent(image, lacking, f"it has: {', '.join(map(str, list(one)[:20]))}")
         more = {name: one.get(field) for field, name in names.items()}
-        points = one["keypoints"] if made.kind == "keypoints" else None
+        points = one[find(KEYPOINTS).argument] if made.kind == KEYPOINTS else None
         made.add(image, _corners(one["boxes"], source), one["labels"], keypoints=points, **more)
-        if made.kind == "segm":
+        if made.kind == MASKS:
             bitmaps = columns.array(one["masks"])
             if bitmaps.ndim == 4 and bitmaps.shape[1] == 1:
                 bitmaps = bitmaps[:, 0]

@@ -12,22 +12,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.data.tables import Detections, GroundTruth, MissingClasses
+from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import DetmapError, InputError, OptionError, shorten
 from detmap.plugins import Registry, load_installed
 from detmap.reading.opening import Held
+from detmap.reading.options import Path, Reading, Role, options_of
 from detmap.reading.sources import HEAD, head
-from detmap.shapes.boxes import InvalidBoxes
-
-Path = str | os.PathLike[str]
-
-#: What a file is read for.
-Role = Literal["ground_truth", "detections"]
+from detmap.shapes.kinds import BOXES
 
 #: How the names of compressed files end.
 PACKED = (".gz", ".zst")
@@ -82,7 +78,7 @@ class Given:
         """The names of what lies directly in a folder, sorted; of anything else none."""
         if not self.is_folder or isinstance(self._source, Held):
             return ()
-        with suppress(OSError):  # whoever reads it will say so
+        with suppress(OSError):  # reading it raises the error
             return tuple(sorted(map(os.fsdecode, os.listdir(self._source))))
         return ()
 
@@ -130,46 +126,6 @@ def _words(head: bytes) -> list[list[bytes]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """What callers decide about reading; a format leaves aside what does not concern it.
-
-    Attributes
-    ----------
-    image_set : path, or None
-        A file that lists the images of the ground truth that count.
-    unknown_images : {"error", "ignore"}
-        What becomes of detections on images that the ground truth does not have.
-    invalid_boxes : {"error", "miss", "drop"}
-        What becomes of boxes of negative width or height.
-    missing_classes : {"zero", "error", "skip"}
-        What becomes of classes without a file of detections, where these come a file per class.
-    iou_type : str
-        The kind of shape that is scored.
-    image_facts : bool
-        Whether names and sizes of images are wanted of ground truth too, which boxes in pixels are scored without.
-    image_sizes : path, mapping or None
-        Sizes of images, for formats that hold shares of them: a table, or height and width by name.
-    classes : path, sequence of str, or None
-        Names of classes, for formats that hold their numbers.
-    columns : str, sequence of str, mapping, or None
-        What the columns of a table are.
-    box_format : {"xyxy", "xywh"} or None
-        How boxes are written, for formats that leave it open; None: as the numbers suggest.
-    """
-
-    image_set: Path | None = None
-    unknown_images: Literal["error", "ignore"] = "error"
-    invalid_boxes: InvalidBoxes = "error"
-    missing_classes: MissingClasses = "zero"
-    iou_type: str = "bbox"
-    image_facts: bool = False
-    image_sizes: Path | Mapping[str, Any] | None = None
-    classes: Path | Sequence[str] | None = None
-    columns: str | Sequence[str] | Mapping[str, str] | None = None
-    box_format: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Writing:
     """What callers decide about writing; a format leaves aside what does not concern it.
 
@@ -187,8 +143,8 @@ class Refused(NamedTuple):
 
     Attributes
     ----------
-    record : int
-        Its place in its list.
+    record : int or str
+        Its place in its list; or its file and line.
     code : str
         The finding of `detmap.checks.CODES` that it is.
     problem : str
@@ -197,7 +153,7 @@ class Refused(NamedTuple):
         What it is, as "image"; nothing for an object or a detection.
     """
 
-    record: int
+    record: int | str
     code: str
     problem: str
     unit: str = ""
@@ -238,8 +194,9 @@ class Inspection(NamedTuple):
     outlines: Outlines | None
 
 
-#: What reading returns that leaves records aside: a table, the place of each of its rows in the file's list, and the others.
-Salvaged = tuple[GroundTruth | Detections, NDArray[np.int64], Sequence[Refused]]
+#: What reading returns that leaves records aside: a table, the place of each of its rows in the file's list, None where
+#: there is no such list, and the others.
+Salvaged = tuple[GroundTruth | Detections, NDArray[np.int64] | None, Sequence[Refused]]
 
 
 #: What a format cannot hold of a table that is written: code to the sentence that a person reads, for `n` records.
@@ -260,6 +217,8 @@ LOST = {
     "category_names": "{n} categories have names besides their ids, which the format has no field for",
     "image_names": "{n} images have files with names besides their ids, which the format has no field for",
     "image_sizes": "{n} images have a size, which the format has no field for",
+    "category_lists": "{n} images list categories that were looked for, or not annotated in full, as LVIS's do: the format "
+    "has no field for that",
 }
 
 
@@ -286,6 +245,8 @@ class Format:
         How the names of files end that it writes; the first is its own. Empty: it writes folders.
     holds : tuple of str, or None
         The kinds of shape that it has fields for, by their `iou_type`. None: its readers say what they cannot read.
+    federated : bool
+        Whether it has fields for LVIS's lists of categories, and their frequencies.
     words : tuple of str
         What help calls a source of ground truth and one of detections.
     members : str
@@ -295,7 +256,8 @@ class Format:
     beside : callable, or None
         ``beside(source)`` returns the paths of files besides a path of detections that decide how these are read.
     takes : tuple of str, or None
-        Which of the options `OPTIONS` concern it; None: any, and it leaves aside what does not concern it.
+        Which of the options of `Reading` that concern some formats alone concern it; None: any, and it leaves aside what
+        does not concern it.
     needs_images : bool
         Whether its detections are read with the help of the names and sizes of images, which ground truth then is to say.
     tell : callable, or None
@@ -323,7 +285,8 @@ class Format:
     write_ground_truth: Callable[[GroundTruth, Path, Writing], Mapping[str, int]] | None = None
     write_detections: Callable[[Detections, Path, Writing], Mapping[str, int]] | None = None
     written: tuple[str, ...] = ()
-    holds: tuple[str, ...] | None = ("bbox",)
+    holds: tuple[str, ...] | None = (BOXES,)
+    federated: bool = False
     words: tuple[str, str] = ("", "")
     members: str = ""
     inside: str = ""
@@ -336,9 +299,16 @@ class Format:
     inspect: Callable[[Any], Inspection | None] | None = None
     salvage: Callable[[Any, Role, Sequence[str], GroundTruth | None], Salvaged | None] | None = None
 
+    def concerns(self, option: str) -> bool:
+        """Return whether an option of `Reading` concerns the format."""
+        return self.takes is None or option in self.takes or not options_of()[option].some
+
 
 #: Every format by name.
 FORMATS = Registry(Format, "format")
+
+#: The format of documents that are parsed already.
+OF_DOCUMENTS = "coco"
 
 #: The formats whose readers say what is wrong with a file, or a folder, that no format recognises.
 _OTHERWISE = {False: "coco", True: "voc"}
@@ -424,9 +394,17 @@ def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
     """
     if name is not None:
         return _named(name, f"read_{role}", able(role))
-    found = recognise(source, role)
-    if found is not None:
-        return found
+    return recognise(source, role) or unknown(source, role)
+
+
+def unknown(source: Path | Held, role: Role) -> Format:
+    """Return the format whose reader says best why what no format recognises cannot be read.
+
+    Raises
+    ------
+    InputError
+        Where it is recognised as the other side; and where it is text of no known form.
+    """
     given = Given(source, role)
     _refuse_other(given, source)
     return FORMATS[_OTHERWISE[given.is_folder]]
@@ -520,40 +498,6 @@ def check_kind(found: Format, iou_type: str, source: str) -> None:
             source=source,
             remedy="choose another kind of shape (iou_type, --iou-type), or another format",
         )
-
-
-#: Options of reading that concern some formats alone, with what they are for.
-OPTIONS = {
-    "image_set": "lists images of VOC's XML, or is a split of YOLO's data.yaml",
-    "classes": "names the classes of YOLO's files",
-    "columns": "names the columns of a table (CSV, Parquet, Feather)",
-    "box_format": "says how boxes are written in text files and tables (Parquet, Feather)",
-}
-
-
-def taken(found: Format, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those options that concern a format; those that are not in `OPTIONS` concern every format."""
-    return {
-        name: value
-        for name, value in given.items()
-        if name not in OPTIONS or found.takes is None or name in found.takes
-    }
-
-
-def check_taken(found: Iterable[Format], given: Mapping[str, Any], flags: Mapping[str, str] | None = None) -> None:
-    """Refuse an option that concerns none of some formats: it would be ignored.
-
-    Raises
-    ------
-    OptionError
-        Names the option, by its flag on the command line where `flags` has one, and the formats.
-    """
-    formats = list(found)
-    for name, value in given.items():
-        if value is not None and formats and not any(taken(one, {name: value}) for one in formats):
-            names = " and ".join(dict.fromkeys(one.name for one in formats))
-            flag = (flags or {}).get(name, f"{name} (--{name.replace('_', '-')})")
-            raise OptionError(f"{flag} {OPTIONS[name]}: it does not go with the format {names}")
 
 
 def suffixes() -> tuple[str, ...]:

@@ -22,6 +22,7 @@ LONGEST_ID = 1024
 
 _MARK = b"\xef\xbb\xbf"  # of the byte order, in UTF-8
 _WORTH_SCANNING = 1 << 20  # bytes; below it, loading the scanner takes longer than all else
+_COMMENTS = 1000  # lines at the end among which the last record is looked for
 _BLOCK = 1 << 16  # ids that are looked at together
 
 
@@ -160,6 +161,17 @@ def read_run(source: Source) -> Lines:
         if scores[i] != scores[i]:
             raise InputError("a score must be a number", source=places[i], value=text)
     return lines._replace(values=scores)
+
+
+def run_name(source: Source) -> str | None:
+    """Return the name on the last line of a run, which trec_eval takes for that of all; None where it is no such file."""
+    with Opened(source, "run") as opened:
+        lines = bytes(opened.whole()).rstrip().splitlines()[-_COMMENTS:]
+    for line in reversed(lines):
+        fields = line.split(None, 6)
+        if len(fields) >= 6 and (fields[0][:1] != b"#" or _is_record(line.split(None, 6), "run", 6, 4)):
+            return fields[5].decode("utf-8", "backslashreplace")
+    return None
 
 
 def _plain(found: RunColumns | QrelsColumns) -> bool:

@@ -14,15 +14,13 @@ Kernels call kernels and helpers of any file here: the cache knows the sources o
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from itertools import accumulate
 from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from detmap.kernels import _numba
+from detmap.kernels import _ahead
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,37 +28,68 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: Every kernel of this process, as `kernel` returned it.
 KERNELS: list[Callable[..., Any]] = []
 
-_njit: Any = partial(numba.njit, nogil=True, error_model="numpy")
+#: The object with kernels that were compiled ahead of time; None where numba compiles all of them.
+_OBJECT = _ahead.chosen().object
+
+
+def _made(function: Callable[..., Any], compile: Callable[[], Any], *object: _ahead.Object | None) -> Any:
+    """Return what numba makes of a function, now or, where kernels are compiled already, when something asks for it."""
+    if _OBJECT is None and _ahead.has_numba():
+        return compile()
+    return _ahead.StandIn(function, compile, *object)
 
 
 def kernel(function: F) -> F:
-    """Compile `function` on its first call: no GIL, C-like division, cached on disk under the digest of its sources."""
-    # Nobody calls a kernel from C: the wrapper for it would take a tenth of the time that compiling takes.
-    lean = _numba.known_options(no_cfunc_wrapper=True)
-    compiled = _numba.cached(function, lambda function, **options: _njit(**lean, **options)(function))
+    """Compile `function` on its first call, or take it from an object that was compiled ahead of time.
+
+    No GIL, C-like division; what is compiled is cached on disk under the digest of its sources.
+    """
+
+    def compile() -> Any:
+        from detmap.kernels import _numba
+
+        # Kernels are never called from C; numba would spend a tenth of the compile time on the wrapper for that.
+        lean = _numba.known_options(no_cfunc_wrapper=True)
+        return _numba.cached(function, lambda function, **options: _numba.njit(**lean, **options)(function))
+
+    own = function.__module__.startswith(f"{__name__}.")
+    compiled = _made(function, compile, _OBJECT if own else None)
     KERNELS.append(compiled)
     return cast(F, compiled)
 
 
-def helper(function: F, **options: Any) -> F:
+def helper(function: F) -> F:
     """Compile what only kernels call, and what neither allocates nor returns an array.
 
     A kernel's arrays live until it returns, yet numba counts the references of its helpers too, with atomic instructions
     that all threads share, wherever not every path uses an array to its end: 41 places for 16 in the scanner of records.
     ``_nrt=False`` leaves them out; numba can then make no wrapper for Python, and a call from there ends the process.
     """
-    lean = _numba.known_options(_nrt=False, no_cpython_wrapper=True)
-    return cast(F, _njit(**lean, **options)(function))
+    return _helped(function)
 
 
 def innermost(function: F) -> F:
     """Compile a helper into every place that calls it; for what a kernel calls for each value, where a call costs."""
-    return helper(function, **_numba.known_options(forceinline=True))
+    return _helped(function, forceinline=True)
+
+
+def _helped(function: F, **options: bool) -> F:
+    def compile() -> Any:
+        from detmap.kernels import _numba
+
+        lean = _numba.known_options(_nrt=False, no_cpython_wrapper=True)
+        return _numba.njit(**lean, **_numba.known_options(**options))(function)
+
+    return cast(F, _made(function, compile))
 
 
 def compiled_before(function: Callable[..., Any]) -> bool:
     """Return whether an earlier process has left `function`, a kernel, compiled on disk."""
-    return not hasattr(function, "stats") or _numba.is_kept(function)
+    if not hasattr(function, "stats"):
+        return True
+    from detmap.kernels import _numba
+
+    return _numba.is_kept(function)
 
 
 def _freeze(value: Any) -> Any:

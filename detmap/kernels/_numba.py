@@ -31,8 +31,15 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
+import numpy.ma  # numba would on the first call of a kernel, in a thread that another may fork meanwhile
+
+from detmap.installation import DISTRIBUTION, is_checkout
+from detmap.kernels import elsewhere
 
 _config: Any = numba.config
+
+#: How every kernel and helper is compiled.
+njit: Any = partial(numba.njit, nogil=True, error_model="numpy")
 
 #: The oldest and the newest numba whose private names are known.
 TESTED = ((0, 60), (0, 68))
@@ -169,7 +176,7 @@ class SourceCache:
         self._function = function
         self._home = _home_of(function)
         label = re.sub(r"[^\w.]", "", f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}")
-        self._label = label[-100:]
+        self.label = label[-100:]
         self._enabled = True
 
     @property
@@ -188,13 +195,13 @@ class SourceCache:
     def flush(self) -> None:
         """Remove what is kept of this kernel."""
         for folder in _folders(self._home):
-            for path in folder.glob(f"{self._label}-*.nbc"):
+            for path in folder.glob(f"{self.label}-*.nbc"):
                 with suppress(OSError):
                     path.unlink()
 
     def is_kept(self) -> bool:
         """Return whether a file of the sources as they are is there."""
-        pattern = f"{self._label}-{self._stamp()}-*.nbc"
+        pattern = f"{self.label}-{self._stamp()}-*.nbc"
         return any(any(folder.glob(pattern)) for folder in _folders(self._home))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -203,10 +210,16 @@ class SourceCache:
         numba would set up here what only compiling needs, which takes longer than all that a small evaluation does. The
         compiler sets it up itself where a kernel is not there.
         """
-        from numba.core import compiler
-
         if not self._enabled:
             return None
+        found = self._find(sig, target_context)
+        if found is None and any(asked(self.label) for asked in elsewhere.ASKED):
+            found = self._find(sig, target_context)
+        return found
+
+    def _find(self, sig: Any, target_context: Any) -> Any:
+        from numba.core import compiler
+
         # Whatever goes wrong here, with a private name or a file that is whole, compiling is right.
         with suppress(Exception):
             name, key = self._name(sig, target_context.codegen())
@@ -229,7 +242,7 @@ class SourceCache:
         if not self._enabled:
             return
         if data.library.has_dynamic_globals or any(not lifted.can_cache for lifted in data.lifted):
-            _say(f"compiled kernels cannot be kept: {self._label} holds addresses of this process")
+            _say(f"compiled kernels cannot be kept: {self.label} holds addresses of this process")
             return
         failure: Exception | None = None
         try:
@@ -252,7 +265,7 @@ class SourceCache:
             except OSError as error:
                 failure = failure or error
                 continue
-            _prune(folder, self._stamp(), None if self._home == _HOME else self._label)
+            _prune(folder, self._stamp(), None if self._home == _HOME else self.label)
             return
         where = f" in {_folders(self._home)[0]}"
         _say(f"compiled kernels cannot be kept{where}: {getattr(failure, 'strerror', None) or failure}")
@@ -269,7 +282,7 @@ class SourceCache:
         code = function.__code__
         what = (function.__module__, function.__qualname__, code.co_firstlineno, code.co_code, stamp)
         digest = _digest((_circumstances(), codegen.magic_tuple(), what, types))
-        return f"{self._label}-{stamp}-{digest[:24]}.nbc", bytes.fromhex(digest)
+        return f"{self.label}-{stamp}-{digest[:24]}.nbc", bytes.fromhex(digest)
 
 
 class _Forgiving:
@@ -386,6 +399,7 @@ def _type_words(of: Any) -> object:
 def _stamp(folder: Path) -> str:
     """Return the digest of the sources of all our kernels, and of those in `folder`."""
     files = [path for home in dict.fromkeys((_HOME, folder)) for path in sorted(home.glob("*.py*"))]
+    files = [path for path in files if path != _HOME / "_ahead.py"]  # it changes no machine code
     sources = [path for path in files if path.suffix in (".py", ".pyc") and path.is_file()]
     return _digest([(path.name, _checksum(path.read_bytes())) for path in sources])[:16]
 
@@ -467,6 +481,10 @@ def _folders(home: Path) -> tuple[Path, ...]:
     if _config.CACHE_DIR:
         return (Path(_config.CACHE_DIR) / name,)
     folders = [home / "__pycache__"]
+    if home == _HOME and not is_checkout():
+        # pip leaves what it has not installed, and a folder of compiled kernels would leave a package that is empty. This
+        # name is none that can be imported.
+        folders = [home.parents[1] / f"{DISTRIBUTION}.cache"]
     with suppress(RuntimeError):  # nobody's home
         own = {"win32": Path.home() / "AppData" / "Local", "darwin": Path.home() / "Library" / "Caches"}
         given = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")

@@ -78,7 +78,10 @@ def runs_of_bitmaps(pixels: Array, begin: int, end: int, out_counts: Array) -> A
                 turns = np.empty((4 * len(turns), 2), np.uint32)
         if used + count + 1 > len(ends):
             longer = np.empty(2 * (used + count + 1), np.uint32)
-            longer[:used] = ends[:used]
+            for k in range(
+                used
+            ):  # assigning a slice would compile the text of an error, six times the code of this kernel
+                longer[k] = ends[k]
             ends = longer
         for c in range(1, width):
             starts[c] += starts[c - 1]

@@ -108,9 +108,10 @@ def interpolate(
     for q in range(begin, end):
         first, hits = starts[q], starts[q + 1] - starts[q]
         if positives[q] <= 0:
-            out_precision[q] = np.nan
-            if with_scores:
-                out_scores[q] = np.nan
+            for i in range(grid.shape[0]):  # a slice would compile its error message too
+                out_precision[q, i] = np.nan
+                if with_scores:
+                    out_scores[q, i] = np.nan
             continue
         if positives[q] != found:  # the rankings of a class share their positives
             found = positives[q]

@@ -71,7 +71,10 @@ def _threshold_bits(ranges: int, thresholds: int, words: int) -> Array:
     its 64 bits stand for: row *i* is threshold ``(64 * w + i) % T``.
     """
     rows = min(thresholds, 64)
-    bits = np.zeros((rows, words), np.uint64)
+    bits = np.empty((rows, words), np.uint64)  # zeros would take three times as long to compile
+    for row in range(rows):
+        for w in range(words):
+            bits[row, w] = np.uint64(0)
     for bit in range(ranges * thresholds):
         row = bit % thresholds if thresholds <= 64 else bit & 63
         bits[row, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
@@ -81,8 +84,10 @@ def _threshold_bits(ranges: int, thresholds: int, words: int) -> Array:
 @kernel
 def _range_bits(ranges: int, thresholds: int, words: int) -> Array:
     """Return for each area range the words with its bits set at every threshold, shape (A, words)."""
-    bits = np.zeros((ranges, words), np.uint64)
+    bits = np.empty((ranges, words), np.uint64)  # zeros would take three times as long to compile
     for a in range(ranges):
+        for w in range(words):
+            bits[a, w] = np.uint64(0)
         for bit in range(a * thresholds, (a + 1) * thresholds):
             bits[a, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
     return bits
@@ -322,7 +327,9 @@ def collect_hits(
     class_starts, ranks, scores, hit, ignored = rows.starts, rows.ranks, rows.scores, rows.hit, rows.ignored
     areas, words, cuts = positives.shape[1], hit.shape[1], caps.shape[0]
     per_area, scored = cuts * thresholds, out.first_scores.shape[0] > 0
-    found = np.zeros(end - begin, np.int64)
+    found = np.empty(end - begin, np.int64)
+    for ranking in range(end - begin):
+        found[ranking] = 0
     counted = np.empty((areas, cuts + 1), np.int64)  # by area, and by how many caps a detection is within
     skipped = np.empty((areas, per_area), np.int64)
     masks = _range_bits(areas, thresholds, words)
@@ -334,7 +341,11 @@ def collect_hits(
         base = c * areas * per_area
         stop = min(base + areas * per_area, end)
         first_area, last_area = (at - base) // per_area, (stop - 1 - base) // per_area
-        counted[:], skipped[:] = 0, 0
+        for area in range(areas):  # a slice would compile its error message too
+            for cut in range(cuts + 1):
+                counted[area, cut] = 0
+            for pair in range(per_area):
+                skipped[area, pair] = 0
         for i in range(class_starts[c + 1] - class_starts[c]):
             d = np.uint64(class_starts[c] + i)  # an unsigned index has no negative case that costs time
             within = np.uint64(0)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import NEVER, helper, innermost, kernel, readonly
+from detmap.kernels import NEVER, allocate, helper, innermost, kernel, readonly
 
 Array = NDArray[Any]
 
@@ -62,11 +62,18 @@ class Wanted(NamedTuple):
     lowest: float
 
 
-class Runs(NamedTuple):
-    """The columns of `Candidates` that say where the candidates of each detection are."""
+class Found(NamedTuple):
+    """The columns of `Candidates`, of which the last two may have too little room for all pairs.
+
+    ``reached`` says how far a kernel came, int64, shape (3,): at which cell, at which of the rows of ``first``, and at which
+    pair it is to go on once there is more room.
+    """
 
     first: Array
     last: Array
+    ground_truth: Array
+    iou: Array
+    reached: Array
 
 
 @helper
@@ -94,23 +101,6 @@ def box_areas(boxes: Boxes, begin: int, end: int, out: Array) -> None:
     """Write the areas of the boxes at positions ``[begin, end)``."""
     for position in range(begin, end):
         out[position - begin] = _corners(boxes, position)[4]
-
-
-#: The bytes of a pair in what `box_candidates` returns: its overlap, float64, and its ground truth, int32.
-_PAIR = 12
-
-
-@kernel
-def _grown(packed: Array, used: int, needed: int) -> Array:
-    """Return room for more pairs, which begins with the `used` pairs of this one."""
-    room = packed.shape[0] // _PAIR
-    more = max(needed, 2 * room)
-    grown = np.empty(_PAIR * more, np.uint8)
-    iou, found = packed[: 8 * room].view(np.float64), packed[8 * room :].view(np.int32)
-    more_iou, more_found = grown[: 8 * more].view(np.float64), grown[8 * more :].view(np.int32)
-    for i in range(used):  # a slice would compile its error message too, for a second and more
-        more_iou[i], more_found[i] = iou[i], found[i]
-    return grown
 
 
 @helper
@@ -210,34 +200,33 @@ def _compare_all(
     least: tuple[float, float],
     row: int,
     used: int,
-    out: Any,
+    out: Found,
 ) -> int:
     """Compare detections with all objects of their cell: these are few, or all pairs are wanted. Return where pairs end.
 
     `run` has the positions where the detections begin and stop; `least` the lowest overlap, and what is rejected without a
-    division; `out` what is written, as in `box_candidates`: from `row` on where pairs begin and end, from `used` on pairs.
+    division. From `row` on is written where pairs begin and end, from `used` on the pairs.
     """
-    runs, found, iou = out
     bounds = boxes.areas.shape[0] > 0
     for i in range(run[1] - run[0]):
         box = _corners(boxes, run[0] + i)
         if bounds:
             box = box[0], box[1], box[2], box[3], boxes.areas[boxes.order[run[0] + i]]
-        runs.first[row + i] = used
+        out.first[row + i] = used
         for g in range(objects):
             value = _overlap(box, truth, g, boxes.pixel, bounds, least[1])
             if value >= least[0] or (bounds and np.isnan(value)):  # of an unknown area nothing is known
-                found[used], iou[used] = g, value
+                out.ground_truth[used], out.iou[used] = g, value
                 used += 1
-        runs.last[row + i] = used
+        out.last[row + i] = used
     return used
 
 
 @kernel
 def box_candidates(
-    cells: Cells, detections: Boxes, ground_truth: Boxes, wanted: Wanted, begin: int, end: int, stop: Array, out: Runs
-) -> Array:
-    """Find the candidates of cells ``[begin, end)``: every pair whose overlap is at least ``wanted.lowest``.
+    cells: Cells, detections: Boxes, ground_truth: Boxes, wanted: Wanted, end: int, stop: Array, out: Found
+) -> int:
+    """Find the candidates of cells from the one that was reached to `end`: every pair that overlaps by ``wanted.lowest``.
 
     The overlap is intersection over union, or over the detection's own area where the ground truth is a crowd. In a
     crowded cell both sides are sorted by their left edge and swept: a detection is compared with the ground truth that it
@@ -245,14 +234,13 @@ def box_candidates(
     compared. Where boxes are around shapes of known areas, the overlap is the largest that these can have: they share no
     more than their boxes do, and no more than the smaller one has. Once `stop` is set the rest is left undone.
 
-    Written are the first columns of `Candidates`; returned are the others, one after the other, as bytes: see `candidates`,
-    which calls this.
+    Returned is 0, or, where there is too little room, how much is needed at least. Then the caller copies what there is and
+    calls again; the pairs of a cell are found anew.
     """
+    begin, row, used = out.reached[0], out.reached[1], out.reached[2]
     most = longest_run(cells.detection_starts, cells.detection_stops, begin, end)
     widest = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end)
-    lowest, room = wanted.lowest, out.first.shape[0] + 16
-    packed = np.empty(_PAIR * room, np.uint8)
-    iou, found = packed[: 8 * room].view(np.float64), packed[8 * room :].view(np.int32)
+    lowest, room = wanted.lowest, out.iou.shape[0]
     left, left_names = np.empty((most, 5)), np.empty(most, np.int64)  # the cell's detections: x1, y1, x2, y2, area
     right, right_names, right_weights = np.empty((widest, 5)), np.empty(widest, np.int64), np.empty(widest)
     truth = Compared(right, right_weights, right_names)
@@ -261,8 +249,8 @@ def box_candidates(
     # Cheap rejection of most pairs: compare the intersection with the union times the lowest overlap instead of dividing.
     # The factor leaves a margin for rounding; where the lowest overlap is too small for one nothing is rejected so.
     hopeless = lowest * (1.0 - 1e-6) if lowest > 1e-300 else 0.0
-    used, row = np.int64(0), 0  # of a plain 0 `_grown` would be compiled a second time, for the literal
     for c in range(begin, end):
+        out.reached[0], out.reached[1], out.reached[2] = c, row, used
         start = cells.ground_truth_starts[c]
         count, objects = cells.detection_stops[c] - cells.detection_starts[c], cells.ground_truth_stops[c] - start
         sweep = objects >= 8 and count * objects >= 512 and lowest > 0.0
@@ -272,39 +260,38 @@ def box_candidates(
             if np.isnan(right[g, 4]):  # unknown, which a crowd's weight of 0 would hide
                 right_weights[g] = np.nan
         if stop[0]:
-            return packed
+            return 0
         if not sweep:
             if used + count * objects > room:
-                packed = _grown(packed, used, used + count * objects)
-                room = packed.shape[0] // _PAIR
-                iou, found = packed[: 8 * room].view(np.float64), packed[8 * room :].view(np.int32)
-            run, pairs = (cells.detection_starts[c], cells.detection_stops[c]), (out, found, iou)
-            used = _compare_all(detections, run, truth, objects, (lowest, hopeless), row, used, pairs)
+                return int(used + count * objects)
+            run = cells.detection_starts[c], cells.detection_stops[c]
+            used = _compare_all(detections, run, truth, objects, (lowest, hopeless), row, used, out)
             row += count
             continue
-        _place(detections, cells.detection_starts[c], count, True, left, left_names)
-        live, entered = 0, 0
+        _place(detections, cells.detection_starts[c], count, sweep, left, left_names)  # of True it is compiled again
+        live = entered = np.int64(0)  # of a plain 0 `_swept` is compiled again, for the literal
         for at in range(count):
             if stop[0]:
-                return packed
+                return 0
             box = left[at, 0], left[at, 1], left[at, 2], left[at, 3], left[at, 4]
             live, entered, beyond = _swept(right, objects, active, live, entered, box[0], box[2], pixel)
             met = live + beyond - entered
-            if used + met > room:
-                packed = _grown(packed, used, used + met)
-                room = packed.shape[0] // _PAIR
-                iou, found = packed[: 8 * room].view(np.float64), packed[8 * room :].view(np.int32)
+            if (
+                used + met > room
+            ):  # estimate for the whole cell: the same rate of pairs per detection, and a quarter more
+                expected = out.reached[2] + (used - out.reached[2]) * 5 // 4 * count // (at + 1)
+                return int(max(used + met, expected))
             d = row + left_names[at]
             out.first[d] = used
             for i in range(met):
                 g = active[i] if i < live else entered + i - live
                 value = _overlap(box, truth, g, pixel, bounds, hopeless)
                 if value >= lowest or (bounds and np.isnan(value)):
-                    found[used], iou[used] = right_names[g], value
+                    out.ground_truth[used], out.iou[used] = right_names[g], value
                     used += 1
             out.last[d] = used
         row += count
-    return packed
+    return 0
 
 
 def candidates(
@@ -320,7 +307,14 @@ def candidates(
     """Return what `box_candidates` finds in cells ``[begin, end)``."""
     rows = int((cells.detection_stops[begin:end] - cells.detection_starts[begin:end]).sum())
     first, last = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    wanted, runs = Wanted(crowd, lowest), Runs(first, last)
-    packed = box_candidates(cells, detections, ground_truth, wanted, begin, end, stop, runs)
-    middle = packed.size // _PAIR * 8
-    return Candidates(first, last, packed[middle:].view(np.int32), packed[:middle].view(np.float64))
+    wanted, reached = Wanted(crowd, lowest), np.array([begin, 0, 0], np.int64)
+    room = rows + 16
+    names, overlaps = allocate((room, np.int32), (room, np.float64))
+    while True:
+        found = Found(first, last, names, overlaps, reached)
+        needed = box_candidates(cells, detections, ground_truth, wanted, end, stop, found)
+        if not needed:
+            return Candidates(first, last, names, overlaps)
+        room, used = max(needed, 2 * room), int(reached[2])
+        names, overlaps = allocate((room, np.int32), (room, np.float64))
+        names[:used], overlaps[:used] = found.ground_truth[:used], found.iou[:used]

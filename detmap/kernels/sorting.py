@@ -265,7 +265,6 @@ def sort_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array)
     longest = _longest_group(starts, begin, end)
     keys, spare_keys = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
     order, spare_order = np.empty(longest, np.int32), np.empty(longest, np.int32)
-    integers, floats = spare_keys.view(np.int64), spare_keys.view(np.float64)
     counts = np.empty(256, np.int64)
     bits = rows.scores.view(np.uint64)
     for g in range(begin, end):
@@ -286,13 +285,13 @@ def sort_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array)
             rows.rank[first + i] = spare_order[order[i]]
         if rows.order.shape[0]:
             for i in range(size):
-                integers[i] = rows.order[first + i]
+                spare_keys[i] = rows.order[first + i]
             for i in range(size):
-                rows.order[first + i] = integers[order[i]]
+                rows.order[first + i] = spare_keys[order[i]]
         for i in range(size):
-            floats[i] = rows.scores[first + i]
+            spare_keys[i] = bits[first + i]
         for i in range(size):
-            rows.scores[first + i] = floats[order[i]]
+            bits[first + i] = spare_keys[order[i]]
         for w in range(rows.hit.shape[1]):
             for i in range(size):
                 keys[i], spare_keys[i] = rows.hit[first + i, w], rows.ignored[first + i, w]

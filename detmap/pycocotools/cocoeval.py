@@ -23,6 +23,7 @@ from detmap.pycocotools._curves import accumulate
 from detmap.shapes.keypoints import rows_of
 
 _INSIDE = ("_gts", "_dts", "ious", "evalImgs")
+LENIENT = "lvis_mark"  # of detections that are ignored without a match
 _BOX, _MASK, _KEYPOINTS = "bbox", "segm", "keypoints"
 BOUNDARY = "boundary"  # only `detmap.pycocotools.faster` has it
 
@@ -100,7 +101,7 @@ class COCOeval:
         found = snapshot.dts()
         if p.iouType == BOUNDARY:
             self._add_boundaries(snapshot.results, found)
-        gts, dts = _by_cell(snapshot.gts), _by_cell(found)
+        gts, dts = _by_cell(snapshot.gts), _by_cell(self._judged(snapshot.gts, found))
         cells = [(image, category) for image in p.imgIds for category in (p.catIds if p.useCats else [-1])]
         overlap = partial(_cell_oks, own_area=self._own_area()) if p.iouType == _KEYPOINTS else _cell_ious
         ious = {cell: overlap(p, gts, dts, *cell) for cell in cells}
@@ -156,9 +157,27 @@ class COCOeval:
             gt["ignore"] = gt.get("iscrowd", False)
             if p.iouType in self._poses:
                 gt["ignore"] = gt["num_keypoints"] == 0 or gt["ignore"]
-        self._gts, self._dts = _by_cell(gts), _by_cell(dts)
+        self._gts, self._dts = _by_cell(gts), _by_cell(self._judged(gts, dts))
         self.evalImgs = defaultdict(list)
         self.eval = {}
+
+    def _federated(self) -> fast.Federated | None:
+        """Return which categories were looked for on each image, where that counts."""
+        return None
+
+    def _judged(self, gts: list[Any], dts: list[Any]) -> list[Any]:
+        """Return the detections of categories that were looked for; those that are ignored without a match are marked."""
+        federated = self._federated()
+        if federated is None:
+            return dts
+        there = {(gt["image_id"], gt["category_id"]) for gt in gts}
+        kept = []
+        for dt in dts:
+            image, category = dt["image_id"], dt["category_id"]
+            if (image, category) in there or category in federated.negatives.get(image, ()):
+                dt[LENIENT] = category in federated.not_exhaustive.get(image, ())
+                kept.append(dt)
+        return kept
 
     def _add_boundaries(self, data: Any, anns: list[Any]) -> None:
         """Write down the boundaries of a data set's masks, where these are compared."""
@@ -188,7 +207,8 @@ class COCOeval:
         dilation = getattr(self, "boundary_dilation_ratio", None)
         try:
             data = self.cocoGt, self.cocoDt
-            snapshot = fast.take(self.params, data, self._records, frozen, dilation, self._own_area())
+            how = dilation, self._own_area(), self._federated()
+            snapshot = fast.take(self.params, data, self._records, frozen, *how)
         except fast.UNUSUAL:
             return False  # the faithful path has the answer, or raises what pycocotools does
         if self.params.iouType == BOUNDARY:
@@ -281,21 +301,29 @@ class COCOeval:
             stats[i] = self._summarize(precision, threshold, area, cap if cap > 2 else self.params.maxDets[cap])
         self.stats = stats
 
-    def _summarize(self, ap: int = 1, iouThr: Any = None, areaRng: str = "all", maxDets: int = 100) -> Any:
-        """Print one number and return it: the mean of what is defined, -1 where nothing is."""
+    #: What the lines of a summary say behind the cap.
+    _whose = ""
+
+    def _summarize(
+        self, ap: int = 1, iouThr: Any = None, areaRng: str = "all", maxDets: int = 100, places: Any = None
+    ) -> Any:
+        """Print one number and return it: the mean of what is defined, -1 where nothing is; `places` are of categories."""
         p = self.params
         areas = [i for i, label in enumerate(p.areaRngLbl) if label == areaRng]
         caps = [i for i, cap in enumerate(p.maxDets) if cap == maxDets]
         values = self.eval["precision" if ap == 1 else "recall"]
         if iouThr is not None:
             values = values[np.where(iouThr == p.iouThrs)[0]]
+        if places is not None:
+            values = values[:, :, places]
         values = values[..., areas, caps]
         defined = values[values > -1]
         mean = np.mean(defined) if len(defined) else -1
         name, short = ("Average Precision", "(AP)") if ap == 1 else ("Average Recall", "(AR)")
         overlap = f"{p.iouThrs[0]:0.2f}:{p.iouThrs[-1]:0.2f}" if iouThr is None else f"{iouThr:0.2f}"
         self._say(
-            f" {name:<18} {short} @[ IoU={overlap:<9} | area={areaRng:>6s} | maxDets={maxDets:>3d} ] = {mean:0.3f}"
+            f" {name:<18} {short} @[ IoU={overlap:<9} | area={areaRng:>6s} | maxDets={maxDets:>3d} {self._whose}]"
+            f" = {mean:0.3f}"
         )
         return mean
 
@@ -531,7 +559,7 @@ def _evaluate_cell(
         truth = [gt[i] for i in order]
         ignored = np.array([g["_ignore"] for g in truth])
         matched, taken = np.zeros((T, D)), np.zeros((T, G))
-        outside = np.array([d["area"] < low or d["area"] > high for d in found], np.bool_)
+        outside = np.array([d["area"] < low or d["area"] > high or d.get(LENIENT, False) for d in found], np.bool_)
         if len(overlaps):
             chosen, taker = np.empty((T, D), np.int64), np.empty((T, G), np.int64)
             sorted_overlaps = readonly(overlaps[:, order][:D], np.float64)

@@ -6,11 +6,12 @@ import copy
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.federated import CategoryLists
 from detmap.data.ids import Categories, Images, zeros
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection.evaluate import match
@@ -33,6 +34,13 @@ KINDS = ("bbox", "segm", "boundary", "keypoints")
 UNUSUAL = (
     UnusualError, DetmapError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, struct.error
 )  # fmt: skip
+
+
+class Federated(NamedTuple):
+    """Of LVIS, for each image: categories that are not on it, and those of which not all objects are annotated."""
+
+    negatives: Mapping[Any, Any]
+    not_exhaustive: Mapping[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -98,11 +106,13 @@ def take(
     frozen: Any,
     dilation: float | None = None,
     own_area: bool = True,
+    federated: Federated | None = None,
 ) -> Snapshot:
     """Match what the params `p`, of which `frozen` is a copy, select of ground truth and results.
 
     `select` returns the annotations of one that pass filters; `dilation` is that of boundaries; `own_area` says whether
-    poses are compared by the areas of objects, and not by a share of their boxes.
+    poses are compared by the areas of objects, and not by a share of their boxes. `federated` says which categories were
+    looked for on each image, where that counts.
 
     Raises
     ------
@@ -111,6 +121,8 @@ def take(
     """
     coco_gt, coco_dt = data
     protocol = _protocol(p, dilation, own_area)
+    if federated is not None:
+        protocol = replace(protocol, judged="verified", not_exhaustive="ignored")
     images, categories = reading.ids_of(list(p.imgIds)), reading.ids_of(list(p.catIds))
     if not images.size or not categories.size or np.unique(categories).size < categories.size:
         raise UnusualError
@@ -135,6 +147,7 @@ def take(
         return select(coco_dt, filters) if results is not None else records
 
     found = _Side.read(p, coco_dt, records, results, images, categories)
+    lists = _lists(federated, truth.columns.images.ids, p.catIds)
     tally = match(
         GroundTruth(
             images=Images(truth.columns.images.ids, truth.columns.images.codes),
@@ -146,6 +159,8 @@ def take(
             crowd=readonly(crowd[: areas.size], np.bool_),
             difficult=readonly(np.zeros(areas.size), np.bool_),
             zero_ids=readonly(zero, np.bool_) if zero.any() else None,
+            negatives=lists[0],
+            not_exhaustive=lists[1],
         ),
         Detections(
             images=found.columns.images,
@@ -168,6 +183,22 @@ def take(
         if side.masks is not None:
             side.masks.write()
     return Snapshot(frozen, gts, dts, coco_dt, tally)
+
+
+def _lists(
+    federated: Federated | None, images: NDArray[Any], categories: Any
+) -> tuple[CategoryLists | None, CategoryLists | None]:
+    """Return the lists of images, with categories by their places."""
+    if federated is None:
+        return None, None
+    place, wanted = {category: k for k, category in enumerate(categories)}, set(images.tolist())
+    made = []
+    for name, lists in federated._asdict().items():
+        own = {
+            image: [place[one] for one in given if one in place] for image, given in lists.items() if image in wanted
+        }
+        made.append(CategoryLists.of(own, images, np.arange(len(place)), "images", name))
+    return made[0], made[1]
 
 
 def _protocol(p: Any, dilation: float | None, own_area: bool) -> Protocol:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from detmap.errors import InputError, OptionError
+from detmap.errors import InputError
 from detmap.masks import Masks
-from detmap.pycocotools import cocoeval, faster_metrics
+from detmap.pycocotools import cocoeval, fast, faster_metrics
 from detmap.pycocotools._names import PARAMS, also_snake_case
 from detmap.pycocotools.faster_coco import COCO, signed
 
@@ -97,7 +97,9 @@ class COCOeval_faster(cocoeval.COCOeval):
     use_area : bool
         False: keypoints are compared by 0.53 of the area of an object's box instead of its ``area``, as CrowdPose has it.
     lvis_style : bool
-        Must be False: federated annotations are not evaluated here.
+        Take LVIS's lists of categories: detections of categories that were not looked for on their image are left out, and
+        those without a match are ignored where not all objects are annotated. Caps and the rest are COCO's, so that the
+        numbers are not LVIS's: `detmap.lvis` and ``protocol="lvis"`` have these. Not of keypoints.
     boundary_dilation_ratio : float
         How far from the contour a boundary reaches, as a share of the image's diagonal.
     separate_eval, boundary_cpu_count, rle_iou_max_workers
@@ -113,8 +115,6 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     Raises
     ------
-    OptionError
-        For ``lvis_style=True``.
     InputError
         From `evaluate`, for a score that is NaN, as the original's ValueError; pycocotools ranks it last.
     """
@@ -142,13 +142,11 @@ class COCOeval_faster(cocoeval.COCOeval):
     ) -> None:
         if type(rle_iou_max_workers) is not int or rle_iou_max_workers < 1:
             raise ValueError("rle_iou_max_workers must be a positive integer")
-        if lvis_style and "keypoints" not in iouType:
-            raise OptionError(
-                "detmap's stand-in for faster_coco_eval has no lvis_style=True before detmap scores LVIS: "
-                "until then evaluate this one outside of detmap.patch_pycocotools()"
-            )
+        if lvis_style and iouType == "keypoints":
+            _log.warning("lvis_style is not supported for keypoints")
+            lvis_style = False
         self.print_function: Callable[[str], object] = self._told if print_function is None else print_function
-        self.extra_calc, self.matched, self.lvis_style = extra_calc, False, False
+        self.extra_calc, self.matched, self.lvis_style = extra_calc, False, lvis_style
         self.use_area, self.separate_eval = use_area, separate_eval
         self.boundary_dilation_ratio, self.boundary_cpu_count = boundary_dilation_ratio, boundary_cpu_count
         self.rle_iou_max_workers = rle_iou_max_workers
@@ -194,6 +192,22 @@ class COCOeval_faster(cocoeval.COCOeval):
     def _records(self, data: Any, filters: Mapping[str, Any]) -> list[Any]:
         """Return copies, which have what records may lack."""
         return [{**_DEFAULTS, **record} for record in super()._records(data, filters)]
+
+    def _federated(self) -> fast.Federated | None:
+        if not self.lvis_style:
+            return None
+        images = [self.cocoGt.imgs[image] for image in self.params.imgIds]
+        fields = ("neg_category_ids", "not_exhaustive_category_ids")
+        return fast.Federated(*({image["id"]: image.get(field, []) for image in images} for field in fields))
+
+    @property
+    def freq_groups(self) -> list[list[int]]:
+        """The places of categories in the params, for each of the groups ``imgCountLbl``."""
+        labels: list[str] = vars(self.params)["imgCountLbl"]
+        groups: list[list[int]] = [[] for _ in labels]
+        for place, category in enumerate(self.cocoGt.loadCats(self.params.catIds)):
+            groups[labels.index(category["frequency"])].append(place)
+        return groups
 
     def _compared(self, image: Any, category: Any) -> bool:
         """Return whether there are detections and ground truth in a cell."""
@@ -325,11 +339,11 @@ class COCOeval_faster(cocoeval.COCOeval):
         """
         return faster_metrics.extended(self)
 
-    def _rows(self) -> list[tuple[str, _Row]]:
-        """Return the names of what `summarize` prints, and what it is."""
+    def _rows(self) -> list[tuple[str, _Row | None]]:
+        """Return the names of what `summarize` prints, and what it is; None is 0, and not printed."""
         p = self.params
         most, areas = p.maxDets[-1], [] if p.iouType == _CROWD else p.areaRngLbl[1:]
-        rows: list[tuple[str, _Row]] = []
+        rows: list[tuple[str, _Row | None]] = []
         for ap, kind in ((1, "AP"), (0, "AR")):
             whole: list[tuple[str, _Row]] = [(f"{kind}_all", (ap, None, "all", most))]
             by_overlap: list[tuple[str, _Row]] = [(f"{kind}_{t * 100:.0f}", (ap, t, "all", most)) for t in (0.5, 0.75)]
@@ -337,8 +351,11 @@ class COCOeval_faster(cocoeval.COCOeval):
             if ap or p.iouType in self._poses:
                 rows += whole + by_overlap + by_area
             else:
-                names = _CAPS if list(p.maxDets) == list(_CAPS) else {cap: str(cap) for cap in p.maxDets}
-                rows += [(f"AR_{names[cap]}", (0, None, "all", cap)) for cap in p.maxDets]
+                named = self.lvis_style or list(p.maxDets) == list(_CAPS)
+                names = [*_CAPS.values(), *map(str, p.maxDets[3:])] if named else list(map(str, p.maxDets))
+                caps: list[_Row | None] = [(0, None, "all", cap) for cap in p.maxDets]
+                caps += [None] * (len(names) - len(caps))
+                rows += [(f"AR_{name}", row) for name, row in zip(names, caps, strict=True)]
                 rows += by_area + by_overlap
         return rows
 
@@ -347,13 +364,26 @@ class COCOeval_faster(cocoeval.COCOeval):
         if not self.eval:
             raise Exception("Please run accumulate() first")
         self._check_kind()
-        values = [self._summarize(*row) for _, row in self._rows()]
+        self._whose = "catIds=all" if self.lvis_style else ""
+        rows = self._rows()
+        values = [self._summarize(*row) if row is not None else 0.0 for _, row in rows]
+        if self.lvis_style:
+            values += self._summarize_groups()
         if self.params.iouType == _CROWD:
             values += self._summarize_crowds()
         self.all_stats = np.array(values)
-        self.stats = self.all_stats if self.params.iouType in self._poses else self.all_stats[:-2]
+        poses = self.params.iouType in self._poses
+        self.stats = self.all_stats if poses else self.all_stats[: -5 if self.lvis_style else -2]
         if self.matched:
             self.all_stats = np.append(self.all_stats, [self.compute_mIoU(), self.compute_mAUC()])
+
+    def _summarize_groups(self) -> list[float]:
+        """Print AP of rare, common and frequent categories, and return it."""
+        values, p = [], self.params
+        for label, places in zip(vars(p)["imgCountLbl"], self.freq_groups, strict=True):
+            self._whose = f"catIds={label:>3s}"
+            values.append(self._summarize(1, None, "all", p.maxDets[-1], places))
+        return values
 
     def _summarize_crowds(self) -> list[float]:
         """Print AP by how crowded images are, and return it."""
@@ -409,6 +439,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         self._check_kind()
         values = self.all_stats
         names = [name for name, _ in self._rows()]
+        names += ["APr", "APc", "APf"] if self.lvis_style else []
         if self.params.iouType == _CROWD:
             names += ["AP_easy", "AP_medium", "AP_hard"]
         if self.matched:

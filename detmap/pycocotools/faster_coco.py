@@ -218,7 +218,7 @@ class COCO(coco.COCO):
 
     def dump(self, output_file: Any) -> None:
         """Write the data set to a JSON file."""
-        with open(output_file, "w") as file:
+        with open(output_file, "w", encoding="utf-8") as file:
             json.dump(self.to_dict(), file, ensure_ascii=False, indent=4)
 
     def __repr__(self) -> str:

@@ -19,6 +19,8 @@ from detmap.shapes import Boxes
 from detmap.shapes.keypoints import Keypoints, rows_of
 from detmap.shapes.masks import MaskColumn
 
+#: The modules of data sets whose ``annToRLE`` makes masks as pycocotools does.
+_KNOWN = ("detmap.pycocotools.coco", "detmap.lvis.lvis", "pycocotools.coco")
 _CHUNK = 512  # records that stay in the processor's cache while their fields are read one after the other
 #: Below it a product of two integers, or a sum of two squares, is the same in float64.
 _EXACT = 2**25
@@ -148,7 +150,7 @@ class Segmentations:
     """
 
     def __init__(self, records: list[Any], coco: Any) -> None:
-        if getattr(type(coco).annToRLE, "__module__", None) not in ("detmap.pycocotools.coco", "pycocotools.coco"):
+        if getattr(type(coco).annToRLE, "__module__", None) not in _KNOWN:
             raise UnusualError  # one who derives a class of their own may make other masks
         images = coco.imgs
         sizes = {i: (images[i]["height"], images[i]["width"]) for i in {record["image_id"] for record in records}}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import NamedTuple
 
@@ -45,6 +46,28 @@ class Lines(NamedTuple):
             value=shown,
             remedy=remedy,
         )
+
+    def take(self, rows: Sequence[int]) -> Lines:
+        """Return some of the lines."""
+        files, numbers = [self.files[row] for row in rows], [self.numbers[row] for row in rows]
+        return Lines(self.names, files, numbers, [self.fields[row] for row in rows], self.underlined)
+
+    @contextmanager
+    def named(self, rows: NDArray[np.int64] | None = None) -> Iterator[None]:
+        """Within this context errors about a record name its line; `rows` are the lines of the records.
+
+        Raises
+        ------
+        InputError
+            In place of one about a record by its number.
+        """
+        try:
+            yield
+        except InputError as error:
+            if not isinstance(error.record, int):
+                raise
+            row = error.record if rows is None else int(rows[error.record])
+            raise error.elsewhere(self.names[self.files[row]], f"line {self.numbers[row]}") from None
 
     def floats(self, skip: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return all words but the first `skip` of each line as numbers, and where each line's begin, and the last's end.

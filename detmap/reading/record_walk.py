@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from detmap.reading.documents import Document, NotUnderstood, unquoted
+from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS
 
 Buffer = bytes | memoryview
 
@@ -21,9 +22,8 @@ _LEAST = 12  # bytes for each list and object: a box takes more
 
 #: A list that takes 64 KiB and holds no other. Decoded it takes up to 16 times as much.
 _LONG = re.compile(rb"\[[^\[\]{}]{65536}")
-_LONG_VALUE = re.compile(
-    rb'"(?:bbox|image_id|category_id|id|score|area|iscrowd|ignore|num_keypoints|name)"\s*:\s*' + _LONG.pattern
-)
+_PLAIN = (BOX_FIELD, "image_id", "category_id", "id", "score", "area", "iscrowd", "ignore", *SHIPPED_COUNTS, "name")
+_LONG_VALUE = re.compile(rb'"(?:%b)"\s*:\s*' % "|".join(_PLAIN).encode() + _LONG.pattern)
 
 
 def crowded(data: Buffer) -> bool:

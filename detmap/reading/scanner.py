@@ -7,6 +7,7 @@ is.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from detmap.reading.lists import Layout, empty, scan_array, scan_list, scan_obje
 from detmap.reading.opening import File
 from detmap.reading.scanned_columns import Fields, Ids, Strings, Table, distinct_strings
 from detmap.shapes import Reader
+from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS, SHIPPED_FIELDS
 
 #: Where results are in an object instead of a list; and what only ground truth, or a whole data set of results, has.
 RESULT_LISTS = ("annotations", "predictions")
@@ -37,11 +39,12 @@ class ResultColumns(NamedTuple):
         The ids, as integers or as strings throughout.
     bbox : (n, 4) float64 or None
         Left, top, width, height in pixels; NaN where a record has none, None where no record has one.
-        A record without a box has a segmentation or keypoints.
+        A record without a box has another shape.
     score : (n,) float64
         The scores.
-    segmentation, keypoints : (n, 2) int64 or None
-        Where the value lies in the document, begin and end; -1 where a record has none, None where no record has one.
+    shapes : mapping of str to (n, 2) int64 or None
+        Where the values of the fields of shapes lie in the document, begin and end; -1 where a record has none, None where
+        no record has one.
     parts : list
         What the reader of shapes made of them, in file order.
     """
@@ -50,8 +53,7 @@ class ResultColumns(NamedTuple):
     category_id: Ids
     bbox: NDArray[np.float64] | None
     score: NDArray[np.float64]
-    segmentation: NDArray[np.int64] | None
-    keypoints: NDArray[np.int64] | None
+    shapes: dict[str, NDArray[np.int64] | None]
     parts: list[Any]
 
 
@@ -76,16 +78,19 @@ class GroundTruthColumns(NamedTuple):
         Area in square pixels; NaN or None as in `bbox`.
     iscrowd, ignore : (n,) int8 or None
         0, 1, or -1 where an annotation does not say; None where none says.
-    num_keypoints : (n,) int64 or None
-        How many keypoints are labelled; None where no annotation says.
-    segmentation, keypoints : (n, 2) int64 or None
-        Where the value lies in the document, begin and end; -1 where an annotation has none, None where all have none.
+    counts : mapping of str to (n,) int64 or None
+        The integers that kinds of shape take besides; None where no annotation says.
+    shapes : mapping of str to (n, 2) int64 or None
+        Where the values of the fields of shapes lie in the document, begin and end; -1 where an annotation has none, None
+        where all have none.
     sizes : (i, 2) float64 or None
         Height and width of the images, NaN where one has none; None where they were not asked for.
     parts : list
         What the reader of shapes made of the annotations, in file order.
     notices : dict of str to int
         Which fields of other benchmarks there are.
+    sections : dict of str to bytes
+        The lists of images and categories as they stand, those with such fields.
     """
 
     images: Ids
@@ -98,12 +103,12 @@ class GroundTruthColumns(NamedTuple):
     area: NDArray[np.float64] | None
     iscrowd: NDArray[np.int8] | None
     ignore: NDArray[np.int8] | None
-    num_keypoints: NDArray[np.int64] | None
-    segmentation: NDArray[np.int64] | None
-    keypoints: NDArray[np.int64] | None
+    counts: Mapping[str, NDArray[np.int64] | None]
+    shapes: dict[str, NDArray[np.int64] | None]
     sizes: NDArray[np.float64] | None
     parts: list[Any]
     notices: dict[str, int]
+    sections: dict[str, bytes]
 
 
 class RunColumns(NamedTuple):
@@ -177,14 +182,14 @@ class VocColumns(NamedTuple):
 _ID, _NUMBER, _BOX = (scanning.ID, 1), (scanning.NUMBERS, 1), (scanning.NUMBERS, 4)
 _FLAG, _SPAN = (scanning.FLAG, 1), (scanning.SPAN, 2)
 _QUERY, _INTEGER = (scanning.REPEATED, 1), (scanning.INTEGER, 1)
+_SHAPES = tuple(SHIPPED_FIELDS.values())
 _RESULT = Fields(
     b'{"image_id":1,"category_id":1,"score":1,"keypoints":0},',
     image_id=_ID,
     category_id=_ID,
     bbox=_BOX,
     score=_NUMBER,
-    segmentation=_SPAN,
-    keypoints=_SPAN,
+    **dict.fromkeys(_SHAPES, _SPAN),
 )
 _ANNOTATION = Fields(
     b'{"image_id":1,"category_id":1},',
@@ -195,9 +200,8 @@ _ANNOTATION = Fields(
     area=_NUMBER,
     iscrowd=_FLAG,
     ignore=_FLAG,
-    num_keypoints=_ID,
-    segmentation=_SPAN,
-    keypoints=_SPAN,
+    **dict.fromkeys(SHIPPED_COUNTS, _ID),
+    **dict.fromkeys(_SHAPES, _SPAN),
 )
 _LISTS = {
     "images": Fields(b'{"id":1},', id=_ID),
@@ -225,14 +229,14 @@ def scan_results(
     lines : bool
         Whether the document is JSON Lines.
     reader : (str, Reader), optional
-        Who reads the values of a field, "segmentation" or "keypoints".
+        Who reads the values of a field.
 
     Returns
     -------
     ResultColumns or None
         The columns; None where the document is not understood, so that a library parser has to decide. What is
         understood is valid JSON, with a plain record in every place: each field at most once, ids integers of 64 bits or
-        strings throughout, a score, and a box of four numbers or a segmentation or keypoints. An object has one such
+        strings throughout, a score, and a box of four numbers or another shape. An object has one such
         list, and where it has images or categories too, as ground truth has, the list is not empty.
     """
     try:
@@ -255,18 +259,18 @@ def scan_results(
         if document.after_blanks(place) < document.size:
             return None
         table.required("score")
-        bbox, segmentation, keypoints = table.numbers("bbox"), table.spans("segmentation"), table.spans("keypoints")
-        if not (table.has("bbox") or table.has("segmentation") or table.has("keypoints")):
+        bbox, shapes = table.numbers(BOX_FIELD), {field: table.spans(field) for field in _SHAPES}
+        if not any(map(table.has, (BOX_FIELD, *shapes))):
             located = np.zeros(table.rows, np.bool_)
             located |= False if bbox is None else ~np.isnan(bbox[:, 0])
-            for spans in (segmentation, keypoints):
+            for spans in shapes.values():
                 located |= False if spans is None else spans[:, 0] >= 0
             if not located.all():
                 return None
         score = table.numbers("score")
         assert score is not None
         ids = table.ids("image_id"), table.ids("category_id")
-        return ResultColumns(*ids, bbox, score, segmentation, keypoints, table.read)
+        return ResultColumns(*ids, bbox, score, shapes, table.read)
     except NotUnderstood:
         return None
 
@@ -301,8 +305,10 @@ def scan_ground_truth(
         tables, _, place = scan_object(document, document.after_blanks(0), lists)
         if document.after_blanks(place) < document.size or len(tables) < len(_LISTS):
             return None
-        notices = {code: n for name in _LISTS for code, n in _foreign(document, name, tables[name]).items()}
-        return _ground_truth(tables["images"], tables["annotations"], tables["categories"], notices)
+        found = {name: _foreign(document, name, tables[name]) for name in _LISTS}
+        notices = {code: n for codes in found.values() for code, n in codes.items()}
+        sections = {name: bytes(document.slice(*tables[name].span)) for name in ("images", "categories") if found[name]}
+        return _ground_truth(tables["images"], tables["annotations"], tables["categories"], notices, sections)
     except NotUnderstood:
         return None
 
@@ -316,11 +322,18 @@ def _foreign(document: Document, section: str, table: Table) -> dict[str, int]:
     return benchmarks.noted(found, section)
 
 
-def _ground_truth(images: Table, annotations: Table, categories: Table, notices: dict[str, int]) -> GroundTruthColumns:
+def _ground_truth(
+    images: Table, annotations: Table, categories: Table, notices: dict[str, int], sections: dict[str, bytes]
+) -> GroundTruthColumns:
     """Put the columns of the three lists together."""
     names = categories.ids("name")
-    num_keypoints = annotations.ids("num_keypoints") if "num_keypoints" in annotations.columns else None
-    if (categories.rows and not isinstance(names, Strings)) or isinstance(num_keypoints, Strings):
+    counts: dict[str, NDArray[np.int64] | None] = {}
+    for field in SHIPPED_COUNTS:
+        found = annotations.ids(field) if field in annotations.columns else None
+        if isinstance(found, Strings):
+            raise NotUnderstood
+        counts[field] = found
+    if categories.rows and not isinstance(names, Strings):
         raise NotUnderstood
     return GroundTruthColumns(
         images=images.ids("id"),
@@ -329,16 +342,16 @@ def _ground_truth(images: Table, annotations: Table, categories: Table, notices:
         id=annotations.ids("id") if "id" in annotations.columns else None,
         image_id=annotations.ids("image_id"),
         category_id=annotations.ids("category_id"),
-        bbox=annotations.numbers("bbox"),
+        bbox=annotations.numbers(BOX_FIELD),
         area=annotations.numbers("area"),
         iscrowd=annotations.flags("iscrowd"),
         ignore=annotations.flags("ignore"),
-        num_keypoints=num_keypoints,
-        segmentation=annotations.spans("segmentation"),
-        keypoints=annotations.spans("keypoints"),
+        counts=counts,
+        shapes={field: annotations.spans(field) for field in _SHAPES},
         sizes=_sizes(images) if "height" in images.fields.names else None,
         parts=annotations.read,
         notices=notices,
+        sections=sections,
     )
 
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import os
 import posixpath
 import stat
-import tarfile
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from detmap.errors import InputError, shorten
 from detmap.reading import zstd
 from detmap.reading.opening import STANDARD_INPUT, File, Held, changed, open_path, unreadable
 from detmap.system import limits
+
+if TYPE_CHECKING:
+    import tarfile
 
 Buffer = bytes | memoryview
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | IO[str]
@@ -219,7 +220,7 @@ def held(path: str | os.PathLike[str]) -> str | os.PathLike[str] | Held:
     """
     try:
         kind = os.stat(path).st_mode if os.fspath(path) != STANDARD_INPUT else stat.S_IFIFO
-    except (OSError, ValueError):  # whoever reads it will say so
+    except (OSError, ValueError):  # reading it raises the error
         return path
     if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
         return path
@@ -301,6 +302,37 @@ def stamp(path: str | os.PathLike[str], suffix: str) -> object:
         return None
 
 
+@contextmanager
+def unchanged(stamp: Callable[[], object], name: str) -> Iterator[None]:
+    """A context in which what `stamp` returns must stay: a file that is read more than once in it must not change.
+
+    Raises
+    ------
+    InputError
+        Where it has changed, instead of any other `InputError`.
+    """
+    before = stamp()
+    try:
+        yield
+    except InputError:
+        if stamp() != before:
+            raise changed(name) from None
+        raise
+    if stamp() != before:
+        raise changed(name)
+
+
+def stream(path: str | os.PathLike[str]) -> object:
+    """Return what tells a stream (a pipe, a device, standard input) from others; None of files and folders."""
+    if path == STANDARD_INPUT:
+        return STANDARD_INPUT
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError):  # reading it raises the error
+        return None
+    return None if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode) else (state.st_dev, state.st_ino)
+
+
 def fingerprint(source: str | os.PathLike[str] | Held, suffix: str) -> str:
     """Return the hash (SHA-256) of a file, or of the names and contents of a folder's files that end in `suffix`.
 
@@ -309,6 +341,8 @@ def fingerprint(source: str | os.PathLike[str] | Held, suffix: str) -> str:
     InputError
         As for whoever reads it.
     """
+    import hashlib
+
     whole = hashlib.sha256()
     if not isinstance(source, Held) and os.path.isdir(source):
         for one in _listed(os.fspath(source), suffix).values():
@@ -386,6 +420,8 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
 
 def _archived(opened: Opened, suffix: str) -> Iterator[tuple[str, bytes, str]]:
     """Yield what `members` does of an archive."""
+    import tarfile
+
     name = opened.name
     file = opened.data.stream() if isinstance(opened.data, File) else io.BytesIO(opened.data)
     archive: tarfile.TarFile | None = None

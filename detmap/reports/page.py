@@ -66,3 +66,8 @@ def render(template: str, purpose: str, *, styles: Sequence[str], scripts: Seque
         script_hash=f"sha256-{digest}",
         **context,
     )
+
+
+def encoded(page: str) -> bytes:
+    """Return a page as the bytes of its file."""
+    return page.encode("utf-8", "backslashreplace")

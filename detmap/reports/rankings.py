@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.notices import describe
-from detmap.errors import OptionError
+from detmap.errors import DetmapError, OptionError
 from detmap.reports import charts
 from detmap.reports.blocks import (
     DIFFERENCES,
@@ -35,6 +35,7 @@ from detmap.results import cell, printable
 from detmap.retrieval.conventions import CONVENTIONS
 from detmap.retrieval.metrics import parse
 from detmap.retrieval.ranked import MEAN
+from detmap.retrieval.runs import evaluate_run, read_tables
 from detmap.retrieval.scoring import by_query
 from detmap.statistics import compare_queries
 from detmap.statistics.bootstrap import alpha_of
@@ -55,6 +56,10 @@ _BARS, _WORST = 10, 100
 
 #: Queries are taken together by their number of relevant items, up to these.
 _SIZES = (1, 3, 10, 30, 100)
+
+
+#: Maximum number of ranked items of a run that is scored under every convention.
+ITEMS = 1_000_000
 
 
 @dataclass
@@ -109,6 +114,20 @@ class Model:
     def values(self) -> Values:
         """The values of `metric` per query."""
         return self.result.per_query[self.metrics[self.metric]]
+
+
+def under_conventions(qrels: Any, run: Any, result: RankingResult, rules: dict[str, Any]) -> dict[str, float]:
+    """Return mean AP of a run under every named convention that applies; of nothing where there are too many items."""
+    if result.hits is None or int(result.hits.items.sum()) > ITEMS:
+        return {}
+    tables, found = read_tables(qrels, run), {}
+    given = {name: rules[name] for name in ("level", "depth", "judged_only")}
+    for name, convention in CONVENTIONS.items():
+        try:
+            found[name] = evaluate_run(*tables, ["mAP"], convention, **given)["mAP"]
+        except DetmapError:  # it asks for what a run does not have
+            continue
+    return found
 
 
 def intervals(result: RankingResult, replicates: int, seed: int, method: Any) -> Bootstrap:

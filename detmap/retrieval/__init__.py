@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from detmap.retrieval.abstention import abstention_area, confidences
 from detmap.retrieval.codes import evaluate_codes
 from detmap.retrieval.conventions import CONVENTIONS, Convention
 from detmap.retrieval.evaluator import Evaluator
@@ -9,11 +10,13 @@ from detmap.retrieval.features import evaluate_features
 from detmap.retrieval.galleries import evaluate_distances, evaluate_landmarks, multi_query
 from detmap.retrieval.metrics import METRICS
 from detmap.retrieval.neighbors import evaluate_neighbors
+from detmap.retrieval.overlap import rank_biased_overlap
 from detmap.retrieval.ranked import Metric
 from detmap.retrieval.rankings import evaluate_rankings
 from detmap.retrieval.runs import evaluate_run
 from detmap.retrieval.samples import average_precision_score, global_average_precision
 from detmap.retrieval.scoring import RankingResult
+from detmap.retrieval.variants import p_mrr, robustness
 
 __all__ = [
     "CONVENTIONS",
@@ -22,7 +25,9 @@ __all__ = [
     "Evaluator",
     "Metric",
     "RankingResult",
+    "abstention_area",
     "average_precision_score",
+    "confidences",
     "evaluate_codes",
     "evaluate_distances",
     "evaluate_features",
@@ -32,4 +37,7 @@ __all__ = [
     "evaluate_run",
     "global_average_precision",
     "multi_query",
+    "p_mrr",
+    "rank_biased_overlap",
+    "robustness",
 ]

@@ -8,7 +8,7 @@ missing values and all else are errors. Where both sides are integers they are c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -19,7 +19,7 @@ from detmap import columns
 from detmap.errors import InputError, shorten
 from detmap.formats.trec import LONGEST_ID, Texts
 from detmap.kernels import readonly
-from detmap.kernels.texts import LENGTH_BITS
+from detmap.kernels.texts import LENGTH_BITS, LENGTHS
 from detmap.system import parallel
 
 #: How ids are encoded, lone surrogates included.
@@ -69,7 +69,7 @@ def column(values: Any, source: str, field: str) -> NDArray[Any]:
         raise InputError("expected a flat column", source=source, field=field) from None
     if given.ndim != 1:
         raise InputError("expected a flat column", source=source, field=field, value=f"{given.ndim} dimensions")
-    plain = not isinstance(given, np.ma.MaskedArray)
+    plain = type(given) is np.ndarray or not isinstance(given, np.ma.MaskedArray)
     if plain and (given.dtype.kind == "S" or (given.dtype.kind == "O" and set(map(type, given.tolist())) == {str})):
         return given
     return columns.identifiers(given, source=source, field=field)
@@ -158,7 +158,7 @@ def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
         )
 
 
-def _strings(listed: list[str], source: str, field: str) -> Texts:
+def _strings(listed: list[str], source: str, field: str, longest: int = LONGEST_ID) -> Texts:
     """Return strings in a buffer; TypeError says that not all are strings, and joining them is the fastest way to ask."""
     data = np.frombuffer("\0".join(listed).encode(*UTF8), np.uint8)
     ends = np.append(np.flatnonzero(data == 0), data.size)[: None if listed else 0]
@@ -168,7 +168,7 @@ def _strings(listed: list[str], source: str, field: str) -> Texts:
     begins = np.zeros_like(ends)
     begins[1:] = ends[:-1] + 1
     lengths = ends - begins
-    if int(lengths.max(initial=0)) > LONGEST_ID:
+    if int(lengths.max(initial=0)) > longest:
         raise _too_long(listed[int(np.argmax(lengths))].encode(*UTF8), source, field)
     if data.size < 8:
         data = np.concatenate((data, np.zeros(8, np.uint8)))
@@ -196,14 +196,26 @@ class Keys:
     ----------
     mappings : list of dict
         Their keys are expected to be strings.
-    names : list
-        What messages call each mapping.
+    queries : list
+        The query of each mapping, for messages.
     source, field : str
         What messages call the argument, and the keys.
+    checked : bool
+        Whether all keys are known to be strings without a zero byte; they may be of any length then.
     """
 
-    def __init__(self, mappings: list[Mapping[Any, Any]], names: list[str], source: str, field: str) -> None:
-        self._mappings, self._names, self._source, self._field = mappings, names, source, field
+    def __init__(
+        self,
+        mappings: Sequence[Mapping[Any, Any]],
+        queries: Sequence[Any],
+        source: str,
+        field: str,
+        checked: bool = False,
+    ) -> None:
+        self.mappings, self._queries, self._source, self._field = mappings, queries, source, field
+        self.checked = checked
+        #: The scores of the judged documents, query by query, where they were looked up; NaN of those that are not there.
+        self.found: NDArray[np.float64] | None = None
         self.starts = np.concatenate(([0], np.cumsum([len(one) for one in mappings]))).astype(np.int64)
 
     def located(self, begin: int, end: int) -> Texts:
@@ -215,17 +227,18 @@ class Keys:
             For keys that are no ids, or not of one type; the message is that of looking at all keys.
         """
         try:
-            return _strings(list(chain.from_iterable(self._mappings[begin:end])), self._source, self._field)
+            listed = list(chain.from_iterable(self.mappings[begin:end]))
+            return _strings(listed, self._source, self._field, int(LENGTHS) if self.checked else LONGEST_ID)
         except (InputError, TypeError):
             return texts(self.whole())[np.arange(self.starts[begin], self.starts[end])]
 
     def whole(self) -> Located:
         """Return all keys. Where one is not an id, or not of the type of the others, the error names its mapping."""
         try:
-            return keys(list(chain.from_iterable(self._mappings)), self._source, self._field)
+            return keys(list(chain.from_iterable(self.mappings)), self._source, self._field)
         except InputError:
-            for name, one in zip(self._names, self._mappings, strict=True):
-                keys(list(one), f"{self._source}: {name}", self._field)
+            for query, one in zip(self._queries, self.mappings, strict=True):
+                keys(list(one), f"{self._source}: query {shorten(query)}", self._field)
             raise
 
     def blocks(self) -> list[tuple[int, int]]:
@@ -235,21 +248,25 @@ class Keys:
     def name(self, row: int) -> str:
         """Return what messages call a key, counted over all mappings."""
         which = int(np.searchsorted(self.starts, row, side="right")) - 1
-        key = list(self._mappings[which])[row - int(self.starts[which])]
-        return f"{self._names[which]}, document {shorten(key)}"
+        key = list(self.mappings[which])[row - int(self.starts[which])]
+        return f"query {shorten(self._queries[which])}, document {shorten(key)}"
 
     def take(self, which: list[int]) -> Keys:
         """Return the keys of some of the mappings (-1 stands for an empty one)."""
-        left = sorted(set(range(len(self._mappings))) - set(which))
-        others = Keys([self._mappings[i] for i in left], [self._names[i] for i in left], self._source, self._field)
-        for block in others.blocks():
-            others.located(*block)
-        picked = [({}, "") if i < 0 else (self._mappings[i], self._names[i]) for i in which]
-        return Keys([one for one, _ in picked], [name for _, name in picked], self._source, self._field)
+        if not self.checked:
+            others = self._some(sorted(set(range(len(self.mappings))) - set(which)))
+            for block in others.blocks():
+                others.located(*block)
+        return self._some(which)
+
+    def _some(self, which: Sequence[int]) -> Keys:
+        mappings = [{} if i < 0 else self.mappings[i] for i in which]
+        queries = [None if i < 0 else self._queries[i] for i in which]
+        return Keys(mappings, queries, self._source, self._field, self.checked)
 
     def __getitem__(self, rows: NDArray[np.int64]) -> Texts:
         """Return some of the keys, counted over all mappings."""
         which = np.searchsorted(self.starts, rows, side="right") - 1
         used, place = np.unique(which, return_inverse=True)
-        some = Keys([self._mappings[i] for i in used], [self._names[i] for i in used], self._source, self._field)
+        some = self._some(used.tolist())
         return some.located(0, used.size)[rows - self.starts[which] + some.starts[place]]

@@ -29,7 +29,7 @@ from detmap.retrieval.galleries import (
     shot_ranks,
 )
 from detmap.retrieval.metrics import able, listed, parse_all, parse_rate
-from detmap.retrieval.neighbors import places, ranked_neighbors
+from detmap.retrieval.neighbors import of_search, places, ranked_neighbors
 from detmap.retrieval.ranked import stored_level
 from detmap.retrieval.runs import RUN_METRICS, Table, check_depth, check_judged, paired, rank_run, read_table
 from detmap.retrieval.scoring import RankingResult, check_level, labels, numeric_table, score, stored
@@ -195,7 +195,7 @@ class Evaluator:
         query_ids: ArrayLike | None = None,
         distances: ArrayLike | None = None,
         features: ArrayLike | None = None,
-        indices: ArrayLike | None = None,
+        indices: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
         run: Any = None,
         query_cameras: ArrayLike | None = None,
         ignore: Sequence[ArrayLike] | None = None,
@@ -227,6 +227,7 @@ class Evaluator:
             As the function that scores all queries at once; for a name that was seen before, unless ``duplicates="first"``;
             and for batches of another kind than those before. Nothing of such a batch is taken in.
         """
+        indices, distances = of_search(indices, distances)
         given = {"distances": distances, "features": features, "indices": indices, "run": run}
         kinds = [name for name, value in given.items() if value is not None]
         if kinds not in (["distances"], ["features"], ["indices"], ["distances", "indices"], ["run"]):

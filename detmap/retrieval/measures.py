@@ -227,19 +227,40 @@ def best_ranking(ranked: Ranked) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
 _HIGHEST_POWER = 1000
 
 
-def _gains(grades: NDArray[Any], exponential: bool) -> NDArray[Any]:
-    if exponential and grades.size and grades.max() > _HIGHEST_POWER:
-        raise InputError(
-            f"exponential gains are for grades up to {_HIGHEST_POWER}", source="grades", value=grades.max()
-        )
-    return readonly(np.exp2(grades) - 1 if exponential else grades, np.float64)
+def _gains(grades: NDArray[Any], request: Request) -> NDArray[Any]:
+    """Return the gains of grades: these themselves, 2 ** grade - 1, or those that the request names grade by grade."""
+    if "exp" in request.options:
+        request.flag("exp")  # which refuses others beside it
+        if grades.size and grades.max() > _HIGHEST_POWER:
+            raise InputError(
+                f"exponential gains are for grades up to {_HIGHEST_POWER}", source="grades", value=grades.max()
+            )
+        return readonly(np.exp2(grades) - 1, np.float64)
+    gains = np.array(grades, np.float64)
+    for option in request.options:
+        grade, gain = _named_gain(option, request)
+        gains[grades == grade] = gain
+    return readonly(gains, np.float64)
+
+
+def _named_gain(option: str, request: Request) -> tuple[float, float]:
+    """Return a grade and its gain, as from ``2=9``."""
+    grade, _, gain = option.partition("=")
+    try:
+        found = float(grade), float(gain)
+    except ValueError:
+        found = 0.0, 0.0
+    if not (found[0] > 0 and 0 <= found[1] < math.inf):
+        wanted = "the option exp, or gains of grades above 0, as in (1=3,2=9)"
+        raise OptionError(f"{request.metric.name} takes {wanted}, not {shorten(option)}")
+    return found
 
 
 def dcg(ranked: Ranked, request: Request) -> Values:
-    """DCG: discounted cumulative gain; the gain is the grade, or 2 ** grade - 1."""
+    """DCG: discounted cumulative gain; the gain is the grade, 2 ** grade - 1, or what the request says."""
     hits = ranked.gained
     out = np.empty(len(hits))
-    gains = _gains(ranked.gains, request.flag("exp"))
+    gains = _gains(ranked.gains, request)
     ahead, tied = (hits.ahead, hits.tied) if ranked.expected else (hits.ranks, hits.ranks)
     curves.dcg(hits.starts, hits.ranks, gains, ahead, tied, request.cut, ranked.expected, out)
     return out
@@ -248,8 +269,10 @@ def dcg(ranked: Ranked, request: Request) -> Values:
 def ndcg(ranked: Ranked, request: Request) -> Values:
     """nDCG: discounted cumulative gain over that of the best ranking."""
     starts, ranks, grades = best_ranking(ranked)
-    best = np.empty(len(ranked.raw))
-    curves.dcg(starts, ranks, _gains(grades, request.flag("exp")), ranks, ranks, request.cut, False, best)
+    best, gains = np.empty(len(ranked.raw)), _gains(grades, request)
+    if request.options and not request.options[0].startswith("exp"):  # another order of grades may be the best
+        gains = readonly(gains[np.lexsort((-gains, np.repeat(np.arange(best.size), np.diff(starts))))], np.float64)
+    curves.dcg(starts, ranks, gains, ranks, ranks, request.cut, False, best)
     return ratio(dcg(ranked, request), best)
 
 
@@ -314,6 +337,22 @@ def judged(ranked: Ranked, request: Request) -> Values:
     return ratio(pool.within(request.cut), np.minimum(pool.items, request.cut))
 
 
+def fallout(ranked: Ranked, request: Request) -> Values:
+    """fallout: the share of the items that are not relevant which is among the first k."""
+    size = request.number("items", math.nan)
+    hits = ranked.hits
+    whole = hits.items - hits.counts if math.isnan(size) else size - hits.positives
+    return ratio(np.minimum(hits.items, request.cut) - within(ranked, request.cut), np.maximum(whole, 0))
+
+
+def hole(ranked: Ranked, request: Request) -> Values:
+    """hole: documents among the first k that are judged for no query, over k."""
+    if ranked.anywhere is None:
+        raise OptionError("hole needs the judgements of all queries, which evaluate_run has")
+    seen = np.minimum(ranked.anywhere.items, request.cut)
+    return ratio(seen - ranked.anywhere.within(request.cut), request.depth)
+
+
 def geometric(ranked: Ranked, request: Request) -> Values:
     """GMAP: the logarithm of AP, which is at least 0.00001 here."""
     return logarithms(average_precision(ranked, request))
@@ -344,8 +383,14 @@ def interpolated(ranked: Ranked, request: Request) -> Values:
 
 
 def eleven_points(ranked: Ranked, request: Request) -> Values:
-    """11pt: the mean of iprec at recalls 0, 0.1 .. 1."""
-    columns = _at_recalls(ranked, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+    """11pt: the mean of iprec at recalls 0, 0.1 .. 1, or at those that are given."""
+    try:
+        recalls = sorted(float(option) for option in request.options)
+    except ValueError:
+        recalls = [-1.0]
+    if not all(0 <= recall <= 1 for recall in recalls):
+        raise OptionError(f"11pt takes recalls from 0 to 1, as in 11pt(0.25,0.5), not {shorten(request.key)}")
+    columns = _at_recalls(ranked, recalls or [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
     total = np.zeros(len(ranked.raw))
     for column in columns.T[::-1]:  # trec_eval adds from recall 1 downwards: the order is part of the last bit
         total += column

@@ -85,8 +85,8 @@ METRICS = (
     Metric(
         "success",
         measures.success,
-        "whether there is a hit up to k: the hit rate, which metric learning calls Recall@k",
-        aliases=("success", "hit_rate", "hitrate", "hit-rate", "hit"),
+        "whether there is a hit up to k: the hit rate; Recall@k in metric learning, accuracy@k in sentence-transformers",
+        aliases=("success", "hit_rate", "hitrate", "hit-rate", "hit", "accuracy", "top_k_accuracy"),
         depth="must",
     ),
     Metric(
@@ -116,7 +116,8 @@ METRICS = (
     Metric(
         "nDCG",
         measures.ndcg,
-        "sum of gain / log2(rank + 1) over that of the best ranking; gain = grade, (exp): 2 ** grade - 1",
+        "sum of gain / log2(rank + 1) over that of the best ranking; gain = grade, (exp): 2 ** grade - 1, (1=3,2=9): those "
+        "of grades 1 and 2",
         aliases=("ndcg", "ndcg_cut"),
         expected=True,
         options=True,
@@ -226,6 +227,22 @@ METRICS = (
         levels=False,
     ),
     Metric(
+        "hole",
+        measures.hole,
+        "documents among the first k that are judged for no query, / k (BEIR, MTEB)",
+        aliases=("hole", "hole_at"),
+        depth="must",
+        levels=False,
+    ),
+    Metric(
+        "fallout",
+        measures.fallout,
+        "items up to k that are not relevant / all such items ranked, or those of a collection of (items=..)",
+        aliases=("fallout", "fall_out", "fall-out"),
+        expected=True,
+        options=True,
+    ),
+    Metric(
         "GMAP",
         measures.geometric,
         "geometric mean of AP, at least 0.00001 each; per query its logarithm",
@@ -253,9 +270,10 @@ METRICS = (
     Metric(
         "11pt",
         measures.eleven_points,
-        "mean of iprec at recalls 0, 0.1 .. 1",
+        "mean of iprec at recalls 0, 0.1 .. 1, or at those in parentheses: (0.25,0.5,0.75)",
         aliases=("11pt", "11pt_avg", "11-pt_avg"),
         depth="never",
+        options=True,
     ),
     Metric(
         "set_F",
@@ -286,7 +304,8 @@ METRICS = (
     Metric(
         "utility",
         trec_measures.utility,
-        "worth of hits, wrong items and relevant items not ranked: 1, -1, 0, or (hit=..,wrong=..,lost=..)",
+        "worth of hits, wrong items and relevant items not ranked: 1, -1, 0, or (hit=..,wrong=..,lost=..); (left=..) that "
+        "of the other items of a collection of (items=..)",
         aliases=("utility",),
         depth="never",
         options=True,
@@ -473,6 +492,10 @@ def _of_ir_measures(name: str, convention: Convention) -> Request:
     """Read a name as ir_measures does: ERR is gdeval's, of grades up to 4, and RBP, which needs rel, has p = 0.8."""
     request = _read(name, RBP="p=0.8", ERR="max=4")
     metric = request.metric.name
+    if name.strip().lower().startswith("accuracy"):
+        raise OptionError(
+            f"{shorten(name)}: ir_measures' Accuracy is about pairs of documents; of hits it is Success@k"
+        )
     if metric not in _OF_IR_MEASURES:
         return request
     providers = IR_MEASURES.get("nDCG(exp)" if metric == "nDCG" and request.options else metric, (None, None))

@@ -23,7 +23,7 @@ from detmap.retrieval.galleries import (
 )
 from detmap.retrieval.metrics import listed, parse_all, parse_rate
 from detmap.retrieval.ranked import Ranked, Request
-from detmap.retrieval.scoring import RankingResult, int64, labels, numeric_table, score
+from detmap.retrieval.scoring import RankingResult, int64, labels, numeric, numeric_table, score
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -33,7 +33,7 @@ _RANKS = (1, 5, 10, 20)
 
 
 def evaluate_neighbors(
-    indices: ArrayLike,
+    indices: ArrayLike | tuple[ArrayLike, ArrayLike],
     query_ids: ArrayLike,
     gallery_ids: ArrayLike,
     distances: ArrayLike | None = None,
@@ -56,7 +56,8 @@ def evaluate_neighbors(
     ----------
     indices : array_like of int, shape (q, k)
         Element (i, j) is the item at rank ``j + 1`` of query *i*, as its place in the gallery; -1 stands for no
-        item and may only fill the end of a row.
+        item and may only fill the end of a row. Or the tuple of distances and indices, ``(D, I)``, that faiss returns, and
+        scikit-learn; or of indices and distances, as of hnswlib and scann: the integers are the indices.
     query_ids, gallery_ids : array_like of int or str, shapes (q,), (g,)
         Identities: an item is relevant to the queries of its identity.
     distances : array_like of float, shape (q, k), optional
@@ -97,7 +98,7 @@ def evaluate_neighbors(
     {'mAP@2': 0.5, 'R@2': 0.5, 'CMC@1': 1.0}
     """
     theirs = labels(gallery_ids, None, "gallery_ids")
-    items, measured = places(indices, distances, theirs.size)
+    items, measured = places(*of_search(indices, distances), theirs.size)
     decided = convention_of(convention, choices)
     gallery = relate(
         len(items), theirs.size, query_ids, theirs, query_cameras, gallery_cameras, junk_id, ignore, self_match, decided
@@ -138,6 +139,28 @@ def places(
     """Return the neighbours among `count` items, and their distances, checked."""
     items = _items(indices, count)
     return items, None if distances is None else _measured(distances, items)
+
+
+def of_search(indices: Any, distances: Any) -> tuple[Any, Any]:
+    """Return indices and distances, also where `indices` is the tuple of both that the search of an index returns.
+
+    faiss and scikit-learn return distances first, hnswlib and scann indices: the indices are the integers. Where both are
+    integers, as faiss' Hamming distances are, distances come first.
+
+    Raises
+    ------
+    OptionError
+        For a tuple of both where distances are given as well.
+    """
+    if not isinstance(indices, tuple) or len(indices) != 2:
+        return indices, distances
+    first, second = (numeric(one, "indices") for one in indices)
+    if first.ndim != 2 or second.ndim != 2:
+        return indices, distances
+    if distances is not None:
+        raise OptionError("distances are given twice: in the tuple that a search returns, and by themselves")
+    indices_first = first.dtype.kind in "iu" and second.dtype.kind not in "iu"
+    return (first, second) if indices_first else (second, first)
 
 
 def ranked_neighbors(

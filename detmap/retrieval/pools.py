@@ -53,6 +53,19 @@ class Pool(Frozen):
         some = self._where(up_to(self.starts, self.ranks, depth))
         return replace(some, items=np.minimum(self.items, depth))
 
+    def judged(self) -> Pool:
+        """Return the pool as if only documents with a judgement had been ranked."""
+        some = self._where(self.grades >= 0)
+        owner = np.repeat(np.arange(len(self)), np.diff(some.starts))
+        place = np.arange(owner.size) - some.starts[owner]
+        ahead = tied = some.ahead
+        if ahead.size:
+            new = np.ones(owner.size, np.bool_)  # whether a document has another score than the one before
+            new[1:] = (ahead[1:] != ahead[:-1]) | (owner[1:] != owner[:-1])
+            first, group = np.flatnonzero(new), np.cumsum(new) - 1
+            ahead, tied = place[first][group], np.diff(np.append(first, owner.size))[group]
+        return replace(some, ranks=place + 1, items=np.diff(some.starts), ahead=ahead, tied=tied)
+
     def hits(self, level: int, positives: ArrayLike | None = None) -> Hits:
         """Return the documents of grade `level` or higher as hits, out of `positives`; by default as many as there are."""
         some = self._where(self.grades >= level)

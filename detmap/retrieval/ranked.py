@@ -55,6 +55,8 @@ class Ranked:
         For the CMC variants that draw or merge identities: the chance that the match is found within 1 .. k.
     radius : ndarray of int64, shape (q, bits + 1, 2), or None
         For hash codes: how many items, and how many relevant ones, are within each Hamming radius.
+    anywhere : Pool or None
+        The ranked documents that are judged for any query at all, where a metric asks for them.
     others : mapping of Order to Ranked
         The same in the other orders that some metrics ask for.
     """
@@ -70,6 +72,7 @@ class Ranked:
     scale: Values | None = None
     shots: Values | None = None
     radius: NDArray[np.int64] | None = None
+    anywhere: Pool | None = None
     others: Mapping[Order, Ranked] = field(default_factory=dict)
 
     @cached_property

@@ -135,7 +135,7 @@ def evaluate_rankings(
 
 #: Metrics that do not depend on how many relevant items there are beyond those in the ranking.
 _OF_THE_RANKING = (
-    "P", "RR", "success", "hits", "CMC", "DCG", "ERR", "RBP", "judged", "unj", "rbp_resid",
+    "P", "RR", "success", "hits", "CMC", "DCG", "ERR", "RBP", "judged", "unj", "rbp_resid", "fallout",
     "num_q", "num_ret", "num_rel_ret", "num_nonrel_judged_ret",
 )  # fmt: skip
 

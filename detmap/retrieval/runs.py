@@ -25,9 +25,10 @@ from detmap.retrieval import document_ids
 from detmap.retrieval.conventions import Convention, RunChoices, convention_of
 from detmap.retrieval.document_ids import Keys, Located
 from detmap.retrieval.locating import RepeatedError, located
+from detmap.retrieval.lookups import Scores, found_in, greater_ids, places_of, scores_of
 from detmap.retrieval.metrics import DEEPEST, able, parse_all
 from detmap.retrieval.pools import Pool
-from detmap.retrieval.ranked import Ranked, stored_level
+from detmap.retrieval.ranked import Ranked, Request, stored_level
 from detmap.retrieval.scoring import RankingResult, check_level, graded, score, stored
 from detmap.system import parallel
 
@@ -223,11 +224,49 @@ def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
 def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Table:
     queries = document_ids.names(document_ids.keys(list(data), kind, "queries").tolist(), kind, "queries")
     mappings = list(data.values())
-    listed = Keys(mappings, [f"query {shorten(query)}" for query in queries], kind, "documents")
+    listed = Keys(mappings, queries, kind, "documents")
     # A run may be large; what is no dict may give other keys the next time, and strings are what most documents are.
     late = kind == "run" and all(type(one) is dict and isinstance(next(iter(one), ""), str) for one in mappings)
     documents = listed if late else listed.whole()
     return Table(queries, listed.starts, documents, _values_of_mappings(mappings, kind, listed))
+
+
+def table_of_dicts(
+    data: Mapping[str, dict[str, Any]], kind: str, sought: Mapping[str, Mapping[str, Any]] | None = None
+) -> Table:
+    """Return a table of dicts from strings to floats and integers, which are read in place.
+
+    The documents `sought`, by query, are looked up on the way, while a query's dict is in the processor's cache.
+
+    Raises
+    ------
+    TypeError
+        For a document that is no string, and a value of another type.
+    InputError
+        For an id that holds a zero byte, NaN, and grades beyond 2 ** 31.
+    OverflowError
+        For a score that no float can hold.
+    """
+    mappings = list(data.values())
+    listed = Keys(mappings, list(data), kind, "documents", checked=True)
+    values, bounds = np.empty(int(listed.starts[-1])), listed.starts.tolist()
+    found: list[float] = []
+    for begin, end, query, one in zip(
+        bounds, bounds[1:], data, mappings, strict=False
+    ):  # once over all that a query has
+        numbers = one.values()
+        types = set(map(type, numbers))
+        if types != {float} and not all(issubclass(each, float | int) for each in types):
+            raise TypeError("a value is neither float nor integer")
+        values[begin:end] = np.fromiter(numbers, np.float64, end - begin)
+        if "\0" in query or "\0" in "".join(one):
+            bad = next(text for text in (query, *one) if "\0" in text)
+            raise InputError("an id holds a zero byte", source=kind, record=f"query {shorten(query)}", value=bad)
+        if sought is not None:
+            found += found_in(one, sought[query])
+    if sought is not None:
+        listed.found = np.array(found, np.float64)
+    return Table(list(data), listed.starts, listed, _values(values, kind, values.size, listed.name))
 
 
 def _values_of_mappings(mappings: list[Mapping[Any, Any]], kind: str, listed: Keys) -> NDArray[Any]:
@@ -257,7 +296,6 @@ def check_depth(depth: int | None) -> None:
         raise OptionError("depth must be at most 2 ** 53")
 
 
-@located
 def evaluate_run(
     qrels: Any,
     run: Any,
@@ -293,7 +331,8 @@ def evaluate_run(
     depth : int, optional
         Score the first ranks only (trec_eval's ``-M``).
     judged_only : bool
-        Whether documents that are not judged are taken out of the ranking (trec_eval's ``-J``).
+        Whether documents that are not judged are taken out of the ranking, of its first ranks if there is a `depth`
+        (trec_eval's ``-J``).
     empty_input : {"error", "skip"}
         ``skip`` does as pytrec_eval does: a query without a judgement is not judged, and where no query is left, or none
         has a relevant document, there is a result all the same (means of no query are NaN).
@@ -314,10 +353,86 @@ def evaluate_run(
     """
     decided = convention_of(convention, choices, run=True)
     requests = parse_all(able(RUN_METRICS, decided) if metrics is None else metrics, decided)
-    lowest = None if level is None else check_level(level)
-    check_depth(depth)
     check_choice("empty_input", empty_input, ("error", "skip"))
-    lenient = empty_input == "skip"
+    rules = Rules(decided, level, depth, judged_only, empty_input == "skip")
+    return ranked_run(qrels, run, rules, requests).score(requests, keep_curve)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a run is ranked: arguments of `evaluate_run`.
+
+    `lenient`: whether empty judgements and runs are skipped. `all_empty`: whether it is no error that no query has a
+    relevant document.
+    """
+
+    convention: Convention
+    level: float | None = None
+    depth: int | None = None
+    judged_only: bool = False
+    lenient: bool = False
+    all_empty: bool = False
+
+    def __post_init__(self) -> None:
+        if self.level is not None:
+            check_level(self.level)
+        check_depth(self.depth)
+
+
+@dataclass(frozen=True)
+class RankedRun:
+    """A run that was ranked against judgements.
+
+    Attributes
+    ----------
+    queries : list
+        The judged queries that are evaluated.
+    answered : ndarray of bool, shape (q,)
+        Which of them the run has.
+    block : Ranked or None
+        Their rankings; None where there is no query.
+    rules : Rules
+        By which they were ranked.
+    missing, extra : int
+        How many judged queries the run lacks, and how many of its queries are not judged.
+    removed : int
+        How many lines of the run the convention takes out.
+    notices : mapping of str to int
+        What was unusual in the input, counted.
+    """
+
+    queries: list[Any]
+    answered: NDArray[np.bool_]
+    block: Ranked | None
+    rules: Rules
+    missing: int
+    extra: int
+    removed: int
+    notices: Mapping[str, int]
+
+    def score(self, requests: Sequence[Request], keep_curve: bool = False) -> RankingResult:
+        """Evaluate metrics; see `evaluate_run`."""
+        level = self.rules.level
+        result = score(
+            [] if self.block is None else [self.block],
+            np.array([document_ids.printable(query) for query in self.queries]),
+            requests,
+            self.rules.convention,
+            missing=self.missing,
+            extra=self.extra,
+            junk=self.removed,
+            reason="no document is judged relevant" + (f" at level {level:g}" if level not in (None, 1) else ""),
+            lenient=self.rules.lenient or self.rules.all_empty,
+            keep_curve=keep_curve,
+        )
+        result.add_notices(self.notices)
+        return result
+
+
+@located
+def ranked_run(qrels: Any, run: Any, rules: Rules, requests: Sequence[Request]) -> RankedRun:
+    """Read judgements and a run, and rank it in every order that one of the `requests` asks for; see `evaluate_run`."""
+    decided, lenient = rules.convention, rules.lenient
     judged, ranked = read_table(qrels, "qrels", lenient), read_table(run, "run", lenient)
     if lenient:
         judged = judged.take(np.flatnonzero(np.diff(judged.starts)).tolist())
@@ -334,37 +449,48 @@ def evaluate_run(
     kept = [i for i, at in enumerate(theirs) if at >= 0 or decided.missing == "zero"]
     check_judged(judged)
     notices = added(judged.notices, ranked.notices)
+    every = judged.documents
     judged, ranked = judged.take(kept), ranked.take([theirs[i] for i in kept])
     grades, scale = stored(judged.values, "qrels")
-    lowest_stored = 1 if lowest is None else stored_level(lowest, scale)
-    blocks: list[Ranked] = []
+    level = 1 if rules.level is None else stored_level(check_level(rules.level), scale)
+    block: Ranked | None = None
     removed = known = 0
     if kept:
         judged = replace(judged, values=grades)
-        block, removed, known = rank_run(judged, ranked, decided, lowest_stored, depth, judged_only, scale)
+        block, removed, known = rank_run(judged, ranked, decided, level, rules.depth, rules.judged_only, scale)
         others = {
             (ties, single): rank_run(
-                judged, ranked, replace(decided, ties=ties, single=single), lowest_stored, depth, judged_only, scale
+                judged,
+                ranked,
+                replace(decided, ties=ties, single=single),
+                level,
+                rules.depth,
+                rules.judged_only,
+                scale,
             )[0]
             for ties, single in {request.order for request in requests if request.order is not None}
         }
-        blocks = [replace(block, others=others)]
-    names = np.array([document_ids.printable(query) for query in judged.queries])
-    result = score(
-        blocks,
-        names,
-        requests,
-        decided,
-        missing=missing,
-        extra=extra,
-        junk=removed,
-        reason="no document is judged relevant" + (f" at level {level:g}" if level not in (None, 1) else ""),
-        lenient=lenient,
-        keep_curve=keep_curve,
-    )
+        block = replace(block, others=others)
+        if any(request.metric.name == "hole" for request in requests):
+            block = replace(block, anywhere=_judged_anywhere(every, ranked, rules))
     strangers = ranked.values.size if known == 0 else 0
-    result.add_notices({**notices, "no_judged_document": strangers})
-    return result
+    notices = {**notices, "no_judged_document": strangers}
+    answered = np.array([theirs[i] >= 0 for i in kept], np.bool_)
+    return RankedRun(judged.queries, answered, block, rules, missing, extra, removed, notices)
+
+
+def _judged_anywhere(every: Located | Keys, ranked: Table, rules: Rules) -> Pool | None:
+    """Rank the documents of a run that are judged for any query; `every` are the documents of all judgements."""
+    distinct = Texts.of(list(dict.fromkeys(document_ids.texts(every).tolist())))
+    own = document_ids.texts(ranked.documents)
+    ends = np.array([0, distinct.words.size], np.int64), np.array([0, own.words.size], np.int64)
+    known = np.flatnonzero(_find(distinct, ends[0], own, ends[1])[0] >= 0)
+    starts = np.searchsorted(known, ranked.starts).astype(np.int64)
+    table = Table(ranked.queries, starts, own[known], np.zeros(known.size, np.int64))
+    pool = rank_run(table, ranked, rules.convention, 1, rules.depth, False, None)[0].pool
+    if pool is not None and rules.judged_only:  # nothing else is left in the rankings
+        return pool.judged()
+    return pool
 
 
 def paired(judged: Table, ranked: Table) -> tuple[Table, Table, list[int]]:
@@ -377,6 +503,8 @@ def paired(judged: Table, ranked: Table) -> tuple[Table, Table, list[int]]:
 
 def check_judged(judged: Table) -> None:
     """Refuse a document that is judged twice."""
+    if isinstance(judged.documents, Keys) and judged.documents.checked:
+        return
     none = judged.documents[np.empty(0, np.int64)]
     _check(judged, _find(judged.documents, judged.starts, none, np.zeros_like(judged.starts))[1], "qrels", "judged")
 
@@ -448,35 +576,14 @@ def rank_run(
     """
     count = len(judged.queries)
     starts, grades = judged.starts, judged.values
-    found, repeated = _find(ranked.documents, ranked.starts, judged.documents, starts)
-    _check(ranked, repeated, "run", "there")
     owner = np.repeat(np.arange(count), np.diff(starts))
-    # Which judged documents were ranked, by query and then by line: the order that the kernel asks for.
-    got = np.flatnonzero(found >= 0)
-    known = got.size
-    lines = ranked.starts[owner[got]] + found[got]
-    order = np.argsort(lines, kind="stable")
-    lines, whose, gains = lines[order], owner[got][order], grades[got][order]
-    out = np.zeros(ranked.values.size, np.bool_)
-    if convention.positive_scores:
-        out |= ranked.values <= 0
-    if convention.drop_same_id:
-        out |= _named_as_query(ranked)
-    removed = int(out.sum())
-    if judged_only:
-        out |= True
-        out[lines[gains >= 0]] = False
-    if out.any():  # take the lines out, and with them the judged documents on them
-        stay = ~out[lines]
-        ranked, lines, whose, gains = ranked.without(out), lines[stay], whose[stay], gains[stay]
-        lines -= np.cumsum(out)[lines]
-    hit_starts = np.concatenate(([0], np.cumsum(np.bincount(whose, minlength=count)))).astype(np.int64)
-    ranks, ahead, tied, which, items = _places(ranked, lines - ranked.starts[whose], hit_starts, convention)
-    grade = gains[which]
+    rank = _looked_up if _can_look_up(judged, ranked, convention) else _searched
+    pool, removed, known = rank(judged, ranked, convention)
     positives = np.bincount(owner[grades >= level], minlength=count)
-    pool = Pool(hit_starts, ranks, grade, items, ahead, tied)
     if depth is not None:
         pool = pool.cut(depth)
+    if judged_only:  # among those that are left: trec_eval cuts first
+        pool = pool.judged()
     ideal = np.flatnonzero(grades > 0)
     ideal = ideal[np.lexsort((-grades[ideal], owner[ideal]))]
     return (
@@ -494,6 +601,80 @@ def rank_run(
         removed,
         known,
     )
+
+
+def _searched(judged: Table, ranked: Table, convention: Convention) -> tuple[Pool, int, int]:
+    """Rank judged documents after a search for them among all lines; return as `rank_run` does, but a pool."""
+    count, grades = len(judged.queries), judged.values
+    found, repeated = _find(ranked.documents, ranked.starts, judged.documents, judged.starts)
+    _check(ranked, repeated, "run", "there")
+    owner = np.repeat(np.arange(count), np.diff(judged.starts))
+    # Which judged documents were ranked, by query and then by line: the order that the kernel asks for.
+    got = np.flatnonzero(found >= 0)
+    known = got.size
+    lines = ranked.starts[owner[got]] + found[got]
+    order = np.argsort(lines, kind="stable")
+    lines, whose, gains = lines[order], owner[got][order], grades[got][order]
+    out = np.zeros(ranked.values.size, np.bool_)
+    if convention.positive_scores:
+        out |= ranked.values <= 0
+    if convention.drop_same_id:
+        out |= _named_as_query(ranked)
+    removed = int(out.sum())
+    if removed:  # take the lines out, and with them the judged documents on them
+        stay = ~out[lines]
+        ranked, lines, whose, gains = ranked.without(out), lines[stay], whose[stay], gains[stay]
+        lines -= np.cumsum(out)[lines]
+    hit_starts = _starts_of(whose, count)
+    ranks, ahead, tied, which, items = _places(ranked, lines - ranked.starts[whose], hit_starts, convention)
+    return Pool(hit_starts, ranks, gains[which], items, ahead, tied), removed, known
+
+
+def _starts_of(owner: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return where the elements of each of `count` groups begin and end, given the group of each, ascending."""
+    return np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=count)))).astype(np.int64)
+
+
+def _can_look_up(judged: Table, ranked: Table, convention: Convention) -> bool:
+    """Return whether documents can be looked up in the dicts of a run, all of which is ranked by score."""
+    return (
+        isinstance(judged.documents, Keys)
+        and isinstance(ranked.documents, Keys)
+        and ranked.documents.checked
+        and convention.order == "score"
+        and convention.ties == "docid"
+        and not convention.positive_scores
+        and not convention.drop_same_id
+    )
+
+
+def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Pool, int, int]:
+    """Rank judged documents that are looked up in dicts; return as `rank_run` does, but a pool."""
+    assert isinstance(judged.documents, Keys)
+    assert isinstance(ranked.documents, Keys)
+    count = len(judged.queries)
+    mappings, wanted = ranked.documents.mappings, judged.documents.mappings
+    scores = ranked.documents.found
+    scores = scores_of(mappings, wanted) if scores is None else scores
+    owner = np.repeat(np.arange(count), np.diff(judged.starts))
+    got = np.flatnonzero(~np.isnan(scores))
+    hit_starts = _starts_of(owner[got], count)
+    every, own = ranked.values, scores[got]
+    if convention.single:
+        with np.errstate(over="ignore"):  # what is too large for single precision becomes infinite, as in C
+            every, own = every.astype(np.float32), own.astype(np.float32)
+    ranks, ahead, tied, which = places_of(Scores(every, ranked.starts), Scores(own, hit_starts))
+    if np.any(tied > 1):
+        whose, listed = owner[got], {query: list(wanted[query]) for query in np.unique(owner[got][tied > 1]).tolist()}
+        for query, documents in listed.items():
+            begin, end = int(hit_starts[query]), int(hit_starts[query + 1])
+            some = begin + np.flatnonzero(tied[begin:end] > 1)
+            names = [documents[place] for place in (got[which[some]] - judged.starts[query]).tolist()]
+            row = every[ranked.starts[query] : ranked.starts[query + 1]]
+            ranks[some] += greater_ids(list(mappings[query]), row, names, own[which[some]])
+        by_rank = np.lexsort((ranks, whose))
+        ranks, ahead, tied, which = (column[by_rank] for column in (ranks, ahead, tied, which))
+    return Pool(hit_starts, ranks, judged.values[got][which], np.diff(ranked.starts), ahead, tied), 0, got.size
 
 
 def _places(

@@ -179,7 +179,7 @@ def _labels(y_true: Any) -> NDArray[Any]:
     if labels.dtype.kind not in "biuf" or labels.ndim not in (1, 2):
         problem = f"expected a column or a matrix of labels, not {labels.dtype.name} of {labels.ndim} dimensions"
         raise InputError(problem, source="y_true", remedy="write labels as integers, booleans or strings")
-    if isinstance(labels, np.ma.MaskedArray) or labels.dtype.kind == "f":
+    if labels.dtype.kind == "f" or (type(labels) is not np.ndarray and isinstance(labels, np.ma.MaskedArray)):
         labels = columns.numbers(labels, source="y_true", booleans=True)
         whole = np.isfinite(labels) & (labels == np.trunc(labels))
         if not whole.all():

@@ -6,8 +6,11 @@ here. Functions of the hits and of the convention, as in `detmap.retrieval.measu
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
+from detmap.errors import OptionError
 from detmap.kernels import gains, readonly
 from detmap.retrieval.measures import best_ranking, bpref, logarithms, persistence, ratio, within
 from detmap.retrieval.ranked import Ranked, Request, Values
@@ -75,10 +78,11 @@ def set_relative_precision(ranked: Ranked, request: Request) -> Values:
 
 
 def utility(ranked: Ranked, request: Request) -> Values:
-    """utility: what each hit, each wrong item and each relevant item that is not there is worth, added."""
-    hit, wrong, lost = request.numbers(hit=1.0, wrong=-1.0, lost=0.0)
-    found = ranked.raw.counts
-    return np.asarray(hit * found + wrong * (ranked.raw.items - found) + lost * (ranked.raw.positives - found))
+    """utility: what each hit, each wrong item, each relevant item not ranked and each other one is worth, added."""
+    hit, wrong, lost, left, size = request.numbers(hit=1.0, wrong=-1.0, lost=0.0, left=0.0, items=0.0)
+    found, items, positives = ranked.raw.counts, ranked.raw.items, ranked.raw.positives
+    worth = hit * found + wrong * (items - found) + lost * (positives - found)
+    return np.asarray(worth + left * (size + found - items - positives) if left else worth)
 
 
 def geometric_bpref(ranked: Ranked, request: Request) -> Values:
@@ -111,3 +115,20 @@ def residual(ranked: Ranked, request: Request) -> Values:
 def retrieved(ranked: Ranked, request: Request) -> Values:
     """num_ret: items that were ranked; with ``rel`` those of that grade or higher."""
     return (ranked.raw.items if request.level is None else ranked.raw.counts).astype(np.float64)
+
+
+def relevance_strings(ranked: Ranked, depth: int) -> list[str]:
+    """Return a string per query, a character for each of the first documents: trec_eval's relstring.
+
+    It is the grade of a document, ``>`` for one above 9, ``.`` for one of the pool that was not judged, and ``-`` for one
+    outside the pool.
+    """
+    pool = ranked.judged("relstring").cut(depth)
+    if ranked.scale is not None:
+        raise OptionError("relstring is for grades that are integers")
+    letters = np.where(pool.grades > 9, ord(">"), np.where(pool.grades < 0, ord("."), pool.grades + ord("0")))
+    sizes = np.concatenate(([0], np.cumsum(pool.items)))
+    every = np.full(int(sizes[-1]), ord("-"), np.uint8)
+    every[np.repeat(sizes[:-1], np.diff(pool.starts)) + pool.ranks - 1] = letters
+    text = every.tobytes().decode()
+    return [text[begin:end] for begin, end in pairwise(sizes.tolist())]

@@ -5,11 +5,40 @@ from __future__ import annotations
 from detmap.plugins import register
 from detmap.shapes import boxes
 from detmap.shapes.boxes import Boxes
-from detmap.shapes.kinds import KINDS, Column, Drawing, Kind, Pairs, Place, Reader, fields, find
+from detmap.shapes.kinds import (
+    BOUNDARIES,
+    KEYPOINTS,
+    KINDS,
+    MASKS,
+    Column,
+    Drawing,
+    IouType,
+    Kind,
+    Pairs,
+    Place,
+    Points,
+    Reader,
+    fields,
+    find,
+)
 
-__all__ = ["KINDS", "Boxes", "Column", "Drawing", "Kind", "Pairs", "Place", "Reader", "fields", "find", "register"]
+__all__ = [
+    "KINDS",
+    "Boxes",
+    "Column",
+    "Drawing",
+    "IouType",
+    "Kind",
+    "Pairs",
+    "Place",
+    "Points",
+    "Reader",
+    "fields",
+    "find",
+    "register",
+]
 
 register(boxes.KIND)
-KINDS.add_later("segm", "detmap.shapes.masks", "KIND")
-KINDS.add_later("keypoints", "detmap.shapes.keypoints", "KIND")
-KINDS.add_later("boundary", "detmap.shapes.masks", "BOUNDARY")
+KINDS.add_later(MASKS, "detmap.shapes.masks", "KIND")
+KINDS.add_later(KEYPOINTS, "detmap.shapes.keypoints", "KIND")
+KINDS.add_later(BOUNDARIES, "detmap.shapes.masks", "BOUNDARY")

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.errors import InputError
+from detmap.errors import InputError, check_allowed
 from detmap.kernels import Frozen, overlap, readonly
 from detmap.shapes.kinds import Kind
 from detmap.system import parallel
@@ -109,18 +109,6 @@ class Checked(NamedTuple):
     notices: dict[str, int]
 
 
-def check_option(invalid_boxes: str) -> None:
-    """Refuse what `invalid_boxes` cannot be.
-
-    Raises
-    ------
-    InputError
-        Says what it can be.
-    """
-    if invalid_boxes not in INVALID_BOXES:
-        raise InputError("invalid_boxes must be 'error', 'miss' or 'drop'", value=invalid_boxes)
-
-
 def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: InvalidBoxes, source: str) -> Checked:
     """Check boxes of any format, which are read-only, of shape (n, 4).
 
@@ -128,10 +116,11 @@ def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: Inva
     ------
     InputError
         For boxes that are not finite, unless they are dropped, and boxes of negative size where these are errors.
+    OptionError
+        For what `box_format` or `invalid_boxes` cannot be.
     """
-    if box_format not in BOX_FORMATS:
-        raise InputError(f"unknown box_format; one of {', '.join(BOX_FORMATS)}", source=source, value=box_format)
-    check_option(invalid_boxes)
+    check_allowed("box_format", box_format, BOX_FORMATS)
+    check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)
     notices: dict[str, int] = {}
     kept = None
     # The extremes first: they say of most columns that all is well, and row by row numpy takes long.
@@ -246,4 +235,9 @@ def _measured(boxes: Boxes, order: NDArray[np.int32], pixel: float, begin: int, 
 
 
 #: Boxes overlap as their bounds do, so that nothing is to be refined.
-KIND = Kind(name="bbox", column=Boxes, field="bbox", propose="threshold", measure=_measured)
+def _sample() -> list[dict[str, Any]]:
+    """Return some boxes."""
+    return [{"bbox": [1.0, 1.0, 3.0, 4.0]}] * 3
+
+
+KIND = Kind(name="bbox", column=Boxes, field="bbox", propose="threshold", measure=_measured, sample=_sample)

@@ -15,7 +15,7 @@ from detmap.errors import InputError
 from detmap.kernels import Frozen, number_lists, readonly, segmentations
 from detmap.kernels import keypoints as kernels
 from detmap.shapes.boxes import FARTHEST, Boxes, over_rows
-from detmap.shapes.kinds import Drawing, Kind, Pairs, Place
+from detmap.shapes.kinds import Drawing, Kind, Pairs, Place, Points
 from detmap.shapes.reading import Regions, resolved
 from detmap.system import parallel
 
@@ -383,6 +383,21 @@ def _draw(column: Keypoints) -> list[Drawing]:
     return [Drawing([], row[(row[:, 2] > 0) | ~(row[:, 2] > 0).any(), :2]) for row in rows]
 
 
+def _points(column: Keypoints) -> Points:
+    """Return the points of all poses."""
+    counts = column.sizes() // 3
+    first = np.cumsum(counts) - counts
+    owner = np.repeat(np.arange(counts.size), counts)
+    at = column.poses.starts.astype(np.int64)[owner] + 3 * (np.arange(owner.size) - first[owner])
+    values = column.poses.values
+    return Points(counts, np.stack([values[at], values[at + 1]], axis=1), values[at + 2], column.labelled)
+
+
+def _sample() -> list[dict[str, Any]]:
+    """Return some poses of 17 points."""
+    return [{"keypoints": [float(i + k) for k in range(51)], "num_keypoints": 17} for i in range(3)]
+
+
 KIND = Kind(
     name="keypoints",
     column=Keypoints,
@@ -395,11 +410,16 @@ KIND = Kind(
     areas=_range_areas,
     reader=KeypointReader,
     sized=False,
+    counts=("num_keypoints",),
+    refused={"": "bad_keypoints"},
     argument="keypoints",
     given=given,
     join=join,
     records=records,
+    sample=_sample,
     draw=_draw,
+    points=_points,
+    same_bits=False,  # similarities go through numpy's exp, which processors round differently
     decisions={
         "area_ranges": (("all", 0.0, 1e10), ("medium", 1024.0, 9216.0), ("large", 9216.0, 1e10)),
         "max_dets": (20,),

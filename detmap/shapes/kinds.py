@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as _field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.plugins import Registry
+from detmap.plugins import PluginName, Registry
 
 if TYPE_CHECKING:
     from detmap.shapes.boxes import Boxes
@@ -133,6 +133,27 @@ class Drawing(NamedTuple):
     points: NDArray[np.float64]
 
 
+class Points(NamedTuple):
+    """The points of shapes that are made of points, p of them in all.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape (n,)
+        How many points each shape has; its points follow each other.
+    places : ndarray of float64, shape (p, 2)
+        x and y of each point.
+    flags : ndarray of float64, shape (p,)
+        Each point's visibility: above 0 it is labelled.
+    labelled : ndarray of int64, shape (n,)
+        How many labelled points each record says to have.
+    """
+
+    counts: NDArray[np.int64]
+    places: NDArray[np.float64]
+    flags: NDArray[np.float64]
+    labelled: NDArray[np.int64]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Kind:
     """A kind of shape, and how two of them overlap.
@@ -177,6 +198,11 @@ class Kind:
         The `Reader` of the field of COCO's records. None: they are the boxes, or cannot be read.
     sized : bool
         Whether `reader` asks for the sizes of records' images.
+    counts : tuple of str
+        Fields of integers that `reader` takes from `Place.fields`.
+    refused : mapping of str to str
+        The finding of `detmap.checks.CODES` that a record is whose shape `reader` refuses, by what is wrong with it; ""
+        stands for any other problem.
     argument, given : str, callable or None
         How tables and the evaluator call what users give them, "masks", and ``given(value, source)``, which makes a column
         of it.
@@ -184,8 +210,19 @@ class Kind:
         Makes one column of several.
     records : callable, or None
         ``records(column)`` returns for each row the fields of COCO's record that hold its shape, as `reader` reads them.
+    sample : callable, or None
+        ``sample()`` returns the fields of COCO's records that hold some shapes on an image of height 6 and width 7, for
+        ``detmap warm``. None: nothing is compiled for this kind ahead of its use.
     draw : callable, or None
         ``draw(column)`` returns a `Drawing` for each row of a short column. None: the bounds.
+    image_sizes : callable, or None
+        Of a column of shapes that are made of an image's pixels, as masks: height and width of each one's image, shape
+        (n, 2). ``detmap check`` compares such shapes with their boxes, areas and images. None: of no pixels.
+    points : callable, or None
+        Of a column of shapes that are made of points: the `Points`, for ``detmap check``. A box around them may reach beyond
+        its image. None: of no points.
+    same_bits : bool
+        Whether an overlap has the same bits on every machine: cards then hold hashes of arrays.
     decisions : mapping
         The decisions of a named protocol that are different for this kind: area ranges, caps.
     recalls : tuple of float
@@ -206,11 +243,17 @@ class Kind:
     stored: str = ""
     reader: type[Any] | None = None
     sized: bool = True
+    counts: tuple[str, ...] = ()
+    refused: Mapping[str, str] = _field(default_factory=lambda: {"": "bad_values"})
     argument: str = ""
     given: Callable[[Any, str], Any] | None = None
     join: Callable[[Sequence[Any]], Any] | None = None
     records: Callable[[Any], list[dict[str, Any]]] | None = None
+    sample: Callable[[], Sequence[Mapping[str, Any]]] | None = None
     draw: Callable[[Any], list[Drawing]] | None = None
+    image_sizes: Callable[[Any], NDArray[np.int64]] | None = None
+    points: Callable[[Any], Points] | None = None
+    same_bits: bool = True
     decisions: Mapping[str, Any] = _field(default_factory=dict)
     recalls: tuple[float, ...] = ()
 
@@ -223,14 +266,28 @@ class Kind:
 #: Every kind by name.
 KINDS = Registry(Kind, "iou_type")
 
+#: The kind of the boxes that every table has: the default of ``iou_type``.
+BOXES: Final = "bbox"
 
-#: The fields of our own kinds: who looks for these in a file need not load a kind that is not there.
-_FIELDS = {"segm": "segmentation", "keypoints": "keypoints", "bbox": "", "boundary": ""}
+#: The kinds that ship besides, for formats that hold some of them.
+MASKS, KEYPOINTS, BOUNDARIES = "segm", "keypoints", "boundary"
+
+#: The names of kinds, for type checkers, which then find a typo.
+IouType = Literal["bbox", "segm", "keypoints", "boundary"] | PluginName
+
+#: The field of COCO's records that holds the box, x, y, width, height.
+BOX_FIELD = "bbox"
+
+#: The fields of shipped kinds in COCO's records, so that files are searched for them before a kind is loaded.
+SHIPPED_FIELDS = {MASKS: "segmentation", KEYPOINTS: "keypoints"}
+
+#: The fields of integers that readers of shipped kinds take besides, `Kind.counts`.
+SHIPPED_COUNTS = ("num_keypoints",)
 
 
 def fields() -> dict[str, str]:
     """Return the kinds that records hold besides boxes, by the names of their fields."""
-    named = {kind: _FIELDS[kind] if KINDS.is_shipped(kind) else _field_of(KINDS[kind]) for kind in KINDS}
+    named = {k: SHIPPED_FIELDS.get(k, "") if KINDS.is_shipped(k) else _field_of(KINDS[k]) for k in KINDS}
     return {name: kind for kind, name in named.items() if name}
 
 

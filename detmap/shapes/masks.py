@@ -570,6 +570,24 @@ def _draw(column: MaskColumn) -> list[Drawing]:
     return [Drawing([np.array(one, np.float64).reshape(-1, 2) for one in made], none) for made in polygons]
 
 
+def _sample() -> list[dict[str, Any]]:
+    """Return masks in each of the three ways in which COCO writes them."""
+    square = {"size": [6, 7], "counts": "742000a0"}
+    polygons = [[1, 1, 4, 1, 4, 5, 1, 5], [0, 0, 3, 0, 3, 3]]
+    return [{"segmentation": one} for one in (square, {"size": [6, 7], "counts": [8, 4, 30]}, polygons)]
+
+
+#: The findings that problems of segmentations are.
+_REFUSED = {
+    PROBLEMS[kind][0]: code
+    for code, kinds in {
+        "broken_runs": (kernels.INCOMPLETE, kernels.TWICE, kernels.BAD_COUNTS, kernels.FOREIGN, kernels.CUT),
+        "mismatched_runs": (kernels.BAD_SIZE, kernels.UNFILLED),
+        "missing_shapes": (kernels.NO_OUTLINE,),
+    }.items()
+    for kind in kinds
+}
+
 KIND = Kind(
     name="segm",
     column=MaskColumn,
@@ -579,11 +597,14 @@ KIND = Kind(
     prepare=_prepare,
     refine=_refine,
     reader=MaskReader,
+    refused={**_REFUSED, "": "bad_polygons"},
     argument="masks",
     given=given,
     join=join,
     records=records,
+    sample=_sample,
     draw=_draw,
+    image_sizes=MaskColumn.sizes,
 )
 
 #: Masks again, compared by their boundaries too (Cheng et al., 2021).

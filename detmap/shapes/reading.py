@@ -26,7 +26,7 @@ _BEHIND = 64
 _REGION, _SHARES = 1 << 22, 8
 
 # What float() reads beyond decimal numbers (inf, nan, 1_000) is not plain.
-_DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_DECIMAL = rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 
 
 @functools.cache
@@ -150,7 +150,7 @@ class Regions:
 
 def decimal(text: bytes) -> float:
     """Return the number that a text spells; infinity where it is not a number."""
-    return float(text) if _DECIMAL.fullmatch(text) else math.inf
+    return float(text) if re.fullmatch(_DECIMAL, text) else math.inf
 
 
 def resolved(

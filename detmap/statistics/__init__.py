@@ -7,11 +7,13 @@
 """
 
 from detmap.statistics.bootstrap import Bootstrap, HasTally, bootstrap
-from detmap.statistics.comparison import Comparison, Difference, Family, PairTests, compare, pair_tests
+from detmap.statistics.comparison import Comparison, Difference, Family, PairTests, pair_tests
 from detmap.statistics.draws import drawn, exchanged
 from detmap.statistics.grouping import group_letters
+from detmap.statistics.models import compare
 from detmap.statistics.permutation import Permutations, permutations_needed, permute, testable
 from detmap.statistics.queries import QueryComparison, bootstrap_queries, compare_queries
+from detmap.statistics.result_intervals import Intervals
 from detmap.statistics.reweighting import metric_names, support
 from detmap.statistics.tests import TESTS, Test, benjamini_hochberg, holm, paired_t, randomisation, wilcoxon
 
@@ -22,6 +24,7 @@ __all__ = [
     "Difference",
     "Family",
     "HasTally",
+    "Intervals",
     "PairTests",
     "Permutations",
     "QueryComparison",

@@ -15,7 +15,7 @@ from detmap.data.ids import Clusters
 from detmap.detection.precisions import effect_of_zero_ids
 from detmap.detection.tally import Tally
 from detmap.errors import OptionError, check_choice
-from detmap.results import fragment
+from detmap.results import fragment, to_text
 from detmap.statistics import intervals
 from detmap.statistics.bootstrap import Bootstrap, HasTally, alpha_of, bootstrap, check_level
 from detmap.statistics.clusters import clustered, independent, units_of
@@ -78,7 +78,7 @@ class Family(NamedTuple):
     untested: list[str]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Two or more models on the same images.
 
@@ -274,7 +274,20 @@ class Comparison:
             )
         return lines
 
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name} {self._value(name):.4f}" for name in self.bootstraps)
+        return f"<Comparison by {self.metric} ({self.iou_type}): {values}>"
+
+    def __str__(self) -> str:
+        """Return what a person reads: the models, their differences, the categories that changed, and what that means."""
+        tables = [self.to_dict()["models"], *self._tables().values()]
+        return "\n\n".join([repr(self), *filter(None, map(to_text, tables)), "\n".join(self.sentences())])
+
     def _repr_html_(self) -> str:
+        return fragment(f"Comparison by {self.metric} ({self.iou_type})", self._tables(), self.sentences())
+
+    def _tables(self) -> dict[str, list[dict[str, Any]]]:
+        """Return by title the differences of all categories together, and the categories that changed."""
         names = ("first", "second", "category", "difference", "low", "high", "p", "adjusted", "images")
         tables = {
             f"{self.metric}: differences": [{name: getattr(one, name) for name in names} for one in self.differences],
@@ -285,7 +298,7 @@ class Comparison:
             for row, doubt in zip(rows, doubtful, strict=True):
                 row["category"] = row["category"] or "all"
                 row |= {"interval and p": "~" if doubt else ""} if any(doubtful) else {}
-        return fragment(f"Comparison by {self.metric} ({self.iou_type})", tables, self.sentences())
+        return tables
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values; element *i* of `models` belongs to the *i*-th model."""
@@ -455,7 +468,7 @@ def pair_tests(
     return PairTests(list(models), metric, p, count, fewest, images, level, correction, unit)
 
 
-def compare(
+def compare_tallies(
     models: Mapping[str, Tally | HasTally],
     replicates: int = 1000,
     seed: int = 0,
@@ -468,40 +481,7 @@ def compare(
     clusters: Clusters | None = None,
     threads: int | None = None,
 ) -> Comparison:
-    """Test which models differ by more than chance, and estimate by how much.
-
-    Whether two models differ is tested by exchanging their detections of images (see `detmap.statistics.permute`). By how
-    much is told by the interval that belongs to the test (`Permutations.interval`). How sure the value of each model is by
-    itself is estimated by resampling the images (see `detmap.statistics.bootstrap`).
-
-    Parameters
-    ----------
-    models : mapping of str to Tally or DetectionResult
-        Two or more, scored under one protocol on the same images and categories.
-    replicates, seed, method, clusters, threads
-        See `bootstrap`; the permutations follow from the same seed. With ``"bca"`` or ``"percentile"`` the intervals of
-        differences are made by that method too, from the same draws for all models, and not by the test.
-    permutations : int, optional
-        The number of permutations; by default 5000, or more where there are many hypotheses.
-    metric : str, optional
-        A metric of the result: ``AP`` (by default; ``mAP`` where the protocol says so), ``AR_100``, ``AP_small`` and so on.
-    level : float
-        The level of the confidence intervals; tests are at ``1 - level``.
-    correction : {"holm", "bh"}
-        Holm's method keeps the probability of any false claim in a family at most ``1 - level``, Benjamini and
-        Hochberg's the expected share of false claims among the claims.
-
-    Returns
-    -------
-    Comparison
-        Differences with intervals and p-values; categories that changed; groups of models that cannot be told apart.
-
-    Raises
-    ------
-    OptionError
-        For fewer than two models, models of different images, categories or protocols, an unknown metric or correction, or
-        fewer than 200 replicates.
-    """
+    """Return `detmap.compare` of models that are scored."""
     tallies = {name: clustered(one if isinstance(one, Tally) else one.tally, clusters) for name, one in models.items()}
     if len(tallies) < 2:
         raise OptionError("a comparison needs two models or more")

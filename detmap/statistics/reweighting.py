@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.detection.metric_names import metric_table
+from detmap.detection.metric_names import Row, metric_table
 from detmap.detection.protocols import Protocol
 from detmap.detection.tally import Tally
 from detmap.errors import OptionError, shorten
@@ -45,7 +45,7 @@ def column_names(
     """Return the column of every metric that a result names, including metrics named after one category."""
     columns = {name: at for at, name in enumerate(metrics)}
     for name, (kind, _, _, _, k) in metric_table(protocol, categories):
-        if k is not None and kind in by_category:
+        if isinstance(k, int) and kind in by_category:
             columns[name] = len(metrics) + by_category.index(kind) * len(categories) + k
     return columns
 
@@ -58,7 +58,7 @@ def threshold_counts(
 
     def count(kind: str, iou: float | None) -> int:
         first, stop = _thresholds(protocol, iou)
-        return stop - first if kind == "AP" else 0
+        return 0 if kind == "AR" else stop - first
 
     return [count(*rows[name][:2]) for name in metrics], [count("AP", _IOU[name]) for name in by_category]
 
@@ -85,7 +85,7 @@ def support(
     rows, categories = dict(metric_table(tally.protocol, ())), len(tally.categories)
     held = tally.positive_counts > 0
     unit = tally.positive_image if units.of is None else units.of[tally.positive_image]
-    images = [np.unique(unit[held[:, rows[name][2]]]).size for name in metrics]
+    images = [np.unique(unit[held[:, rows[name][2]] & _of_group(tally, rows[name])]).size for name in metrics]
     pairs = np.unique(tally.positive_category[held[:, 0]].astype(np.int64) * max(units.number, 1) + unit[held[:, 0]])
     of_category = np.bincount(pairs // max(units.number, 1), minlength=categories)
     return readonly(np.concatenate((images, np.tile(of_category, len(by_category)))), np.int64)
@@ -103,7 +103,16 @@ def balance(
         return balanced(units.totals(tally.positive_image[wanted], tally.positive_counts[wanted, area]))
 
     of_category = [worth(0, tally.positive_category == k) for k in range(categories)]
-    return np.array([*(worth(rows[name][2]) for name in metrics), *of_category * len(by_category)])
+    of_all = (worth(rows[name][2], _of_group(tally, rows[name])) for name in metrics)
+    return np.array([*of_all, *of_category * len(by_category)])
+
+
+def _of_group(tally: Tally, row: Row) -> NDArray[np.bool_]:
+    """Return which pairs with ground truth are of categories that a metric is the mean over, shape (p,)."""
+    group = row[-1]
+    if not isinstance(group, str):
+        return np.ones(tally.positive_category.size, np.bool_)
+    return np.asarray(tally.in_group(group)[tally.positive_category])
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +137,9 @@ class Reweighted:
     areas: list[int] = field(init=False)
     caps: int = field(init=False)
     table: resampling.Table = field(init=False)
+    groups: dict[str, NDArray[np.intp]] = field(init=False)
+    pooled: dict[int, int] = field(init=False)
+    pools: Reweighted | None = field(init=False)
     events: resampling.Events = field(init=False)
 
     def __post_init__(self) -> None:
@@ -139,6 +151,12 @@ class Reweighted:
         metrics = [
             (kind == "AR", areas.index(area), *_thresholds(protocol, iou), cap) for kind, iou, area, cap, _ in chosen
         ]
+        pools = ("", *protocol.groups)
+        pooled = {at: pools.index(str(row[-1] or "")) for at, row in enumerate(chosen) if row[0] == "pooled"}
+        object.__setattr__(self, "pooled", pooled)
+        own = None if not pooled else Reweighted(self.tally.pools(), (), ("AP",), self.sides)
+        object.__setattr__(self, "pools", own)
+        groups = [row[-1] if isinstance(row[-1], str) else "" for row in chosen]
         by_class = [_thresholds(protocol, _IOU[name]) for name in self.by_category]
         object.__setattr__(self, "areas", areas)
         object.__setattr__(self, "caps", last if any(row[4] < last for row in metrics) else 0)
@@ -150,6 +168,7 @@ class Reweighted:
                 readonly(np.array(by_class, np.int64).reshape(-1, 2), np.int64),
             ),
         )
+        object.__setattr__(self, "groups", {one: np.flatnonzero(np.array(groups) == one) for one in groups if one})
         object.__setattr__(self, "events", _events(self.tally, areas, self.caps))
 
     @property
@@ -185,6 +204,9 @@ class Reweighted:
             spare.append(room)
 
         parallel.run(work, [(begin, min(begin + size, count)) for begin in range(0, count, size)], threads)
+        if self.pools is not None:  # whose columns come here as those of all categories, or of a group
+            made = self.pools.score(count, codes, threads)
+            out[:, :, list(self.pooled)] = made[:, :, list(self.pooled.values())]
         return out
 
     def _score_block(self, codes: NDArray[np.int32], recalls: int, room: _Room, out: NDArray[np.float64]) -> None:
@@ -216,6 +238,23 @@ class Reweighted:
             self.table, readonly(values, np.float64), readonly(found, np.int64), readonly(near, np.int64),
             readonly(positives, np.int64), 0, rows, out.reshape(-1, self.columns),
         )  # fmt: skip
+        for group, columns in self.groups.items():
+            self._average_group(group, columns, (values, found, near, positives), out.reshape(-1, self.columns))
+
+    def _average_group(
+        self, group: str, columns: NDArray[np.intp], made: tuple[NDArray[Any], ...], out: NDArray[np.float64]
+    ) -> None:
+        """Fill the columns of the metrics of a group of categories."""
+        inside = self.tally.in_group(group)
+        own = np.empty((len(out), columns.size))
+        metrics = readonly(self.table.metrics[columns], np.int64)
+        table = self.table._replace(metrics=metrics, by_class=readonly(np.empty((0, 2), np.int64), np.int64))
+        values, found, near, positives = (array[inside] for array in made)
+        resampling.average(
+            table, readonly(values, np.float64), readonly(found, np.int64), readonly(near, np.int64),
+            readonly(positives, np.int64), 0, len(out), own,
+        )  # fmt: skip
+        out[:, columns] = own
 
     @staticmethod
     def _words(codes: NDArray[np.int16]) -> NDArray[np.uint64]:

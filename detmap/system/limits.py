@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from detmap.errors import OptionError, shorten
 
-_SIZE = re.compile(r"([0-9]{1,18})([KMGT]?)(iB|B)?", re.IGNORECASE)
+_SIZE = r"(?i)([0-9]{1,18})([KMGT]?)(iB|B)?"
 
 
 class Limit(NamedTuple):
@@ -54,7 +54,7 @@ def size(text: str, what: str) -> int:
     OptionError
         For another text, or none above 0; `what` says where it stands.
     """
-    match = _SIZE.fullmatch(text.strip())
+    match = re.fullmatch(_SIZE, text.strip())
     value = int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ") if match else 0
     if not value:
         raise OptionError(f"{what} must be a size above 0, such as 512M or 4G, not {shorten(text)}")

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.ma  # numba would on the first call of a kernel, in a thread that another may fork meanwhile
 from numpy.typing import ArrayLike, NDArray
 
 from detmap.errors import OptionError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import struct
 import sys
@@ -28,6 +27,8 @@ def seal(kind: str, header: Mapping[str, Any], *columns: NDArray[Any] | bytes) -
     for column in columns:
         if len(column):
             parts.append(memoryview(cast(bytes, column)).cast("B"))
+    import hashlib
+
     digest = hashlib.blake2b(digest_size=_DIGEST)
     for part in parts:
         digest.update(part)
@@ -49,6 +50,8 @@ def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
     if bytes(view[: len(_MAGIC)]) != _MAGIC:
         raise StateError("not a saved state of detmap")
     body = view[:-_DIGEST]
+    import hashlib
+
     if len(body) < start or hashlib.blake2b(body, digest_size=_DIGEST).digest() != view[-_DIGEST:]:
         raise StateError("the saved state is damaged or cut short")
     (length,) = struct.unpack("<Q", body[len(_MAGIC) : start])

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import re
-import shutil
 import stat
 import sys
 import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from detmap.errors import OptionError, shorten
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _lock = threading.Lock()
 _unfinished: list[Path] = []
 _over: list[bool] = []
 
 #: The name of a file that is being written: machine, process, and what makes it one of its own.
-_NAME = re.compile(r"\.detmap-([0-9a-f]{8})-([0-9]{1,9})-[0-9a-f]{16}\.tmp")
+_NAME = r"\.detmap-([0-9a-f]{8})-([0-9]{1,9})-[0-9a-f]{16}\.tmp"
 
 #: So many seconds after it was last written to, a file is given up whatever is said of its process: another machine's may
 #: have ended, and another process may have its number.
@@ -30,6 +31,8 @@ _GIVEN_UP = 86400.0
 
 
 def _machine() -> str:
+    import platform
+
     return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
@@ -50,7 +53,7 @@ def remove_unfinished(folder: Path) -> None:
     """Remove what killed processes left half written in a folder: no other file, and none that is being written."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            name = _NAME.fullmatch(entry.name)
+            name = re.fullmatch(_NAME, entry.name)
             if name is None:
                 continue
             with contextlib.suppress(OSError):  # somebody else removes it, or it is another user's
@@ -79,7 +82,7 @@ def write_together(files: Mapping[Path, bytes]) -> None:
     OptionError
         Where one cannot be written.
     """
-    path = Path()
+    path: Path | None = None
     with _lock:
         while _over:  # the process is about to end
             time.sleep(1)
@@ -118,6 +121,8 @@ def _kept(path: Path) -> Path | None:
     try:
         os.link(path, beside)
     except OSError:  # the file system has no links
+        import shutil
+
         shutil.copy2(path, beside)
     return beside
 
@@ -149,6 +154,8 @@ def write(path: str, data: bytes) -> None:
     OptionError
         Where it cannot be written.
     """
+    from pathlib import Path
+
     target = Path(os.path.realpath(path))  # what a link leads to, not the link
     try:
         plain = target.is_file() or not target.exists()

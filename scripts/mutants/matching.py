@@ -160,9 +160,9 @@ MUTANTS = [
         "kernels_overlap::swept_cells",
     ),
     (
-        "overlap._grown",
-        "for i in range(used):  # a slice would compile its error message too, for a second and more",
-        "for i in range(used - 1):",
+        "overlap.candidates",
+        "names[:used], overlaps[:used] = found.ground_truth[:used], found.iou[:used]",
+        "names[:used], overlaps[:used] = found.ground_truth[:used], found.iou[used : 2 * used]",
         "kernels_overlap::swept_cells",
     ),
     # ---------------------------------------------------------------------------------------------------------- pairs

@@ -15,7 +15,7 @@ from batches import truth as truth
 import detmap
 from detmap import batch, statistics
 from detmap.batch import finding
-from detmap.formats import files as formats
+from detmap.formats.inputs import Input
 from detmap.results import without_nan
 
 
@@ -49,7 +49,7 @@ def test_bad_files_spoil_nothing(tmp_path, capsys):
     assert code == 3
     rows = list(csv.DictReader(out.splitlines()))
     assert len(rows) == 100
-    assert {row["model"] for row in rows if row["error"]} == {finding._stem(path.name) for path in bad}
+    assert {row["model"] for row in rows if row["error"]} == set(finding.distinct([path.name for path in bad]))
     assert {row["model"] for row in rows if row["AP"]} == {path.stem for path in good}
     assert all(bool(row["error"]) != bool(row["AP"]) for row in rows)
     errors = [line for line in err.splitlines() if line.startswith("detmap: error: ")]
@@ -71,10 +71,10 @@ def test_fail_fast(tmp_path, capsys, files):
 
 
 def test_an_error_that_nobody_foresaw_is_a_row_too(files, truth, monkeypatch):
-    def fail(path, *rest):
-        raise (MemoryError if path == str(files[0]) else ZeroDivisionError)("hm\n")
+    def fail(found, *rest):
+        raise (MemoryError if found.path == str(files[0]) else ZeroDivisionError)("hm\n")
 
-    monkeypatch.setattr(formats, "read_detections", fail)
+    monkeypatch.setattr(Input, "detections", fail)
     outcomes = {o.entry.path: o.error for o in batch.score(truth, files[:2])}
     assert outcomes == {str(files[0]): "out of memory", str(files[1]): "ZeroDivisionError: 'hm'"}
 
@@ -94,6 +94,7 @@ def test_options_come_before_files(truth):
         (("--bootstrap", "199"), "199 replicates are too few for an interval; draw at least 200"),
         (("--bootstrap", "-1"), "-1 replicates are too few for an interval; draw at least 200"),
         (("--permutations", "0"), "permutations must be an integer of at least 1"),
+        (("--permutations", "99"), "--permutations needs --bootstrap N"),
         (("--seed", "-1"), "seed must be an integer of at least 0"),
         (("--seed", str(2**64)), "seed must be an integer from 0 to"),
         (("--confidence", "95"), "between 0 and 1"),

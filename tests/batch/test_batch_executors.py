@@ -14,7 +14,7 @@ from batches import truth as truth
 import detmap
 from detmap import batch
 from detmap.batch import workers
-from detmap.formats import files as formats
+from detmap.formats.inputs import Input
 from detmap.system import parallel
 
 
@@ -49,6 +49,7 @@ def test_ground_truth_is_sent_once_to_each_worker(files, truth, monkeypatch):
 
 
 @pytest.mark.compiled
+@pytest.mark.jit
 def test_what_was_sent_compiles_nothing_anew(files, truth):
     from detmap.kernels import matching, overlap
 
@@ -68,14 +69,14 @@ def test_an_executor_that_breaks(files, truth):
 
 
 def test_a_pool_of_threads_of_the_callers(files, truth, monkeypatch):
-    seen, original = [], formats.read_detections
+    seen, original = [], Input.detections
 
     def look(*arguments):
         seen.append(parallel.thread_count(None))
         return original(*arguments)
 
     monkeypatch.setattr(parallel, "cores", lambda: 8)
-    monkeypatch.setattr(formats, "read_detections", look)
+    monkeypatch.setattr(Input, "detections", look)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         assert not any(one.error for one in batch.score(truth, files, executor=pool))
         assert not any(one.error for one in batch.score(truth, files[:1], executor=pool, threads=3))

@@ -213,9 +213,10 @@ def test_within_limits_the_bits_are_the_same(tmp_path, capsys, files):
 
 PLUGIN = """
 import time
-import detmap.formats.files as files
-read = files.read_detections
-def slow(source, *rest):
+from detmap.formats.inputs import Input
+read = Input.detections
+def slow(found, *rest):
+    source = found.path
     if "slow" in str(source):
         time.sleep(60)
     if "large" in str(source):
@@ -228,8 +229,8 @@ def slow(source, *rest):
             pass
         raise Odd("no two processes know this class")
     print("what somebody prints")
-    return read(source, *rest)
-files.read_detections = slow
+    return read(found, *rest)
+Input.detections = slow
 """
 
 
@@ -387,12 +388,12 @@ def test_tests_and_intervals_tell_no_number_of_images(tmp_path, capsys, files, f
 
 
 def test_discretion_about_errors_that_nobody_foresaw(monkeypatch, truth, files, tmp_path):
-    from detmap.formats import files as formats
+    from detmap.formats.inputs import Input
 
     def fail(*_):
         raise KeyError("a secret of the ground truth")
 
-    monkeypatch.setattr(formats, "read_detections", fail)
+    monkeypatch.setattr(Input, "detections", fail)
     (found,) = batch.score(truth, files[:1], discreet=True, out=tmp_path)
     assert "secret" not in found.error
     assert "secret" in found.document["error_in_full"]

@@ -12,7 +12,7 @@ from test_cluster import cluster as cluster
 
 import detmap
 from detmap import batch
-from detmap.formats import files as formats
+from detmap.formats.inputs import Input
 
 distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
 
@@ -87,14 +87,14 @@ def test_two_runs_side_by_side(tmp_path, cluster):
 def test_a_file_written_between_hashing_and_reading_is_that_row(tmp_path, monkeypatch):
     """Its result would be kept under the hash of what was there before, for the next run to take up."""
     paths = variants(tmp_path / "runs", 2)
-    read = formats.read_detections
+    read = Input.detections
 
-    def slow(path, *rest):
-        if str(path) == str(paths[0]):
-            os.utime(path, ns=(1, 1))
-        return read(path, *rest)
+    def slow(found, *rest):
+        if str(found.path) == str(paths[0]):
+            os.utime(found.path, ns=(1, 1))
+        return read(found, *rest)
 
-    monkeypatch.setattr(formats, "read_detections", slow)
+    monkeypatch.setattr(Input, "detections", slow)
     found = {one.entry.path: one for one in batch.score(TRUTH, paths, out=tmp_path / "out", threads=1)}
     assert found[str(paths[0])].error.startswith(f"{paths[0]}: changed while it was read")
     assert found[str(paths[1])].error is None

@@ -83,7 +83,8 @@ def test_the_generator_shares_nothing_with_the_checks():
 
 def test_every_code_is_found_somewhere_and_registered():
     text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "detmap" / "checks").glob("*.py"))
-    text += (ROOT / "detmap" / "formats" / "coco" / "salvage.py").read_text(encoding="utf-8")
+    others = ("formats/coco/salvage.py", "shapes/masks.py", "shapes/keypoints.py")
+    text += "".join((ROOT / "detmap" / name).read_text(encoding="utf-8") for name in others)
     for code in CODES:
         assert len(re.findall(rf'"{code}"', text)) >= 2, f"{code} is registered, and nothing finds it"
     assert all(row.effect.endswith(".") and row.remedy[-1] in ".?)" for row in CODES.values())
@@ -114,8 +115,10 @@ def test_tables_in_memory_are_checked_like_their_files(tmp_path):
     assert detmap.check(*tables).codes == detmap.check(truth, found).codes == ("classes_permuted",)
     with pytest.raises(InputError, match="swapped"):
         check(tables[1], tables[0])
-    with pytest.raises(InputError, match="not list"):
+    with pytest.raises(InputError, match="is not COCO ground truth but a list"):
         check([])
+    with pytest.raises(InputError, match="expected GroundTruth or a path, not int"):
+        check(3)
 
 
 def test_records_name_the_places_in_the_file_where_others_are_refused(tmp_path):
@@ -458,3 +461,20 @@ def test_real_sets_have_these_findings_and_no_others(paths):
         pytest.skip(f"{REAL_DATA} is absent")
     truth, found = (None if path is None else REAL_DATA / path for path in paths)
     assert set(check(truth, found).codes) == REAL[paths]
+
+
+def test_cocos_dictionary_and_list_are_checked_as_their_files():
+    truth, results = (ROOT / "fixtures" / "coco" / name for name in ("ground_truth.json", "detections.json"))
+    document, records = json.loads(truth.read_text()), json.loads(results.read_text())
+    assert detmap.check(document, records).to_dict() == detmap.check(truth, results).to_dict()
+    assert detmap.check(detmap.read(truth), records).to_dict() == detmap.check(detmap.read(truth), results).to_dict()
+    schema = detmap.check(document, records, schema=True)
+    assert schema.to_dict() == detmap.check(truth, results, schema=True).to_dict()
+    assert {one.code for one in detmap.check(document, train=document).findings} >= {"leakage"}
+    records[3]["score"] = "high"  # which reading refuses
+    made = detmap.check(document, records)
+    assert [one.records for one in made.findings if one.code == "bad_values"] == [(3,)]
+    of_arrays = [{**one, "bbox": np.array(one["bbox"]), "category_id": np.int64(one["category_id"])} for one in records]
+    assert detmap.check(document, of_arrays).to_dict() == made.to_dict()
+    with pytest.raises(InputError, match="detections: cannot be written as JSON: object is no value of JSON"):
+        detmap.check(document, [{"score": object()}])

@@ -175,7 +175,7 @@ def python(code, **environment):
 )
 def test_what_a_start_loads(code):
     done = python(
-        code + "\nimport sys; print([m for m in ('numba', 'rich', 'numpy', 'msgspec', 'pandas') if m in sys.modules])"
+        code + "\nimport sys; print([m for m in ('numba', 'numpy', 'msgspec', 'pandas') if m in sys.modules])"
     )
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
@@ -191,6 +191,7 @@ def test_scoring_boxes_loads_nothing_of_masks_and_of_other_commands():
 
 @pytest.mark.slow
 @pytest.mark.compiled
+@pytest.mark.jit
 def test_the_first_run_says_that_it_compiles_and_the_second_does_not(tmp_path):
     command = [sys.executable, "-m", "detmap", "eval", TRUTH, FOUND]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}

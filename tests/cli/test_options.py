@@ -102,7 +102,7 @@ def test_an_option_concerns_one_of_two_formats(pair, capsys):
 def test_reading_refuses_an_option_that_does_not_concern_the_format(pair):
     for option in ("classes", "columns", "box_format", "image_set"):
         with pytest.raises(OptionError, match=rf"^{option} \(--{option.replace('_', '-')}\) .*the format coco$"):
-            detmap.read("found.json", "detections", **{option: "x"})
+            detmap.read("found.json", "detections", **{option: "xywh"})
 
 
 def test_a_class_map_calls_classes_of_coco_as_the_ground_truth_does(pair):

@@ -287,3 +287,20 @@ def test_text_stays_one_line_for_hostile_ids():
     result = evaluate_run({names[0]: {"d": 1}}, {names[0]: {"d": 1.0}}, "map")
     assert "\x1b" not in results.to_text(result.rows())
     assert results.to_text(result.rows()).count("\n") == 1
+
+
+def test_the_names_of_faiss_are_known_and_missing_arrays_are_named(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    distances, indices = np.array([[0.1, 0.4], [0.2, 3e38]]), np.array([[1, 0], [2, -1]])
+    ids = {"query_ids": [5, 6], "gallery_ids": [5, 5, 6]}
+    np.savez("ours.npz", distances=distances, indices=indices, **ids)
+    np.savez("faiss.npz", D=distances, I=indices, **ids)
+    np.savez("I.npz", D=distances, I=indices)
+    shown = [run(capsys, "reid", name, "--format", "json", "--quiet") for name in ("ours.npz", "faiss.npz")]
+    assert shown[0] == shown[1]
+    assert shown[0][0] == 0
+    code, out, err = run(capsys, "reid", "I.npz")
+    assert (code, out) == (2, "")
+    assert err == "detmap: error: I.npz: has no array query_ids or gallery_ids; there is D, I\n"
+    np.savez("many.npz", **{f"array_{i}": ids["query_ids"] for i in range(40)})
+    assert run(capsys, "reid", "many.npz")[2].endswith("array_11 and 28 more\n")

@@ -16,7 +16,7 @@ from workloads import make_coco
 import detmap
 from detmap.cli import main
 from detmap.errors import InputError, OptionError
-from detmap.formats import files
+from detmap.formats.inputs import Input
 
 BOX = {"x": [0.0, 1.0], "y": [0.0, 1.0], "width": [3.0, 4.0], "height": [3.0, 4.0]}
 HUGE = 2**62 + 1
@@ -329,9 +329,9 @@ def test_resume_counts_what_decides_how_predictions_are_read(tmp_path, capsys, m
     assert ap("--classes", "names.txt") == 0
     (tmp_path / "map.csv").write_text("dog,cat\n")
     assert ap("--classes", "names.txt", "--class-map", "map.csv") == pytest.approx(1)
-    content = files.fingerprint("run")
+    content = Input("run", "detections").fingerprint()
     (tmp_path / "run/data.yaml").write_text("names: [a, b]\n")
-    assert files.fingerprint("run") != content
+    assert Input("run", "detections").fingerprint() != content
 
 
 def test_the_api_of_batch_reads_what_predictions_need(tmp_path):

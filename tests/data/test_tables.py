@@ -14,7 +14,7 @@ from support import assert_same_result, examples
 import detmap
 from detmap.data.ids import index_ids, locate, select
 from detmap.data.notices import NOTICES, describe
-from detmap.errors import InputError, shorten
+from detmap.errors import InputError, OptionError, shorten
 from detmap.installation import install_command
 
 OBJECTS = {"image_ids": [7, 3, 7], "category_ids": [1, 2, 1], "boxes": [[0, 0, 10, 20], [5, 5, 1, 1], [2, 2, 4, 4]]}
@@ -177,7 +177,7 @@ def test_a_swapped_corner_names_the_likely_mistake():
         truth(box_format="xyxy")
     with pytest.raises(InputError, match=r"; .*xyxy"):
         truth(boxes=[[0, 0, 1, 1], [9, 9, -3, 1], [0, 0, 1, 1]])
-    with pytest.raises(InputError, match=r"unknown box_format; one of xywh, xyxy, cxcywh \(got 'yolo'\)"):
+    with pytest.raises(OptionError, match=r"box_format must be one of xywh, xyxy, cxcywh, not 'yolo'"):
         truth(box_format="yolo")
 
 

@@ -124,6 +124,12 @@ GIVEN = {
     "box_decimals": (["--box-decimals", "0"], 0),
     "score_decimals": (["--score-decimals", "3"], 3),
     "box_offset": (["--box-offset", "-1"], -1.0),
+    "max_per_category": (["--max-per-category", "10000"], 10_000),
+    "judged": (["--judged", "verified"], "verified"),
+    "not_exhaustive": (["--not-exhaustive", "ignored"], "ignored"),
+    "without_area": (["--without-area", "dropped"], "dropped"),
+    "groups": (["--groups", "r,c"], ("r", "c")),
+    "pooled": (["--pooled"], True),
 }
 
 

@@ -78,7 +78,7 @@ def test_classes_without_a_file_as_an_error(truth):
         detmap.evaluate(truth, found)
     with pytest.raises(InputError, match="results: 1 class of the ground truth has no result file: eel; "):
         detmap.read_voc_results({file_of("cat"): LINE, file_of("dog"): ""}, truth, missing_classes="error")
-    with pytest.raises(InputError, match="missing_classes must be 'zero', 'error' or 'skip' \\(got 'no'\\)"):
+    with pytest.raises(OptionError, match="missing_classes must be one of zero, error, skip, not 'no'"):
         detmap.read_voc_results({file_of("cat"): LINE}, missing_classes="no")
 
 

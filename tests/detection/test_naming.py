@@ -54,11 +54,12 @@ def test_every_class_has_its_interval(tmp_path, capsys):
     from types import SimpleNamespace
 
     from detmap.cli.output import show
-    from detmap.statistics import bootstrap
+    from detmap.statistics.result_intervals import add_intervals
 
     result = result_of({0: "a", 1: "a", 2: "a_1"})
     options = SimpleNamespace(rows=False, confidence=0.95, format="csv")
-    show(result, options, "", bootstrap(result, 200, 0))
+    add_intervals(result, 200, 0, "t", 0.95, None)
+    show(result, options, "")
     rows = [line.split(",") for line in capsys.readouterr().out.splitlines()]
     assert rows[0] == ["metric", "value", "low", "high", "bias", "images"]
     assert [row[0] for row in rows[1:]] == ["mAP", "AP_a_0", "AP_a_1_1", "AP_a_1"]

@@ -178,6 +178,11 @@ def test_what_is_left_out_might_as_well_not_be_there(seed):
         "left_out": (("crowd",), [row for row in truth if not row[3]], found),
         "scored_images": ("detected", [row for row in truth if row[0] in {image for image, *_ in found}], found),
         "max_per_image": (3, truth, [row for row in found if sum(o[0] == row[0] and o[3] > row[3] for o in found) < 3]),
+        "max_per_category": (
+            4,
+            truth,
+            [row for row in found if sum(o[1] == row[1] and o[3] > row[3] for o in found) < 4],
+        ),
         "box_decimals": (0, truth, [(i, c, tuple(map(round, b)), s) for i, c, b, s in found]),
         "score_decimals": (1, truth, [(i, c, b, round(s, 1)) for i, c, b, s in found]),
         "box_offset": (1.0, truth, [(i, c, tuple(side + 1.0 for side in b), s) for i, c, b, s in found]),

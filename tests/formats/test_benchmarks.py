@@ -10,6 +10,7 @@ import pytest
 
 import detmap
 from detmap.batch import score
+from detmap.cli import main
 from detmap.data.benchmarks import BENCHMARKS
 from detmap.data.notices import describe
 from detmap.formats.coco import read as coco
@@ -77,9 +78,10 @@ def test_fields_of_benchmarks_are_noticed_in_every_record(section, field, name, 
                     found = detmap.read_coco_results(FOUND, truth, iou_type=iou_type)
                     result = detmap.evaluate(truth, found, iou_type=iou_type)
                     assert {code: n for code, n in result.notices.items() if "foreign" in code} == expected
+    advice = "; LVIS's rules: --protocol lvis" if name == "LVIS" else ""
     assert describe(expected) == [
         "1 field of another benchmark, which this protocol does not read, so that the number is not that benchmark's: "
-        f"{field} ({name})"
+        f"{field} ({name}){advice}"
     ]
 
 
@@ -110,6 +112,31 @@ def test_batch_and_check_say_so_too(document, tmp_path):
     assert (
         finding.says == "The ground truth has 2 fields of another benchmark: neg_category_ids (LVIS), frequency (LVIS)"
     )
+
+
+def test_auto_takes_the_protocol_that_a_file_asks_for(document, tmp_path, capsys):
+    made = marked(marked(document, "categories", "frequency"), "images", "neg_category_ids")
+    (tmp_path / "lvis.json").write_bytes(written(made, None))
+    (tmp_path / "coco.json").write_bytes(written(document, None))
+    (tmp_path / "found.json").write_text(json.dumps(FOUND))
+    for name in ("lvis", "coco"):
+        truth = detmap.read_coco(tmp_path / f"{name}.json")
+        found = detmap.read_coco_results(FOUND, truth)
+        pairs = [(truth, found), (tmp_path / f"{name}.json", tmp_path / "found.json"), (truth, FOUND)]
+        for pair in pairs:
+            result = detmap.evaluate(*pair, "auto", min_score=0.25)
+            assert (result.protocol.name, result.protocol.min_score) == (name, 0.25)
+            assert detmap.match(*pair, "auto").protocol.name == name
+            assert detmap.match_pairs(*pair, "auto").protocol.name == name
+            assert detmap.diagnose(*pair, "auto").protocol.name == name
+        (scored,) = score(pairs[1][0], [pairs[1][1]], "auto")
+        assert scored.document["protocol"]["name"] == name
+        (scored,) = score(truth, [pairs[1][1]], "auto")
+        assert scored.document["protocol"]["name"] == name
+        assert main(["eval", *map(str, pairs[1]), "--protocol", "auto", "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["protocol"]["name"] == name
+    assert main(["eval", "-", str(tmp_path / "found.json"), "--protocol", "auto"]) == 2
+    assert "needs ground truth in a file" in capsys.readouterr().err
 
 
 TABLE = "ImageID,LabelName,XMin,XMax,YMin,YMax,IsOccluded,IsGroupOf,IsInside\n"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import detmap
-from detmap.errors import InputError
+from detmap.errors import InputError, OptionError
 from detmap.formats.coco import read as coco
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -294,7 +294,7 @@ def test_unknown_images_are_refused_unless_told_otherwise():
         detmap.read_coco_results([RECORD, {**RECORD, "image_id": 9}], truth)
     with pytest.raises(InputError, match="expected GroundTruth, not str"):
         detmap.read_coco_results([RECORD], "gt.json")
-    with pytest.raises(InputError, match="unknown_images"):
+    with pytest.raises(OptionError, match="unknown_images must be one of error, ignore, not"):
         detmap.read_coco_results([{**RECORD, "image_id": 9}], truth, unknown_images="drop")
 
 

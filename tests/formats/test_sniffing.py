@@ -11,7 +11,7 @@ import detmap
 from detmap.errors import InputError
 from detmap.formats.coco.inspection import kinds_in
 from detmap.formats.coco.salvage import salvage
-from detmap.formats.files import role_of
+from detmap.formats.inputs import Input
 
 RECORD = '{"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}'
 
@@ -75,7 +75,7 @@ def test_the_first_of_records_a_line_may_be_long(length, tmp_path):
         text = f"{long}\n{RECORD}\n".encode()
         (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
         assert len(detmap.read(tmp_path / name, "detections")) == 2
-    assert role_of(tmp_path / "found.json", None) == "detections"
+    assert Input(tmp_path / "found.json").role == "detections"
     assert salvage(tmp_path / "found.json", "detections", ["bbox"], None) is not None
     shape = RECORD.replace("}", ', "keypoints": [1, 2, 2]}')
     (tmp_path / "found.json").write_text(f"{long}\n{shape}\n")

@@ -17,8 +17,9 @@ import detmap
 from detmap.cli import main
 from detmap.data.notices import describe
 from detmap.errors import InputError, MissingDependencyError
-from detmap.formats import files
+from detmap.formats import registry
 from detmap.formats.image_sizes import size_of_image
+from detmap.formats.inputs import Input
 from detmap.installation import install_command
 from detmap.masks import Masks
 
@@ -335,9 +336,9 @@ def test_folders_of_text_are_told_apart(tmp_path):
     labels(voc / "comp4_det_test_dog.txt", "000001 0.5 48 240 195 371\n")
     labels(yolo / "a.txt", "0 0.5 0.5 0.5 0.5 0.9\n")
     labels(other / "a.txt", "something else\n")
-    assert files.registry.recognise(voc, "detections").name == "voc"
-    assert files.registry.recognise(yolo, "detections").name == "yolo"
-    assert files.registry.recognise(other, "detections") is None
+    assert registry.recognise(voc, "detections").name == "voc"
+    assert registry.recognise(yolo, "detections").name == "yolo"
+    assert registry.recognise(other, "detections") is None
     labels(voc / "a.xml", "<annotation/>")
     labels(voc / "data.yaml", NAMES)
     with pytest.raises(InputError, match=r"can be read as voc or yolo; say which: format=\.\.\. \(--gt-format\)"):
@@ -357,7 +358,7 @@ def test_batch_scores_folders_of_predictions_and_sees_when_they_change(dataset, 
         assert main(words) == 0
         values.append(json.loads(capsys.readouterr().out)["models"][0]["metrics"]["AP50"])
     assert values[0] < values[1]
-    fingerprints = [files.fingerprint(path) for path in (found, found / "labels")]
+    fingerprints = [Input(path, "detections").fingerprint() for path in (found, found / "labels")]
     assert fingerprints[0] == fingerprints[1]
 
 
@@ -367,6 +368,6 @@ def test_convert_reads_standard_input(dataset, tmp_path):
     truth = detmap.read(dataset, "ground_truth")
     detmap.write(truth, tmp_path / "truth.json")
     data = (tmp_path / "truth.json").read_bytes()
-    assert files.registry.recognise(Held.of(data, "standard input"), "ground_truth").name == "coco"
+    assert registry.recognise(Held.of(data, "standard input"), "ground_truth").name == "coco"
     again = detmap.read(Held.of(data, "standard input"), "ground_truth")
     assert boxes_of(again) == boxes_of(truth)

@@ -12,7 +12,7 @@ from yolo_folders import dataset as dataset
 import detmap
 from detmap.data.notices import describe
 from detmap.errors import InputError, OptionError
-from detmap.formats import registry
+from detmap.formats import Reading, registry
 
 
 def test_what_is_not_there_and_what_is_left_over(dataset, tmp_path):
@@ -29,7 +29,7 @@ def test_what_is_not_there_and_what_is_left_over(dataset, tmp_path):
     with pytest.raises(InputError, match=r"field 'val': is not there \(got 'nowhere'\)"):
         detmap.read(dataset, "ground_truth")
     with pytest.raises(InputError, match="a stream does not say where the images are"):
-        registry.FORMATS["yolo"].read_ground_truth(b"0 1 2 3 4", registry.Reading())
+        registry.FORMATS["yolo"].read_ground_truth(b"0 1 2 3 4", Reading())
 
 
 def test_splits_are_lists_and_lists_of_folders_too(dataset):

@@ -21,6 +21,7 @@ from kernel_caches import ROOT, compiled, said, tricks
 from kernel_caches import environment as environment
 
 from detmap import cli
+from detmap.installation import DISTRIBUTION
 from detmap.kernels import KERNELS, _numba, kernel, readonly
 
 _SHAPES = "from typing import Any, NamedTuple\nclass Pair(NamedTuple):\n    {}: Any\n    {}: Any\n"
@@ -73,7 +74,8 @@ def test_a_kernel_of_the_package_is_compiled_anew_after_a_change_in_another_file
     (home / "shapes.py").write_text(_SHAPES.format("y", "x"))
     after = [said("import detmap.kernels.fits", settings) for _ in range(2)]
     assert before + after == [["1"], ["1", "1"]] * 2
-    kept = [path for path in (home / "__pycache__").iterdir() if path.suffix in (".nbc", ".nbi")]
+    folder = home / "__pycache__" if plain == "1" else tmp_path / f"{DISTRIBUTION}.cache"
+    kept = [path for path in folder.iterdir() if path.suffix in (".nbc", ".nbi")]
     assert len(kept) == (1 if plain == "0" else 2), "what was compiled from the sources before is gone"
 
 

@@ -35,13 +35,14 @@ def kernels():
 
 
 @pytest.mark.compiled
+@pytest.mark.jit
 def test_one_signature_each():
     """After a varied session every kernel that others call has been compiled once, for one combination of types."""
     for name in PRESETS:
         for number in range(3):
             dataset, results = workloads.make_coco(number, images=4, coordinates=["integer", "float", "mixed"][number])
             assert evaluate(dataset, results, protocol=name, threads=number + 1).per_category
-            evaluate(dataset, [], {"use_categories": False}, protocol=name)
+            evaluate(dataset, [], {"use_categories": False, "max_per_category": None}, protocol=name)
             evaluate({**dataset, "annotations": []}, results, {"max_dets": [1]}, protocol=name)
     truth, found = tables_of_arrays(large_workloads.dense_scene(2, 30, 40, 1, canvas=200.0))
     one = detmap.match(truth, found, image_ids=[1])
@@ -72,6 +73,7 @@ def test_one_signature_each():
 
 
 @pytest.mark.compiled
+@pytest.mark.jit
 def test_kernels_release_the_gil_and_keep_to_ieee_division():
     for name, function in kernels().items():
         options = function.targetoptions
@@ -105,6 +107,7 @@ print(out[0, 0], len(matching.count_bits.signatures))
 
 
 @pytest.mark.compiled
+@pytest.mark.jit
 def test_a_kernel_loads_without_setting_up_the_compiler_and_another_compiles_after_it(tmp_path):
     """In one process after the other: nothing is there, then all of it."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -131,13 +134,14 @@ def test_readonly():
 
 
 @pytest.mark.compiled
+@pytest.mark.jit
 def test_kernels_are_compiled_without_what_nobody_calls(tmp_path):
     """From an empty cache: no wrapper for C, and one version of each kernel that kernels call."""
     program = (
         "from detmap import read_coco, read_coco_results, evaluate; from detmap.kernels import _numba, overlap;"
         f"truth = read_coco({str(FIXTURE / 'ground_truth.json')!r});"
         f"evaluate(truth, read_coco_results({str(FIXTURE / 'detections.json')!r}, truth));"
-        "assert len(overlap._grown.signatures) == 1, overlap._grown.signatures;"
+        "assert len(overlap._place.signatures) == 1, overlap._place.signatures;"
         "wanted = _numba.known_options(no_cfunc_wrapper=True);"
         "assert wanted.items() <= overlap.box_candidates.targetoptions.items()"
     )

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import detmap
+from detmap.shapes import KINDS
+from detmap.shapes.kinds import BOX_FIELD, BOXES, SHIPPED_COUNTS, SHIPPED_FIELDS
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted(ROOT.glob("detmap/**/*.py"))
@@ -92,3 +94,78 @@ def test_names_in_docstrings_are_there():
                 else:
                     missing.add((str(path.relative_to(ROOT)), name))
     assert missing == set()
+
+
+def test_no_function_deletes_its_arguments():
+    """A buffer that is to be free has an owner that hands it over: `detmap.detection.given.Owned`."""
+    deleted = []
+    for path in SOURCES:
+        for function in (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, FUNCTIONS)):
+            named = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
+            gone = [
+                target.id
+                for node in ast.walk(function)
+                if isinstance(node, ast.Delete)
+                for target in node.targets
+                if isinstance(target, ast.Name)
+            ]
+            deleted += [(path.name, function.name, name) for name in gone if name in named]
+    assert deleted == []
+
+
+#: What names a kind of shape: its `iou_type`, and the field of COCO's records that holds it.
+FIELDS_OF_SHAPES = {*SHIPPED_FIELDS.values(), *SHIPPED_COUNTS}
+KIND_WORDS = {*filter(KINDS.is_shipped, KINDS), BOX_FIELD, *FIELDS_OF_SHAPES}
+
+#: Where kinds of shape are named: where they are defined, what masks are made of, and in what other libraries' callers see.
+KIND_PLACES = ("shapes/", "pycocotools/", "lvis/", "masks.py")
+
+#: Formats that hold some kinds, which they name by these constants.
+KIND_CONSTANTS = {"MASKS", "KEYPOINTS", "BOUNDARIES"}
+
+
+def kinds_named(text):
+    """The lines on which a source names a kind of shape: as a text by itself, or as an attribute."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in KIND_WORDS:
+            yield node.lineno, node.value
+        elif isinstance(node, ast.Attribute) and node.attr in FIELDS_OF_SHAPES:
+            yield node.lineno, f".{node.attr}"
+
+
+def test_no_file_outside_of_shapes_and_the_drop_ins_names_a_kind_of_shape():
+    """A new kind touches `detmap.shapes` alone: what differs between kinds is an attribute of `Kind`."""
+    named = {}
+    for path in SOURCES:
+        place = path.relative_to(ROOT / "detmap").as_posix()
+        if not place.startswith(KIND_PLACES):
+            found = list(kinds_named(path.read_text("utf-8")))
+            named |= {place: found} if found else {}
+    assert named == {}
+
+
+def test_only_formats_name_the_kinds_that_they_hold():
+    users = {
+        path.relative_to(ROOT / "detmap").parts[0]
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and KIND_CONSTANTS & {one.name for one in node.names}
+    }
+    assert users == {"shapes", "formats"}
+
+
+def test_a_kind_that_is_named_is_found():
+    assert list(kinds_named('if kind == "segm":\n    table.keypoints\n"""segm and more"""')) == [
+        (1, "segm"),
+        (2, ".keypoints"),
+    ]
+
+
+def test_what_the_registry_says_of_shipped_kinds_is_what_they_say():
+    """It is said twice, so that a file is searched for fields before a kind is loaded."""
+    readers = [
+        kind for kind in KINDS.values() if kind.reader is not None and not kind.stored and KINDS.is_shipped(kind.name)
+    ]
+    assert {kind.name: kind.field for kind in readers} == SHIPPED_FIELDS
+    assert tuple(name for kind in readers for name in kind.counts) == SHIPPED_COUNTS
+    assert KINDS[BOXES].field == BOX_FIELD

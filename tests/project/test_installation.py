@@ -1,9 +1,11 @@
 """The distribution's name, the command that adds an extra, and another project's package that is imported as detmap too."""
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import detmap
 from detmap import installation
 from detmap.cli import main, versions
+from detmap.kernels import _ahead
 
 ROOT = Path(detmap.__file__).parent.parent
 PROJECT = (ROOT / "pyproject.toml").read_text()
@@ -65,7 +68,7 @@ def test_no_page_or_script_installs_the_other_project():
 
 def test_an_extra_comes_from_the_checkout_or_by_the_distributions_name(monkeypatch, tmp_path):
     assert installation.install_command("plots") == f"pip install -e '{ROOT}[plots]'"
-    monkeypatch.setattr(installation, "_FOLDER", tmp_path / "detmap")
+    monkeypatch.setattr(installation, "_FOLDER", str(tmp_path / "detmap"))
     assert installation.install_command("plots") == "pip install 'detmap-eval[plots]'"
 
 
@@ -117,8 +120,8 @@ def test_version_alone_is_one_line_and_looks_for_nothing(capsys, monkeypatch):
 def test_the_packages_are_those_of_the_metadata():
     needed = re.search(r"^dependencies = \[(.*?)^\]", PROJECT, re.S | re.M)[1]
     extras = re.search(r"^\[project.optional-dependencies\]\n(.*?)^test = ", PROJECT, re.S | re.M)[1]
-    assert {*re.findall(r'"([\w-]+)>=', needed), "llvmlite"} == set(versions.REQUIRED)
-    assert set(re.findall(r'"([\w-]+)>=', extras)) == set(versions.OPTIONAL)
+    assert set(re.findall(r'"([\w-]+)>=[\d.]+"', needed)) == set(versions.REQUIRED)
+    assert {*re.findall(r'"([\w-]+)>=', extras), "llvmlite"} == set(versions.OPTIONAL)
 
 
 def test_a_replaced_init_ends_the_command_in_one_line(tmp_path):
@@ -133,3 +136,80 @@ def test_a_replaced_init_ends_the_command_in_one_line(tmp_path):
     assert done.returncode == 2
     assert done.stdout == ""
     assert re.fullmatch(r"detmap: error: another project's package named detmap \(0\.1\.5.*\n", done.stderr)
+
+
+@pytest.fixture(scope="module")
+def edited(tmp_path_factory):
+    """An environment with an editable installation, and the folder that its checkout, named as the package, lies in."""
+    parent = tmp_path_factory.mktemp("parent")
+    package = parent / "detmap" / "detmap"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text('__version__: str = "1.0"\n')
+    (package / "__main__.py").write_text('print("run")\n')
+    (package / "py.typed").touch()
+    (parent / "detmap" / "tests").mkdir()
+    tables = re.findall(r"^\[tool\.(?:setuptools|distutils)[.\w]*\]\n(?:(?!\[)[^\n]*\n)+", PROJECT, re.M)
+    head = '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+    project = '[project]\nname = "detmap-eval"\ndynamic = ["version"]\n'
+    (parent / "detmap" / "pyproject.toml").write_text(head + project + "".join(tables))
+    build = "from setuptools import build_meta; print(build_meta.build_editable('..'))"
+    command = [sys.executable, "-c", build]
+    done = subprocess.run(command, cwd=parent / "detmap", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", parent / "environment"], check=True)
+    python = next((parent / "environment").glob("[bS][ic]*/python*"))
+    site = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    with zipfile.ZipFile(next(parent.glob("*.whl"))) as wheel:
+        wheel.extractall(site)
+    return parent, python
+
+
+def in_parent(edited, *words):
+    parent, python = edited
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([python, *words], cwd=parent, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout.strip()
+
+
+def test_the_package_is_found_from_the_folder_that_its_checkout_lies_in(edited):
+    """There the checkout's folder is named like the package, and would be a package without a file."""
+    assert in_parent(edited, "-c", "import detmap; print(detmap.__version__)") == (0, "1.0")
+    assert in_parent(edited, "-m", "detmap") == (0, "run")
+
+
+def test_type_checkers_see_an_editable_installation(edited, tmp_path):
+    (tmp_path / "user.py").write_text("import detmap\nreveal_type(detmap.__version__)\n")
+    command = [sys.executable, "-m", "mypy", "--config-file=", "--cache-dir", os.devnull, "--python-executable"]
+    command += [edited[1], "user.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert 'Revealed type is "str"' in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0
+
+
+def test_what_an_uninstalled_package_leaves_cannot_be_imported(monkeypatch, tmp_path):
+    """Of the folders of compiled kernels none lies in the package's, but in a checkout."""
+    from detmap.kernels import _numba
+
+    folders = _numba._folders.__wrapped__
+    home = _numba._HOME
+    assert folders(home)[0] == home / "__pycache__"
+    monkeypatch.setattr(installation, "_FOLDER", str(tmp_path / "detmap"))
+    monkeypatch.setattr(_numba, "_HOME", tmp_path / "detmap" / "kernels")
+    monkeypatch.setattr(_numba._config, "CACHE_DIR", "")
+    first = folders(_numba._HOME)[0]
+    assert first.parent == tmp_path
+    assert not first.name.isidentifier()
+    of_plug_in = tmp_path / "plug_in"
+    assert folders(of_plug_in)[0] == of_plug_in / "__pycache__"
+
+
+def test_warm_without_numba_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setattr(_ahead, "chosen", lambda: _ahead.Choice(None, None))
+    monkeypatch.setattr(_ahead, "has_numba", lambda: False)
+    assert main(["warm"]) == 2
+    assert capsys.readouterr().err == f"detmap: error: detmap warm needs numba: {installation.install_command('jit')}\n"

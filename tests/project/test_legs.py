@@ -64,6 +64,7 @@ def test_every_leg_has_files_and_every_name_is_that_of_one():
 
 
 def test_a_leg_is_the_whole_where_it_has_no_list(monkeypatch):
+    monkeypatch.delitem(legs.FILES, "compiled", raising=False)
     monkeypatch.setattr(legs, "LEG", "compiled")
     assert legs.runs("test_cli.py")
     monkeypatch.setattr(legs, "LEG", "interpreted")

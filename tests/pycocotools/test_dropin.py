@@ -204,6 +204,7 @@ def test_params():
 
 
 @pytest.mark.compiled
+@pytest.mark.jit
 def test_kernels_have_one_signature():
     for data in (PLAIN, QUIRKY):
         evaluated(OURS, (*data, None))

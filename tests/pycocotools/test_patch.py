@@ -101,7 +101,7 @@ def test_patch_of_faster_coco_eval(monkeypatch):
 def test_patch_where_pycocotools_is_not_installed(monkeypatch):
     from importlib import util
 
-    import detmap.pycocotools.patch as home
+    import detmap.system.patching as home
 
     for name in [name for name in sys.modules if name.split(".")[0] == "pycocotools"]:
         monkeypatch.delitem(sys.modules, name)

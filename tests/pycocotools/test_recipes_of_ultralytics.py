@@ -10,8 +10,6 @@ import pytest
 from dropin import REAL, assert_same, load
 from dropin_workloads import DATA
 
-import detmap
-
 
 def validated(api, truth, results, *, iouType="bbox", params=None, **options):
     """Evaluate as Ultralytics' validator does; return the evaluation and what it said last."""
@@ -100,8 +98,6 @@ def test_the_stand_in_refuses_what_it_lacks():
     from detmap.pycocotools import faster
 
     annotations = faster.COCO(copy.deepcopy(DATA[0]))
-    with pytest.raises(detmap.errors.OptionError, match="no lvis_style=True before detmap scores LVIS"):
-        faster.COCOeval_faster(annotations, iouType="bbox", lvis_style=True)
     with pytest.raises(TypeError, match="unexpected keyword argument 'lvis'"):
         faster.COCOeval_faster(annotations, iouType="bbox", lvis=True)
     evaluation = faster.COCOeval_faster(annotations, annotations.loadRes([]), "bbox", rle_iou_max_workers=2)

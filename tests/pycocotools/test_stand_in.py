@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import math
 
+import lvis_scenes
+import numpy as np
 import pytest
 
 from detmap.errors import InputError
@@ -82,3 +84,48 @@ def test_nothing_can_be_made_of_what_was_refused():
         evaluation.evaluate()
     with pytest.raises(Exception, match="Please run"):
         evaluation.summarize()
+
+
+@pytest.mark.parametrize("caps", [[300], [1, 10, 100], [1, 5, 20, 300]])
+@pytest.mark.parametrize("seed", range(5))
+def test_lvis_style_is_the_original_s(seed, caps):
+    """COCO's rules with LVIS's two lists: the arrays, the printed lines, and from evalImgs too."""
+    theirs = pytest.importorskip("faster_coco_eval")
+    document, results = lvis_scenes.scene(seed, crowded=0, fields=1.0)
+    for one in document["annotations"]:
+        one.setdefault("iscrowd", 0)
+    for image in document["images"][:2]:
+        del image["neg_category_ids"]
+
+    def run(api, inside=False):
+        said = []
+        truth = api.COCO(copy.deepcopy(document), print_function=lambda text: None)
+        found = truth.loadRes(copy.deepcopy(results))
+        made = api.COCOeval_faster(truth, found, "bbox", lvis_style=True, print_function=said.append)
+        made.params.maxDets = caps
+        made.evaluate()
+        if inside:
+            assert made.evalImgs  # which is made image by image
+        made.accumulate()
+        made.summarize()
+        return made, [line for line in said if "IoU=" in line]
+
+    expected, lines = run(theirs)
+    for inside in (False, True):
+        made, said = run(faster, inside)
+        for name in ("precision", "recall"):
+            # The original rounds the sum of true and false positives once more.
+            assert np.allclose(made.eval[name], expected.eval[name], rtol=1e-12, atol=0)
+        assert sorted(said) == sorted(lines)  # the original says AP of groups in between
+        assert made.stats_as_dict == pytest.approx(expected.stats_as_dict, rel=1e-12)
+        assert list(made.stats) == pytest.approx(list(expected.stats), rel=1e-12)
+        assert list(made.all_stats) == pytest.approx(list(expected.all_stats), rel=1e-12)
+        assert made.freq_groups == expected.freq_groups
+
+
+def test_lvis_style_is_not_of_keypoints():
+    assert not faster.COCOeval_faster(iouType="keypoints", lvis_style=True).lvis_style
+    truth = faster.COCO({"images": [], "annotations": [], "categories": [{"id": 1}]}, print_function=str)
+    evaluation = faster.COCOeval_faster(truth, lvis_style=True)
+    with pytest.raises(KeyError, match="frequency"):
+        _ = evaluation.freq_groups

@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from support import examples
 from workloads import REAL_DATA, make_coco, needs_real_data
 
-from detmap import OptionError
 from detmap.pycocotools import faster
 
 theirs = pytest.importorskip("faster_coco_eval")
@@ -296,8 +295,6 @@ def test_types_of_errors():
         ][:2]
 
     assert same(changed) == [ValueError, ValueError]
-    with pytest.raises(OptionError, match="lvis_style"):
-        faster.COCOeval_faster(iouType="bbox", lvis_style=True)
 
 
 def test_overlaps_are_asked_for_only_where_there_are_both():

@@ -50,6 +50,7 @@ def real_data() -> Path:
 
 
 @pytest.mark.compiled
+@pytest.mark.jit
 @pytest.mark.skipif(UNCOMPILED, reason="kernels are not compiled")
 def test_one_signature_per_kernel() -> None:
     for kernel in (survey, skip_value, record_kernels.scan_records, scan_lines, factorise, find_strings, rank_rows):

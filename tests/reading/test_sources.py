@@ -15,7 +15,7 @@ from source_files import TRUTH, UNCOMPILED, XML, encoded, large, packed, results
 import detmap
 from detmap import batch
 from detmap.errors import InputError
-from detmap.formats import files
+from detmap.formats.inputs import Input
 from detmap.reading import opening, sources
 
 
@@ -118,14 +118,14 @@ def test_without_positional_reads_the_bytes_are_the_same(tmp_path, monkeypatch):
 def test_a_batch_gives_the_row_of_a_file_that_changed_between_hash_and_reading(tmp_path, monkeypatch):
     write(tmp_path / "gt.json", encoded(TRUTH))
     path, other = write(tmp_path / "a.json", encoded(results(40))), write(tmp_path / "b.json", encoded(results(40)))
-    read = files.read_detections
+    read = Input.detections
 
-    def changing(source, *rest):
-        if str(source) == str(path):
+    def changing(self, *given):
+        if str(self.path) == str(path):
             path.write_bytes(encoded(results(40, 11)))
-        return read(source, *rest)
+        return read(self, *given)
 
-    monkeypatch.setattr(files, "read_detections", changing)
+    monkeypatch.setattr(Input, "detections", changing)
     found = {one.entry.name: one for one in batch.score(tmp_path / "gt.json", [path, other], out=tmp_path / "out")}
     assert "changed while it was read" in found["a"].error
     assert found["b"].error is None

@@ -11,7 +11,7 @@ from source_files import XML, needs_fifo, packed, write
 
 import detmap
 from detmap.errors import InputError
-from detmap.formats import files
+from detmap.formats.inputs import Input
 from detmap.reading import sources
 
 HARD, SYMBOLIC, DEVICE = tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE
@@ -88,7 +88,7 @@ def test_dangling_links_are_named_with_the_remedy(tmp_path, target, remedy):
     write(tmp_path / "1.xml", XML.encode())
     linked(tmp_path / "2.xml", target)
     linked(tmp_path / "dt.json", target)
-    for read in (detmap.read_voc, files.fingerprint):
+    for read in (detmap.read_voc, sources.fingerprint):
         with pytest.raises(InputError) as caught:
             read(tmp_path) if read is detmap.read_voc else sources.fingerprint(tmp_path, ".xml")
         assert "2.xml: is a link to" in str(caught.value)
@@ -120,7 +120,7 @@ def test_suffixes_in_any_case(tmp_path):
     write(tmp_path / "comp4_det_test_cat.TXT", lines["comp4_det_test_cat.TXT"].encode())
     for source in (tmp_path, lines, packed(lines)):
         assert len(detmap.read_voc_results(source)) == 1
-    assert files.is_one_of_detections(str(tmp_path))
+    assert Input(str(tmp_path), "detections").known.name == "voc"
     for source in ({"a.xml": XML, "a.XML": XML}, packed({"a.xml": XML, "a.XML": XML})):
         with pytest.raises(InputError, match=r"holds two files of one name: 'a\.xml' and 'a\.XML'"):
             detmap.read_voc(source)

@@ -17,13 +17,12 @@ from pages import FILES, ROOT, hostile_files
 import detmap
 from detmap import cli, explanations
 from detmap.checks import check
-from detmap.cli import reporting
 from detmap.data.notices import describe
 from detmap.detection.protocols import PRESETS
 from detmap.diagnostics import PARTS
 from detmap.errors import MissingDependencyError, OptionError
 from detmap.installation import install_command
-from detmap.reports import charts, diagnosis, pictures, rules, sections, tables
+from detmap.reports import charts, detectors, diagnosis, pictures, rules, sections, tables
 from detmap.reports.pictures import Pictures
 
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc)
@@ -156,8 +155,8 @@ def test_what_takes_long_is_left_out_and_said(capsys, tmp_path, monkeypatch):
     words = [FILES[0], *two_copies(tmp_path), "--out", tmp_path / "a.html", "--quiet", "--bootstrap"]
     assert run(capsys, *words, 0) == (0, "", "")
     assert "Without --bootstrap this is left out" in (tmp_path / "a.html").read_text("utf-8")
-    monkeypatch.setattr(reporting, "_SURVIVAL", 10)
-    monkeypatch.setattr(reporting, "_REASONS", 10)
+    monkeypatch.setattr(detectors, "SURVIVAL", 10)
+    monkeypatch.setattr(detectors, "REASONS", 10)
     assert run(capsys, *words, 200) == (0, "", "")
     text = (tmp_path / "a.html").read_text("utf-8")
     assert "detections this is left out: detmap compare --under all tells it" in text

@@ -93,7 +93,7 @@ def test_other_conventions(files, capsys, monkeypatch):
     for name in ("trec", "hits_topk", "oxford"):
         value = retrieval.evaluate_run("qrels.txt", "plain.run", ["mAP"], name)["mAP"]
         assert f'>{name}</td><td data-value="{value:.9g}">{value:.4f}' in text
-    monkeypatch.setattr(reporting, "_ITEMS", 10)
+    monkeypatch.setattr(rankings, "ITEMS", 10)
     assert run(capsys, *words)[0] == 0
     assert "Under other conventions" not in (files / "a.html").read_text("utf-8")
 

@@ -296,6 +296,12 @@ def _at_level(name, level):
         ("AP(rel=x)", "must be a grade above 0"),
         ("F1(rel=1,beta=2)", "takes no options"),
         ("utility(hit=a)", "hit=number"),
+        ("11pt(2)", "recalls from 0 to 1"),
+        ("nDCG(2=x)", "the option exp, or gains of grades above 0"),
+        ("nDCG(0=1)", "gains of grades above 0"),
+        ("nDCG(1=-1)", "gains of grades above 0"),
+        ("nDCG(exp,1=2)", "takes the option exp, not"),
+        ("11pt(hit=1)", "recalls from 0 to 1"),
         ("hits@0", "a positive integer"),
         ("Rprec_mult", "Rprec_mult@0.2"),
         ("iprec@2", "a recall from 0 to 1"),
@@ -312,6 +318,81 @@ def test_bad_names_are_refused_in_short(name, message):
     with pytest.raises(KeyError) as missing:
         evaluate_run(QRELS, RUN, "map")[name]
     assert len(str(missing.value)) < 500
+
+
+@pytest.mark.parametrize("judged_only", [False, True])
+@pytest.mark.parametrize("as_columns", [False, True])
+def test_holes_and_fallout_are_counted_one_by_one(judged_only, as_columns):
+    rng = np.random.default_rng(5)
+    names = [f"d{i}" for i in range(60)]
+    for _ in range(examples(20)):
+        qrels = {f"q{q}": {d: int(rng.integers(-1, 3)) for d in rng.choice(names[:30], 8)} for q in range(6)}
+        run = {
+            f"q{q}": {d: float(rng.integers(0, 9)) for d in rng.choice(names, rng.integers(1, 40), replace=False)}
+            for q in range(1, 9)
+        }
+        judged = {document for grades in qrels.values() for document in grades}
+        rows = [(q, d, s) for q, scores in run.items() for d, s in scores.items()]
+        given = tuple(map(list, zip(*rows, strict=True))) if as_columns else run
+        metrics = ["hole@1", "hole@10", "fallout@5", "fallout(items=100)@5"]
+        result = evaluate_run(qrels, given, metrics, judged_only=judged_only)
+        for query, *found in zip(result.query_ids.tolist(), *result.per_query.values(), strict=True):
+            ranking = sorted(run[query], key=lambda document: (run[query][document], document), reverse=True)
+            if judged_only:
+                ranking = [document for document in ranking if qrels[query].get(document, -1) >= 0]
+            wrong = [qrels[query].get(document, 0) < 1 for document in ranking]
+            positives = sum(grade > 0 for grade in qrels[query].values())
+            assert found == [
+                *(sum(document not in judged for document in ranking[:k]) / k for k in (1, 10)),
+                sum(wrong[:5]) / max(sum(wrong), 1),
+                sum(wrong[:5]) / (100 - positives),
+            ]
+
+
+def test_holes_are_those_of_beir():
+    """Over all judged queries, one of which has no answer."""
+    qrels = {"q1": {"a": 1, "b": 0}, "q2": {"a": 1}, "q3": {"c": 1}}
+    run = {"q1": {"x": 3.0, "a": 2.0, "b": 1.0}, "q2": {"c": 2.0, "a": 1.0}}
+    result = evaluate_run(qrels, run, ["Hole@1", "hole@3", "accuracy@2"], "beir", missing="zero")
+    assert dict(result) == {"hole@1": 0.33333, "hole@3": 0.11111, "success@2": 0.66667}
+
+
+def test_holes_need_the_judgements_of_all_queries():
+    with pytest.raises(OptionError, match="judgements of all queries"):
+        evaluate_rankings([[1, 0]], metrics=["hole@1"])
+
+
+def test_parameters_of_trec_eval():
+    """What -m 11pt_avg..25,.5,.75 and -m utility.2,-1,0.5,1 with -N 100 ask for."""
+    qrels = {"q": {"a": 1, "b": 1, "c": 0, "d": 2}, "p": {"a": 1}}
+    run = {"q": {"x": 4.0, "a": 3.0, "c": 2.0, "d": 1.0}, "p": {"x": 1.0}}
+    recalls = [0.25, 0.5, 0.75]
+    names = ["11pt(0.25,0.5,0.75)", *(f"iprec@{recall}" for recall in recalls), "11pt", "11pt(1)", "iprec@1"]
+    result = evaluate_run(qrels, run, names)
+    columns = [result.per_query[f"iprec@{recall}"] for recall in recalls]
+    assert result.per_query[names[0]].tolist() == ((columns[2] + columns[1] + columns[0]) / 3).tolist()
+    assert result.per_query[names[0]][0] != result.per_query["11pt"][0]
+    assert result.per_query["11pt(1)"].tolist() == result.per_query["iprec@1"].tolist()
+    worth = evaluate_run(qrels, run, "utility(hit=2,wrong=-1,lost=0.5,left=1,items=100)")
+    # 2 hits, 2 wrong, 1 relevant that was not ranked, and 95 others; none, 1, 1, and 98
+    assert next(iter(worth.per_query.values())).tolist() == [4 - 2 + 0.5 + 95, -1 + 0.5 + 98]
+
+
+def test_gains_of_grades():
+    """A grade may have more gain than a higher one, or none: the best ranking is by gain."""
+    rng = np.random.default_rng(6)
+    names = [f"d{i:02}" for i in range(12)]
+    for _ in range(examples(30)):
+        qrels = {f"q{q}": {d: int(rng.integers(-1, 5)) for d in rng.permutation(names)[:8]} for q in range(4)}
+        run = {f"q{q}": {d: float(-i) for i, d in enumerate(rng.permutation(names)[:9])} for q in range(4)}
+        gains = {1: 3.0, 2: 0.0, 3: 2.5, 4: 4.0}
+        found = evaluate_run(qrels, run, ["nDCG(1=3,2=0,3=2.5)", "nDCG(1=3,2=0,3=2.5)@3"]).per_query
+        for depth, values in zip((99, 3), found.values(), strict=True):
+            for query, value in zip(qrels, values.tolist(), strict=True):
+                given = [gains.get(qrels[query].get(document, 0), 0.0) for document in run[query]][:depth]
+                best = sorted((gains.get(grade, 0.0) for grade in qrels[query].values()), reverse=True)[:depth]
+                own, most = (sum(g / np.log2(i + 2) for i, g in enumerate(row)) for row in (given, best))
+                assert value == (pytest.approx(own / most, abs=1e-15) if most else 0.0)
 
 
 def test_lists_of_metrics_are_cut_outside_of_parentheses():

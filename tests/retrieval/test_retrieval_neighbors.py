@@ -255,3 +255,24 @@ def test_what_was_not_retrieved_is_not_guessed():
     ):
         with pytest.raises(OptionError, match=message):
             evaluate_neighbors(**GOOD, **options)
+
+
+def test_what_a_search_returns_is_taken_in_one_tuple():
+    """faiss and scikit-learn return distances first, hnswlib and scann indices; faiss' Hamming distances are integers."""
+    rng, distances, ids, _ = world(3)
+    indices, near = nearest(distances, 9, rng)
+    wanted = evaluate_neighbors(indices, *ids, near)
+    hamming = near.astype(np.int32)
+    for both in ((near, indices), (indices, near), (near.tolist(), indices), (hamming, indices.astype(np.int32))):
+        same(evaluate_neighbors(both, *ids), wanted)
+        evaluator = Evaluator(gallery_ids=ids[1], metrics=list(wanted))
+        evaluator.update(query_ids=ids[0], indices=both)
+        assert dict(evaluator.compute()) == dict(wanted)
+    rows = tuple(map(tuple, indices[:2].tolist()))
+    same(evaluate_neighbors(rows, ids[0][:2], ids[1]), evaluate_neighbors(indices[:2], ids[0][:2], ids[1]))
+    with pytest.raises(OptionError, match="distances are given twice"):
+        evaluate_neighbors((near, indices), *ids, near)
+    with pytest.raises(InputError, match="expected places in the gallery, which are integers"):
+        evaluate_neighbors((near, near), *ids)
+    with pytest.raises(InputError, match=r"of similarities give the negatives"):
+        evaluate_neighbors((-near, indices), *ids)

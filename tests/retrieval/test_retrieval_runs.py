@@ -18,6 +18,7 @@ from legs import examples
 
 from detmap.errors import InputError, OptionError
 from detmap.formats import trec
+from detmap.hits import TIE_RULES
 from detmap.retrieval import document_ids, evaluate_run
 
 TREC = Path(__file__).resolve().parents[3] / "shared" / "data" / "trec"
@@ -435,6 +436,37 @@ def test_a_run_of_mappings_is_looked_at_a_few_queries_at_a_time(together, option
         np.testing.assert_array_equal(own.per_query[name], whole.per_query[name])
 
 
+@pytest.mark.parametrize("ties", TIE_RULES)
+def test_judged_documents_alone_are_ranked_as_if_there_were_no_others(ties):
+    judged, ranked = many_mappings()
+    alone = {q: {d: s for d, s in inner.items() if judged.get(q, {}).get(d, -1) >= 0} for q, inner in ranked.items()}
+    names = ["map", "MRR", "P_2", "num_ret"] if ties != "expected" else ["map", "MRR", "P_2"]
+    found = evaluate_run(judged, ranked, names, ties=ties, judged_only=True)
+    wanted = evaluate_run(judged, alone, names, ties=ties)
+    for name in names:
+        assert found.per_query[name].tolist() == wanted.per_query[name].tolist(), name
+
+
+def test_of_judged_documents_those_are_ranked_that_are_among_the_first():
+    """trec_eval's -M cuts before -J takes out."""
+    judged, ranked = many_mappings()
+    run = evaluate_run({"q": {"b": 1, "d": 1, "c": 0}}, {"q": {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}}, ["map", "num_ret"],
+                       depth=3, judged_only=True)  # fmt: skip
+    assert run.per_query["map"].tolist() == [0.5]
+    assert run["num_ret"] == 2
+    for depth in (1, 4, 30):
+        first = {
+            q: dict(
+                sorted(inner.items(), key=lambda pair: (pair[1], pair[0].encode("utf-8", "surrogatepass")))[-depth:]
+            )
+            for q, inner in ranked.items()
+        }
+        found = evaluate_run(judged, ranked, NAMES, depth=depth, judged_only=True)
+        wanted = evaluate_run(judged, first, NAMES, judged_only=True)
+        for name in NAMES:
+            assert found.per_query[name].tolist() == wanted.per_query[name].tolist(), name
+
+
 @pytest.mark.parametrize("together", [1, 1 << 16])
 @pytest.mark.parametrize("query", ["q2", "q33"])  # judged, and not
 @pytest.mark.parametrize(
@@ -458,7 +490,7 @@ def test_a_bad_document_in_any_query_of_a_run_is_refused_with_its_place(together
 
 def test_keys_of_mappings_are_ids_like_others():
     """Some of them, all of them, and those of an empty mapping."""
-    given = document_ids.Keys([{"a": 1, "": 2}, {}, {"é": 3}], ["query 1", "query 2", "query 3"], "run", "documents")
+    given = document_ids.Keys([{"a": 1, "": 2}, {}, {"é": 3}], [1, 2, 3], "run", "documents")
     assert document_ids.texts(given).tolist() == [b"a", b"", "é".encode()]
     assert given[np.array([2, 0, 0])].tolist() == ["é".encode(), b"a", b"a"]
     assert given[np.empty(0, np.int64)].tolist() == given.located(1, 2).tolist() == []

@@ -204,6 +204,7 @@ EMPTY = {"images": [], "annotations": [], "categories": [{"id": 1, "name": "x"}]
 
 
 @pytest.mark.compiled
+@pytest.mark.jit
 def test_one_signature():
     test_more_than_64_thresholds()
     assert len(resampling.collect_hits.signatures) == 1

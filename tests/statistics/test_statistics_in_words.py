@@ -113,14 +113,14 @@ def test_a_class_under_voc_is_said_once(capsys):
 
 
 def test_many_reasons_are_cut_short():
-    from detmap.cli.output import _without_interval
+    from detmap.statistics.result_intervals import without_interval
 
     reasons = {f"m{i}": f"reason {i // 20}" for i in range(200)} | {"good": ""}
-    said = _without_interval(reasons)
+    said = without_interval(reasons, "--format json says why")
     assert len(said) == 7
     assert said[0] == "no interval of m0, m1, m2, m3, m4, m5, m6, m7 and 12 more: reason 0"
     assert said[-1] == "no interval of 80 more: --format json says why"
-    assert _without_interval({"good": ""}) == []
+    assert without_interval({"good": ""}, "") == []
 
 
 def test_a_leaderboard_tells_the_bias_and_the_images(tmp_path, capsys):

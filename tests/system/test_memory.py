@@ -17,6 +17,7 @@ from detmap.columns import texts
 from detmap.data.ids import coded
 from detmap.detection import evaluate as detection
 from detmap.detection import pair_limits
+from detmap.detection.given import Owned
 from detmap.errors import InputError, OptionError
 from detmap.reading import record_walk
 from detmap.reading.sources import compressed
@@ -347,3 +348,40 @@ def test_curves_are_made_when_the_tally_in_the_order_of_images_is_gone(monkeypat
     found = detmap.Detections.from_arrays(image_ids=[1], category_ids=[1], boxes=box, scores=[0.5])
     detmap.evaluate(truth, found)
     assert made == [True]
+
+
+@pytest.mark.parametrize("given", ["handed over", "read"])
+def test_detections_are_gone_ahead_of_the_ranking(given, monkeypatch, tmp_path):
+    """Whoever hands them over, or gives a path, does not pay for them and for the ranking at a time."""
+    rank, seen, left = detection.Tally.in_ranking_order, [], []
+    prepare = detection.Arrangement.of.__func__
+
+    def arranged(cls, truth, found, *more):
+        seen.append(weakref.ref(found))
+        return prepare(cls, truth, found, *more)
+
+    def ranked(self, *more, **options):
+        left.append(seen[-1]() is None)
+        return rank(self, *more, **options)
+
+    monkeypatch.setattr(detection.Arrangement, "of", classmethod(arranged))
+    monkeypatch.setattr(detection.Tally, "in_ranking_order", ranked)
+    truth = detmap.GroundTruth.from_arrays(image_ids=[1], category_ids=[1], boxes=[[0, 0, 5, 5]])
+
+    def made():
+        return detmap.Detections.from_arrays(image_ids=[1], category_ids=[1], boxes=[[0, 0, 5, 5]], scores=[0.5])
+
+    if given == "handed over":
+        held = Owned(made())
+        detmap.evaluate(truth, held)
+        with pytest.raises(IndexError):
+            held.take()
+    else:
+        detmap.evaluate(truth, write(tmp_path, "found.json", json.dumps([RECORD]).encode()))
+    assert left
+    assert all(left)
+    left.clear()
+    kept = made()
+    detmap.evaluate(truth, kept)
+    assert not any(left)
+    assert len(kept) == 1

@@ -11,17 +11,18 @@ import numpy as np
 from detmap.errors import InputError
 from detmap.reading.scanner import GROUND_TRUTH_ONLY, RESULT_LISTS
 from detmap.shapes import KINDS, Kind
+from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS
 
 #: What a record must have.
 FIELDS = {
     "image": ("id",),
     "category": ("id",),
-    "annotation": ("image_id", "category_id", "bbox", "area"),
-    "result": ("image_id", "category_id", "bbox", "score"),
+    "annotation": ("image_id", "category_id", BOX_FIELD, "area"),
+    "result": ("image_id", "category_id", BOX_FIELD, "score"),
 }
 _REMEDIES = {
     "area": "give it in square pixels: it decides between small, medium and large",
-    "bbox": "a box is [x, y, width, height]",
+    BOX_FIELD: "a box is [x, y, width, height]",
     "score": "give each detection its confidence",
 }
 
@@ -121,11 +122,11 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
         raise InputError(f"must be an object, not {_kind(record)}", **place)
     out: dict[str, Any] = {}
     for field in FIELDS[kind]:
-        if shape is not None and field in ("bbox", "area") and _nothing(record.get(field)):
+        if shape is not None and field in (BOX_FIELD, "area") and _nothing(record.get(field)):
             out[field] = None
             continue
-        if field not in record or (kind == "result" and field == "bbox" and _nothing(record[field])):
-            other = _other_kind(record) if field == "bbox" else None
+        if field not in record or (kind == "result" and field == BOX_FIELD and _nothing(record[field])):
+            other = _other_kind(record) if field == BOX_FIELD else None
             if other is None:
                 raise InputError("is missing", **place, field=field, remedy=_REMEDIES.get(field))
             remedy = f"it has {other.field}: iou_type={other.name!r} (--iou-type {other.name}) scores that"
@@ -133,7 +134,7 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
                 raise BoxlessError(other, "is missing", **place, field=field, remedy=remedy)
             raise InputError("is missing", **place, field=field, remedy=remedy)
         value = record[field]
-        if field == "bbox":
+        if field == BOX_FIELD:
             out[field] = _checked_box(value, place)
         elif field in ("area", "score"):
             out[field] = _number(value, {**place, "field": field}, _REMEDIES[field])
@@ -151,11 +152,12 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
         out[field] = value
     if shape is not None:
         out["shape"] = record.get(shape.field)
-        labelled = record.get("num_keypoints")
-        labelled = labelled.item() if isinstance(labelled, np.generic) else labelled
-        if labelled is not None and (isinstance(labelled, bool) or not isinstance(labelled, int)):
-            raise InputError("must be an integer", **place, field="num_keypoints", value=labelled)
-        out["num_keypoints"] = labelled
+        for field in dict.fromkeys((*SHIPPED_COUNTS, *shape.counts)):
+            count = record.get(field)
+            count = count.item() if isinstance(count, np.generic) else count
+            if count is not None and (isinstance(count, bool) or not isinstance(count, int)):
+                raise InputError("must be an integer", **place, field=field, value=count)
+            out[field] = count
     return out
 
 
@@ -181,17 +183,17 @@ def _nothing(value: Any) -> bool:
 
 
 def _checked_box(value: Any, place: dict[str, Any]) -> tuple[float, ...]:
-    place = {**place, "field": "bbox"}
+    place = {**place, "field": BOX_FIELD}
     numbers = value.tolist() if isinstance(value, np.ndarray) else value
     if not isinstance(numbers, Sequence) or isinstance(numbers, str | bytes):
-        raise InputError(f"must be a list of 4 numbers, not {_kind(value)}", **place, remedy=_REMEDIES["bbox"])
+        raise InputError(f"must be a list of 4 numbers, not {_kind(value)}", **place, remedy=_REMEDIES[BOX_FIELD])
     if len(list(islice(numbers, 5))) != 4:
         if not isinstance(numbers, list | tuple):  # one that is decoded as it is asked for: counting it would take long
-            raise InputError("is a list of more or fewer than 4 numbers", **place, remedy=_REMEDIES["bbox"])
+            raise InputError("is a list of more or fewer than 4 numbers", **place, remedy=_REMEDIES[BOX_FIELD])
         raise InputError(
-            f"has {len(numbers)} numbers where 4 are expected", **place, value=numbers, remedy=_REMEDIES["bbox"]
+            f"has {len(numbers)} numbers where 4 are expected", **place, value=numbers, remedy=_REMEDIES[BOX_FIELD]
         )
-    return tuple(_number(number, place, _REMEDIES["bbox"], shown=numbers) for number in numbers)
+    return tuple(_number(number, place, _REMEDIES[BOX_FIELD], shown=numbers) for number in numbers)
 
 
 def _number(value: Any, place: dict[str, Any], remedy: str, shown: Any = None) -> float:

@@ -22,6 +22,7 @@ from detmap.kernels import readonly
 from detmap.reading.opening import Held
 from detmap.reading.sources import HEAD, Buffer, Opened, Source, head, read_bytes
 from detmap.shapes import fields as kinds_by_field
+from detmap.shapes.kinds import MASKS, SHIPPED_FIELDS
 
 
 class _Image(msgspec.Struct, gc=False):
@@ -184,8 +185,8 @@ class _Listed(msgspec.Struct, gc=False):
     id: int | str | None = None
 
 
-class _Drawn(msgspec.Struct, gc=False):
-    segmentation: _Polygons = None
+class _Drawn(msgspec.Struct, gc=False, rename={"polygons": SHIPPED_FIELDS[MASKS]}):
+    polygons: _Polygons = None
 
 
 class _Lists(msgspec.Struct, gc=False):
@@ -207,10 +208,10 @@ def inspect(source: Source) -> Inspection | None:
     except unreadable:
         return None
     outlines = None
-    if has_key(text, "segmentation"):
+    if has_key(text, SHIPPED_FIELDS[MASKS]):
         with suppress(*unreadable):  # a segmentation that is none: reading says so
             drawn = msgspec.json.decode(text, type=_Shapes).annotations
-            outlines = _outlines([one.segmentation for one in drawn])
+            outlines = _outlines([one.polygons for one in drawn])
     images, categories = ([one.id for one in part if one.id is not None] for part in (lists.images, lists.categories))
     return Inspection(images, categories, outlines)
 

@@ -25,19 +25,22 @@ from detmap.data.ids import Ids, coded, index_ids, zeros
 from detmap.data.tables import Detections, GroundTruth, complete
 from detmap.errors import InputError
 from detmap.formats.coco.check import FIELDS, BoxlessError, checked_ground_truth, checked_results
+from detmap.formats.coco.federated import federated_columns, federated_columns_in, federated_columns_of
 from detmap.formats.coco.inspection import holds_lines, image_field, inspect, kinds_in, with_facts
 from detmap.formats.coco.shapes import boxes_around, read_values, reader_of, result_shapes, truth_shapes
-from detmap.formats.registry import Format, Given, Reading, Role, packed
+from detmap.formats.registry import Format, Given, packed
 from detmap.plugins import later, register
 from detmap.reading.documents import misplaced
 from detmap.reading.foreign_fields import foreign_fields
 from detmap.reading.opening import Held
+from detmap.reading.options import Reading, Role
 from detmap.reading.record_walk import crowded, holds_long_list, holds_long_value, walked
 from detmap.reading.scanned_columns import Strings
 from detmap.reading.scanner import RESULT_LISTS, scan_ground_truth, scan_results
 from detmap.reading.sources import Buffer, Opened, Source, read_bytes
 from detmap.shapes import Kind
 from detmap.shapes.boxes import InvalidBoxes
+from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 Id = int | str
 
@@ -95,7 +98,7 @@ _ESCAPED_LETTER = re.compile(rb"\\u00[67]")
 
 
 def read_coco(
-    source: Source | Mapping[str, Any], *, iou_type: str = "bbox", invalid_boxes: InvalidBoxes = "error"
+    source: Source | Mapping[str, Any], *, iou_type: str = BOXES, invalid_boxes: InvalidBoxes = "error"
 ) -> GroundTruth:
     """Read ground truth in COCO's JSON.
 
@@ -129,6 +132,7 @@ def read_coco(
         else:
             columns = _ground_truth_columns(_records(checked_ground_truth(source, name)), name)
         columns["notices"] |= noted_in(source)
+        columns |= federated_columns(source, name)
     else:
         with Opened(source, "ground truth") as opened:
             name = opened.name
@@ -144,6 +148,8 @@ def read_coco(
                 decode = partial(_decode_truth, name=name)
                 columns = _ground_truth_columns(_parse(opened.whole(), name, decode, checked_ground_truth), name)
                 columns["notices"] |= foreign_fields(opened.whole())
+            if scanned is None:
+                columns |= federated_columns_in(opened.whole(), columns["notices"], name)
     return GroundTruth.from_arrays(**columns, kinds=(kind.name,), invalid_boxes=invalid_boxes, source=name)
 
 
@@ -151,7 +157,7 @@ def read_coco_results(
     source: Source | Sequence[Mapping[str, Any]] | Mapping[str, Any],
     ground_truth: GroundTruth | None = None,
     *,
-    iou_type: str = "bbox",
+    iou_type: str = BOXES,
     unknown_images: Literal["error", "ignore"] = "error",
     invalid_boxes: InvalidBoxes = "error",
 ) -> Detections:
@@ -282,11 +288,13 @@ def _scanned_ground_truth(opened: Opened, iou_type: str) -> dict[str, Any] | Non
             **found.notices,
         },
         "zero_ids": zero,
+        **federated_columns_of(found.sections, opened.name),
     }
     if reader is None:
         return columns
     columns["image_sizes"] = found.sizes
-    return truth_shapes(kind, reader[1], found.parts, columns, {"num_keypoints": found.num_keypoints}, opened.name)
+    counts = {field: found.counts[field] for field in kind.counts}
+    return truth_shapes(kind, reader[1], found.parts, columns, counts, opened.name)
 
 
 def _scanned_ids(ids: Any, source: str, field: str) -> Any:
@@ -333,25 +341,27 @@ def _results_with(kind: Kind, records: list[dict[str, Any]], truth: GroundTruth 
 def _ground_truth_with(kind: Kind, document: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the columns of a parsed document with shapes of a kind."""
     annotations = document["annotations"]
-    plain = [{**r, "bbox": (0.0,) * 4, "area": 0.0} for r in annotations]
+    plain = [{**r, BOX_FIELD: (0.0,) * 4, "area": 0.0} for r in annotations]
     columns = _ground_truth_columns(
         _records({**document, "annotations": [{k: r[k] for k in _Annotation.__struct_fields__} for r in plain]}), name
     )
     columns["boxes"] = _some_boxes(annotations)
     columns["areas"] = np.array([np.nan if r["area"] is None else r["area"] for r in annotations], np.float64)
     columns["image_sizes"] = np.array([r["size"] for r in document["sizes"]], np.float64).reshape(-1, 2)
-    labelled = [r["num_keypoints"] for r in annotations]
-    counted = None if None in labelled else np.array(labelled, np.int64)
+    counts: dict[str, Any] = {}
+    for field in kind.counts:
+        listed = [r[field] for r in annotations]
+        counts[field] = None if None in listed else np.array(listed, np.int64)
     reader, parts = read_values(kind, [record["shape"] for record in annotations])
-    return truth_shapes(kind, reader, parts, columns, {"num_keypoints": counted}, name)
+    return truth_shapes(kind, reader, parts, columns, counts, name)
 
 
 def _some_boxes(records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64] | None:
     """Return boxes, NaN where a record has none; None where none has."""
-    if all(record["bbox"] is None for record in records):
+    if all(record[BOX_FIELD] is None for record in records):
         return None
     nothing = (np.nan,) * 4
-    return np.array([nothing if r["bbox"] is None else r["bbox"] for r in records], np.float64).reshape(-1, 4)
+    return np.array([nothing if r[BOX_FIELD] is None else r[BOX_FIELD] for r in records], np.float64).reshape(-1, 4)
 
 
 def _decode_plain(data: Buffer, keys: Iterable[str], name: str, lines: bool = False) -> Any:
@@ -555,8 +565,8 @@ def _tell(given: Given) -> Role:
     return "detections" if listed or holds_lines(source, given.name) else "ground_truth"
 
 
-def _read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
-    if not reading.image_facts:
+def _read_ground_truth(source: Source | Mapping[str, Any], reading: Reading) -> GroundTruth:
+    if not reading.image_facts or isinstance(source, Mapping):
         return read_coco(source, iou_type=reading.iou_type, invalid_boxes=reading.invalid_boxes)
     data, name = read_bytes(source, "ground truth")
     held = Held.of(bytes(data), name)
@@ -590,6 +600,7 @@ FORMAT = register(
         image_field=image_field,
         salvage=later("detmap.formats.coco.salvage", "salvage"),
         holds=None,  # whatever kind has a reader
+        federated=True,
         words=("COCO JSON", "COCO result JSON"),
     )
 )

@@ -21,30 +21,19 @@ from detmap.errors import InputError
 from detmap.formats.coco.check import _checked_record
 from detmap.formats.coco.inspection import holds_lines, with_facts
 from detmap.formats.coco.shapes import read_values
-from detmap.formats.registry import Refused, Role, Salvaged
-from detmap.kernels import segmentations as kernels
+from detmap.formats.registry import Refused, Salvaged
+from detmap.reading.options import Role
 from detmap.reading.scanner import RESULT_LISTS
 from detmap.reading.sources import Source, read_bytes
 from detmap.shapes import KINDS, Kind, Place
 from detmap.shapes.boxes import FARTHEST
-from detmap.shapes.masks import PROBLEMS
+from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 #: So many records are read at a time; where one of them is wrong, halves are.
 _BLOCK = 256
 
-#: The findings that problems of segmentations are; of others it is "bad_polygons".
-_OF_PROBLEMS = {
-    PROBLEMS[kind][0]: code
-    for code, kinds in {
-        "broken_runs": (kernels.INCOMPLETE, kernels.TWICE, kernels.BAD_COUNTS, kernels.FOREIGN, kernels.CUT),
-        "mismatched_runs": (kernels.BAD_SIZE, kernels.UNFILLED),
-        "missing_shapes": (kernels.NO_OUTLINE,),
-    }.items()
-    for kind in kinds
-}
-
-#: And those that problems of other fields are.
-_OF_FIELDS = {"image_id": "image_ids_type", "category_id": "category_ids_type", "keypoints": "bad_keypoints"}
+#: The findings that ids of two types are.
+_OF_FIELDS = {"image_id": "image_ids_type", "category_id": "category_ids_type"}
 
 # ------------------------------------------------------------------------------------------------------------------ salvage
 
@@ -126,7 +115,7 @@ def _results(document: Any, kinds: Sequence[str], truth: GroundTruth | None, nam
     refused += [Refused(places["annotations"][row], code, problem) for row, (code, problem) in good.wrong.items()]
     rows = [row for row in range(len(records)) if row not in good.wrong]
     left = [records[row] for row in rows]
-    read = kinds if left else ["bbox"]
+    read = kinds if left else [BOXES]
     tables = [read_coco_results(left, iou_type=kind, invalid_boxes="miss") for kind in read]
     return _joined(tables[0], tables, name), np.array([places["annotations"][row] for row in rows], np.int64), refused
 
@@ -147,9 +136,9 @@ def _one_by_one(
     for place, record in enumerate(records):
         try:
             checked = _checked_record(record, place, what, name, shaped if what in ("annotation", "result") else None)
-            box = checked.get("bbox")
+            box = checked.get(BOX_FIELD)
             if box is not None and not all(abs(value) <= FARTHEST for value in box):
-                raise InputError("a box must be four finite numbers", field="bbox")
+                raise InputError("a box must be four finite numbers", field=BOX_FIELD)
             if what == "annotation" and checked.get("area") is not None and checked["area"] < 0:
                 raise InputError("an area must be a finite number of 0 or more", field="area")
         except InputError as error:
@@ -209,7 +198,7 @@ class _Shaped:
 
 def _with_shapes(records: Sequence[Any], kinds: Sequence[str], sizes: Sequence[Any], prefix: str) -> _Shaped:
     made = _Shaped()
-    boxes = [record.get("bbox") or (float("nan"),) * 4 for record in records]
+    boxes = [record.get(BOX_FIELD) or (float("nan"),) * 4 for record in records]
     table = np.array(boxes, np.float64).reshape(-1, 4)
     known = np.array(sizes, np.int64).reshape(-1, 2)
     for name in kinds:
@@ -240,7 +229,7 @@ def _halved(
         reader.column(parts, Place("", prefix, sizes[at], boxes[at], {}))
     except InputError as error:
         if len(rows) == 1:
-            code = _OF_PROBLEMS.get(error.problem, _OF_FIELDS.get(kind.field, "bad_polygons"))
+            code = kind.refused.get(error.problem, kind.refused[""])
             without = not records[rows[0]].get(kind.field)
             made.wrong[rows[0]] = ("missing_shapes" if without else code, error.problem)
             return

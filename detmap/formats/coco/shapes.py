@@ -15,6 +15,7 @@ from detmap.errors import InputError
 from detmap.kernels import passing, readonly
 from detmap.shapes import Column, Kind, Place, Reader, find
 from detmap.shapes.boxes import over_rows
+from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 
 def reader_of(iou_type: str, size: int) -> tuple[Kind, tuple[str, Reader] | None]:
@@ -27,7 +28,7 @@ def reader_of(iou_type: str, size: int) -> tuple[Kind, tuple[str, Reader] | None
     """
     kind = find(iou_type)
     if kind.reader is None:
-        if kind.column_name != "bbox":
+        if kind.column_name != BOXES:
             raise InputError(
                 f"files do not hold shapes of the kind {kind.name!r}", source="read_coco", field="iou_type"
             )
@@ -76,7 +77,7 @@ def boxes_around(columns: dict[str, Any], kind: Kind) -> dict[str, Any]:
     """
     column = columns["shapes"][kind.column_name]
     if columns["boxes"] is not None:
-        raise InputError("some results have boxes, and the first has none", source="", field="bbox")
+        raise InputError("some results have boxes, and the first has none", source="", field=BOX_FIELD)
     notices = {code: count for code, count in columns["notices"].items() if code != "mask_sizes"}
     notices["boxes_of_shapes"] = len(column)
     return {**columns, "shapes": None, "boxes": _filled(None, column), "areas": column.areas(), "notices": notices}

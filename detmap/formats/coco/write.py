@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
-from detmap.formats.registry import Path, Writing, packed
+from detmap.formats.coco.federated import LISTS
+from detmap.formats.registry import Writing, packed
+from detmap.reading.options import Path
 from detmap.reading.sources import compressed
 from detmap.shapes import Boxes, find
+from detmap.shapes.kinds import BOX_FIELD, BOXES
 from detmap.system.whole_files import write
 
 #: Records that are made at a time.
@@ -80,7 +83,7 @@ def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[n
     whether there is a box.
     """
     all_of_them = np.ones(len(table), np.bool_)
-    others = [column for name, column in table.shapes.items() if name != "bbox"]
+    others = [column for name, column in table.shapes.items() if name != BOXES]
     if not others or table.areas is None or not len(table):
         return all_of_them, 0
     bounds, shape_areas = others[0].bounds(), others[0].areas()
@@ -108,13 +111,22 @@ def _images(table: GroundTruth) -> Iterator[list[dict[str, Any]]]:
         for record, (height, width) in zip(records, table.images.sizes.tolist(), strict=True):
             if height and width:
                 record["height"], record["width"] = height, width
+    for field, lists in zip(LISTS, (table.negatives, table.not_exhaustive), strict=True):
+        own = {} if lists is None else lists.by_image(table.images.ids, table.categories.ids)
+        for record in records:
+            if record["id"] in own:
+                record[field] = own[record["id"]]
     yield records
 
 
 def _categories(table: GroundTruth) -> Iterator[list[dict[str, Any]]]:
     """Yield the records of categories."""
     pairs = zip(table.categories.values.tolist(), table.category_names, strict=True)
-    yield [{"id": one, "name": name} for one, name in pairs]
+    records: list[dict[str, Any]] = [{"id": one, "name": name} for one, name in pairs]
+    for record, frequency in zip(records, table.categories.frequencies or (), strict=False):
+        if frequency:
+            record["frequency"] = frequency
+    yield records
 
 
 def _annotations(table: GroundTruth, boxes: NDArray[np.float64]) -> Iterator[list[dict[str, Any]]]:
@@ -133,7 +145,7 @@ def _annotations(table: GroundTruth, boxes: NDArray[np.float64]) -> Iterator[lis
                 "id": number,
                 "image_id": images[image],
                 "category_id": categories[category],
-                "bbox": box,
+                BOX_FIELD: box,
                 "area": area,
                 "iscrowd": int(crowd),
             }
@@ -157,11 +169,11 @@ def _results(table: Detections, boxes: NDArray[np.float64], kept: NDArray[np.boo
             table.scores[rows].tolist(),
         )
         records: list[dict[str, Any]] = [
-            {"image_id": images[image], "category_id": categories[category], "bbox": box, "score": score}
+            {"image_id": images[image], "category_id": categories[category], BOX_FIELD: box, "score": score}
             for image, category, box, score in zip(*columns, strict=True)
         ]
         for row in np.flatnonzero(~kept[rows]).tolist():
-            del records[row]["bbox"]
+            del records[row][BOX_FIELD]
         yield _with_shapes(records, table, rows)
 
 
@@ -180,7 +192,7 @@ def _with_shapes(records: list[dict[str, Any]], table: GroundTruth | Detections,
     """
     for name, column in table.shapes.items():
         kind = find(name)
-        if name == "bbox":
+        if name == BOXES:
             continue
         if kind.records is None:
             raise InputError(f"COCO's records have no field for shapes of the kind {name!r}", source=table.source)

@@ -26,9 +26,10 @@ from detmap.data.ids import Ids, coded
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.file_names import matched
-from detmap.formats.registry import Format, Given, Reading, Role, packed, unpacked_name
+from detmap.formats.registry import Format, Given, packed, unpacked_name
 from detmap.plugins import later, register
 from detmap.reading.opening import Held
+from detmap.reading.options import Reading, Role
 from detmap.reading.sources import Source, read_bytes
 
 _ENDINGS = packed(".csv", ".tsv")

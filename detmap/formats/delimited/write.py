@@ -14,7 +14,8 @@ from detmap.data.ids import Ids
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats.file_names import shapes_lost
-from detmap.formats.registry import Path, Writing, unpacked_name
+from detmap.formats.registry import Writing, unpacked_name
+from detmap.reading.options import Path
 from detmap.reading.sources import compressed
 from detmap.system.whole_files import write
 

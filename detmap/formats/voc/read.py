@@ -8,7 +8,7 @@ from dataclasses import replace
 from os import PathLike, fspath
 from os.path import basename, isdir
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 from xml.parsers import expat
 
 import numpy as np
@@ -18,12 +18,13 @@ from detmap.choices import decimal
 from detmap.data.ids import Ids, coded
 from detmap.data.mismatches import classes_without_results
 from detmap.data.tables import Detections, GroundTruth, MissingClasses
-from detmap.errors import InputError
+from detmap.errors import InputError, check_allowed
 from detmap.formats.file_names import ENDINGS, matched
-from detmap.formats.registry import Format, Given, Reading
+from detmap.formats.registry import Format, Given
 from detmap.plugins import later, register
+from detmap.reading.options import Reading
 from detmap.reading.sources import Source, members, name_of, read_bytes
-from detmap.shapes.boxes import InvalidBoxes, check_option, inverted, negative
+from detmap.shapes.boxes import INVALID_BOXES, InvalidBoxes, inverted, negative
 
 _DEEPEST = 64  # elements within elements
 _LONGEST = 256  # characters of a field: columns are as wide as their widest
@@ -67,7 +68,7 @@ def read_voc(
         Where a file is not such XML, declares a document type or entities, or an image of the set has none.
     """
     wanted = None if image_set is None else _image_set(image_set)
-    check_option(invalid_boxes)
+    check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)
     images, image_ids, names, boxes, difficult, places = [], [], [], [], [], []
     facts: list[dict[str, str]] = []
     for file, data, place in members(annotations, ".xml", "annotations"):
@@ -253,9 +254,8 @@ def read_voc_results(
     InputError
         Where a line is not of that form, no file's name is, or a class is missing that must not be.
     """
-    check_option(invalid_boxes)
-    if missing_classes not in ("zero", "error", "skip"):
-        raise InputError("missing_classes must be 'zero', 'error' or 'skip'", value=missing_classes)
+    check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)
+    check_allowed("missing_classes", missing_classes, get_args(MissingClasses))
     files: dict[str, str] = {}
     unread: list[str] = []
     read: list[tuple[str, _Results]] = []

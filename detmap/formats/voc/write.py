@@ -20,7 +20,8 @@ from detmap.formats.file_names import (
     stems_of,
     write_folder,
 )
-from detmap.formats.registry import Path, Writing
+from detmap.formats.registry import Writing
+from detmap.reading.options import Path
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:

@@ -11,7 +11,7 @@ from detmap.choices import decimal
 from detmap.errors import InputError, MissingDependencyError, OptionError, shorten
 from detmap.formats.file_names import ENDINGS, stem
 from detmap.formats.image_sizes import Sizes
-from detmap.formats.registry import Path
+from detmap.reading.options import Path
 from detmap.reading.sources import members, read_bytes
 
 #: A file of settings is not larger than this.

@@ -23,13 +23,15 @@ from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
 from detmap.formats.file_names import resolve_categories, resolve_images
 from detmap.formats.image_sizes import Sizes, size_of_image
-from detmap.formats.registry import Format, Given, Reading, Role
+from detmap.formats.registry import Format, Given
 from detmap.formats.yolo import folders
 from detmap.formats.yolo.folders import Entry, Settings
 from detmap.plugins import later, register
 from detmap.reading.lines import Lines, read_lines
+from detmap.reading.options import Reading, Role
 from detmap.reading.sources import name_of
 from detmap.shapes import find
+from detmap.shapes.kinds import BOUNDARIES, BOXES, KEYPOINTS, MASKS
 
 #: Where most lines have shares beyond this, they are numbers of pixels.
 _FARTHEST = 2.0
@@ -79,7 +81,7 @@ def _parse(
     bad = (classes < 0) | (classes != np.floor(classes)) | (classes > 1e6)
     if bad.any():
         raise lines.error(int(np.argmax(bad)), "the number of a class must be an integer of 0 or more")
-    if iou_type == "keypoints":
+    if iou_type == KEYPOINTS:
         points = _points(lines, counts, points, scored)
     posed = 0 if points is None else 5 + points[0] * points[1]
     body, scores = _without_scores(lines, values, edges, posed, scored)
@@ -95,7 +97,7 @@ def _parse(
             + ("" if not posed else f" nor a box and {points[0] if points else 0} keypoints"),
             remedy=None if posed else _AS_SCORED if counts[row] == 6 else "keypoints need kpt_shape in data.yaml",
         )
-    if not settled and iou_type == "bbox" and is_outline.any() and is_outline.all():
+    if not settled and iou_type == BOXES and is_outline.any() and is_outline.all():
         meant = _as_poses(values, starts, flat)
         if meant is not None:
             raise lines.error(
@@ -111,15 +113,15 @@ def _parse(
     far[owner[inside & (np.abs(values) > _FARTHEST)]] = True
     if 2 * np.count_nonzero(far) > far.size:  # a few may lie far outside of their image
         raise lines.error(int(np.argmax(far)), "must be shares of the image's width and height, which pixels are not")
-    wanted = {"segm": is_outline, "keypoints": is_pose}.get(iou_type)
+    wanted = {MASKS: is_outline, KEYPOINTS: is_pose}.get(iou_type)
     if wanted is not None and not wanted.all():
-        what = {"segm": "a polygon", "keypoints": "a box and keypoints"}[iou_type]
+        what = {MASKS: "a polygon", KEYPOINTS: "a box and keypoints"}[iou_type]
         raise lines.error(
             int(np.argmin(wanted)), f"is not {what}", remedy="iou_type='bbox' (--iou-type bbox) scores the boxes"
         )
     height, width = sizes[:, 0].astype(np.float64), sizes[:, 1].astype(np.float64)
     scale = np.stack([width, height], axis=1)
-    if iou_type == "segm":
+    if iou_type == MASKS:
         from detmap.masks import Masks
 
         outlines = (values[inside].reshape(-1, 2)) * np.repeat(scale, flat // 2, axis=0)
@@ -140,15 +142,15 @@ def _parse(
         boxes[is_outline] = np.concatenate([low, high - low], axis=1)
     boxes *= np.concatenate([scale, scale], axis=1)
     shapes: dict[str, Any] = {"boxes": boxes}
-    if iou_type == "keypoints" and points is not None:
+    if iou_type == KEYPOINTS and points is not None:
         table = values[(places > 4) & (places < body[owner])].reshape(len(counts), points[0], points[1])
         poses = np.full((len(counts), points[0], 3), 2.0)
         poses[:, :, : points[1]] = table
         poses[:, :, :2] *= scale[:, None, :]
         if points[1] == 2:
             poses[(table < 0).any(axis=2)] = 0.0
-        shapes["keypoints"] = poses
-    unread = int(np.count_nonzero(~is_box)) if iou_type == "bbox" else 0
+        shapes.update(keypoints=poses)
+    unread = int(np.count_nonzero(~is_box)) if iou_type == BOXES else 0
     return _Parsed(classes.astype(np.int64), scores, shapes, unread, values)
 
 
@@ -502,7 +504,7 @@ FORMAT = register(
         read_detections=read_yolo_results,
         write_ground_truth=later("detmap.formats.yolo.write", "write_ground_truth"),
         write_detections=later("detmap.formats.yolo.write", "write_detections"),
-        holds=("bbox", "segm", "boundary", "keypoints"),
+        holds=(BOXES, MASKS, BOUNDARIES, KEYPOINTS),
         words=("YOLO's data.yaml or folder of labels", "a folder of YOLO's predictions with scores"),
         members=".txt",
         inside="labels",

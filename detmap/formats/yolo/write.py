@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats.file_names import by_image, lost_ids, shapes_lost, stems_of, write_folder
-from detmap.formats.registry import Path, Writing
+from detmap.formats.registry import Writing
 from detmap.formats.yolo.folders import check_names
 from detmap.formats.yolo.outlines import outlines
 from detmap.masks import Masks
+from detmap.reading.options import Path
 from detmap.shapes.keypoints import Keypoints
+from detmap.shapes.kinds import KEYPOINTS, MASKS, SHIPPED_FIELDS
 from detmap.shapes.masks import MaskColumn
 
 
@@ -136,9 +138,9 @@ class _Lines:
         boxes = table.boxes
         if not table.box_sizes:
             boxes = np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
-        column = table.shapes.get("segm")
+        column = table.shapes.get(MASKS)
         if isinstance(column, MaskColumn):
-            self.others = shapes_lost(table, ("segm",))
+            self.others = shapes_lost(table, (MASKS,))
             self._columns: list[list[float]] = self._outlines(table, column, scale)
             self.boxes = int(np.count_nonzero((column.bounds().table != boxes).any(axis=1)))
             self.areas = np.asarray(column.areas(), np.float64)
@@ -149,8 +151,8 @@ class _Lines:
             self.rounded = int(np.count_nonzero((again != boxes).any(axis=1)))
             self.areas = np.maximum(boxes[:, 2], 0) * np.maximum(boxes[:, 3], 0)
             self._columns = shares.tolist()
-            poses = table.shapes.get("keypoints")
-            self.others = shapes_lost(table, ("keypoints",))
+            poses = table.shapes.get(KEYPOINTS)
+            self.others = shapes_lost(table, (KEYPOINTS,))
             if isinstance(poses, Keypoints) and len(table):
                 self._add_points(poses, scale, table.source)
 
@@ -174,7 +176,10 @@ class _Lines:
         empty = [i for i, one in enumerate(shares) if not len(one)]
         if empty:
             raise InputError(
-                "a mask without pixels has no outline", source=table.source, record=empty[0], field="segmentation"
+                "a mask without pixels has no outline",
+                source=table.source,
+                record=empty[0],
+                field=SHIPPED_FIELDS[MASKS],
             )
         if shares:
             drawn = Masks.from_polygons([[one * scale[i]] for i, one in enumerate(shares)], masks.sizes)

@@ -1,0 +1,144 @@
+"""What a federated data set such as LVIS knows of its images: for each one the categories that annotators looked for.
+
+Not every category was looked for on every image. Ground truth lists for an image the categories that were looked for and
+are not there (``neg_category_ids``), and those of which some objects may not be annotated
+(``not_exhaustive_category_ids``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.ids import index_ids, locate
+from detmap.errors import InputError
+from detmap.kernels import Frozen, readonly
+
+#: The category ids of each image, by the image's id; images that are not in it have no list.
+Lists: TypeAlias = Mapping[Any, Sequence[Any]]
+
+#: Maximum number of pairs of image and category that are looked up in a table, a byte each.
+_TABLE = 1 << 28
+
+#: Frequency groups of categories: rare, common, frequent.
+FREQUENCIES = ("r", "c", "f")
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryLists(Frozen):
+    """A list of categories for each image.
+
+    Attributes
+    ----------
+    images, categories : ndarray of int32, shape (p,)
+        Pairs of an image and a category in its list, as places among the ids of the ground truth; each pair once, by image
+        and then category.
+    listed : ndarray of bool, shape (i,)
+        Which images have a list, which may be empty.
+    """
+
+    images: NDArray[np.int32]
+    categories: NDArray[np.int32]
+    listed: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, lists: Lists, images: NDArray[Any], categories: NDArray[Any], source: str, field: str) -> CategoryLists:
+        """Check lists and return them; categories that the ground truth does not have are left out.
+
+        Raises
+        ------
+        InputError
+            For an image that the ground truth does not have, or a list that holds something other than ids.
+        """
+        if not isinstance(lists, Mapping):
+            problem = f"must be a mapping of image id to category ids, not {type(lists).__name__}"
+            raise InputError(problem, source=source, field=field)
+        rows = {image: row for row, image in enumerate(images.tolist())}
+        codes: list[int] = []
+        ids: list[Any] = []
+        listed = np.zeros(images.size, np.bool_)
+        for image, given in lists.items():
+            row = rows.get(image)
+            own = given.tolist() if isinstance(given, np.ndarray) else given
+            place: dict[str, Any] = {"source": source, "record": f"image {image!r}", "field": field}
+            if row is None:
+                raise InputError("the image is not among the images", **place)
+            if not isinstance(own, list | tuple | set | frozenset):
+                raise InputError("must be a list of category ids", **place, value=given)
+            for one in own:
+                if isinstance(one, bool) or not isinstance(one, int | str | np.integer):
+                    raise InputError("must hold ids, integers or strings", **place, value=one)
+            listed[row] = True
+            codes += [row] * len(own)
+            ids += own
+        if len({isinstance(one, str) for one in ids}) > 1:
+            raise InputError("ids must be all integers or all strings", source=source, field=field)
+        found = index_ids(ids, source=source, field=field)
+        known = locate(found.ids, categories)[found.codes]
+        return cls.of_pairs(np.array(codes, np.int64)[known >= 0], known[known >= 0], categories.size, listed)
+
+    @classmethod
+    def of_pairs(
+        cls, images: NDArray[Any], categories: NDArray[Any], count: int, listed: NDArray[np.bool_]
+    ) -> CategoryLists:
+        """Return the lists that hold these pairs, in any order; there are `count` categories."""
+        cells = np.unique(images.astype(np.int64) * max(count, 1) + categories)
+        image, category = np.divmod(cells, max(count, 1))
+        return cls(readonly(image, np.int32), readonly(category, np.int32), readonly(listed, np.bool_))
+
+    def holds(self, images: NDArray[Any], categories: NDArray[Any], count: int) -> NDArray[np.bool_]:
+        """Return for pairs of image and category whether they are listed; there are `count` categories."""
+        return among((self.images, self.categories), (images, categories), (self.listed.size, count))
+
+    def by_image(self, images: NDArray[Any], categories: NDArray[Any]) -> dict[Any, list[Any]]:
+        """Return the list of each image that has one, by the ids of images and categories."""
+        made: dict[Any, list[Any]] = {image: [] for image in images[self.listed].tolist()}
+        ids = categories[self.categories].tolist()
+        for image, category in zip(images[self.images].tolist(), ids, strict=True):
+            made[image].append(category)
+        return made
+
+
+def among(
+    pairs: tuple[NDArray[Any], NDArray[Any]], wanted: tuple[NDArray[Any], NDArray[Any]], sizes: tuple[int, int]
+) -> NDArray[np.bool_]:
+    """Mark the `wanted` pairs of image and category that are also given; `sizes` are the numbers of images and categories.
+
+    A category of -1 is in no pair.
+    """
+    images, categories = sizes
+    known, asked = (image.astype(np.int64) * max(categories, 1) + category for image, category in (pairs, wanted))
+    if images * categories <= _TABLE:  # a table takes a twentieth of the time of a search
+        table = np.zeros(max(images * categories, 1), np.bool_)
+        table[known] = True
+        found = table[asked]
+    else:
+        found = np.isin(asked, known)
+    return np.asarray(found & (wanted[1] >= 0))
+
+
+def frequency_column(frequencies: Mapping[Any, str] | None, categories: NDArray[Any], source: str) -> Any:
+    """Return the frequency of each category, "" where it is not known; None where none is.
+
+    Raises
+    ------
+    InputError
+        For a frequency other than r, c and f.
+    """
+    if frequencies is None:
+        return None
+    for category, value in frequencies.items():
+        if not (isinstance(value, str) and value in FREQUENCIES):
+            raise InputError(
+                "must be r, c or f: rare, common, frequent",
+                source=source,
+                record=f"category {category!r}",
+                field="frequency",
+                value=value,
+            )
+    column = tuple(frequencies.get(category, "") for category in categories.tolist())
+    return column if any(column) else None

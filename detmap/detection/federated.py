@@ -1,0 +1,186 @@
+"""Federated data sets such as LVIS: which detections are scored where not every category was looked for on every image.
+
+Each decision is declared here; `detmap.detection.protocols.Protocol` has a field for each, and `Arrangement` calls what
+carries them out. The rules are lvis-api's, see `detmap.data.federated` for what the ground truth says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.choices import parse_names
+from detmap.data.federated import FREQUENCIES, among
+from detmap.data.tables import Detections, GroundTruth
+from detmap.decisions import YES_OR_NO, Flag, decision
+
+if TYPE_CHECKING:
+    from detmap.detection.protocols import Protocol
+
+_SINCE = "0.2"
+
+JUDGED = decision(
+    "Which detections are scored: all, or on each image those of the categories that were looked for there, which are the "
+    "categories with objects and those of LVIS's `neg_category_ids`.",
+    "matching",
+    allowed=("all", "verified"),
+    phrase=lambda protocol: "categories that were looked for",
+    flag=Flag(
+        name="--judged",
+        help="score all detections (default), or on each image those of the categories that were looked for there: those "
+        "with objects, and those of neg_category_ids",
+    ),
+    since=_SINCE,
+    group="federated",
+)
+
+NOT_EXHAUSTIVE = decision(
+    "Detections without a match, of a category that the image has among LVIS's `not_exhaustive_category_ids`: wrong, or "
+    "ignored, since not all objects are annotated there.",
+    "matching",
+    allowed=("wrong", "ignored"),
+    phrase=lambda protocol: f"not exhaustive categories {protocol.not_exhaustive}",
+    flag=Flag(
+        name="--not-exhaustive",
+        help="unmatched detections of categories among the image's not_exhaustive_category_ids: wrong (default), or ignored",
+    ),
+    since=_SINCE,
+    group="federated",
+)
+
+WITHOUT_AREA = decision(
+    "Objects and detections whose area is not above 0: scored like others, or dropped, as by lvis-api.",
+    "matching",
+    allowed=("scored", "dropped"),
+    phrase=lambda protocol: f"shapes without area {protocol.without_area}",
+    flag=Flag(
+        name="--without-area", help="objects and detections whose area is not above 0: scored (default), or dropped"
+    ),
+    since=_SINCE,
+)
+
+GROUPS = decision(
+    "Groups of categories whose mean AP is a metric too, by how frequent LVIS calls them: r (rare) gives APr, c (common) "
+    "APc, f (frequent) APf.",
+    "names",
+    allowed=FREQUENCIES,
+    plain=tuple,
+    words=lambda groups: "/".join(groups) or "none",
+    phrase=lambda protocol: f"groups of categories {'/'.join(protocol.groups)}",
+    flag=Flag(
+        name="--groups",
+        metavar="LIST",
+        help="groups of categories whose mean AP is reported: r,c,f, or none",
+        read=parse_names,
+    ),
+    since=_SINCE,
+)
+
+POOLED = decision(
+    "Whether AP_pooled is a metric too: the AP of one ranking of the detections of all categories, equal scores by image "
+    "and then category; and AP_pooled_r and so on, those of each of the `groups`.",
+    "names",
+    allowed=YES_OR_NO,
+    phrase=lambda protocol: "pooled AP",
+    flag=Flag(name="--pooled", value=True, help="report AP_pooled too: the AP of one ranking of all categories"),
+    since=_SINCE,
+)
+
+#: The fields of images that list categories.
+LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
+
+#: The fields of LVIS's JSON that each decision reads, where it is not as by default.
+_FIELDS = {
+    "judged": ("all", "neg_category_ids"),
+    "not_exhaustive": ("wrong", "not_exhaustive_category_ids"),
+    "groups": ((), "frequency"),
+}
+
+
+def fields_read(protocol: Protocol) -> list[str]:
+    """Return which of LVIS's fields a protocol reads, or need not: frequency only adds metrics."""
+    read = [field for name, (default, field) in _FIELDS.items() if getattr(protocol, name) != default]
+    return list(dict.fromkeys([*read, "frequency"])) if read else []
+
+
+def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArray[np.bool_]) -> dict[str, int]:
+    """Return notices on images, of those selected, that lack a list that the protocol reads."""
+    lists = dict(zip(LISTS, (ground_truth.negatives, ground_truth.not_exhaustive), strict=True))
+    made = {}
+    for field in fields_read(protocol):
+        if field in lists:
+            own = lists[field]
+            made[f"missing_{field}"] = int(images.sum() if own is None else (images & ~own.listed).sum())
+    return made
+
+
+def areas_of(table: Detections | GroundTruth, kind: str, own: bool) -> NDArray[np.float64]:
+    """Return the areas that area ranges look at: of the table's `own` column where it has one, else of its shapes."""
+    if isinstance(table, GroundTruth):
+        return table.areas if own else np.asarray(table.shape(kind).areas())
+    if not own or table.areas is None:
+        return np.asarray(table.shape(kind).areas())
+    unknown = np.isnan(table.areas)
+    return np.where(unknown, table.shape(kind).areas(), table.areas) if unknown.any() else table.areas
+
+
+def without_area(table: Detections | GroundTruth, protocol: Protocol) -> NDArray[np.bool_] | None:
+    """Return which rows of a table the decision leaves out; None: none."""
+    if protocol.without_area == "scored":
+        return None
+    rule = protocol.object_areas if isinstance(table, GroundTruth) else protocol.result_areas
+    flags = ~(areas_of(table, protocol.iou_type, rule == "own") > 0)
+    return flags if flags.any() else None
+
+
+def either(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    """Return where either of two columns of flags is set; None: nowhere."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one | other
+
+
+class Judgement:
+    """Which detections were looked for, and of which not all objects are annotated.
+
+    Parameters
+    ----------
+    ground_truth : GroundTruth
+        With the lists of its images.
+    left_out : ndarray of bool, shape (g,), or None
+        Which of its objects are not scored: they do not say that their category was looked for.
+    images, categories : ndarray of int32, shape (n,)
+        Image and category of each detection, as places among those of the ground truth; -1 for a category that it lacks.
+
+    Attributes
+    ----------
+    unjudged, lenient : ndarray of bool, shape (n,), or None
+        Whether the category of a detection was not looked for on its image, and whether it is ignored without a match.
+        None: none is.
+    """
+
+    unjudged: NDArray[np.bool_] | None = None
+    lenient: NDArray[np.bool_] | None = None
+
+    def __init__(
+        self,
+        ground_truth: GroundTruth,
+        protocol: Protocol,
+        left_out: NDArray[np.bool_] | None,
+        images: NDArray[Any],
+        categories: NDArray[Any],
+    ) -> None:
+        count = ground_truth.categories.ids.size
+        if protocol.judged == "verified":
+            rows: Any = slice(None) if left_out is None else ~left_out
+            there = ground_truth.images.codes[rows], ground_truth.categories.codes[rows]
+            known = among(there, (images, categories), (ground_truth.images.ids.size, count))
+            if ground_truth.negatives is not None:
+                known |= ground_truth.negatives.holds(images, categories, count)
+            unjudged = ~known & (categories >= 0)
+            self.unjudged = unjudged if unjudged.any() else None
+        if protocol.not_exhaustive == "ignored" and ground_truth.not_exhaustive is not None:
+            lenient = ground_truth.not_exhaustive.holds(images, categories, count)
+            self.lenient = lenient if lenient.any() else None

@@ -1,0 +1,438 @@
+"""`Input`: ground truth or detections with options of reading; its format is recognised once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import numpy as np
+
+from detmap.data.tables import Detections, GroundTruth
+from detmap.errors import InputError, OptionError, shorten
+from detmap.formats import registry
+from detmap.formats.class_maps import class_map_of, mapped_detections, mapped_ground_truth, without_classes
+from detmap.formats.file_names import stem
+from detmap.formats.image_clusters import is_file, suggested, with_clusters
+from detmap.formats.image_sizes import Sizes
+from detmap.formats.registry import Format, Inspection, Salvaged
+from detmap.kernels import readonly
+from detmap.reading import sources
+from detmap.reading.opening import STANDARD_INPUT, Held
+from detmap.reading.options import Path, Reading, Role, options_of
+from detmap.shapes import find
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+# They register themselves, and are listed in this order, the best known first.
+# isort: off
+from detmap.formats.coco import read as _coco  # noqa: F401
+from detmap.formats.voc import read as _voc  # noqa: F401
+from detmap.formats.yolo import read as _yolo  # noqa: F401
+from detmap.formats.delimited import read as _delimited  # noqa: F401
+from detmap.formats import text_lines, arrow  # noqa: F401
+
+# isort: on
+
+T = TypeVar("T")
+
+#: A path, the bytes of what can be read only once, or COCO's document as ``json.load`` gives it.
+Source = Path | Held | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+
+#: The default options of reading.
+_PLAIN = Reading()
+
+
+class Input:
+    """Ground truth or detections to read: a path, or what a stream held, and how it is to be read.
+
+    Nothing is opened before it is asked for; then the format is recognised once, and a stream is read once.
+
+    Parameters
+    ----------
+    path : path, Held, mapping or list
+        A file, a folder, a stream (``-`` is standard input), what a stream held; or COCO's document as ``json.load`` gives
+        it, with its role, of which tables alone are made.
+    role : {"ground_truth", "detections"}, optional
+        What it is read for; by default as its content says.
+    reading : Reading
+        How.
+    """
+
+    def __init__(self, path: Source, role: Role | None = None, reading: Reading = _PLAIN) -> None:
+        if role is not None:
+            check_role(role)
+        self.path: Any = path
+        self.reading, self._role = reading, role
+        # What was found out, which this shares with what `read_as` returns: "source", "role" and "recognised".
+        self._once: dict[str, Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs: what a stream held stays here, and so does the format of what is not here."""
+        form = self._once.get("recognised")
+        name = form.name if form is not None and _is_path(self.path) and os.path.exists(self.path) else None
+        return {"path": self.path, "reading": self.reading, "_role": self._role, "named": name}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Take this up, with the name of its format, of which the plug-in may not be loaded yet."""
+        self.path, self.reading, self._role = state["path"], state["reading"], state["_role"]
+        self._once = {"named": state["named"]}
+
+    def __repr__(self) -> str:
+        return f"<Input: {self.name}>"
+
+    def read_as(self, reading: Reading) -> Input:
+        """Return the same input, to be read in another way: both are recognised once, and a stream is read once for both."""
+        made = Input(self.path, self._role, reading)
+        if reading.format in (None, self.reading.format):
+            made._once = self._once
+        return made
+
+    def from_anywhere(self) -> Input:
+        """Return the same input, by a path that processes have in common that work in other folders."""
+        if not _is_path(self.path) or self.path == STANDARD_INPUT:
+            return self
+        made = Input(os.path.abspath(self.path), self._role, self.reading)
+        made._once = {name: value for name, value in self._once.items() if name != "source"}
+        return made
+
+    def _found(self, what: str, find_out: Callable[[], T]) -> T:
+        """Return what was found out once."""
+        if what not in self._once:
+            self._once[what] = find_out()
+        found: T = self._once[what]
+        return found
+
+    @property
+    def source(self) -> Any:
+        """The path, or what it holds where it can be read only once; or the document.
+
+        Raises
+        ------
+        InputError
+            Where a stream cannot be read.
+        """
+        return self._found("source", lambda: sources.held(self.path) if _is_path(self.path) else self.path)
+
+    def release(self) -> None:
+        """Forget what a stream held, which is not read again."""
+        self._once.pop("source", None)
+
+    @property
+    def role(self) -> Role:
+        """What it is read for.
+
+        Raises
+        ------
+        OptionError
+            Where that is neither given nor clear by its content.
+        """
+        if self._role is not None:
+            return self._role
+        return self._found("role", lambda: _role_of(self.source, self.reading.format))
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        if self.path == STANDARD_INPUT:
+            return "standard input"
+        return sources.name_of(self.path, (self._role or "input").replace("_", " "))
+
+    @property
+    def _recognised(self) -> Format | None:
+        if not isinstance(self.source, Held) and not _is_path(self.source):
+            return registry.FORMATS[registry.OF_DOCUMENTS]
+        named = self.reading.format
+        if named is not None:
+            return registry.find(self.source, self.role, named)
+        before = self._once.get("named")
+        if before is not None:
+            return self._found("recognised", lambda: registry.FORMATS.find(before))
+        return self._found("recognised", lambda: registry.recognise(self.source, self.role))
+
+    @property
+    def known(self) -> Format | None:
+        """Its format; None where no format recognises it, and of a stream that was not read and whose format is not given.
+
+        Raises
+        ------
+        InputError, OptionError
+            As for `format`.
+        """
+        if self.reading.format is None and "source" not in self._once and is_stream(self.path):
+            return None
+        return self._recognised
+
+    @property
+    def format(self) -> Format:
+        """Its format, or the one whose reader says best why it cannot be read.
+
+        Raises
+        ------
+        OptionError
+            Where there is no format of the name that is given, or it is not read for this role.
+        InputError
+            Where two formats fit; where it is recognised as the other side; and where it is text of no known form.
+        """
+        return self._recognised or registry.unknown(self.source, self.role)
+
+    @property
+    def needs_images(self) -> bool:
+        """Whether it is read with the help of the names and sizes of images, which ground truth then is to say.
+
+        Of a stream whose format is not given it is not known yet: it may be so.
+        """
+        if self.reading.format is None and is_stream(self.path):
+            return True
+        return self.known is not None and self.known.needs_images
+
+    def check_taken(self) -> None:
+        """Refuse an option that does not concern the format: it would be ignored.
+
+        Raises
+        ------
+        OptionError
+            Names it.
+        """
+        for name in self.reading.given():
+            if not self.format.concerns(name):
+                raise not_taken(f"{name} (--{name.replace('_', '-')})", name, [self.format])
+
+    def _settled(self) -> Reading:
+        """Return the options without those that do not concern the format, after what it cannot read is refused.
+
+        Options that other inputs may have are given for all of them; one of ground truth alone is an error.
+        """
+        form, reading = self.format, self.reading
+        registry.check_kind(form, reading.iou_type, sources.name_of(self.source, self.role.replace("_", " ")))
+        apart = [name for name in reading.given() if not form.concerns(name)]
+        for name in apart:
+            if options_of()[name].concerns == ("ground_truth",):
+                raise not_taken(f"{name} (--{name.replace('_', '-')})", name, [form])
+        none: dict[str, Any] = dict.fromkeys(apart)
+        return replace(reading, **none) if apart else reading
+
+    def ground_truth(self, found: Iterable[Input] = (), *, image_facts: bool = False) -> GroundTruth:
+        """Read ground truth, with names and sizes of images where the inputs of detections that are `found` on it need them.
+
+        Raises
+        ------
+        InputError
+            As the reader of the format does, and where the format has no field for the kind of shape.
+        OptionError
+            For an image set that the format does not take.
+        """
+        form, reading = self.format, self._settled()
+        clusters = reading.clusters
+        by_name = clusters is not None and not isinstance(clusters, Mapping) and is_file(clusters)
+        if not reading.image_facts and (image_facts or by_name or any(one.needs_images for one in found)):
+            reading = replace(reading, image_facts=True)
+        mapping = None if reading.class_map is None else class_map_of(reading.class_map)
+        assert form.read_ground_truth is not None
+        with registry.asked(form, self.source):
+            table = _read_for(form.read_ground_truth(self.source, reading), reading.iou_type)
+        table = table if mapping is None else mapped_ground_truth(table, mapping)
+        table = table if clusters is None else with_clusters(table, clusters, self.field_of_images)
+        return table if reading.image_sizes is None else _with_sizes(table, reading.image_sizes)
+
+    def detections(self, ground_truth: GroundTruth | None = None) -> Detections:
+        """Read detections on the images of ground truth.
+
+        Raises
+        ------
+        InputError
+            As the reader of the format does, and where the format has no field for the kind of shape.
+        OptionError
+            For clusters, which are of images.
+        """
+        if self.reading.clusters is not None:
+            raise OptionError("clusters are of the images of ground truth, not of detections")
+        form, reading = self.format, self._settled()
+        mapping = None if reading.class_map is None else class_map_of(reading.class_map)
+        among = ground_truth if ground_truth is None or mapping is None else without_classes(ground_truth)
+        assert form.read_detections is not None
+        with registry.asked(form, self.source):
+            own = _read_for(form.read_detections(self.source, among, reading), reading.iou_type)
+        return own if mapping is None else mapped_detections(own, mapping, ground_truth)
+
+    def table(self, ground_truth: GroundTruth | None = None) -> GroundTruth | Detections:
+        """Read what it is."""
+        return self.ground_truth() if self.role == "ground_truth" else self.detections(ground_truth)
+
+    def beside(self) -> Sequence[str]:
+        """Return the paths of files besides detections that decide how these are read, as YOLO's ``data.yaml``.
+
+        Empty where no format is recognised; reading raises the error then.
+        """
+        if isinstance(self.source, Held):
+            return ()
+        try:
+            form = self.format
+        except InputError:
+            return ()
+        return () if form.beside is None else form.beside(self.source)
+
+    def _members(self) -> tuple[Path | Held, str]:
+        """Return the folder that holds the files of a folder of detections, and how their names end; else the source."""
+        if isinstance(self.source, Held) or not os.path.isdir(self.source):
+            return self.source, ""
+        inside = os.path.join(self.source, self.format.inside)
+        return (inside if self.format.inside and os.path.isdir(inside) else self.source), self.format.members
+
+    def fingerprint(self) -> str:
+        """Return the hash of a file, or of the names and contents of the files of detections in a folder.
+
+        Files beside it that decide how it is read, as YOLO's ``data.yaml``, are counted.
+
+        Raises
+        ------
+        InputError
+            Where there is no such file, or it cannot be read.
+        """
+        own = sources.fingerprint(*self._members())
+        more = [sources.fingerprint(one, "") for one in self.beside()]
+        if not more:
+            return own
+        import hashlib
+
+        return hashlib.sha256("\n".join([own, *more]).encode()).hexdigest()
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """A context in which it must not change: a file, or the files of a folder, are read more than once in it.
+
+        Raises
+        ------
+        InputError
+            Where it has changed, instead of any other `InputError`.
+        """
+
+        def stamp() -> object:
+            source, ending = self._members()
+            if isinstance(source, Held):
+                return None
+            return [sources.stamp(source, ending), *(sources.stamp(one, "") for one in self.beside())]
+
+        with sources.unchanged(stamp, str(self.path)):
+            yield
+
+    def kinds(self) -> dict[str, int] | None:
+        """Return how many records have a shape of each kind, as `Format.kinds_in` does; None where it says nothing."""
+        form = self.format
+        return None if form.kinds_in is None else dict(form.kinds_in(self.source))
+
+    def facts(self) -> Inspection | None:
+        """Return what a file of ground truth says besides what tables keep; None where the format adds nothing."""
+        return None if self.format.inspect is None else self.format.inspect(self.source)
+
+    def salvage(self, kinds: Sequence[str], ground_truth: GroundTruth | None = None) -> Salvaged | None:
+        """Read what strict reading refuses, as `Format.salvage` does; None where the format cannot."""
+        form = self.format
+        return None if form.salvage is None else form.salvage(self.source, self.role, kinds, ground_truth)
+
+    def field_of_images(self, name: str) -> Mapping[Any, Any] | None:
+        """Return what a field says of each image of ground truth, by its id; None where the format has no such fields."""
+        form = self.format
+        return None if form.image_field is None else form.image_field(self.source, name)
+
+    def suggested_clusters(self, table: GroundTruth) -> dict[str, int]:
+        """Return notices where something says that the images of its table are frames of videos."""
+        again = isinstance(self.source, Held) or os.path.isfile(self.source)
+        return suggested(table, self.field_of_images if again and self.known is not None else lambda name: None)
+
+
+def not_taken(option: str, name: str, formats: Iterable[Format]) -> OptionError:
+    """Return the error about an option that concerns none of the formats that are read."""
+    names = " and ".join(dict.fromkeys(one.name for one in formats))
+    return OptionError(f"{option} {options_of()[name].some}: it does not go with the format {names}")
+
+
+def check_taken(inputs: Sequence[Input]) -> None:
+    """Refuse an option that concerns none of the inputs that it is given for: it would be ignored.
+
+    What a stream holds is not known yet: nothing is refused then.
+
+    Raises
+    ------
+    OptionError
+        Names its flag.
+    """
+    for name, made in options_of().items():
+        groups: dict[str, list[Input]] = {}
+        for one in inputs:
+            flag = made.flag_of(one.role)
+            if made.some and flag is not None and getattr(one.reading, name) is not None:
+                groups.setdefault(flag.name, []).append(one)
+        for flag_name, group in groups.items():
+            found = [one.known for one in group]
+            if None not in found and not any(form is not None and form.concerns(name) for form in found):
+                raise not_taken(flag_name, name, [form for form in found if form is not None])
+
+
+def is_stream(path: Source) -> bool:
+    """Return whether a path can be read only once: a pipe, a device, standard input."""
+    return _is_path(path) and sources.stream(path) is not None
+
+
+def _is_path(source: object) -> TypeGuard[Path]:
+    return isinstance(source, str | os.PathLike)
+
+
+def check_role(role: str) -> None:
+    """Refuse what a role cannot be.
+
+    Raises
+    ------
+    OptionError
+        Says what it can be.
+    """
+    if role not in get_args(Role):
+        raise OptionError(f"role must be 'ground_truth' or 'detections', not {shorten(role)}")
+
+
+def _role_of(source: Path | Held, format: str | None) -> Role:
+    """Return whether what there is to read is ground truth or detections, by its content."""
+    if isinstance(source, Mapping):
+        return "ground_truth" if "images" in source else "detections"
+    if isinstance(source, list | tuple):
+        return "detections"
+    if format is None:
+        fits = {role: one for role in get_args(Role) if (one := registry.recognise(source, role)) is not None}
+    else:
+        named = registry.FORMATS.find(format)
+        fits = {role: named for role in get_args(Role) if getattr(named, f"read_{role}") is not None}
+    if len(fits) == 1:
+        return next(iter(fits))
+    told: Role | None = None
+    if len({one.name for one in fits.values()}) == 1:
+        (found, *_) = fits.values()
+        with registry.asked(found, source):
+            told = None if found.tell is None else found.tell(registry.Given(source, "detections"))
+    if told is None:
+        shown = "standard input" if isinstance(source, Held) else os.fspath(source)
+        raise OptionError(f"is {shorten(shown, 200)} ground truth, or detections? Say it: role=... (--role)")
+    return told
+
+
+def _read_for(table: T, iou_type: str) -> T:
+    """Return a table that knows for which kind of shape it was read, if it holds such shapes."""
+    kind = find(iou_type)
+    if not isinstance(table, GroundTruth | Detections) or table.kinds == (kind.name,):
+        return table
+    return replace(table, kinds=(kind.name,)) if kind.column_name in table.shapes else table
+
+
+def _with_sizes(table: GroundTruth, image_sizes: Path | Mapping[str, Any]) -> GroundTruth:
+    """Return ground truth with the sizes of those images of which it does not know them, by their files' names or ids."""
+    given = Sizes(image_sizes)
+    known = (
+        np.zeros((table.images.values.size, 2), np.int64) if table.images.sizes is None else table.images.sizes.copy()
+    )
+    names = [""] * len(known) if table.images.names is None else table.images.names
+    for row, (one, name) in enumerate(zip(table.images.values.tolist(), names, strict=True)):
+        if not known[row].all():
+            known[row] = (given.get(stem(name)) if name else None) or given.get(str(one)) or (0, 0)
+    return replace(table, images=replace(table.images, sizes=readonly(known, np.int64)))

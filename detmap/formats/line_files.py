@@ -1,0 +1,476 @@
+"""Formats of a folder with a text file per image and a line per object, made from a description of their lines.
+
+A description is a line with the names of columns in braces, as ``"{class} {score} {x1} {y1} {x2} {y2}"``. Words without
+braces are written as they are, and any word is read in their place. The last word in brackets, ``[difficult]``, marks some
+lines with a flag.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import repeat
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.data.ids import coded
+from detmap.data.tables import Detections, GroundTruth
+from detmap.errors import InputError
+from detmap.formats.file_names import (
+    by_image,
+    category_names,
+    corners,
+    lost_areas,
+    lost_ids,
+    resolve_categories,
+    resolve_images,
+    shapes_lost,
+    stems_of,
+    write_folder,
+)
+from detmap.formats.registry import Format, Given, Refused, Salvaged, Writing
+from detmap.formats.yolo import read as yolo
+from detmap.formats.yolo.folders import NO_LABELS, check_names, labels_among
+from detmap.reading.lines import Lines, read_lines
+from detmap.reading.options import Path, Reading, Role
+from detmap.reading.sources import members, name_of
+from detmap.shapes.boxes import seem_shares
+
+#: The columns of a box by their form; "" is any of the others.
+_BOXES = {
+    "xyxy": ("x1", "y1", "x2", "y2"),
+    "xywh": ("x", "y", "width", "height"),
+    "cxcywh": ("cx", "cy", "width", "height"),
+    "": ("a", "b", "c", "d"),
+}
+
+#: Columns of 0 and 1, and words in brackets.
+_FLAGS = ("difficult", "crowd")
+
+#: Returns the form of boxes and notices, of lines, their boxes and what the caller says.
+Formed = Callable[[Lines, NDArray[np.float64], "str | None"], "tuple[str, dict[str, int]]"]
+
+
+class _Row:
+    """What the words of a line mean."""
+
+    def __init__(self, text: str, scored: bool) -> None:
+        self.words = text.split()
+        self.mark = self.words.pop()[1:-1] if self.words and self.words[-1].startswith("[") else ""
+        self.places = {word[1:-1]: place for place, word in enumerate(self.words) if word.startswith("{")}
+        form = next((form for form, names in _BOXES.items() if set(names) <= set(self.places)), None)
+        box = () if form is None else _BOXES[form]
+        self.form = form or ""
+        self.numbers = [*(["score"] if scored else []), *box, *(name for name in _FLAGS if name in self.places)]
+        if form is None or set(self.places) != {"class", *self.numbers} or self.mark not in ("", *_FLAGS):
+            raise ValueError(
+                f"a line needs {{class}}, a box{' and {score}' if scored else ''}, and may have flags; of a box the columns "
+                f"are {'; '.join(' '.join(names) for names in _BOXES.values())} (got {text!r})"
+            )
+        self.at = [self.places[name] for name in self.numbers]
+        plain = " ".join(word.strip("{}") for word in self.words)
+        self.says = f"a line is: {plain}" + (f", or that and {self.mark}" if self.mark else "")
+
+    def own(self, words: list[bytes]) -> list[bytes]:
+        """Return the words of a line without its mark."""
+        marked = self.mark and len(words) == len(self.words) + 1 and words[-1] == self.mark.encode()
+        return words[:-1] if marked else words
+
+    def fits(self, words: list[bytes]) -> bool:
+        """Return whether a line can be of this form."""
+        own = self.own(words)
+        with suppress(ValueError):
+            return len(own) == len(self.words) and bool([float(own[place]) for place in self.at])
+        return False
+
+
+class _Parsed(NamedTuple):
+    """The columns of some lines: classes, scores, boxes with their form, flags by name, and notices."""
+
+    classes: list[str]
+    scores: NDArray[np.float64]
+    boxes: NDArray[np.float64]
+    form: str
+    flags: dict[str, NDArray[np.bool_]]
+    notices: dict[str, int]
+
+
+def _parse(lines: Lines, row: _Row, formed: Formed | None, given: str | None) -> _Parsed:
+    """Return what lines say.
+
+    Raises
+    ------
+    InputError
+        For a line of another form.
+    """
+    fields = [row.own(words) for words in lines.fields]
+    marked = np.array([len(own) < len(words) for own, words in zip(fields, lines.fields, strict=True)], np.bool_)
+    width = len(row.words)
+    for place, words in enumerate(fields):
+        if len(words) != width:
+            raise lines.error(
+                place, f"has {len(lines.fields[place])} fields where {width} are expected", remedy=row.says
+            )
+    if row.at == list(range(1, width)):
+        values, _ = lines._replace(fields=fields).floats(skip=1)
+    else:
+        values, _ = lines._replace(fields=list(map(list, map(itemgetter(*row.at), fields)))).floats()
+    try:
+        names = [words[row.places["class"]].decode() for words in fields]
+    except UnicodeDecodeError:
+        raise InputError("is not a text file in UTF-8", source=lines.names[0]) from None
+    table = dict(zip(row.numbers, values.reshape(-1, len(row.numbers)).T, strict=True))
+    flags = {name: _flag(lines, table[name], name) for name in _FLAGS if name in table}
+    if row.mark:
+        flags[row.mark] = marked
+    boxes = np.ascontiguousarray(np.transpose([table[name] for name in _BOXES[row.form]]))
+    if seem_shares(boxes):  # whose order is YOLO's mostly
+        raise lines.error(
+            int(np.argmax((boxes % 1 != 0).any(axis=1))),
+            "boxes lie within about 0 to 1, as shares of an image do: pixels are expected",
+            remedy="lines of class, centre x, centre y, width, height, and a score behind them, are YOLO's format",
+        )
+    form, notices = (row.form, {}) if formed is None else formed(lines, boxes, given)
+    return _Parsed(names, table.get("score", np.empty(0)), boxes, form, flags, notices)
+
+
+def _flag(lines: Lines, values: NDArray[np.float64], name: str) -> NDArray[np.bool_]:
+    bad = (values != 0) & (values != 1)
+    if bad.any():
+        raise lines.error(int(np.argmax(bad)), f"{name} must be 0 or 1")
+    return np.asarray(values != 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Side:
+    """One side of a format: how its lines are read and written.
+
+    Attributes
+    ----------
+    row : _Row
+        What a line says.
+    formed : callable or None
+        Decides the form of boxes where the description leaves it open.
+    everywhere : tuple of str
+        Classes of regions of all classes.
+    """
+
+    row: _Row
+    formed: Formed | None
+    everywhere: tuple[str, ...] = field(default=())
+
+    def files(self, source: Any, what: str) -> dict[str, tuple[bytes, str]]:
+        """Return content and place of each image's file, by the image's name, in order."""
+        return dict(sorted(labels_among(members(source, ".txt", what)).items()))
+
+    def read_ground_truth(self, source: Any, reading: Reading) -> GroundTruth:
+        """Read a folder or archive of text files, each of which is an image."""
+        files = self.files(source, "ground truth")
+        return self.objects(read_lines(files.values()), list(files), reading, name_of(source, "ground truth"))
+
+    def objects(self, lines: Lines, stems: Sequence[str], reading: Reading, source: str) -> GroundTruth:
+        """Return the objects of some lines."""
+        parsed = _parse(lines, self.row, self.formed, reading.box_format)
+        rows, classes = np.arange(len(parsed.classes)), parsed.classes
+        regions = [row for row, name in enumerate(classes) if name in self.everywhere] if self.everywhere else []
+        crowd = parsed.flags.get("crowd")
+        if regions:  # a crowd of each class
+            kept = np.setdiff1d(rows, regions)
+            known = list(dict.fromkeys(classes[row] for row in kept.tolist()))
+            rows = np.concatenate([kept, np.repeat(np.array(regions, np.int64), len(known))])
+            classes = [classes[row] for row in kept.tolist()] + known * len(regions)
+            crowd = (
+                np.arange(rows.size) >= kept.size
+                if crowd is None
+                else crowd[rows] | (np.arange(rows.size) >= kept.size)
+            )
+        difficult = parsed.flags.get("difficult")
+        with lines.named(rows):
+            return GroundTruth.from_arrays(
+                image_ids=coded([stems[lines.files[row]] for row in rows.tolist()]),
+                category_ids=coded(classes),
+                boxes=parsed.boxes[rows],
+                box_format=parsed.form,  # type: ignore[arg-type]
+                crowd=crowd,
+                difficult=None if difficult is None else difficult[rows],
+                images=np.array(stems, str),
+                invalid_boxes=reading.invalid_boxes,
+                notices=parsed.notices,
+                source=source,
+            )
+
+    def read_detections(self, source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
+        """Read a folder or archive of text files with scores."""
+        lines, ids, dropped = self.found_lines(source, ground_truth, reading)
+        return self.found(lines, ids, dropped, ground_truth, reading, name_of(source, "detections"))
+
+    def found_lines(
+        self, source: Any, ground_truth: GroundTruth | None, reading: Reading
+    ) -> tuple[Lines, list[Any], int]:
+        """Return the lines on images of the ground truth, the ids of these images, and how many lines are on others."""
+        files = self.files(source, "detections")
+        ids: list[Any] = list(files)
+        if ground_truth is not None:
+            ids = resolve_images(ids, ground_truth, reading.unknown_images, name_of(source, "detections"))
+        held = list(zip(files.values(), ids, strict=True))
+        dropped = len(read_lines(file for file, one in held if one is None).fields)
+        return read_lines(file for file, one in held if one is not None), [x for x in ids if x is not None], dropped
+
+    def found(
+        self,
+        lines: Lines,
+        ids: Sequence[Any],
+        dropped: int,
+        ground_truth: GroundTruth | None,
+        reading: Reading,
+        source: str,
+    ) -> Detections:
+        """Return the detections of some lines."""
+        parsed = _parse(lines, self.row, self.formed, reading.box_format)
+        categories: list[Any] = parsed.classes
+        if ground_truth is not None:
+            distinct = list(dict.fromkeys(parsed.classes))
+            known = dict(zip(distinct, resolve_categories(distinct, ground_truth), strict=True))
+            categories = [known[one] for one in parsed.classes]
+        with lines.named():
+            return Detections.from_arrays(
+                image_ids=_ids([ids[i] for i in lines.files]),
+                category_ids=_ids(categories),
+                boxes=parsed.boxes,
+                box_format=parsed.form,  # type: ignore[arg-type]
+                scores=parsed.scores,
+                invalid_boxes=reading.invalid_boxes,
+                notices={**parsed.notices, **({"unknown_image": dropped} if dropped else {})},
+                source=source,
+            )
+
+    def salvage(self, source: Any, role: Role, ground_truth: GroundTruth | None) -> Salvaged | None:
+        """Read the lines that are right; None where a file is no text, or they are not right together."""
+        name, reading = name_of(source, role.replace("_", " ")), Reading(invalid_boxes="miss", unknown_images="ignore")
+        with suppress(InputError):
+            if role == "ground_truth":
+                files = self.files(source, "ground truth")
+                good, refused = self._told_apart(read_lines(files.values()))
+                return self.objects(good, list(files), reading, name), None, refused
+            lines, ids, dropped = self.found_lines(source, ground_truth, reading)
+            good, refused = self._told_apart(lines)
+            return self.found(good, ids, dropped, ground_truth, reading, name), None, refused
+        return None
+
+    def _told_apart(self, lines: Lines) -> tuple[Lines, list[Refused]]:
+        """Return the lines that are right, and why others are not."""
+        good, refused = [], []
+        for row in range(len(lines.fields)):
+            try:
+                _parse(lines.take([row]), self.row, None, None)
+                good.append(row)
+            except InputError as error:
+                file = os.path.basename(lines.names[lines.files[row]])
+                refused.append(Refused(f"{file} line {lines.numbers[row]}", "bad_values", error.problem))
+        return lines.take(good), refused
+
+    def write_ground_truth(self, table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
+        """Write a file per image."""
+        stems, names = stems_of(table, None), category_names(table, None)
+        labels, skipped, whole = _regions(table, names, self.everywhere)
+        columns, lost = self._columns(table, names, labels)
+        written = by_image(table)
+        check_names(stems, written, table.source)
+        marks = getattr(table, self.row.mark).tolist() if self.row.mark else []
+        self._write(path, stems, [rows[~skipped[rows]] for rows in written], columns, marks)
+        used = np.bincount(table.categories.codes, minlength=len(names))
+        held = {self.row.mark, *self.row.places}
+        plain = {name: 0 if name in held else int(getattr(table, name).sum()) for name in _FLAGS}
+        return {
+            **plain,
+            "crowd": plain["crowd"] - (0 if "crowd" in held else whole),
+            "areas": lost_areas(table),
+            **lost,
+            "empty_categories": int(np.count_nonzero(used == 0)),
+            "category_ids": lost_ids(table.categories.values, names),
+            "image_ids": lost_ids(table.images.values, stems),
+            "image_sizes": 0 if table.images.sizes is None else int(table.images.sizes.all(axis=1).sum()),
+        }
+
+    def write_detections(self, table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
+        """Write a file per image."""
+        truth = writing.ground_truth
+        stems, names = stems_of(table, truth), category_names(table, truth)
+        columns, lost = self._columns(table, names, [names[code] for code in table.categories.codes.tolist()])
+        self._write(path, stems, by_image(table), columns, [])
+        return {
+            **lost,
+            "category_ids": lost_ids(table.categories.values, names),
+            "image_ids": lost_ids(table.images.values, stems),
+        }
+
+    def _columns(
+        self, table: GroundTruth | Detections, names: Sequence[str], labels: list[str]
+    ) -> tuple[list[str | list[str]], dict[str, int]]:
+        """Return the words of all lines, a column each, and what is lost.
+
+        Raises
+        ------
+        InputError
+            For names and scores that cannot be written.
+        """
+        for name in names:
+            if len(name.split()) != 1 or name != name.strip() or not name.isprintable() or len(name.encode()) > 256:
+                raise InputError("a class of these lines must be one word", source=table.source, value=name)
+            if name in self.everywhere:
+                raise InputError(
+                    "is the word for regions of all classes, and no class", source=table.source, value=name
+                )
+        cells: dict[str, list[str]] = {"class": labels}
+        if isinstance(table, Detections):
+            if not np.isfinite(table.scores).all():
+                row = int(np.argmin(np.isfinite(table.scores)))
+                raise InputError(
+                    "a score must be finite", source=table.source, record=row, value=float(table.scores[row])
+                )
+            cells["score"] = list(map(repr, table.scores.tolist()))
+        boxes, lost = _as_written(table, self.row.form)
+        cells |= {n: list(map(repr, column)) for n, column in zip(_BOXES[self.row.form], boxes.T.tolist(), strict=True)}
+        cells |= {n: [str(int(one)) for one in getattr(table, n).tolist()] for n in _FLAGS if n in self.row.places}
+        columns = [cells[word[1:-1]] if word.startswith("{") else word for word in self.row.words]
+        return columns, {**lost, "shapes": shapes_lost(table, ())}
+
+    def _write(
+        self,
+        path: Path,
+        stems: Sequence[str],
+        of_image: Sequence[NDArray[np.int64]],
+        columns: Sequence[str | list[str]],
+        marks: Sequence[bool],
+    ) -> None:
+        """Write the files of some images."""
+
+        ends = [f" {self.row.mark}\n" if marked else "\n" for marked in marks] or repeat("\n")
+        words = zip(*(repeat(one) if isinstance(one, str) else one for one in columns), strict=False)
+        lines = [line + end for line, end in zip(map(" ".join, words), ends, strict=False)]
+
+        def content(rows: list[int]) -> bytes:
+            return "".join([lines[row] for row in rows]).encode()
+
+        contents = {f"{name}.txt": partial(content, of_image[i].tolist()) for i, name in enumerate(stems)}
+        write_folder(path, contents)
+
+
+def _ids(values: list[Any]) -> Any:
+    return coded(values) if values and isinstance(values[0], str) else np.array(values, np.int64)
+
+
+def _regions(
+    table: GroundTruth, names: Sequence[str], everywhere: Sequence[str]
+) -> tuple[list[str], NDArray[np.bool_], int]:
+    """Return the word for each object's class, which lines are left out, and how many objects are regions of all classes.
+
+    Such a region is a crowd of every category with one box, and becomes one line.
+    """
+    codes = table.categories.codes.tolist()
+    labels, skipped, whole = [names[code] for code in codes], np.zeros(len(codes), np.bool_), 0
+    alike: dict[Any, list[int]] = {}
+    for row in np.flatnonzero(table.crowd).tolist() if everywhere else ():
+        alike.setdefault((int(table.images.codes[row]), table.boxes[row].tobytes()), []).append(row)
+    for rows in alike.values():
+        if sorted(codes[row] for row in rows) == list(range(len(names))):
+            labels[rows[0]] = everywhere[0]
+            skipped[rows[1:]] = True
+            whole += len(rows)
+    return labels, skipped, whole
+
+
+def _as_written(table: GroundTruth | Detections, form: str) -> tuple[NDArray[np.float64], dict[str, int]]:
+    """Return boxes in a form, corners where it is left open, and what is lost by it."""
+    if form in ("xyxy", ""):
+        boxes, rounded = corners(table)
+        return boxes, {"rounded_boxes": rounded}
+    given, boxes = table.boxes, table.boxes.copy()
+    if not table.box_sizes:
+        boxes[:, 2:] -= boxes[:, :2]
+    back = boxes[:, :2] + boxes[:, 2:] if not table.box_sizes else given[:, 2:]
+    if form == "cxcywh":
+        boxes[:, :2] += boxes[:, 2:] / 2
+        back = np.where(boxes[:, :2] - boxes[:, 2:] / 2 == given[:, :2], back, np.nan)
+    rounded = int(np.count_nonzero((back != given[:, 2:]).any(axis=1)))
+    return boxes, {"rounded_boxes": rounded, "corners": 0 if table.box_sizes else len(table)}
+
+
+def line_format(
+    name: str,
+    *,
+    ground_truth: str = "",
+    detections: str = "",
+    everywhere: Sequence[str] = (),
+    box_format: Formed | None = None,
+    **more: Any,
+) -> Format:
+    """Return the format of folders, or archives, with a text file per image and a line per object, in pixels.
+
+    Lines that are wrong are refused with their file and number; ``detmap check`` leaves them aside and lists them.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    ground_truth, detections : str
+        What a line says; that of a side which is not read or written is left out. ``"{class} -1 {x1} {y1} {x2} {y2}
+        {score}"``: names in braces are columns, and other words are written as they are and not read. Columns are ``class``;
+        ``score``, of detections; ``x1 y1 x2 y2``, ``x y width height`` or ``cx cy width height``; ``difficult`` and
+        ``crowd``, 0 or 1. The last word may be ``[difficult]`` or ``[crowd]``, which then stands behind some lines alone.
+    everywhere : sequence of str
+        Classes of regions in which no detection of any class counts, as KITTI's ``DontCare``: they become crowds of each
+        class that other lines have.
+    box_format : callable, or None
+        With the columns ``a b c d``: ``box_format(lines, boxes, given)`` returns the form of the boxes, as "xyxy", and
+        notices; `given` is what the caller says.
+    **more
+        Other attributes of `Format`, as its own ``sniff``.
+
+    Returns
+    -------
+    Format
+        To be given to `detmap.register`.
+
+    Raises
+    ------
+    ValueError
+        Where a description lacks a column, or has one that is not known.
+    """
+    made: dict[str, Any] = {}
+    sides: dict[str, _Side] = {}
+    for role, text in (("ground_truth", ground_truth), ("detections", detections)):
+        if text:
+            row = _Row(text, scored=role == "detections")
+            if not row.form and box_format is None:
+                raise ValueError("the columns a b c d need box_format")
+            side = sides[role] = _Side(row=row, formed=box_format, everywhere=tuple(everywhere))
+            made |= {f"{verb}_{role}": getattr(side, f"{verb}_{role}") for verb in ("read", "write")}
+
+    def sniff(given: Given) -> bool:
+        side = sides.get(given.role)
+        if side is None or not given.is_folder or any(one.lower().endswith(".xml") for one in given.names):
+            return False
+        lines = given.lines("", NO_LABELS)
+        count = sum(map(side.row.fits, lines))
+        if count < len(lines) and (box_format is not None or 2 * count <= len(lines)):  # few may be wrong
+            return False
+        if not lines or yolo.fits(lines, given.role == "detections"):
+            return False
+        return not any(os.path.basename(one).startswith("comp") and "_det_" in one for one in given.names)
+
+    def salvage(source: Any, role: Role, kinds: Sequence[str], truth: GroundTruth | None) -> Salvaged | None:
+        return sides[role].salvage(source, role, truth)
+
+    words = ["", ""]
+    for place, (role, of) in enumerate((("ground_truth", "objects"), ("detections", "detections"))):
+        if role in sides:
+            words[place] = f"a folder of text files of {name}'s {of}"
+    made |= {"takes": (), "members": ".txt", "needs_images": True, "salvage": salvage if box_format is None else None}
+    return Format(**{"name": name, "suffixes": (), "sniff": sniff, "words": tuple(words), **made, **more})

@@ -1,0 +1,401 @@
+"""Kernels that were compiled ahead of time: which shared object fits, whether it is whole, and calls without numba.
+
+``ahead/<platform>-<level>.so`` holds the machine code of every kernel for a level of processors, and a few functions that
+check arguments and call it (``scripts/ahead/runtime.c``). It knows Python's C API from pointers that it is given here, so
+that one object serves every version of Python. ``ahead/<platform>-<level>.txt`` says what it was built from:
+
+    object <size> <CRC-32>
+    source <file> <size> <CRC-32>      of every file of kernels
+    …                                  (versions, for people)
+
+``DETMAP_KERNELS=jit`` has numba compile all kernels; ``ahead`` takes them from the object alone. Without it numba compiles
+what the object does not have, and everything where no object fits. Settings of numba that ask for other code
+(`_OTHER_CODE`) mean ``jit``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import sys
+import warnings
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, update_wrapper
+from pathlib import Path
+from threading import RLock
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from detmap.errors import DetmapError, OptionError
+from detmap.installation import install_command
+
+_HOME = Path(__file__).resolve().parent
+
+#: The package whose functions an object holds.
+_PACKAGE = __name__.rpartition(".")[0]
+
+#: Settings that ask for code that no object has: interpreted, with indices checked, or kept by numba itself.
+_OTHER_CODE = ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK", "DETMAP_PLAIN_NUMBA")
+
+_SUFFIXES = {"linux": ".so", "darwin": ".dylib", "win32": ".dll"}
+
+#: Functions of Python's stable C API, in the order of `python` in ``runtime.c``.
+_FUNCTIONS = (
+    "PyObject_GetBuffer",
+    "PyBuffer_Release",
+    "PyTuple_Size",
+    "PyTuple_GetItem",
+    "PyObject_Type",
+    "PyObject_IsInstance",
+    "PyNumber_Index",
+    "PyLong_AsLongLong",
+    "PyLong_AsUnsignedLongLong",
+    "PyFloat_AsDouble",
+    "PyObject_IsTrue",
+    "PyLong_FromLongLong",
+    "PyLong_FromUnsignedLongLong",
+    "PyFloat_FromDouble",
+    "PyBool_FromLong",
+    "Py_BuildValue",
+    "PyObject_CallObject",
+    "PyCapsule_New",
+    "PyCapsule_GetPointer",
+    "PyCFunction_NewEx",
+    "Py_IncRef",
+    "Py_DecRef",
+    "PyErr_Occurred",
+    "PyErr_ExceptionMatches",
+    "PyErr_Clear",
+    "PyErr_SetString",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+)
+
+
+class KernelWarning(RuntimeWarning):
+    """A compiled object cannot be used; numba compiles the kernels instead, with the same results."""
+
+
+class KernelError(DetmapError, RuntimeError):
+    """There is neither an object with compiled kernels that can be used, nor numba to compile them."""
+
+
+class Mismatch(TypeError):
+    """An argument has not the type that a kernel was compiled for."""
+
+
+class Object(NamedTuple):
+    """A loaded object."""
+
+    path: Path
+    library: Any
+
+    def level(self) -> int:
+        """Return the level of x86-64 that this processor has; 1 elsewhere."""
+        return int(self.library.detmap_level())
+
+    def call(self, label: str) -> Callable[..., Any] | None:
+        """Return the kernel `label`, written as file.function; None where the object has none."""
+        number = self.library.detmap_find(label.encode())
+        if number < 0:
+            return None
+        words = self.library.detmap_classes(number).decode().split()
+        classes = [_class(*word.split(":")) for word in words]
+        found: Callable[..., Any] = self.library.detmap_function(number, _objects(*classes), len(classes))
+        return found
+
+    def built_with(self, what: str) -> str:
+        """Return the version of `what`, such as numba, that the object was built with."""
+        lines = self.path.with_suffix(".txt").read_text("utf-8").splitlines()
+        return next((line.partition(" ")[2] for line in lines if line.startswith(f"{what} ")), "unknown")
+
+    def labels(self) -> list[str]:
+        """Return the kernels that the object holds."""
+        found: list[str] = []
+        while (label := self.library.detmap_label(len(found))) is not None:
+            found.append(label.decode())
+        return found
+
+
+class Choice(NamedTuple):
+    """What kernels are made of in this process: an object, or else numba; and why an object that is there is not used."""
+
+    object: Object | None
+    refused: str | None
+
+
+#: Held while a `StandIn` makes its one compiled function.
+_COMPILING = RLock()
+
+
+class StandIn:
+    """A kernel or helper that numba compiles only when something needs that: numba is imported then.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel or helper as it was written.
+    compile : callable
+        Returns what numba makes of it.
+    object : Object, optional
+        Holds the machine code of kernels.
+    """
+
+    def __init__(self, function: Any, compile: Callable[[], Any], object: Object | None = None) -> None:
+        update_wrapper(self, function)
+        self.py_func, self._compile, self._object = function, compile, object
+        self._entry: Callable[..., Any] = self._first_call
+        self._compiled: Any = None
+
+    def __call__(self, *given: Any) -> Any:
+        """Call the machine code of the object; where the arguments are others than it was compiled for, numba's."""
+        try:
+            return self._entry(*given)
+        except Mismatch as error:
+            mismatch = str(error)  # an exception would keep the arguments until garbage is collected
+        if self._object is not None and _choice() == "ahead":
+            raise TypeError(f"kernel {self._label()}: argument {mismatch}") from None
+        try:
+            compiled = self.compiled()
+        except KernelError:
+            raise TypeError(f"kernel {self._label()}: argument {mismatch}") from None
+        return compiled(*given)
+
+    def __reduce__(self) -> str:
+        return str(self.py_func.__qualname__)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba asks for where a kernel that it compiles calls this one."""
+        return self.compiled()._numba_type_
+
+    def compiled(self) -> Any:
+        """Return what numba makes of the function."""
+        with _COMPILING:
+            if self._compiled is None:
+                _import_numba(self._label())
+                self._compiled = self._compile()
+        return self._compiled
+
+    def _label(self) -> str:
+        return f"{self.py_func.__module__.rpartition('.')[2]}.{self.py_func.__qualname__}"
+
+    def _first_call(self, *given: Any) -> Any:
+        found = None if self._object is None else self._object.call(self._label())
+        self._entry = found or self.compiled()
+        return self._entry(*given)
+
+
+#: Called, each once, when numba has been imported to compile what the object does not have.
+WHEN_NUMBA_COMES: list[Callable[[], None]] = []
+
+
+@cache
+def has_numba() -> bool:
+    """Return whether numba is installed."""
+    if sys.modules.get("numba") is not None:
+        return True
+    from importlib.util import find_spec
+
+    return find_spec("numba") is not None
+
+
+@cache
+def chosen() -> Choice:
+    """Load the object for this processor, once in a process.
+
+    Raises
+    ------
+    OptionError
+        If ``DETMAP_KERNELS`` is none of its values.
+    KernelError
+        If it is "ahead", and there is no object that can be used.
+    """
+    choice = _choice()
+    if choice == "jit":
+        return Choice(None, None)
+    found = _load()
+    if isinstance(found, Object):
+        return Choice(found, None)
+    if choice == "ahead":
+        raise KernelError(f"DETMAP_KERNELS=ahead: {found or f'there is no object for {_platform()} in {_folder()}'}")
+    if found is not None and has_numba():
+        warnings.warn(f"{found}; numba compiles the kernels instead", KernelWarning, stacklevel=2)
+    return Choice(None, found)
+
+
+def numba_version() -> str:
+    """Return the version of numba that compiled, or compiles, the kernels of this process."""
+    found = chosen().object
+    if found is not None:
+        return found.built_with("numba")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("numba")
+    except PackageNotFoundError:
+        return "none"
+
+
+def interface() -> int:
+    """Return the checksum of what an object and this file hand each other: `_FUNCTIONS` in their order."""
+    return zlib.crc32(" ".join(_FUNCTIONS).encode()) & 0x7FFFFFFF
+
+
+def in_use() -> str:
+    """Return a sentence on where the kernels of this process come from."""
+    found, refused = chosen()
+    if found is not None:
+        built = f"numba {found.built_with('numba')} for {found.built_with('processor')}"
+        return f"{found.path}, compiled ahead of time by {built}"
+    source = f"numba {numba_version()} compiles them" if has_numba() else "none; numba is not installed"
+    return source if refused is None else f"{source}; {refused}"
+
+
+def describe(sources: Path, size: int, checksum: int) -> list[str]:
+    """Return the lines that say what an object was built from; `sources` is the folder of kernels."""
+    lines = [f"object {size} {checksum:08x}"]
+    for path in _sources(sources):
+        content = path.read_bytes()
+        lines.append(f"source {path.name} {len(content)} {zlib.crc32(content):08x}")
+    return lines
+
+
+def _choice() -> str:
+    """Return "ahead", "jit", or nothing where neither is asked for."""
+    choice = os.environ.get("DETMAP_KERNELS", "")
+    if choice not in ("", "ahead", "jit"):
+        raise OptionError(f"DETMAP_KERNELS={choice}: it is 'ahead' or 'jit'")
+    other = any(os.environ.get(name, "0") not in ("", "0") for name in _OTHER_CODE)
+    config = getattr(sys.modules.get("numba"), "config", None)
+    return "jit" if other or getattr(config, "DISABLE_JIT", False) or getattr(config, "BOUNDSCHECK", False) else choice
+
+
+def _platform() -> str:
+    machine = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
+    words = {"amd64": "x86_64", "arm64": "aarch64"}
+    return f"{sys.platform}-{words.get(machine.lower(), machine)}"
+
+
+def _folder() -> Path:
+    return _HOME / "ahead"
+
+
+def _sources(folder: Path) -> list[Path]:
+    """Return the files that kernels are compiled from; this one changes no machine code."""
+    return [path for path in sorted(folder.glob("*.py")) if path.name != "_ahead.py"]
+
+
+def _load() -> Object | str | None:
+    """Return the best object for this processor, a sentence on why none can be used, or None where there is none."""
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return None
+    suffix = _SUFFIXES.get(sys.platform, ".so")
+    try:
+        names = [name for name in os.listdir(_folder()) if name.startswith(_platform() + "-") and name.endswith(suffix)]
+    except OSError:
+        return None
+    best: Object | None = None
+    refused: str | None = None
+    for name in sorted(names):  # the level is the last letter of the name
+        path = _folder() / name
+        if (wrong := _problem(path, path.with_suffix(".txt"))) is not None:
+            refused = refused or f"{path} {wrong}"
+            continue
+        try:
+            found = Object(path, _open(path))
+        except (OSError, AttributeError, ValueError) as error:
+            refused = refused or f"{path} cannot be loaded: {error}"
+            continue
+        level = path.stem[-1]
+        if level.isdecimal() and found.level() < int(level):
+            refused = refused or f"{path} needs a processor of level x86-64-v{level}, this one has v{found.level()}"
+            break
+        best = found
+    return best or refused
+
+
+def _problem(path: Path, described: Path) -> str | None:
+    """Return how an object differs from its description, or the sources from those that it was built from."""
+    try:
+        lines = described.read_text("utf-8").splitlines()
+        content = path.read_bytes()
+        for line in lines:
+            word, _, rest = line.partition(" ")
+            if word == "object" and rest != f"{len(content)} {zlib.crc32(content):08x}":
+                return "is damaged: install detmap again"
+            if word == "source":
+                name, _, seen = rest.partition(" ")
+                if seen != _checksum(name):
+                    return f"was built from another {name}: scripts/build-kernels builds it again"
+    except (OSError, ValueError) as error:
+        return f"cannot be checked: {error}"
+    if not any(line.startswith("object ") for line in lines) or not any(line.startswith("source ") for line in lines):
+        return f"cannot be checked: {described.name} is not whole"
+    return None
+
+
+@cache
+def _checksum(name: str) -> str:
+    """Return the size and the checksum of a file of kernels, which the objects of all levels are compared with."""
+    with open(f"{_HOME}/{name}", "rb") as file:
+        source = file.read()
+    return f"{len(source)} {zlib.crc32(source):08x}"
+
+
+def _open(path: Path) -> Any:
+    """Load a checked object and hand it what it needs of Python."""
+    library = ctypes.PyDLL(str(path))
+    library.detmap_find.argtypes = [ctypes.c_char_p]
+    library.detmap_label.restype = library.detmap_classes.restype = ctypes.c_char_p
+    library.detmap_function.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
+    library.detmap_function.restype = ctypes.py_object
+    addresses = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in _FUNCTIONS]
+    objects = (None, True, False, int, float, np.bool_, np.integer, MemoryError, RuntimeError, Mismatch, _wrap)
+    if (library.detmap_functions(), library.detmap_objects(), library.detmap_interface()) != (
+        len(addresses),
+        len(objects),
+        interface(),
+    ):
+        raise ValueError("it belongs to another version of detmap")
+    library.detmap_start((ctypes.c_void_p * len(addresses))(*addresses), _objects(*objects))
+    return library
+
+
+def _objects(*objects: Any) -> Any:
+    return (ctypes.py_object * len(objects))(*objects)
+
+
+class _Memory:
+    """Memory that a kernel allocated, as numpy asks for it."""
+
+    def __init__(self, capsule: object, shape: tuple[int, ...], typestr: str, address: int) -> None:
+        self._capsule = capsule  # frees the memory
+        self.__array_interface__ = {"version": 3, "shape": shape, "typestr": typestr, "data": (address, False)}
+
+
+def _wrap(*memory: Any) -> Any:
+    return np.asarray(_Memory(*memory))
+
+
+def _class(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
+def _import_numba(label: str) -> None:
+    """Import numba, which is about to compile the function `label`."""
+    if not has_numba():
+        found, reason = chosen()
+        if found is None and reason is None and _choice() != "jit":
+            reason = f"there is no object with compiled kernels for {_platform()}"
+        beginning = "" if reason is None else f"{reason}, and "
+        remedy = install_command("jit")
+        raise KernelError(f"kernel {label}: {beginning}numba, which compiles it, is not installed: {remedy}")
+    importlib.import_module("numba")
+    with suppress(IndexError):  # of two threads one finds the list empty
+        while True:
+            WHEN_NUMBA_COMES.pop()()

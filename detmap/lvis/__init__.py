@@ -1,0 +1,11 @@
+"""A drop-in for lvis-api: the same names, the same numbers, on today's numpy.
+
+``from detmap.lvis import LVIS, LVISEval, LVISResults`` in place of ``from lvis import …``. The classes have what the
+branch of the 2021 challenge adds: caps per category, and boundary IoU.
+"""
+
+from detmap.lvis.eval import LVISEval, Params
+from detmap.lvis.lvis import LVIS
+from detmap.lvis.results import LVISResults
+
+__all__ = ["LVIS", "LVISEval", "LVISResults", "Params"]

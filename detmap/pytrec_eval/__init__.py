@@ -1,0 +1,27 @@
+"""A drop-in for pytrec_eval: the same names, arguments, results and errors, from detmap's own measures.
+
+``from detmap import pytrec_eval``; or `detmap.patch_pytrec_eval` for code that imports pytrec_eval itself. Results equal
+those of pytrec-eval-terrier 0.5.11 to the last bit wherever these are defined: keys, their order, and types too.
+"""
+
+from __future__ import annotations
+
+from detmap.pytrec_eval.evaluator import (
+    RelevanceEvaluator,
+    compute_aggregated_measure,
+    supported_measures,
+    supported_nicknames,
+)
+from detmap.pytrec_eval.lines import parse_qrel, parse_run
+
+__all__ = [
+    "RelevanceEvaluator",
+    "compute_aggregated_measure",
+    "parse_qrel",
+    "parse_run",
+    "supported_measures",
+    "supported_nicknames",
+]
+
+#: The version of pytrec-eval-terrier whose results these are.
+__version__ = "0.5.11"

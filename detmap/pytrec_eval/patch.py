@@ -1,0 +1,33 @@
+"""`patch_pytrec_eval`: puts the drop-in where other code looks for pytrec_eval, and takes it away again."""
+
+from __future__ import annotations
+
+from detmap import pytrec_eval
+from detmap.system.patching import Patch
+
+_NAMES = {
+    ("pytrec_eval", name): getattr(pytrec_eval, name)
+    for name in ("RelevanceEvaluator", "compute_aggregated_measure", "parse_run", "parse_qrel")
+}
+
+
+def patch_pytrec_eval() -> Patch:
+    """Make code that uses pytrec_eval use detmap: MTEB, BEIR, ir_measures, PyTerrier and others.
+
+    ``RelevanceEvaluator``, ``compute_aggregated_measure``, ``parse_run`` and ``parse_qrel`` are replaced in pytrec_eval and
+    wherever a module that is loaded already has imported them by name; evaluators that exist already stay what they are.
+    Where pytrec_eval is not installed, `detmap.pytrec_eval` stands in under its name.
+
+    Returns
+    -------
+    Patch
+        Says what was ``replaced``. Its ``undo()`` puts everything back, as does the end of a ``with`` block.
+
+    Examples
+    --------
+    >>> with patch_pytrec_eval():
+    ...     from pytrec_eval import RelevanceEvaluator
+    >>> RelevanceEvaluator({"q": {"a": 1}}, {"map"}).evaluate({"q": {"b": 0.9, "a": 0.5}})
+    {'q': {'map': 0.5}}
+    """
+    return Patch(_NAMES, {"pytrec_eval": pytrec_eval})

@@ -1,0 +1,390 @@
+"""How input is to be read, declared once: as the metadata of a dataclass field, as decisions are.
+
+Checks, command-line flags and their help, the parameters in docstrings, what a format takes, and what ``--resume``, cards
+and ``detmap verify`` record follow from these declarations, so that a new option is one field and the line that uses it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from inspect import Parameter, cleandoc, signature
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar
+
+from detmap.data.tables import MissingClasses
+from detmap.decisions import YES_OR_NO, Declared, Flag, declared_of, default_of, documented, entry, settle
+from detmap.errors import check_choice
+from detmap.reading import sources
+from detmap.shapes.boxes import BOX_FORMATS, INVALID_BOXES, InvalidBoxes
+from detmap.shapes.kinds import BOXES
+
+Path = str | os.PathLike[str]
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: What a file is read for.
+Role = Literal["ground_truth", "detections"]
+ROLES: tuple[Role, Role] = ("ground_truth", "detections")
+
+#: What becomes of detections on images that the ground truth does not have.
+UnknownImages = Literal["error", "ignore"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option(Declared):
+    """An option of reading.
+
+    Attributes
+    ----------
+    concerns : tuple of str
+        The roles of the inputs that it can concern.
+    truth_flag : Flag, or None
+        The flag of the ground truth, where each side has one of its own; `flag` is that of detections then.
+    some : str
+        Of an option that concerns some formats alone: what it does for these.
+    is_path : bool
+        Whether its value can be the path of a file, which is an input of its own then.
+    group : str
+        Where help lists it: "images", "formats", "records" or "clusters"; empty: it has no flag.
+    """
+
+    concerns: tuple[Role, ...] = ROLES
+    truth_flag: Flag | None = None
+    some: str = ""
+    is_path: bool = False
+    group: str = ""
+
+    def flag_of(self, role: Role) -> Flag | None:
+        """Return the flag that sets it for an input of a role; None where there is none."""
+        if role not in self.concerns:
+            return None
+        return self.truth_flag if self.truth_flag is not None and role == "ground_truth" else self.flag
+
+
+def option(default: Any, says: str, group: str = "", flag: Flag | None = None, **more: Any) -> Any:
+    """Return a field that is an option of reading; `more` is what else an `Option` has."""
+    return field(default=default, metadata={"declared": Option(says=says, group=group, flag=flag, **more)})
+
+
+def _flag(name: str, metavar: str, help: str) -> Flag:
+    return Flag(name=name, metavar=metavar, help=help)
+
+
+_TRUTH: tuple[Role, ...] = ("ground_truth",)
+_FOUND: tuple[Role, ...] = ("detections",)
+_NAMED = "its name; by default content and name of the file say it"
+_COLUMNS = "as image=NAME,score=NAME,… or, without a header, in order: image,category,score,x1,y1,x2,y2 (- is not read)"
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What callers decide about reading; a format leaves aside what does not concern it.
+
+    Raises
+    ------
+    OptionError
+        For a value that an option cannot have.
+    """
+
+    format: str | None = option(
+        None,
+        "The name of the format, one of `detmap.formats.FORMATS`; by default content and name of the file say it.",
+        "formats",
+        flag=_flag("--dt-format", "FORMAT", "of the detections, likewise"),
+        truth_flag=_flag("--gt-format", "FORMAT", f"of the ground truth: {_NAMED}"),
+    )
+    iou_type: str = option(BOXES, 'Which shapes to read, with the boxes: "bbox", "segm", "keypoints", …')
+    image_set: Path | None = option(
+        None,
+        "With ground truth in VOC's XML: a file that lists the images to read. With YOLO's ``data.yaml``: the split.",
+        "images",
+        concerns=_TRUTH,
+        some="lists images of VOC's XML, or is a split of YOLO's data.yaml",
+        is_path=True,
+        flag=_flag(
+            "--image-set",
+            "FILE",
+            "with VOC's XML: the images to score, one id per line; with YOLO's data.yaml: the split",
+        ),
+    )
+    image_facts: bool = option(
+        False,
+        "Whether ground truth is to say names and sizes of its images as well, where the format has them. Boxes in "
+        "pixels are scored without.",
+        concerns=_TRUTH,
+        allowed=YES_OR_NO,
+    )
+    classes: Path | Sequence[str] | None = option(
+        None,
+        "Names of classes, for formats that hold their numbers: a list, a file with a name a line, or ``data.yaml``.",
+        "formats",
+        some="names the classes of YOLO's files",
+        is_path=True,
+        flag=_flag(
+            "--classes",
+            "FILE",
+            "names of classes that have numbers, as in YOLO's files: data.yaml, or a file with a name a line",
+        ),
+    )
+    class_map: Path | Mapping[Any, Any] | None = option(
+        None,
+        'Which classes become which, by name or id; several may become one, and "" leaves a class out. A file has '
+        "lines ``from,to``, or is a JSON object. Classes that are not in it stay as they are. Of detections that are "
+        "read with ground truth, the classes that they become are those of the ground truth, whose names may stand for "
+        "ids.",
+        "formats",
+        concerns=_FOUND,
+        is_path=True,
+        flag=_flag(
+            "--class-map",
+            "FILE",
+            "lines from,to: which classes become which, those of detections which of the ground truth, by name or id; "
+            "nothing behind the comma leaves a class out",
+        ),
+    )
+    columns: str | Sequence[str | None] | Mapping[str, str] | None = option(
+        None,
+        "With CSV: names of columns by what they are (`detmap.formats.delimited.read.COLUMNS`), as a mapping or as "
+        '"image=file,score=p"; or, of a file without a header, what its columns are in their order, None or "-" for '
+        'what is not read, as a sequence or as "image,category,score,x1,y1,x2,y2". What is not named goes by its usual '
+        "names.",
+        "formats",
+        some="names the columns of a table (CSV, Parquet, Feather)",
+        flag=_flag("--columns", "LIST", f"with CSV: what the columns are, {_COLUMNS}"),
+        truth_flag=_flag("--gt-columns", "LIST", "of the ground truth, as --columns"),
+    )
+    box_format: Literal["xywh", "xyxy", "cxcywh"] | None = option(
+        None,
+        "How boxes are written, for formats that leave it open: near corner and size, two corners, or (tables) centre "
+        "and size. By default as the numbers of text files suggest, which a notice says, and as columns are called.",
+        "formats",
+        allowed=(None, *BOX_FORMATS),
+        some="says how boxes are written in text files and tables (Parquet, Feather)",
+        flag=_flag("--box-format", "", "with lines of text, and tables: how boxes are written"),
+        truth_flag=_flag("--gt-box-format", "", "of the ground truth, as --box-format"),
+    )
+    image_sizes: Path | Mapping[str, Any] | None = option(
+        None,
+        "Sizes of images, for formats that hold shares of them and no sizes: a table of lines ``name,width,height``, "
+        'one size for all as "640x480" (width first), or a mapping of name to (height, width).',
+        "formats",
+        is_path=True,
+        flag=_flag(
+            "--image-sizes",
+            "FILE",
+            "where boxes are shares of an image whose size nothing says: lines of name,width,height, or 640x480 "
+            "for all",
+        ),
+    )
+    clusters: Path | Mapping[Any, Any] | None = option(
+        None,
+        "With ground truth: which images depend on each other, as the frames of a video do. A CSV file with the columns "
+        '``image`` (an id, or the name of its file) and ``cluster``; the name of a field of the images, as "video_id"; '
+        "or the cluster of each image by its id. Intervals and tests then draw and exchange clusters as a whole.",
+        "clusters",
+        concerns=_TRUTH,
+        is_path=True,
+        flag=_flag(
+            "--clusters",
+            "FILE|FIELD",
+            "images that depend on each other, as frames of a video: a CSV file with the columns image and "
+            "cluster, or a field of the images in the ground truth, as video_id; whole clusters are drawn, and change "
+            "sides in tests",
+        ),
+    )
+    unknown_images: UnknownImages = option(
+        "error",
+        "What becomes of a detection on an image that the ground truth does not have; ``ignore`` drops and counts them.",
+        "records",
+        concerns=_FOUND,
+        allowed=("error", "ignore"),
+        flag=_flag(
+            "--unknown-images",
+            "",
+            "detections on images that the ground truth does not have: refuse (default), or drop and count",
+        ),
+    )
+    invalid_boxes: InvalidBoxes = option(
+        "error",
+        "What becomes of boxes of negative width or height, see `GroundTruth.from_arrays`.",
+        "records",
+        allowed=INVALID_BOXES,
+        flag=_flag(
+            "--invalid-boxes",
+            "",
+            "boxes of negative width or height: refuse (default), keep as boxes that overlap nothing, or drop; counted",
+        ),
+    )
+    missing_classes: MissingClasses = option(
+        "zero",
+        "What becomes of classes without a file among VOC's results: their AP is 0, they are an error, or they are left "
+        "out; a notice names them.",
+        "records",
+        concerns=_FOUND,
+        allowed=("zero", "error", "skip"),
+        flag=_flag(
+            "--missing-classes",
+            "",
+            "classes without a file among VOC's results: AP 0 (default), refuse, or leave out; a notice names them",
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        settle(self)
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that are not as by default, by name."""
+        pairs = ((one, getattr(self, one.name)) for one in fields(self))
+        return {one.name: value for one, value in pairs if value is not default_of(one) and value != default_of(one)}
+
+    def recorded(self) -> list[str]:
+        """Return the options' values, with the hashes of files that they name, from which changes are told.
+
+        Raises
+        ------
+        InputError
+            Where such a file cannot be read.
+        """
+        out = []
+        for name, value in sorted(self.given().items()):
+            is_file = isinstance(value, str | os.PathLike) and os.path.isfile(value)
+            out.append(f"{name}={sources.fingerprint(value, '') if is_file else repr(value)}")
+        return out
+
+
+class FormatOptions(TypedDict, total=False):
+    """The fields of `Reading` that say how a file is written, as keywords, for type checkers."""
+
+    format: str | None
+    image_set: Path | None
+    classes: Path | Sequence[str] | None
+    class_map: Path | Mapping[Any, Any] | None
+    columns: str | Sequence[str | None] | Mapping[str, str] | None
+    box_format: Literal["xywh", "xyxy", "cxcywh"] | None
+    image_sizes: Path | Mapping[str, Any] | None
+
+
+class Options(FormatOptions, total=False):
+    """All fields of `Reading`, likewise."""
+
+    iou_type: str
+    image_facts: bool
+    clusters: Path | Mapping[Any, Any] | None
+    unknown_images: UnknownImages
+    invalid_boxes: InvalidBoxes
+    missing_classes: MissingClasses
+
+
+class SidesOptions(TypedDict, total=False):
+    """How files of both sides are written, under the names of `flags`, likewise."""
+
+    gt_format: str | None
+    dt_format: str | None
+    image_set: Path | None
+    classes: Path | Sequence[str] | None
+    class_map: Path | Mapping[Any, Any] | None
+    gt_columns: str | Sequence[str | None] | Mapping[str, str] | None
+    columns: str | Sequence[str | None] | Mapping[str, str] | None
+    gt_box_format: Literal["xywh", "xyxy", "cxcywh"] | None
+    box_format: Literal["xywh", "xyxy", "cxcywh"] | None
+    image_sizes: Path | Mapping[str, Any] | None
+
+
+class Flagged(NamedTuple):
+    """A flag of the command line: the option that it sets, of inputs of which roles."""
+
+    name: str
+    option: Option
+    flag: Flag
+    roles: tuple[Role, ...]
+
+
+def options_of() -> Mapping[str, Option]:
+    """Return the options of reading by their names, in the order of the fields."""
+    return declared_of(Reading)
+
+
+def flags(group: str | None = None) -> dict[str, Flagged]:
+    """Return the flags of options, of one group or of all, by the names of what they set on a command line."""
+    found = {}
+    for name, made in options_of().items():
+        if group is not None and made.group != group:
+            continue
+        if made.truth_flag is not None and made.flag is not None:
+            found[_dest(made.truth_flag)] = Flagged(name, made, made.truth_flag, ("ground_truth",))
+            found[_dest(made.flag)] = Flagged(name, made, made.flag, ("detections",))
+        elif made.flag is not None:
+            found[_dest(made.flag)] = Flagged(name, made, made.flag, made.concerns)
+    return found
+
+
+def _dest(flag: Flag) -> str:
+    return flag.name.lstrip("-").replace("-", "_")
+
+
+def check_names(given: Iterable[str], known: Iterable[str], caller: str) -> None:
+    """Refuse a keyword that is no option of a function.
+
+    Raises
+    ------
+    OptionError
+        Names those that there are.
+    """
+    names = list(known)
+    for name in given:
+        check_choice(f"option of {caller}", name, names)
+
+
+def of_role(given: Mapping[str, Any], role: Role, **more: Any) -> Reading:
+    """Return how an input of a role is to be read, by what is given for both sides under the names of `flags`."""
+    made = {one.name: given[dest] for dest, one in flags().items() if role in one.roles and given.get(dest) is not None}
+    return Reading(**{**made, **more})
+
+
+def made_of(given: Mapping[str, Any], caller: str, **more: Any) -> Reading:
+    """Return the options of a call.
+
+    Raises
+    ------
+    OptionError
+        For what is no option, or cannot have such a value.
+    """
+    check_names(given, options_of(), caller)
+    return Reading(**{name: value for name, value in {**given, **more}.items() if value is not None})
+
+
+def takes_options(*names: str, **defaults: Any) -> Callable[[F], F]:
+    """Give a function that takes ``**options`` the parameters that these are in its signature and docstring.
+
+    `names` are fields of `Reading`, by default all, or names of `flags`; `defaults` are those of the function that differ.
+    """
+
+    def give(function: F) -> F:
+        plain = {one.name: one for one in fields(Reading)}
+        shown, entries = signature(function), list(_entries(names or tuple(plain)))
+        found = flags()
+        own = [one for one in shown.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        for name in names or plain:
+            of = plain[name if name in plain else found[name].name]
+            default = defaults.get(name, default_of(of))
+            own.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=of.type))
+        function.__signature__ = shown.replace(parameters=own)  # type: ignore[attr-defined]
+        if function.__doc__ is not None:
+            # Python takes the indentation away by itself from 3.13 on.
+            before, mark, after = cleandoc(function.__doc__).partition("**options")
+            assert mark, function
+            function.__doc__ = before + "\n".join(entries) + after
+        return function
+
+    return give
+
+
+def _entries(names: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of the parameters in a docstring; names that set the same option of two sides share an entry."""
+    plain, found = {one.name: one for one in fields(Reading)}, flags()
+    together: dict[str, list[str]] = {}
+    for name in names:
+        together.setdefault(name if name in plain and name not in found else found[name].name, []).append(name)
+    for field_name, called in together.items():
+        yield from entry(plain[field_name], ", ".join(called))

@@ -1,0 +1,173 @@
+"""Models compared from what people have: results, tallies, tables, files, or COCO's JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeGuard, cast, overload
+
+from detmap.data.ids import Clusters
+from detmap.detection.evaluate import match
+from detmap.detection.given import Models, Truth, by_name, tables_of
+from detmap.detection.protocols import PRESETS, AnyProtocol, Decisions, Protocol
+from detmap.detection.tally import Tally
+from detmap.errors import OptionError
+from detmap.shapes import IouType
+from detmap.statistics.bootstrap import HasTally, check_level
+from detmap.statistics.comparison import Comparison, compare_tallies
+from detmap.statistics.draws import check_replicates, check_seed
+from detmap.statistics.intervals import Method
+from detmap.statistics.tests import Correction
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+@overload
+def compare(
+    models: Mapping[str, Tally | HasTally],
+    replicates: int = 1000,
+    seed: int = 0,
+    *,
+    permutations: int | None = None,
+    metric: str | None = None,
+    level: float = 0.95,
+    correction: Correction = "holm",
+    method: Method = "t",
+    clusters: Clusters | None = None,
+    threads: int | None = None,
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    models: Truth,
+    detections: Models,
+    protocol: AnyProtocol = "coco",
+    *,
+    replicates: int = 1000,
+    seed: int = 0,
+    iou_type: IouType | None = None,
+    permutations: int | None = None,
+    metric: str | None = None,
+    level: float = 0.95,
+    correction: Correction = "holm",
+    method: Method = "t",
+    clusters: Clusters | None = None,
+    threads: int | None = None,
+    **decisions: Unpack[Decisions],
+) -> Comparison: ...
+
+
+def compare(  # type: ignore[misc]  # scored models have replicates and seed in place of detections and protocol
+    models: Mapping[str, Tally | HasTally] | Truth,
+    detections: Models | int | None = None,
+    protocol: AnyProtocol | int = "coco",
+    *,
+    replicates: int = 1000,
+    seed: int = 0,
+    iou_type: IouType | None = None,
+    permutations: int | None = None,
+    metric: str | None = None,
+    level: float = 0.95,
+    correction: Correction = "holm",
+    method: Method = "t",
+    clusters: Clusters | None = None,
+    threads: int | None = None,
+    **decisions: Unpack[Decisions],
+) -> Comparison:
+    """Test which models differ by more than chance, and estimate by how much.
+
+    Whether two models differ is tested by exchanging their detections of images (see `detmap.statistics.permute`). By how
+    much is told by the interval that belongs to the test (`Permutations.interval`). How sure the value of each model is by
+    itself is estimated by resampling the images (see `detmap.statistics.bootstrap`).
+
+    Parameters
+    ----------
+    models : mapping of str to Tally or DetectionResult; or ground truth
+        By name, two or more, scored under one protocol on the same images and categories. Or what there is to find, as
+        `detmap.evaluate` takes it: a table, a path, or COCO's dictionary.
+    detections : sequence, or mapping by name, of tables, paths, or COCO's lists of results, optional
+        With ground truth: two models or more. Of files that are not named the shortest ends of their paths are the names.
+    protocol, iou_type, **decisions
+        With ground truth: as for `detmap.evaluate`.
+    replicates, seed, method, clusters, threads
+        See `bootstrap`; the permutations follow from the same seed. With ``"bca"`` or ``"percentile"`` the intervals of
+        differences are made by that method too, from the same draws for all models, and not by the test.
+    permutations : int, optional
+        The number of permutations; by default 5000, or more where there are many hypotheses.
+    metric : str, optional
+        A metric of the result: ``AP`` (by default; ``mAP`` where the protocol says so), ``AR_100``, ``AP_small`` and so on.
+    level : float
+        The level of the confidence intervals; tests are at ``1 - level``.
+    correction : {"holm", "bh"}
+        Holm's method keeps the probability of any false claim in a family at most ``1 - level``, Benjamini and
+        Hochberg's the expected share of false claims among the claims.
+
+    Returns
+    -------
+    Comparison
+        Differences with intervals and p-values; categories that changed; groups of models that cannot be told apart.
+
+    Raises
+    ------
+    OptionError
+        For fewer than two models, models of different images, categories or protocols, an unknown metric or correction, or
+        fewer than 200 replicates.
+    InputError
+        As `detmap.evaluate` does.
+
+    Examples
+    --------
+    ``compare({"before": one, "after": other})`` of two results, or from files::
+
+        detmap.compare("instances_val.json", ["before.json", "after.json"])
+    """
+    how: dict[str, Any] = {
+        "permutations": permutations,
+        "metric": metric,
+        "level": level,
+        "correction": correction,
+        "method": method,
+        "clusters": clusters,
+        "threads": threads,
+    }
+    if _are_scored(models):
+        if iou_type is not None or decisions:
+            raise OptionError("the models are scored already: decisions are those of detmap.evaluate or detmap.match")
+        if isinstance(protocol, Protocol) or (protocol in PRESETS and protocol != "coco"):
+            raise OptionError("the models are scored already: the protocol is that of detmap.evaluate or detmap.match")
+        for name, twice in (
+            ("replicates", detections is not None and replicates != 1000),
+            ("seed", isinstance(protocol, int) and seed != 0),
+        ):
+            if twice:
+                raise OptionError(f"{name} is given twice, by its place and by its name")
+        given: Any = (replicates if detections is None else detections, seed if protocol == "coco" else protocol)
+        return compare_tallies(models, *given, **how)
+    if detections is None or isinstance(detections, int) or isinstance(protocol, int):
+        raise OptionError(f"what is to be compared is not scored: {_CALLS}")
+    named = by_name(detections)
+    if any(hasattr(one, "tally") for one in (models, *named.values())):
+        raise OptionError(f"results are given by name, without ground truth: {_CALLS}")
+    if len(named) < 2:
+        raise OptionError(f"a comparison needs two models or more: {_CALLS}")
+    check_replicates(replicates)  # ahead of what takes long
+    check_seed(seed)
+    check_level(level)
+    truth, tallies = cast("Truth", models), {}
+    for name, one in named.items():
+        truth, found = tables_of(truth, one, protocol, iou_type)
+        tallies[name] = match(truth, found, protocol, iou_type=iou_type, threads=threads, **decisions)
+        del found
+    return compare_tallies(tallies, replicates, seed, **how)
+
+
+#: The calls that compare models.
+_CALLS = "compare(ground_truth, [detections, others]), or compare({'a': result, 'b': other})"
+
+
+def _are_scored(models: object) -> TypeGuard[Mapping[str, Tally | HasTally]]:
+    """Return whether models are results or tallies by name."""
+    if not isinstance(models, Mapping) or hasattr(models, "tally"):
+        return False
+    return all(isinstance(one, Tally) or hasattr(one, "tally") for one in models.values())

@@ -1,0 +1,94 @@
+"""Puts objects where other code looks for those of another package, and takes them away again."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Collection, Mapping
+from importlib.util import find_spec
+from types import ModuleType, TracebackType
+from typing import Any
+
+
+class Patch:
+    """What a function as `detmap.patch_pycocotools` replaced; undone by `undo`, or at the end of a ``with`` block.
+
+    Parameters
+    ----------
+    instead : mapping of (str, str) to object
+        Module and name to what is to stand there. Packages that are not installed are passed over.
+    stand_ins : mapping of str to module
+        By full names, modules for a package that is not installed, which comes first; it is made where it is None.
+
+    Attributes
+    ----------
+    replaced : tuple of str
+        Full names, ``"pycocotools.coco.COCO"`` and so on.
+    """
+
+    def __init__(
+        self, instead: Mapping[tuple[str, str], Any], stand_ins: Mapping[str, ModuleType | None] | None = None
+    ) -> None:
+        self._old: list[tuple[ModuleType, str, Any]] = []
+        self._added: dict[str, ModuleType] = {}
+        replaced: list[str] = []
+        if stand_ins and not _there(next(iter(stand_ins))):
+            replaced += self._stand_in(stand_ins)
+        found = _theirs(instead, list(instead.values()))
+        for module_name, module in list(sys.modules.items()):
+            if not isinstance(module, ModuleType) or module_name.split(".")[0] == "detmap":
+                continue
+            for name, value in list(vars(module).items()):
+                if id(value) in found:
+                    self._old.append((module, name, value))
+                    setattr(module, name, found[id(value)])
+                    replaced.append(f"{module_name}.{name}")
+        self.replaced = tuple(sorted(replaced))
+
+    def _stand_in(self, stand_ins: Mapping[str, ModuleType | None]) -> list[str]:
+        """Make modules by the name of a package that is not installed."""
+        for full, module in stand_ins.items():
+            made = ModuleType(full, "detmap's modules under another name") if module is None else module
+            self._added[full] = made
+            package, _, name = full.rpartition(".")
+            if package:
+                setattr(self._added[package], name, made)
+        sys.modules.update(self._added)
+        return list(self._added)
+
+    def undo(self) -> None:
+        """Put everything back."""
+        while self._old:
+            module, name, value = self._old.pop()
+            setattr(module, name, value)
+        for name, module in self._added.items():
+            if sys.modules.get(name) is module:  # else another one was put there since
+                del sys.modules[name]
+        self._added = {}
+
+    def __enter__(self) -> Patch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.undo()
+
+    def __repr__(self) -> str:
+        return f"<Patch: {', '.join(self.replaced) or 'nothing to replace'}>"
+
+
+def _there(package: str) -> bool:
+    return sys.modules.get(package) is not None or find_spec(package) is not None
+
+
+def _theirs(instead: Mapping[tuple[str, str], Any], ours: Collection[Any]) -> dict[int, Any]:
+    """Return what is to stand instead of the objects that are there, by their identities."""
+    found: dict[int, Any] = {}
+    for (module_name, name), own in instead.items():
+        if not _there(module_name.partition(".")[0]):
+            continue
+        theirs = getattr(importlib.import_module(module_name), name, None)
+        if theirs is not None and theirs not in ours:
+            found[id(theirs)] = own
+    return found

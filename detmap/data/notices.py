@@ -21,8 +21,8 @@ NOTICES = {
     "zero_id_effect": "with annotations of id 0 found, or missed as in pycocotools (--id-zero): {names}",
     "foreign_fields": "{n} fields of another benchmark, which this protocol does not read, so that the number is not that "
     "benchmark's: {names}{advice}",
-    "missing_neg_category_ids": "{n} images without neg_category_ids: there only detections of categories with objects "
-    "are scored",
+    "missing_neg_category_ids": "{n} images without neg_category_ids or verified labels: there only detections of "
+    "categories with objects are scored",
     "missing_not_exhaustive_category_ids": "{n} images without not_exhaustive_category_ids: taken as exhaustive",
     "missing_frequency": "{n} categories with ground truth, but without frequency: in none of APr, APc and APf",
     "group_boxes": "{n} boxes stand for groups of objects, by a column that is not read: each is scored as one object",

@@ -183,7 +183,7 @@ def write(
         if table.zero_ids is not None:  # a table holds no other ids of annotations, so that no format can write them
             lost["zero_ids"] = int(table.zero_ids.sum())
         if not found.federated:
-            lists = [one.listed.tolist() for one in (table.negatives, table.not_exhaustive) if one is not None]
+            lists = [one.listed.tolist() for one in (table.negatives, table.not_exhaustive, table.present) if one is not None]
             lost["category_lists"] = sum(map(any, zip(*lists, strict=True)))
     else:
         assert found.write_detections is not None

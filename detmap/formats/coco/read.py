@@ -601,6 +601,7 @@ FORMAT = register(
         salvage=later("detmap.formats.coco.salvage", "salvage"),
         holds=None,  # whatever kind has a reader
         federated=True,
+        grouped=True,
         words=("COCO JSON", "COCO result JSON"),
     )
 )

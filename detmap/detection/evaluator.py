@@ -185,8 +185,9 @@ class Evaluator:
             of them ``boxes`` may be left out.
         targets : mapping or sequence of mappings
             For each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks`` or ``keypoints`` likewise. Optional are
-            ``iscrowd`` and ``difficult`` (m,), False by default, and ``area`` (m,), by default the area of the box, or of
-            the shape where there are no boxes; and LVIS's ``neg_category_ids`` and ``not_exhaustive_category_ids``, lists of
+            ``iscrowd``, ``difficult`` and ``group_of`` (m,), False by default, and ``area`` (m,), by default the area of the box, or of
+            the shape where there are no boxes; and LVIS's ``neg_category_ids`` and ``not_exhaustive_category_ids``, and
+            ``pos_category_ids``, which with the first are Open Images' verified labels: lists of
             labels.
         image_ids : int, str, or sequence or tensor of them, optional
             The id of each image. Give them with every update, or with none.
@@ -333,6 +334,7 @@ class Evaluator:
             ),
             crowd=joined.crowd,
             difficult=joined.difficult,
+            group_of=joined.group_of,
             images=given,
             categories=labels if self._names is None else list(self._names),
             category_names=self._names,
@@ -340,6 +342,7 @@ class Evaluator:
             frequencies=self._frequencies,
             neg_category_ids=self._listed("neg_category_ids"),
             not_exhaustive_category_ids=self._listed("not_exhaustive_category_ids"),
+            pos_category_ids=self._listed("pos_category_ids"),
             source="targets",
         )
         found = Detections.from_arrays(

@@ -95,19 +95,19 @@ POOLED = decision(
 #: The fields of images that list categories.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
 
-#: The fields of LVIS's JSON that each decision reads, where it is not as by default.
+#: The fields of JSON that each decision reads, where it is not as by default.
 _FIELDS = {
-    "judged": ("all", "neg_category_ids"),
-    "not_exhaustive": ("wrong", "not_exhaustive_category_ids"),
-    "groups": ((), "frequency"),
+    "judged": ("all", ("neg_category_ids", "pos_category_ids")),
+    "not_exhaustive": ("wrong", ("not_exhaustive_category_ids",)),
+    "groups": ((), ("frequency",)),
+    "group_of": ("object", FIELDS),
 }
 
 
 def fields_read(protocol: Protocol) -> list[str]:
-    """Return which of LVIS's fields a protocol reads, or need not: frequency only adds metrics."""
-    read = [field for name, (default, field) in _FIELDS.items() if getattr(protocol, name) != default]
-    read = list(dict.fromkeys([*read, "frequency"])) if read else []
-    return read if protocol.group_of == "object" else [*read, *FIELDS]
+    """Return which fields of LVIS and Open Images a protocol reads, or need not: frequency only adds metrics."""
+    read = [field for name, (default, own) in _FIELDS.items() if getattr(protocol, name) != default for field in own]
+    return list(dict.fromkeys([*read, "frequency"])) if read else []
 
 
 def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArray[np.bool_]) -> dict[str, int]:

@@ -18,11 +18,15 @@ from detmap.shapes.kinds import BOXES
 _NOWHERE = np.zeros(1)
 #: The fields of an `Image` that have a value per detection, and per object.
 FOUND = ("boxes", "scores", "labels", "own_areas")
-TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult")
+TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult", "group_of")
 
 
-#: The lists of categories that LVIS has for an image.
-LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
+#: The lists of categories that LVIS and Open Images have for an image.
+LISTS = ("neg_category_ids", "not_exhaustive_category_ids", "pos_category_ids")
+
+
+#: A list that stands in for another one where it is missing.
+_OR = {"neg_category_ids": "pos_category_ids"}
 
 
 class Image(NamedTuple):
@@ -37,6 +41,7 @@ class Image(NamedTuple):
     areas: NDArray[np.float64]  # NaN: of the box
     crowd: NDArray[np.bool_]
     difficult: NDArray[np.bool_]
+    group_of: NDArray[np.bool_]
     dropped: int  # boxes
     shapes: Any = None  # columns, where these are not the boxes
     true_shapes: Any = None
@@ -101,14 +106,15 @@ def read_image(
                 value=float(areas[bad]),
                 remedy="leave out the areas: they are width times height then",
             )
-    crowd, difficult = _flags(target, "iscrowd", count, i), _flags(target, "difficult", count, i)
+    crowd, difficult, group_of = (_flags(target, name, count, i) for name in ("iscrowd", "difficult", "group_of"))
     own = _unknown(len(boxes))
     if shapes is not None and "boxes" in prediction:
         sides = boxes[:, 2:] - boxes[:, :2] if box_format == "xyxy" else boxes[:, 2:]
         own = sides[:, 0] * sides[:, 1]
     lists = {name: _category_list(target[name], name, i) for name in LISTS if target.get(name) is not None}
     image = Image(
-        boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, 0, shapes, true_shapes, 0, lists
+        boxes, scores, labels, own, true_boxes, true_labels, areas, crowd, difficult, group_of,
+        0, shapes, true_shapes, 0, lists,
     )  # fmt: skip
     return image if kept is None and true_kept is None else _without(image, kept, true_kept)
 
@@ -122,7 +128,7 @@ def _category_list(value: Any, name: str, i: int) -> list[Any]:
 
 
 #: What records of images hold besides shapes.
-_NO_SHAPES = frozenset(("scores", "labels", "category_ids", "area", "iscrowd", "difficult"))
+_NO_SHAPES = frozenset(("scores", "labels", "category_ids", "area", "iscrowd", "difficult", "group_of"))
 
 
 def kinds_given(prediction: object, target: object) -> list[str]:
@@ -326,7 +332,7 @@ def notices_of(
 ) -> dict[str, int]:
     """Return what the notices of a batch say of one image: a merge may find that it was seen before.
 
-    `fields` are those of LVIS that the protocol reads.
+    `fields` are those of other benchmarks that the protocol reads.
     """
     empty, missed = 0, 0
     for boxes in (image.boxes, image.true_boxes):
@@ -340,7 +346,11 @@ def notices_of(
         "dropped_boxes": image.dropped,
         "unknown_category": unknown,
         "unscored_shapes": image.unscored,
-        **{f"missing_{name}": int(name not in image.lists) for name in LISTS if name in fields},
+        **{
+            f"missing_{name}": int(name not in image.lists and _OR.get(name) not in image.lists)
+            for name in LISTS[:2]
+            if name in fields
+        },
     }
     return {code: count for code, count in counts.items() if count}
 

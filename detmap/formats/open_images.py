@@ -18,7 +18,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.data.benchmarks import noted_of_titles
 from detmap.data.hierarchy import Hierarchy
 from detmap.data.ids import Ids, coded
 from detmap.data.tables import Detections, GroundTruth
@@ -36,8 +35,7 @@ from detmap.formats.registry import Format, Given
 from detmap.plugins import register
 from detmap.reading.options import Path, Reading, Role
 from detmap.reading.sources import Source, read_bytes
-from detmap.shapes import find
-from detmap.shapes.kinds import BOXES
+from detmap.shapes.kinds import BOXES, MASKS
 
 _BOXES = {"image": "ImageID", "category": "LabelName", "x1": "XMin", "y1": "YMin", "x2": "XMax", "y2": "YMax"}
 _SCORED = {**_BOXES, "score": "Score"}
@@ -348,7 +346,7 @@ FORMAT = register(
         read_ground_truth=read_ground_truth,
         read_detections=read_detections,
         tell=_tell,
-        holds=(BOXES, "segm"),
+        holds=(BOXES, MASKS),
         words=("Open Images' CSV", "Open Images' CSV or a submission"),
         needs_images=True,
     )

@@ -181,7 +181,7 @@ class Reading:
         None,
         "With ground truth: verified labels of its images, Open Images' CSV with the columns ``ImageID``, ``LabelName`` and "
         "``Confidence``, 1 where a label is there and 0 where it is not. Its images and labels are added.",
-        "formats",
+        "images",
         concerns=_TRUTH,
         is_path=True,
         flag=_flag(
@@ -197,10 +197,10 @@ class Reading:
         "formats",
         is_path=True,
         flag=_flag(
-            "--dt-hierarchy", "FILE", "of the detections: repeat each for every label above its own, by Open Images' JSON"
+            "--hierarchy", "FILE", "of the detections: repeat each for every label above its own, by Open Images' JSON"
         ),
         truth_flag=_flag(
-            "--hierarchy",
+            "--gt-hierarchy",
             "FILE",
             "of the ground truth: repeat each box and verified label for every label above its own, by Open Images' JSON",
         ),
@@ -291,6 +291,8 @@ class FormatOptions(TypedDict, total=False):
     columns: str | Sequence[str | None] | Mapping[str, str] | None
     box_format: Literal["xywh", "xyxy", "cxcywh"] | None
     image_sizes: Path | Mapping[str, Any] | None
+    image_labels: Path | None
+    hierarchy: Path | None
 
 
 class Options(FormatOptions, total=False):
@@ -298,8 +300,6 @@ class Options(FormatOptions, total=False):
 
     iou_type: str
     image_facts: bool
-    image_labels: Path | None
-    hierarchy: Path | None
     clusters: Path | Mapping[Any, Any] | None
     unknown_images: UnknownImages
     invalid_boxes: InvalidBoxes
@@ -319,6 +319,9 @@ class SidesOptions(TypedDict, total=False):
     gt_box_format: Literal["xywh", "xyxy", "cxcywh"] | None
     box_format: Literal["xywh", "xyxy", "cxcywh"] | None
     image_sizes: Path | Mapping[str, Any] | None
+    image_labels: Path | None
+    gt_hierarchy: Path | None
+    hierarchy: Path | None
 
 
 class Flagged(NamedTuple):

@@ -261,8 +261,8 @@ class Hits(Frozen):
 "101-point", "101-linear", "101-linear-tail"}
             ``step`` is the mean over the positives of the precision at each hit (trec_eval's map, scikit-learn);
             ``all-point`` the area under the envelope (VOC from 2010), its terms added from first to last, or with
-            ``all-point-pairwise`` as numpy adds, which differs in the last bit (TensorFlow's Object Detection API); ``trapezoid``
-            Oxford's and Market-1501's rule, the mean of the precision at a hit and at the rank before it;
+            ``all-point-pairwise`` as numpy adds, which differs in the last bit (TensorFlow's Object Detection API);
+            ``trapezoid`` Oxford's and Market-1501's rule, the mean of the precision at a hit and at the rank before it;
             ``trapezoid-hits`` takes the hit before instead, a known mistake, to reproduce numbers published with it;
             ``11-point`` and ``101-point`` the mean of the envelope at fixed recalls (VOC2007, COCO). ``101-linear`` and
             ``101-linear-tail`` are Ultralytics' rules: the trapezoid over 101 recalls of straight lines between the

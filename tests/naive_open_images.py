@@ -86,8 +86,13 @@ def entries(objects, found, weight, least, masks, cap=10_000):
     found = [one for one in found if one["score"] > -10]
     found = [found[i] for i in np.argsort([one["score"] for one in found], kind="stable")[::-1][:cap]]
     cell = Cell(found, least)
-    boxes = lambda d, g, over_first: box_overlap(d["box"], g["box"], over_first)
-    shapes = (lambda d, g, over_first: mask_overlap(d["mask"], g["mask"], over_first)) if masks else boxes
+
+    def boxes(d, g, over_first):
+        return box_overlap(d["box"], g["box"], over_first)
+
+    def shapes(d, g, over_first):
+        return mask_overlap(d["mask"], g["mask"], over_first) if masks else boxes(d, g, over_first)
+
     drawn = [g for g in objects if not masks or (g["mask"] is not None and g["mask"].any())]
     others = [g for g in objects if not any(g is one for one in drawn)]
     cell.single([g for g in drawn if not g["group"]], shapes, False)

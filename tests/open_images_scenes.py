@@ -44,16 +44,16 @@ def scene(seed, *, images=6, categories=4, strings=False, fine=False, masks=Fals
                 (a, b), (c, d) = np.sort(rng.random((2, 2)) * 1.2 - 0.1, axis=1).tolist()
                 own = x1 + a * (x2 - x1), y1 + c * (y2 - y1), x1 + b * (x2 - x1), y1 + d * (y2 - y1)
             label = chosen["label"] if chosen and rng.random() < 0.9 else labels[rng.integers(0, categories)]
-            score = float(rng.choice([rng.integers(0, 6) / 5, rng.random(), -0.5, -10.0, -11.0], p=[0.6, 0.34, 0.02, 0.02, 0.02]))
+            score = float(
+                rng.choice([rng.integers(0, 6) / 5, rng.random(), -0.5, -10.0, -11.0], p=[0.6, 0.34, 0.02, 0.02, 0.02])
+            )
             if rng.random() < 0.03:
                 own = (own[0], own[1], own[0], own[3])
             one = {"image": image, "label": label, "box": own, "score": score}
             if masks:
                 one["mask"] = shape(np.clip(own, 0, 1))
             detections.append(one)
-    listed = [
-        (image, label, int(rng.random() < 0.5)) for image in ids for label in labels if rng.random() < 0.4
-    ]
+    listed = [(image, label, int(rng.random() < 0.5)) for image in ids for label in labels if rng.random() < 0.4]
     return objects, [detections[k] for k in rng.permutation(len(detections))], listed, labels, ids
 
 

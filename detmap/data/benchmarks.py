@@ -76,7 +76,9 @@ def advice(names: Iterable[str]) -> str:
     """Return how to score by fields that are named with their benchmarks: "; LVIS's rules: --protocol lvis"."""
     codes = [_FOREIGN + name for name in names]
     known = [one for one in BENCHMARKS if one.protocol and any(_of_benchmark(code, one) for code in codes)]
-    return "".join(f"; {one.name}'{'' if one.name[-2:] == 'es' else 's'} rules: --protocol {one.protocol}" for one in known)
+    return "".join(
+        f"; {one.name}'{'' if one.name[-2:] == 'es' else 's'} rules: --protocol {one.protocol}" for one in known
+    )
 
 
 def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:

@@ -99,11 +99,11 @@ def expanded(table: T, hierarchy: Hierarchy) -> T:
     if categories.ids.dtype.kind == "i" and categories.ids.size:
         problem = f"categories have numbers, such as {categories.ids[0]}, and a hierarchy has names of labels"
         raise InputError(problem, source=table.source, field="hierarchy")
-    names = categories.ids.tolist()
-    above = [hierarchy.above.get(name, ()) for name in names]
-    every = sorted({*names, *(name for some in above for name in some)})
-    place = {name: k for k, name in enumerate(every)}
-    listed = [[place[name], *map(place.__getitem__, some)] for name, some in zip(names, above, strict=True)]
+    names: list[str] = categories.ids.tolist()
+    above: list[tuple[str, ...]] = [hierarchy.above.get(name, ()) for name in names]
+    every = sorted({*names, *(one for own in above for one in own)})
+    place: dict[str, int] = {name: k for k, name in enumerate(every)}
+    listed = [[place[name], *(place[one] for one in own)] for name, own in zip(names, above, strict=True)]
     counts = np.array([len(one) for one in listed], np.int64)
     times = counts[categories.codes] if names else np.zeros(0, np.int64)
     rows = np.repeat(np.arange(times.size), times)
@@ -112,7 +112,7 @@ def expanded(table: T, hierarchy: Hierarchy) -> T:
         return made
     starts = np.cumsum(counts) - counts
     within = np.arange(rows.size) - np.repeat(np.cumsum(times) - times, times)
-    flat = np.array([one for own in listed for one in own], np.int32)
+    flat = np.array([code for codes in listed for code in codes], np.int32)
     codes = readonly(flat[starts[categories.codes[rows]] + within], np.int32)
     ids = np.array(every)
     column = readonly(ids, ids.dtype)

@@ -25,8 +25,8 @@ NOTICES = {
     "categories with objects are scored",
     "missing_not_exhaustive_category_ids": "{n} images without not_exhaustive_category_ids: taken as exhaustive",
     "missing_frequency": "{n} categories with ground truth, but without frequency: in none of APr, APc and APf",
-    "group_boxes": "{n} boxes stand for groups of objects, by a column that this protocol does not read: each is scored as one "
-    "object",
+    "group_boxes": "{n} boxes stand for groups of objects, by a column that this protocol does not read: each is scored as "
+    "one object",
     "zero_sized_boxes": "{n} boxes of no width or height",
     "missed_boxes": "{n} boxes of negative width or height: they overlap nothing",
     "dropped_boxes": "{n} boxes of negative width or height, or not of finite numbers: dropped",

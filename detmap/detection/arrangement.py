@@ -193,6 +193,8 @@ class Arrangement:
         }
         if protocol.group_of != "object":
             notices.pop("group_boxes", None)
+        if len(protocol.area_ranges) == 1 and not protocol.inclusive_pixels:  # overlaps of shares are right
+            notices.pop("shares_of_images", None)
         if "crowd" not in (*protocol.ignore, *protocol.left_out):
             notices.pop("missing_iscrowd", None)
         if protocol.inclusive_pixels:  # where a box from a pixel to the same one is a pixel wide

@@ -12,8 +12,8 @@ from detmap.data.ids import categories_given
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection import zero_ids
 from detmap.detection.arrangement import Arrangement, least_overlaps, over_cells
-from detmap.detection.group_boxes import settle, tie_order
 from detmap.detection.given import Found, Owned, Truth, owned, tables_of
+from detmap.detection.group_boxes import settle, tie_order
 from detmap.detection.protocols import AnyProtocol, Decisions, Protocol, resolve
 from detmap.detection.result import DetectionResult
 from detmap.detection.scored_kinds import asked_protocol, scored_kind

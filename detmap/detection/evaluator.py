@@ -185,10 +185,10 @@ class Evaluator:
             of them ``boxes`` may be left out.
         targets : mapping or sequence of mappings
             For each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks`` or ``keypoints`` likewise. Optional are
-            ``iscrowd``, ``difficult`` and ``group_of`` (m,), False by default, and ``area`` (m,), by default the area of the box, or of
-            the shape where there are no boxes; and LVIS's ``neg_category_ids`` and ``not_exhaustive_category_ids``, and
-            ``pos_category_ids``, which with the first are Open Images' verified labels: lists of
-            labels.
+            ``iscrowd``, ``difficult`` and ``group_of`` (m,), False by default, and ``area`` (m,), by default the area of the
+            box, or of the shape where there are no boxes; and LVIS's ``neg_category_ids`` and
+            ``not_exhaustive_category_ids``, and ``pos_category_ids``, which with the first are Open Images' verified
+            labels: lists of labels.
         image_ids : int, str, or sequence or tensor of them, optional
             The id of each image. Give them with every update, or with none.
 

@@ -112,7 +112,9 @@ def fields_read(protocol: Protocol) -> list[str]:
 
 def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArray[np.bool_]) -> dict[str, int]:
     """Return notices on images, of those selected, that lack a list that the protocol reads."""
-    lists = dict(zip(LISTS, ((ground_truth.negatives, ground_truth.present), (ground_truth.not_exhaustive,)), strict=True))
+    lists = dict(
+        zip(LISTS, ((ground_truth.negatives, ground_truth.present), (ground_truth.not_exhaustive,)), strict=True)
+    )
     made = {}
     for field in fields_read(protocol):
         missing = images
@@ -142,7 +144,7 @@ def without_area(table: Detections | GroundTruth, protocol: Protocol) -> NDArray
             return None
         bounds = table.shape(protocol.iou_type).bounds()
         sides = bounds.table[:, 2:] if bounds.sizes else bounds.table[:, 2:] - bounds.table[:, :2]
-        flat = ~(sides > 0).all(axis=1)
+        flat: NDArray[np.bool_] = ~np.asarray((sides > 0).all(axis=1))
         return flat if flat.any() else None
     rule = protocol.object_areas if isinstance(table, GroundTruth) else protocol.result_areas
     flags = ~(areas_of(table, protocol.iou_type, rule == "own") > 0)

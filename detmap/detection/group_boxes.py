@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 GROUP_OF = decision(
     "What ground truth that stands for a group, Open Images' `IsGroupOf`, is: an object like others; found, if a detection "
-    "that hits no single object lies in it by the threshold's share of its own area, and others of that kind are ignored; or "
-    "ignored, with all such detections.",
+    "that hits no single object lies in it by the threshold's share of its own area, and others of that kind are ignored; "
+    "or ignored, with all such detections.",
     "matching",
     allowed=("object", "found", "ignored"),
     phrase=lambda protocol: f"groups {protocol.group_of}",
@@ -57,9 +57,7 @@ def settle(words: matching.Words, scores: NDArray[np.float64]) -> NDArray[np.boo
     return np.asarray(rows & good[:, 0])
 
 
-def tie_order(
-    protocol: Protocol, side: Any, found_groups: NDArray[np.bool_]
-) -> NDArray[np.int64] | None:
+def tie_order(protocol: Protocol, side: Any, found_groups: NDArray[np.bool_]) -> NDArray[np.int64] | None:
     """Return the positions of detections in the order in which equal scores of a cell are ranked; None: as they stand.
 
     Under "reversed" later detections are matched first, and ranked last; those that found a group come before others.

@@ -199,9 +199,9 @@ class Protocol:
     ties: Literal["image", "file", "reversed"] = field(
         default="image",
         metadata=decision(
-            "The order of equal scores: by image id and then input order within it (COCO), or input order alone (VOC); or by "
-            "image id descending and then input order, and matched in reversed input order (TensorFlow's Object Detection "
-            "API).",
+            "The order of equal scores: by image id and then input order within it (COCO), or input order alone (VOC); or "
+            "by image id descending and then input order, and matched in reversed input order (TensorFlow's Object "
+            "Detection API).",
             "matching",
             "ranking",
             allowed=("image", "file", "reversed"),

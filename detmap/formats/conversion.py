@@ -51,7 +51,9 @@ class Converted:
         return registry.describe_lost(self.lost)
 
 
-@takes_options("format", "image_sizes", "classes", "class_map", "columns", "box_format", "image_set", "image_labels", "hierarchy")
+@takes_options(
+    "format", "image_sizes", "classes", "class_map", "columns", "box_format", "image_set", "image_labels", "hierarchy"
+)
 def convert(
     source: Path,
     target: Path,

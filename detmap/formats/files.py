@@ -185,7 +185,9 @@ def write(
         if table.group_of is not None and not found.grouped:
             lost["groups"] = int(table.group_of.sum())
         if not found.federated:
-            lists = [one.listed.tolist() for one in (table.negatives, table.not_exhaustive, table.present) if one is not None]
+            lists = [
+                one.listed.tolist() for one in (table.negatives, table.not_exhaustive, table.present) if one is not None
+            ]
             lost["category_lists"] = sum(map(any, zip(*lists, strict=True)))
     else:
         assert found.write_detections is not None

@@ -40,6 +40,8 @@ from detmap.shapes.kinds import BOXES, MASKS
 _BOXES = {"image": "ImageID", "category": "LabelName", "x1": "XMin", "y1": "YMin", "x2": "XMax", "y2": "YMax"}
 _SCORED = {**_BOXES, "score": "Score"}
 
+_MASKED = "masks stand in a column Mask or PredictionString, and need ImageWidth and ImageHeight"
+
 #: The most pixels of a mask, and the bytes that its code may take: a run is a byte or more, and few runs are single pixels.
 _PIXELS = 1 << 28
 
@@ -62,7 +64,7 @@ def _tell(given: Given) -> Role:
 
 def _titles(source: Source) -> list[str]:
     """Return the titles of a file that is to be read."""
-    return titles_of(Given(source, "detections"))
+    return titles_of(Given(source, "detections"))  # type: ignore[arg-type]
 
 
 def _columns(titles: Sequence[str], wanted: Mapping[str, str]) -> dict[str, str]:
@@ -84,7 +86,7 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 def _masked_ground_truth(source: Source, reading: Reading, columns: Mapping[str, str]) -> GroundTruth:
     """Read objects with masks: rows of the published annotations with a column Mask."""
     found = read_table(source, columns, "ground truth", others=("Mask", "ImageWidth", "ImageHeight"))
-    masks = _masks(found, [row for row in range(len(found.lines))])
+    masks = _masks(found, range(len(found.lines)))
     _, images = found.ids(("image_id", "image"), "images")
     _, categories = found.ids(("category_id", "category"), "categories")
     return GroundTruth.from_arrays(
@@ -101,9 +103,7 @@ def _masks(found: Table, rows: Sequence[int]) -> list[dict[str, Any]]:
     """Return the run-length codes of some rows."""
     for title in ("Mask", "ImageWidth", "ImageHeight"):
         if title not in found.others:
-            raise InputError(
-                "there is no such column", source=found.source, field=title, remedy="masks need Mask, ImageWidth, ImageHeight"
-            )
+            raise InputError("there is no such column", source=found.source, field=title, remedy=_MASKED)
     made = []
     for row in rows:
         width, height, code = (found.others[title][row] for title in ("ImageWidth", "ImageHeight", "Mask"))
@@ -166,7 +166,7 @@ def _submission(
     source: Source, titles: Sequence[str], ground_truth: GroundTruth | None, reading: Reading
 ) -> Detections:
     """Read a challenge's submission: a string per image of label, score, and XMin YMin XMax YMax or a mask."""
-    image = next(title for title in titles if title in ("ImageID", "ImageId"))
+    image = "ImageID" if "ImageID" in titles else "ImageId"
     others = ("PredictionString", "ImageWidth", "ImageHeight")
     found = read_table(source, {"image": image}, "detections", others=others)
     masks = reading.iou_type != BOXES
@@ -191,9 +191,10 @@ def _submission(
     if not masks:
         boxes = {"boxes": numbers[:, 1:], "box_format": "xyxy", "invalid_boxes": reading.invalid_boxes}
         return _detections(made, boxes, found.source, ground_truth, reading)
-    sizes = [found.others[title] for title in ("ImageWidth", "ImageHeight")] if "ImageWidth" in found.others else None
-    if sizes is None or "ImageHeight" not in found.others:
-        raise InputError("there are no columns ImageWidth and ImageHeight", source=found.source)
+    missing = [title for title in ("ImageWidth", "ImageHeight") if title not in found.others]
+    if missing:
+        raise InputError("there is no such column", source=found.source, field=missing[0], remedy=_MASKED)
+    sizes = [found.others[title] for title in ("ImageWidth", "ImageHeight")]
     codes = [
         _mask(one[2], sizes[0][row], sizes[1][row], found.source, f"line {line}")
         for one, row, line in zip(words, rows, lines, strict=True)
@@ -248,7 +249,7 @@ def _detections(
         notices = {"unknown_image": int(missing.sum())} if missing.any() else {}
         images = recoded(names, images.codes[kept])
         labels = recoded(match_categories(labels.ids.tolist(), ground_truth, source), labels.codes[kept])
-    taken = {
+    taken: dict[str, Any] = {
         name: value if isinstance(value, str) else [value[row] for row in kept.tolist()]
         for name, value in shapes.items()
     }

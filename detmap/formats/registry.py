@@ -218,8 +218,8 @@ LOST = {
     "category_names": "{n} categories have names besides their ids, which the format has no field for",
     "image_names": "{n} images have files with names besides their ids, which the format has no field for",
     "image_sizes": "{n} images have a size, which the format has no field for",
-    "category_lists": "{n} images list categories that were looked for, or not annotated in full, as LVIS's and Open Images' "
-    "do: the format has no field for that",
+    "category_lists": "{n} images list categories that were looked for, or not annotated in full, as LVIS's and Open "
+    "Images' do: the format has no field for that",
 }
 
 

@@ -56,7 +56,7 @@ def _envelope(ranks: Array, first: int, hits: int, epsilon: float, out: Array) -
 
 
 @helper
-def _block_sum(values: Array, start: int, size: int) -> float:
+def _block_sum(values: Array, start: int, size: int) -> Any:
     """Add up at most 128 values as numpy does: in eight sums, which are joined two by two; the rest one after the other."""
     if size < 8:
         total = 0.0
@@ -75,8 +75,8 @@ def _block_sum(values: Array, start: int, size: int) -> float:
 
 
 @helper
-def _pairwise_sum(values: Array, size: int, starts: Array, sizes: Array, sums: Array) -> float:
-    """Add up values in the order in which numpy's ``sum`` does, halving those of more than 128; the rest is room for that."""
+def _pairwise_sum(values: Array, size: int, starts: Array, sizes: Array, sums: Array) -> Any:
+    """Add up values in the order in which numpy's ``sum`` does, halving those of more than 128; the rest is room."""
     tasks, made = 1, 0
     starts[0], sizes[0] = 0, size
     while tasks:
@@ -109,6 +109,7 @@ def average_precision(
     recall times the largest precision at that recall or later, as VOC's development kit does, and divides nothing. PAIRWISE
     adds the same terms as numpy's ``sum`` does, with a last one of 0 where recall does not reach 1.
     """
+    area = rule in (ALL_POINT, PAIRWISE)
     envelope = np.empty(_longest_group(starts, begin, end) + 1)
     tasks, sizes, sums = np.empty(_HALVES, np.int64), np.empty(_HALVES, np.int64), np.empty(_HALVES)
     for q in range(begin, end):
@@ -116,12 +117,12 @@ def average_precision(
         if positives[q] <= 0:
             out[q] = np.nan
             continue
-        if rule == ALL_POINT or rule == PAIRWISE:
+        if area:
             _envelope(ranks, first, hits, epsilon, envelope)
         total, before_hit = 0.0, 0.0
         for j in range(hits):
             rank = ranks[first + j]
-            if rule == ALL_POINT or rule == PAIRWISE:
+            if area:
                 recall = (j + 1) / positives[q]
                 envelope[j] *= recall - before_hit
                 total += envelope[j]
@@ -137,7 +138,7 @@ def average_precision(
         if rule == PAIRWISE:
             envelope[hits] = 0.0
             total = _pairwise_sum(envelope, hits + (hits < positives[q]), tasks, sizes, sums)
-        out[q] = total if rule == ALL_POINT or rule == PAIRWISE else total / positives[q]
+        out[q] = total if area else total / positives[q]
 
 
 @kernel

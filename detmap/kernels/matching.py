@@ -165,7 +165,7 @@ def _free(objects: Objects, start: int, count: int, ranges: Array, inside: Array
 
 
 @helper
-def best_of(candidates: Candidates, first: int, last: int, groups: Array, start: int, group: bool) -> int:
+def best_of(candidates: Candidates, first: int, last: int, groups: Array, start: int, group: bool) -> Any:
     """Return which candidate overlaps most, of the groups or of all others; of equals the first ground truth, -1: none."""
     found = np.int64(-1)
     for i in range(first, last):
@@ -173,14 +173,15 @@ def best_of(candidates: Candidates, first: int, last: int, groups: Array, start:
             continue
         if found < 0 or candidates.iou[i] > candidates.iou[found]:
             found = i
-        elif candidates.iou[i] == candidates.iou[found]:
-            if candidates.ground_truth[i] < candidates.ground_truth[found]:
-                found = i
+            continue
+        earlier = candidates.ground_truth[i] < candidates.ground_truth[found]
+        if candidates.iou[i] == candidates.iou[found] and earlier:
+            found = i
     return found
 
 
 @helper
-def _without_groups(candidates: Candidates, groups: Array, start: int, rising: Array, count: int) -> int:
+def _without_groups(candidates: Candidates, groups: Array, start: int, rising: Array, count: int) -> Any:
     """Leave groups out of `count` candidates, which keep their order; return how many are left."""
     kept = np.int64(0)
     for j in range(count):

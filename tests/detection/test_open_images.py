@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import naive_open_images
 import numpy as np
@@ -55,9 +54,7 @@ def test_the_numbers_of_tensorflow():
         result = detmap.evaluate(*tables, "openimages")
         assert {one: result[f"AP_{one}"] for one in case["expected"]} == case["expected"], case["name"]
     case = document["tf_unit_test"]
-    rows = {
-        side: [(image, one) for image, records in case[side].items() for one in records] for side in ("gt", "dt")
-    }
+    rows = {side: [(image, one) for image, records in case[side].items() for one in records] for side in ("gt", "dt")}
     columns = {
         side: {
             "image_ids": [image for image, _ in own],

@@ -436,9 +436,11 @@ def _ids(values: list[Any], source: str, field: str) -> Any:
 def of_open_images(titles: Sequence[str]) -> bool:
     """Return whether titles are those of Open Images' boxes, masks or submissions, which have a format of their own."""
     there = {title.strip(' "\r') for title in titles}
-    return {"ImageID", "LabelName", "XMin", "YMax"} <= there or (
-        "PredictionString" in there and bool({"ImageID", "ImageId"} & there)
-    ) or {"ImageID", "LabelName", "Mask"} <= there
+    return (
+        {"ImageID", "LabelName", "XMin", "YMax"} <= there
+        or ("PredictionString" in there and bool({"ImageID", "ImageId"} & there))
+        or {"ImageID", "LabelName", "Mask"} <= there
+    )
 
 
 def _roles(given: Given) -> set[str | None]:

@@ -73,9 +73,9 @@ class Side:
         rows = readonly(() if count == kept.size else np.flatnonzero(kept), np.int32)
         sorting.group_by(readonly(image if count else (), np.int32), rows, order, starts)
         starts = readonly(starts, np.int64)
-        given = readonly(() if scores is None else scores, np.float64)
+        given = readonly(() if scores is None else scores, np.float64).view(np.uint64)
         codes = readonly(category, np.int32)
-        placed = sorting.Placed(order, out_image, out_category, out_rank, out_scores)
+        placed = sorting.Placed(order, out_image, out_category, out_rank, out_scores.view(np.uint64))
 
         def arrange(begin: int, end: int) -> NDArray[np.int64]:
             made = sorting.arrange_cells(starts, codes, given, merged, begin, end, placed, cells)

@@ -326,9 +326,10 @@ class Tally(Frozen):
             parallel.even(len(self), threads),
             threads,
         )
+        by_bits = ranked._replace(scores=ranked.scores.view(np.uint64))
         # A category's rows lie together now, and fit into a cache or nearly so while they are sorted.
         parallel.run(
-            lambda begin, end: sorting.sort_rows(starts, begin, end, ranked, category),
+            lambda begin, end: sorting.sort_rows(starts, begin, end, by_bits, category),
             parallel.cut(starts, threads),
             threads,
         )

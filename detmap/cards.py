@@ -117,11 +117,7 @@ def beside_digest(source: Any, opened: Iterable[str]) -> str:
 
 def file_digest(source: Any) -> str:
     """Return the hash (SHA-256) of a file's bytes; of a folder that of the names and contents of all files in it.
-
-    Raises
-    ------
-    InputError
-        Where it cannot be read.
+    Raises `InputError` where it cannot be read.
     """
     if isinstance(source, bytes):
         return hashlib.sha256(source).hexdigest()
@@ -214,13 +210,7 @@ def to_json(card: Mapping[str, Any]) -> bytes:
 
 
 def read(path: Any) -> dict[str, Any]:
-    """Return the card in a file.
-
-    Raises
-    ------
-    InputError
-        Where there is none that this version can read.
-    """
+    """Return the card in a file; raises `InputError` where there is none that this version can read."""
     from detmap.reading.sources import held
     from detmap.reading.strict_json import parsed
 

@@ -145,13 +145,7 @@ def varied(rules: T, changes: Mapping[str, Any]) -> T:
 
 
 def settle(whole: Any) -> None:
-    """Make every declared value of a frozen dataclass plain, and check it.
-
-    Raises
-    ------
-    OptionError
-        Names the field and says what it can be.
-    """
+    """Make every declared value of a frozen dataclass plain, and check it."""
     declared = declared_of(type(whole))
     for name, made in declared.items():
         if made.allowed is YES_OR_NO and isinstance(value := getattr(whole, name), int | np.bool_) and value in (0, 1):

@@ -84,11 +84,7 @@ class Registry(dict[str, T]):
 
     def add(self, thing: T, module: str) -> T:
         """Register a thing on behalf of `module`, and return it. A module that is loaded again replaces its own things.
-
-        Raises
-        ------
-        OptionError
-            Where another module has registered a thing of that name, or the name is not a string.
+        Raises `OptionError` where another module has registered a thing of that name, or the name is not a string.
         """
         name: Any = getattr(thing, "name", None)
         if not isinstance(name, str) or not name:
@@ -127,13 +123,7 @@ class Registry(dict[str, T]):
         return self._modules[name].partition(".")[0] == _OWN
 
     def find(self, name: str) -> T:
-        """Return the thing of that name.
-
-        Raises
-        ------
-        OptionError
-            Lists the known names.
-        """
+        """Return the thing of that name; raises `OptionError` with the known names."""
         if isinstance(name, str) and name not in self:
             load_installed()
         if not isinstance(name, str) or name not in self:

@@ -178,11 +178,7 @@ def side_of(table: Table, truth: GroundTruth | None = None) -> Side:
 
 def as_file(given: Any, role: Role) -> Any:
     """Return COCO's dictionary or list as the bytes of its file, which are checked like one; anything else as it is.
-
-    Raises
-    ------
-    InputError
-        For values that JSON does not have.
+    Raises `InputError` for values that JSON does not have.
     """
     if not isinstance(given, Mapping | list | tuple):
         return given
@@ -201,13 +197,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_truth(source: Input, iou_type: str | None) -> Side:
-    """Read ground truth, and leave aside what cannot be read.
-
-    Raises
-    ------
-    InputError
-        Where nothing can be read.
-    """
+    """Read ground truth, and leave aside what cannot be read; raises `InputError` where nothing can be read."""
     kinds, shapeless = _kinds(source, iou_type)
     inspected = source.facts()
     refused: Sequence[Refused] = ()
@@ -310,12 +300,8 @@ def _salvaged(
 
 
 def read_schema(source: Input) -> Side:
-    """Read the images and categories of a file, and nothing of what may be on them.
-
-    Raises
-    ------
-    InputError
-        Where there are none.
+    """Read the images and categories of a file, and nothing of what may be on them; raises `InputError` where there are
+    none.
     """
     held = source.source
     if isinstance(held, Held) or not os.path.isdir(held):

@@ -38,13 +38,7 @@ _ASKED = {"ground_truth", "predictions", "metric", "why", "under", "bootstrap", 
 
 
 def check_tests(options: argparse.Namespace) -> None:
-    """Refuse options of tests where none are made.
-
-    Raises
-    ------
-    OptionError
-        Names the first.
-    """
+    """Refuse options of tests where none are made."""
     what = "--under" if options.under else "--why"
     if options.card:
         raise OptionError("--card is of the tests: it goes with neither --under nor --why")

@@ -100,13 +100,7 @@ def _remedy(value: object, kind: str) -> str:
 
 
 def check_pair(ground_truth: object, detections: object) -> None:
-    """Refuse anything but a `GroundTruth` and `Detections`, in that order.
-
-    Raises
-    ------
-    InputError
-        Says so where the two are swapped.
-    """
+    """Refuse anything but a `GroundTruth` and `Detections`, in that order."""
     of_results = isinstance(ground_truth, Detections | list | tuple)
     if of_results and isinstance(detections, GroundTruth | Mapping):
         raise InputError("the arguments are swapped", remedy="give the ground truth first, then the detections")

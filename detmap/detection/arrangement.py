@@ -401,13 +401,7 @@ def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[An
 
 
 def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> None:
-    """Refuse category ids that are integers in one table and strings in the other, so that none can match.
-
-    Raises
-    ------
-    InputError
-        Shows one of each.
-    """
+    """Refuse category ids that are integers in one table and strings in the other, so that none can match."""
     ours, theirs = ground_truth.categories.ids, detections.categories.ids
     if ours.size and ours.dtype.kind != theirs.dtype.kind:
         raise InputError(

@@ -490,13 +490,7 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _merged_clusters(parts: Sequence[Tally], place: Sequence[NDArray[np.integer]]) -> NDArray[Any] | None:
-    """Return the clusters of merged tallies, whose images have new places; None where no tally knows any.
-
-    Raises
-    ------
-    StateError
-        Where some know clusters and others do not, or clusters are integers in one and strings in another.
-    """
+    """Return the clusters of merged tallies, whose images have new places; None where no tally knows any."""
     known = [part.clusters for part in parts if part.clusters is not None]
     if not known:
         return None
@@ -510,13 +504,7 @@ def _merged_clusters(parts: Sequence[Tally], place: Sequence[NDArray[np.integer]
 
 
 def _merged_frequencies(parts: Sequence[Tally]) -> dict[Any, str]:
-    """Return the frequencies of categories that merged tallies know.
-
-    Raises
-    ------
-    StateError
-        Where two of them call a category's frequency differently.
-    """
+    """Return the frequencies of categories that merged tallies know."""
     made: dict[Any, str] = {}
     for part in parts:
         for category, group in part.frequencies.items():

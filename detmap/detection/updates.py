@@ -53,14 +53,10 @@ def read_image(
     invalid_boxes: InvalidBoxes,
     names: Mapping[Any, str] | None,
 ) -> Image:
-    """Return image `i` of an update, checked; `names` are the categories, if they are given.
+    """Return image `i` of an update, checked; `names` are the categories, if they are given. Raises `InputError` for
+    data that cannot be scored.
 
     Where other shapes are given, boxes may be left out: then they are the boxes around the shapes.
-
-    Raises
-    ------
-    InputError
-        For data that cannot be scored.
     """
     shapes, true_shapes = (
         _read_shapes(record, source, i, kind) for record, source in ((prediction, "predictions"), (target, "targets"))

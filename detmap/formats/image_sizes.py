@@ -116,14 +116,8 @@ def _pair(size: Any, name: str) -> Size:
 
 
 def size_of_image(path: Path) -> Size:
-    """Return height and width as an image's header says them, turned as its EXIF data says; nothing is decoded.
-
-    Raises
-    ------
-    InputError
-        Where it is no image whose header can be read.
-    MissingDependencyError
-        Without Pillow.
+    """Return height and width as an image's header says them, turned as its EXIF data says; nothing is decoded. Raises
+    `InputError` where it is no image whose header can be read, `MissingDependencyError` without Pillow.
     """
     try:
         from PIL import Image

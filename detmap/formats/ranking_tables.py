@@ -89,13 +89,7 @@ def _split(line: str) -> list[str]:
 
 
 def _of_beir(folder: str, kind: str) -> str:
-    """Return the path of a data set's judgements: of its test split, which BEIR scores, where there are several.
-
-    Raises
-    ------
-    InputError
-        Where there are none.
-    """
+    """Return the path of a data set's judgements: of its test split, which BEIR scores, where there are several."""
     inside = os.path.join(folder, "qrels")
     place = inside if os.path.isdir(inside) else folder
     found = sorted(name for name in os.listdir(place) if name.endswith(".tsv"))
@@ -115,13 +109,7 @@ def _of_beir(folder: str, kind: str) -> str:
 
 
 def _place(titles: Sequence[str], wanted: Sequence[str], kind: str, name: str) -> int:
-    """Return which column is one of some.
-
-    Raises
-    ------
-    InputError
-        Where none is.
-    """
+    """Return which column is one of some; raises `InputError` where none is."""
     plain = [_plain(one) for one in titles]
     found = next((one for one in wanted if one in plain), None)
     if found is None:
@@ -133,12 +121,8 @@ def _place(titles: Sequence[str], wanted: Sequence[str], kind: str, name: str) -
 
 
 def from_frame(data: Any, kind: str, name: str) -> Columns:
-    """Return the columns of a `pyarrow.Table`, or of anything else with Arrow's interface.
-
-    Raises
-    ------
-    InputError
-        Where one is missing.
+    """Return the columns of a `pyarrow.Table`, or of anything else with Arrow's interface; raises `InputError` where
+    one is missing.
     """
     table = arrow_of(data, name)
     places = [_place(table.column_names, wanted, kind, name) for wanted in (QUERY, DOCUMENT, VALUE[kind])]

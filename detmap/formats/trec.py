@@ -43,12 +43,8 @@ class Texts:
 
     @classmethod
     def of(cls, ids: NDArray[Any] | Sequence[bytes]) -> Texts:
-        """Locate ids: of a list, of an array of bytes, or the eight bytes of each integer of an array of int64.
-
-        Raises
-        ------
-        InputError
-            Where an id is too long to be located.
+        """Locate ids: of a list, of an array of bytes, or the eight bytes of each integer of an array of int64; raises
+        `InputError` where an id is too long to be located.
         """
         if not isinstance(ids, np.ndarray):
             return cls.joined(b"".join(ids), np.fromiter(map(len, ids), np.int64, len(ids)))
@@ -109,16 +105,12 @@ class Lines(NamedTuple):
 
 
 def read_qrels(source: Source) -> Lines:
-    """Read judgements: lines of query, iteration, document and grade.
+    """Read judgements: lines of query, iteration, document and grade. Raises `InputError` for a line that cannot be
+    read, with the file and the line.
 
     Lines end with a line feed, a carriage return, or both. Blank lines are left out; ``.gz`` is decompressed. A line that
     begins with ``#`` is a record if it has all fields, and the last one is a number; other such lines are comments, which
     are counted. (trec_eval 9 and pytrec_eval have no comments, and trec_eval 10 leaves out all lines that begin so.)
-
-    Raises
-    ------
-    InputError
-        For a line that cannot be read, with the file and the line.
     """
     with Opened(source, "qrels") as opened:
         found = scan_qrels(opened.data) if len(opened) >= _WORTH_SCANNING else None
@@ -137,17 +129,13 @@ def read_qrels(source: Source) -> Lines:
 
 
 def read_run(source: Source) -> Lines:
-    """Read a run: lines of query, Q0, document, rank, score and name.
+    """Read a run: lines of query, Q0, document, rank, score and name. Raises `InputError` for a line that cannot be
+    read, with the file and the line. Where the text after the name could be another record, a line feed is missing, as
+    between files that were joined: that is an error, too.
 
     The rank is not read: documents are ordered by score, as trec_eval does. Text after the name is left out, as there,
     and its lines are counted. Lines end as in `read_qrels`, which says also what else is left out. A line that begins with
     ``#`` is a record if it has six fields, or more and Q0 or 0 for its second, and a number for its fifth.
-
-    Raises
-    ------
-    InputError
-        For a line that cannot be read, with the file and the line. Where the text after the name could be another record,
-        a line feed is missing, as between files that were joined: that is an error, too.
     """
     with Opened(source, "run") as opened:
         found = scan_run(opened.data) if len(opened) >= _WORTH_SCANNING else None

@@ -65,13 +65,7 @@ def scan(
 
 
 def _column(table: Table, name: str, kind: int) -> Any:
-    """Return a column; of text the distinct strings, and each row's.
-
-    Raises
-    ------
-    NotUnderstood
-        Where a string has blanks around it, which are not part of it.
-    """
+    """Return a column; of text the distinct strings, and each row's."""
     if kind == scanning.NUMBERS:
         return table.numbers(name)
     if kind == scanning.INTEGER:

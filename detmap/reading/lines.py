@@ -54,12 +54,8 @@ class Lines(NamedTuple):
 
     @contextmanager
     def named(self, rows: NDArray[np.int64] | None = None) -> Iterator[None]:
-        """Within this context errors about a record name its line; `rows` are the lines of the records.
-
-        Raises
-        ------
-        InputError
-            In place of one about a record by its number.
+        """Within this context errors about a record name its line; `rows` are the lines of the records. Raises
+        `InputError` in place of one about a record by its number.
         """
         try:
             yield
@@ -70,12 +66,8 @@ class Lines(NamedTuple):
             raise error.elsewhere(self.names[self.files[row]], f"line {self.numbers[row]}") from None
 
     def floats(self, skip: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return all words but the first `skip` of each line as numbers, and where each line's begin, and the last's end.
-
-        Raises
-        ------
-        InputError
-            For a word that is no finite number.
+        """Return all words but the first `skip` of each line as numbers, and where each line's begin, and the last's
+        end; raises `InputError` for a word that is no finite number.
         """
         fields = [line[skip:] for line in self.fields] if skip else self.fields
         edges = np.cumsum([0, *map(len, fields)])
@@ -102,12 +94,8 @@ def _is_number(word: bytes) -> bool:
 
 
 def read_lines(files: Iterable[tuple[bytes, str]]) -> Lines:
-    """Split files, each its content and what messages call it, into lines and words.
-
-    Raises
-    ------
-    InputError
-        For what is no text file.
+    """Split files, each its content and what messages call it, into lines and words; raises `InputError` for what is no
+    text file.
     """
     lines = Lines([], [], [], [], [])
     for data, name in files:

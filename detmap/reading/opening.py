@@ -125,25 +125,15 @@ class File:
         raise changed(self.name)
 
     def check(self) -> None:
-        """Make sure that the file has not changed since it was opened.
-
-        Raises
-        ------
-        InputError
-            Where it has.
-        """
+        """Make sure that the file has not changed since it was opened; raises `InputError` where it has."""
         before, now = self._before, self._stamp()
         # Another file in its place takes a name from this one, which is a change (ctime), but none of the content.
         if now != before and (now[:2] != before[:2] or now[3] == before[3]):
             raise changed(self.name)
 
     def read_into(self, out: Any, place: int) -> None:
-        """Fill a buffer of bytes with those from `place` on.
-
-        Raises
-        ------
-        InputError
-            Where the file has fewer, which it had not when it was opened, or cannot be read.
+        """Fill a buffer of bytes with those from `place` on; raises `InputError` where the file has fewer, which it had
+        not when it was opened, or cannot be read.
         """
         view = memoryview(out)
         try:

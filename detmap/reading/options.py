@@ -324,13 +324,7 @@ def _dest(flag: Flag) -> str:
 
 
 def check_names(given: Iterable[str], known: Iterable[str], caller: str) -> None:
-    """Refuse a keyword that is no option of a function.
-
-    Raises
-    ------
-    OptionError
-        Names those that there are.
-    """
+    """Refuse a keyword that is no option of a function."""
     names = list(known)
     for name in given:
         check_choice(f"option of {caller}", name, names)
@@ -343,13 +337,7 @@ def of_role(given: Mapping[str, Any], role: Role, **more: Any) -> Reading:
 
 
 def made_of(given: Mapping[str, Any], caller: str, **more: Any) -> Reading:
-    """Return the options of a call.
-
-    Raises
-    ------
-    OptionError
-        For what is no option, or cannot have such a value.
-    """
+    """Return the options of a call; raises `OptionError` for what is no option, or cannot have such a value."""
     check_names(given, options_of(), caller)
     return Reading(**{name: value for name, value in {**given, **more}.items() if value is not None})
 

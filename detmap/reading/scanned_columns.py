@@ -58,12 +58,8 @@ class Fields:
         self.table = readonly(rows, np.uint64)
 
     def read_by(self, reader: tuple[str, Reader] | None) -> Fields:
-        """Return the same fields, of which one is left to a reader, if there is one.
-
-        Raises
-        ------
-        NotUnderstood
-            Where the reader's field, one of a plug-in, is not among them.
+        """Return the same fields, of which one is left to a reader, if there is one; raises `NotUnderstood` where the
+        reader's field, one of a plug-in, is not among them.
         """
         if reader is None:
             return self

@@ -117,15 +117,11 @@ def markdown(
 
 
 def html(board: Board) -> str:
-    """Return the leaderboard as one self-contained HTML page (extra ``report``).
+    """Return the leaderboard as one self-contained HTML page (extra ``report``). Raises `MissingDependencyError`
+    without jinja2.
 
     Its columns sort, curves of models can be brought to the front, and the AP per category of any two models can be set
     beside each other.
-
-    Raises
-    ------
-    MissingDependencyError
-        Without jinja2.
     """
     columns, rows = _models(board)
     data, left_out = _categories(board)

@@ -12,13 +12,7 @@ from detmap.errors import MissingDependencyError
 
 
 def check_installed(purpose: str) -> None:
-    """Refuse to begin what will need jinja2 at its end, where it is not installed.
-
-    Raises
-    ------
-    MissingDependencyError
-        Without it.
-    """
+    """Refuse to begin what will need jinja2 at its end, where it is not installed."""
     try:
         import jinja2  # noqa: F401
     except ImportError:

@@ -110,14 +110,9 @@ class Checked(NamedTuple):
 
 
 def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: InvalidBoxes, source: str) -> Checked:
-    """Check boxes of any format, which are read-only, of shape (n, 4).
-
-    Raises
-    ------
-    InputError
-        For boxes that are not finite, unless they are dropped, and boxes of negative size where these are errors.
-    OptionError
-        For what `box_format` or `invalid_boxes` cannot be.
+    """Check boxes of any format, which are read-only, of shape (n, 4); raises `InputError` for boxes that are not
+    finite, unless they are dropped, and boxes of negative size where these are errors, `OptionError` for what
+    `box_format` or `invalid_boxes` cannot be.
     """
     check_allowed("box_format", box_format, BOX_FORMATS)
     check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)

@@ -118,12 +118,8 @@ def records(column: Keypoints) -> list[dict[str, Any]]:
 
 
 def given(values: Any, source: str) -> Keypoints:
-    """Return a column of what a user gives: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility.
-
-    Raises
-    ------
-    InputError
-        For another shape, or a coordinate that is not finite.
+    """Return a column of what a user gives: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility; raises
+    `InputError` for another shape, or a coordinate that is not finite.
     """
     if isinstance(values, Keypoints):
         return values
@@ -277,13 +273,7 @@ def _sigmas(ground_truth: GroundTruth, protocol: Protocol) -> tuple[list[NDArray
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[Keypoints, _Truth, dict[str, int]]:
-    """Check that points and sigmas fit, and give each object its variances.
-
-    Raises
-    ------
-    InputError
-        Where they do not.
-    """
+    """Check that points and sigmas fit, and give each object its variances; raises `InputError` where they do not."""
     found, truth = detections.shape("keypoints"), ground_truth.shape("keypoints")
     assert isinstance(found, Keypoints)
     assert isinstance(truth, Keypoints)

@@ -64,26 +64,14 @@ def exchanged(size: int, seed: int, replicate: int) -> NDArray[np.uint8]:
 
 
 def check_seed(seed: int) -> None:
-    """Refuse a seed out of range.
-
-    Raises
-    ------
-    OptionError
-        For anything but an integer from 0 to 2**64 - 1.
-    """
+    """Refuse a seed out of range."""
     check_integer("seed", seed, 0)
     if seed >= 2**64:
         raise OptionError(f"seed must be an integer from 0 to 2**64 - 1, not {seed!r}")
 
 
 def check_replicates(replicates: int) -> None:
-    """Refuse a number of replicates that is too small for an interval.
-
-    Raises
-    ------
-    OptionError
-        For anything but an integer of at least 200.
-    """
+    """Refuse a number of replicates that is too small for an interval."""
     if not isinstance(replicates, bool) and isinstance(replicates, int | np.integer) and replicates < FEWEST_REPLICATES:
         many = "1 replicate is" if replicates == 1 else f"{replicates} replicates are"
         raise OptionError(f"{many} too few for an interval; draw at least {FEWEST_REPLICATES} (1000 are usual)")
@@ -91,12 +79,6 @@ def check_replicates(replicates: int) -> None:
 
 
 def check_integer(name: str, value: int, least: int) -> None:
-    """Refuse anything but an integer of at least `least`.
-
-    Raises
-    ------
-    OptionError
-        Names the option.
-    """
+    """Refuse anything but an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise OptionError(f"{name} must be an integer of at least {least}, not {value!r}")

@@ -64,13 +64,7 @@ def threshold_counts(
 
 
 def find_column(protocol: Protocol, categories: tuple[tuple[Any, str], ...], metric: str) -> int:
-    """Return the column of a metric among all columns.
-
-    Raises
-    ------
-    OptionError
-        Where the protocol has no such metric.
-    """
+    """Return the column of a metric among all columns; raises `OptionError` where the protocol has no such metric."""
     columns = column_names(metric_names(protocol), category_metrics(protocol), protocol, categories)
     if metric not in columns:
         raise OptionError(f"no metric {shorten(metric)}; one of: {', '.join(list(columns)[:30])}")

@@ -348,12 +348,8 @@ class _Results(NamedTuple):
 
 
 def _results_of(data: bytes, source: str, finite: bool) -> _Results:
-    """Read a file of results: a large and plain one by the scanner, others word by word, which finds what is wrong.
-
-    Raises
-    ------
-    InputError
-        For a line that is not of the form.
+    """Read a file of results: a large and plain one by the scanner, others word by word, so that errors name their
+    line.
     """
     found = _scanned(data) if len(data) >= _WORTH_SCANNING else None
     return _split(data, source, finite) if found is None else found

@@ -28,27 +28,18 @@ FEW = 4
 
 @dataclass(frozen=True)
 class Line:
-    """A precision-recall curve to draw.
+    """A precision-recall curve to draw."""
 
-    Attributes
-    ----------
-    label : str
-        What the legend calls it.
-    recall : ndarray, shape (n,)
-        Ascending.
-    precision, interpolated : ndarray, shape (n,), or None
-        As measured, and the envelope; at least one of them.
-    numbers : str
-        What the legend says of it on lines of their own, as "AP 0.4".
-    front : bool
-        Whether it is drawn thick in front of the others, as a mean is.
-    """
-
+    #: What the legend calls it.
     label: str
+    #: Ascending; shape (n,).
     recall: NDArray[np.float64]
+    #: `precision` and `interpolated`: as measured, and the envelope; at least one of them; shape (n,).
     precision: NDArray[np.float64] | None = None
     interpolated: NDArray[np.float64] | None = None
+    #: What the legend says of it on lines of their own, as "AP 0.4".
     numbers: str = ""
+    #: Whether it is drawn thick in front of the others, as a mean is.
     front: bool = False
 
 

@@ -66,8 +66,7 @@ class Cluster:
         return cls(client) if client is not None and hasattr(client, "nthreads") else None
 
     def threads(self) -> int:
-        """Return how many threads all workers have together; raises `DetmapError` where the scheduler does not answer.
-        """
+        """Return how many threads all workers have together; raises `DetmapError` where the scheduler does not answer."""
         try:
             return int(sum(self._client.nthreads().values()))
         except Exception as error:  # of its connection, whichever that is

@@ -32,38 +32,25 @@ Table = GroundTruth | Detections
 
 @dataclass(eq=False)
 class Side:
-    """One side of a check.
-
-    Attributes
-    ----------
-    role : {"ground_truth", "detections"}
-        Which.
-    table : GroundTruth or Detections
-        What could be read.
-    rows : ndarray of int64, shape (n,), or None
-        The number of each row's record in the file; None where it is not known, as some records were left aside.
-    refused : sequence of Refused
-        Records that could not be read.
-    shapeless : mapping of str to int
-        How many records have no shape of a kind that others have.
-    inspected : Inspection, or None
-        What the file says besides.
-    unknown : int
-        Of detections: how many were dropped while reading, as the ground truth does not have their image.
-    raw : Detections, or None
-        Of these: the table with ids as the file has them.
-    truth : GroundTruth, or None
-        Of detections: the images that they are on.
-    """
+    """One side of a check."""
 
     role: Role
+    #: What could be read.
     table: Table
+    #: The number of each row's record in the file; None where it is not known, as some records were left aside; shape
+    #: (n,).
     rows: NDArray[np.int64] | None = None
+    #: Records that could not be read.
     refused: Sequence[Refused] = ()
+    #: How many records have no shape of a kind that others have.
     shapeless: Mapping[str, int] = field(default_factory=dict)
+    #: What the file says besides.
     inspected: Inspection | None = None
+    #: Of detections: how many were dropped while reading, as the ground truth does not have their image.
     unknown: int = 0
+    #: Of these: the table with ids as the file has them.
     raw: Detections | None = None
+    #: Of detections: the images that they are on.
     truth: GroundTruth | None = None
 
     def __len__(self) -> int:

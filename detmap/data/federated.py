@@ -30,19 +30,13 @@ FREQUENCIES = ("r", "c", "f")
 
 @dataclass(frozen=True, eq=False)
 class CategoryLists(Frozen):
-    """A list of categories for each image.
+    """A list of categories for each image."""
 
-    Attributes
-    ----------
-    images, categories : ndarray of int32, shape (p,)
-        Pairs of an image and a category in its list, as places among the ids of the ground truth; each pair once, by image
-        and then category.
-    listed : ndarray of bool, shape (i,)
-        Which images have a list, which may be empty.
-    """
-
+    #: `images` and `categories`: pairs of an image and a category in its list, as places among the ids of the ground
+    #: truth; each pair once, by image and then category; shape (p,).
     images: NDArray[np.int32]
     categories: NDArray[np.int32]
+    #: Which images have a list, which may be empty; shape (i,).
     listed: NDArray[np.bool_]
 
     @classmethod

@@ -24,17 +24,11 @@ Clusters: TypeAlias = Mapping[Any, Any] | ArrayLike
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ids(Frozen):
-    """Distinct ids and, for every record, which one it has.
+    """Distinct ids and, for every record, which one it has."""
 
-    Attributes
-    ----------
-    ids : ndarray of int64 or str, shape (k,)
-        Each once, ascending.
-    codes : ndarray of int32, shape (n,)
-        Each record's place in `ids`.
-    """
-
+    #: Each once, ascending; shape (k,).
     ids: NDArray[Any]
+    #: Each record's place in `ids`; shape (n,).
     codes: NDArray[np.int32]
 
     @property

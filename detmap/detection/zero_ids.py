@@ -32,25 +32,18 @@ OTHER: dict[str, Literal["found", "missed"]] = {"found": "missed", "missed": "fo
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Otherwise(Frozen):
-    """Detections that have other bits under the other value of `id_zero`.
+    """Detections that have other bits under the other value of `id_zero`."""
 
-    Attributes
-    ----------
-    protocol : Protocol
-        What the tally was matched under.
-    known : bool
-        Whether these are all; of a tally that was saved they are not known.
-    image, category, rank : ndarray, shape (n,)
-        Ids of the image and the category, and the rank among the detections of both; together they identify a detection.
-    hit, ignored : ndarray of uint64, shape (n, w)
-        Its words under the other value.
-    """
-
+    #: What the tally was matched under.
     protocol: Protocol
+    #: Whether these are all; of a tally that was saved they are not known.
     known: bool = True
+    #: `image`, `category`, `rank`: ids of the image and the category, and the rank among the detections of both;
+    #: together they identify a detection; shape (n,).
     image: NDArray[Any]
     category: NDArray[Any]
     rank: NDArray[np.int32]
+    #: `hit` and `ignored`: its words under the other value; shape (n, w).
     hit: NDArray[np.uint64]
     ignored: NDArray[np.uint64]
 

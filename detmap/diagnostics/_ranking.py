@@ -64,23 +64,15 @@ def mean(values: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The rows of `Matches` by category and descending score, ties as the protocol breaks them.
+    """The rows of `Matches` by category and descending score, ties as the protocol breaks them."""
 
-    Attributes
-    ----------
-    matches : Matches
-        Whose rows they are.
-    order : ndarray of int64, shape (n,)
-        The row at each place.
-    starts : ndarray of int64, shape (K + 1,)
-        Where each category starts.
-    positives : ndarray of int64, shape (K,)
-        How many objects of each category there are to find.
-    """
-
+    #: Whose rows they are.
     matches: Matches
+    #: The row at each place; shape (n,).
     order: NDArray[np.int64]
+    #: Where each category starts; shape (K + 1,).
     starts: NDArray[np.int64]
+    #: How many objects of each category there are to find; shape (K,).
     positives: NDArray[np.int64]
 
     @classmethod
@@ -142,21 +134,14 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """What is left of the detections of all categories at every score that occurs, the highest score first.
+    """What is left of the detections of all categories at every score that occurs, the highest score first."""
 
-    Attributes
-    ----------
-    score : ndarray of float64, shape (s,)
-        The scores, each once.
-    hits, misses : ndarray of int64, shape (s,)
-        How many hits and misses there are with that score or more.
-    positives : int
-        How many objects there are to find.
-    """
-
+    #: The scores, each once; shape (s,).
     score: NDArray[np.float64]
+    #: `hits` and `misses`: how many hits and misses there are with that score or more; shape (s,).
     hits: NDArray[np.int64]
     misses: NDArray[np.int64]
+    #: How many objects there are to find.
     positives: int
 
     @classmethod

@@ -143,20 +143,13 @@ def _flag(lines: Lines, values: NDArray[np.float64], name: str) -> NDArray[np.bo
 
 @dataclass(frozen=True, kw_only=True)
 class _Side:
-    """One side of a format: how its lines are read and written.
+    """One side of a format: how its lines are read and written."""
 
-    Attributes
-    ----------
-    row : _Row
-        What a line says.
-    formed : callable or None
-        Decides the form of boxes where the description leaves it open.
-    everywhere : tuple of str
-        Classes of regions of all classes.
-    """
-
+    #: What a line says.
     row: _Row
+    #: Decides the form of boxes where the description leaves it open.
     formed: Formed | None
+    #: Classes of regions of all classes.
     everywhere: tuple[str, ...] = field(default=())
 
     def files(self, source: Any, what: str) -> dict[str, tuple[bytes, str]]:

@@ -139,58 +139,37 @@ class Writing:
 
 
 class Refused(NamedTuple):
-    """A record that strict reading refuses, and why.
+    """A record that strict reading refuses, and why."""
 
-    Attributes
-    ----------
-    record : int or str
-        Its place in its list; or its file and line.
-    code : str
-        The finding of `detmap.checks.CODES` that it is.
-    problem : str
-        What is wrong with it.
-    unit : str
-        What it is, as "image"; nothing for an object or a detection.
-    """
-
+    #: Its place in its list; or its file and line.
     record: int | str
+    #: The finding of `detmap.checks.CODES` that it is.
     code: str
+    #: What is wrong with it.
     problem: str
+    #: What it is, as "image"; nothing for an object or a detection.
     unit: str = ""
 
 
 class Outlines(NamedTuple):
-    """Polygons as a file has them.
+    """Polygons as a file has them."""
 
-    Attributes
-    ----------
-    records : ndarray of int64, shape (p,)
-        The record of each polygon, as its place in the file's list.
-    numbers : ndarray of int64, shape (p,)
-        How many numbers each has, two for a point.
-    low, high : ndarray of float64, shape (p, 2)
-        The least and the largest x and y; infinite where there are none.
-    """
-
+    #: The record of each polygon, as its place in the file's list; shape (p,).
     records: NDArray[np.int64]
+    #: How many numbers each has, two for a point; shape (p,).
     numbers: NDArray[np.int64]
+    #: `low` and `high`: the least and the largest x and y; infinite where there are none; shape (p, 2).
     low: NDArray[np.float64]
     high: NDArray[np.float64]
 
 
 class Inspection(NamedTuple):
-    """What a file of ground truth says besides what tables keep.
+    """What a file of ground truth says besides what tables keep."""
 
-    Attributes
-    ----------
-    images, categories : list of int or str
-        The ids in their lists, those too that are there more than once.
-    outlines : Outlines or None
-        The polygons; None where there are none.
-    """
-
+    #: `images` and `categories`: the ids in their lists, those too that are there more than once.
     images: list[Any]
     categories: list[Any]
+    #: The polygons; None where there are none.
     outlines: Outlines | None
 
 

@@ -28,17 +28,11 @@ _BLOCK = 1 << 16  # ids that are looked at together
 
 @dataclass(frozen=True)
 class Texts:
-    """Strings of bytes that lie in a buffer: in a file, or end to end.
+    """Strings of bytes that lie in a buffer: in a file, or end to end."""
 
-    Attributes
-    ----------
-    data : ndarray of uint8, shape (bytes,)
-        The buffer, at least eight bytes.
-    words : ndarray of uint64, shape (n,)
-        Where each string lies: its first byte's position, shifted left by `LENGTH_BITS`, plus its length.
-    """
-
+    #: The buffer, at least eight bytes; shape (bytes,).
     data: NDArray[np.uint8]
+    #: Where each string lies: its first byte's position, shifted left by `LENGTH_BITS`, plus its length; shape (n,).
     words: NDArray[np.uint64]
 
     @classmethod
@@ -81,26 +75,17 @@ class Texts:
 
 
 class Lines(NamedTuple):
-    """The columns of a file of judgements or of a run, in the order of the file.
+    """The columns of a file of judgements or of a run, in the order of the file."""
 
-    Attributes
-    ----------
-    codes : ndarray of int32, shape (n,)
-        The query of each line: its place in `queries`.
-    queries : list of bytes
-        The ids of the queries in the order of their first appearance.
-    documents : Texts
-        The ids of the documents.
-    values : ndarray, shape (n,)
-        Grades (int64) of judgements, scores (float64) of a run.
-    notices : dict of str to int
-        Lines with text after a run's name, which is not read; comments; and lines of queries whose ids begin with ``#``.
-    """
-
+    #: The query of each line: its place in `queries`; shape (n,).
     codes: NDArray[np.int32]
+    #: The ids of the queries in the order of their first appearance.
     queries: list[bytes]
+    #: The ids of the documents.
     documents: Texts
+    #: Grades (int64) of judgements, scores (float64) of a run; shape (n,).
     values: NDArray[np.int64] | NDArray[np.float64]
+    #: Lines with text after a run's name, which is not read; comments; and lines of queries whose ids begin with ``#``.
     notices: dict[str, int]
 
 

@@ -16,24 +16,16 @@ _LONGEST = 256  # characters of a field
 
 
 class Lines(NamedTuple):
-    """The lines of some files that are not blank.
+    """The lines of some files that are not blank."""
 
-    Attributes
-    ----------
-    names : list of str
-        What messages call each file.
-    files, numbers : list of int
-        Of each line, the place of its file in `names`, and its number, from 1.
-    fields : list of list of bytes
-        The words of each line.
-    underlined : list of bool
-        Of each file, whether it holds an underscore, which Python takes for part of a number.
-    """
-
+    #: What messages call each file.
     names: list[str]
+    #: `files` and `numbers`: of each line, the place of its file in `names`, and its number, from 1.
     files: list[int]
     numbers: list[int]
+    #: The words of each line.
     fields: list[list[bytes]]
+    #: Of each file, whether it holds an underscore, which Python takes for part of a number.
     underlined: list[bool]
 
     def error(self, row: int, problem: str, value: object = None, remedy: str | None = None) -> InputError:

@@ -102,23 +102,15 @@ class _TooFewRows(Exception):
 
 
 class _Window(NamedTuple):
-    """Bytes in memory.
+    """Bytes in memory."""
 
-    Attributes
-    ----------
-    base : int
-        The position of the first byte in the document.
-    data : (n,) uint8
-        The bytes.
-    stop : int
-        The position before which records begin that are scanned here.
-    last : bool
-        Whether nothing follows in the document.
-    """
-
+    #: The position of the first byte in the document.
     base: int
+    #: The bytes; shape (n,).
     data: NDArray[np.uint8]
+    #: The position before which records begin that are scanned here.
     stop: int
+    #: Whether nothing follows in the document.
     last: bool
 
 

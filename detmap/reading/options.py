@@ -32,26 +32,17 @@ UnknownImages = Literal["error", "ignore"]
 
 @dataclass(frozen=True, kw_only=True)
 class Option(Declared):
-    """An option of reading.
+    """An option of reading."""
 
-    Attributes
-    ----------
-    concerns : tuple of str
-        The roles of the inputs that it can concern.
-    truth_flag : Flag, or None
-        The flag of the ground truth, where each side has one of its own; `flag` is that of detections then.
-    some : str
-        Of an option that concerns some formats alone: what it does for these.
-    is_path : bool
-        Whether its value can be the path of a file, which is an input of its own then.
-    group : str
-        Where help lists it: "images", "formats", "records" or "clusters"; empty: it has no flag.
-    """
-
+    #: The roles of the inputs that it can concern.
     concerns: tuple[Role, ...] = ROLES
+    #: The flag of the ground truth, where each side has one of its own; `flag` is that of detections then.
     truth_flag: Flag | None = None
+    #: Of an option that concerns some formats alone: what it does for these.
     some: str = ""
+    #: Whether its value can be the path of a file, which is an input of its own then.
     is_path: bool = False
+    #: Where help lists it: "images", "formats", "records" or "clusters"; empty: it has no flag.
     group: str = ""
 
     def flag_of(self, role: Role) -> Flag | None:

@@ -16,17 +16,11 @@ from detmap.shapes import Reader
 
 
 class Strings(NamedTuple):
-    """A column of string ids.
+    """A column of string ids."""
 
-    Attributes
-    ----------
-    codes : (n,) int32
-        Index into `values` for each row.
-    values : list of str
-        The distinct ids in the order of their first appearance.
-    """
-
+    #: Index into `values` for each row; shape (n,).
     codes: NDArray[np.int32]
+    #: The distinct ids in the order of their first appearance.
     values: list[str]
 
 

@@ -31,114 +31,76 @@ _MARK = b"\xef\xbb\xbf"  # of the byte order, in UTF-8
 
 
 class ResultColumns(NamedTuple):
-    """COCO results, a row per record in file order.
+    """COCO results, a row per record in file order."""
 
-    Attributes
-    ----------
-    image_id, category_id : (n,) int64, or Strings
-        The ids, as integers or as strings throughout.
-    bbox : (n, 4) float64 or None
-        Left, top, width, height in pixels; NaN where a record has none, None where no record has one.
-        A record without a box has another shape.
-    score : (n,) float64
-        The scores.
-    shapes : mapping of str to (n, 2) int64 or None
-        Where the values of the fields of shapes lie in the document, begin and end; -1 where a record has none, None where
-        no record has one.
-    parts : list
-        What the reader of shapes made of them, in file order.
-    """
-
+    #: `image_id` and `category_id`: the ids, as integers or as strings throughout; shape (n,).
     image_id: Ids
     category_id: Ids
+    #: Left, top, width, height in pixels; NaN where a record has none, None where no record has one; shape (n, 4). A
+    #: record without a box has another shape.
     bbox: NDArray[np.float64] | None
+    #: The scores; shape (n,).
     score: NDArray[np.float64]
+    #: Where the values of the fields of shapes lie in the document, begin and end; -1 where a record has none, None
+    #: where no record has one.
     shapes: dict[str, NDArray[np.int64] | None]
+    #: What the reader of shapes made of them, in file order.
     parts: list[Any]
 
 
 class GroundTruthColumns(NamedTuple):
-    """COCO ground truth, rows in file order.
+    """COCO ground truth, rows in file order."""
 
-    Attributes
-    ----------
-    images : (i,) int64, or Strings
-        The ids of the images.
-    categories : (c,) int64, or Strings
-        The ids of the categories.
-    names : list of str
-        The names of the categories.
-    id : (n,) int64, or Strings, or None
-        The ids of the annotations; None where they have none.
-    image_id, category_id : (n,) int64, or Strings
-        Image and category of each annotation.
-    bbox : (n, 4) float64 or None
-        Left, top, width, height in pixels; NaN where an annotation has none, None where all have none.
-    area : (n,) float64 or None
-        Area in square pixels; NaN or None as in `bbox`.
-    iscrowd, ignore : (n,) int8 or None
-        0, 1, or -1 where an annotation does not say; None where none says.
-    counts : mapping of str to (n,) int64 or None
-        The integers that kinds of shape take besides; None where no annotation says.
-    shapes : mapping of str to (n, 2) int64 or None
-        Where the values of the fields of shapes lie in the document, begin and end; -1 where an annotation has none, None
-        where all have none.
-    sizes : (i, 2) float64 or None
-        Height and width of the images, NaN where one has none; None where they were not asked for.
-    parts : list
-        What the reader of shapes made of the annotations, in file order.
-    notices : dict of str to int
-        Which fields of other benchmarks there are.
-    sections : dict of str to bytes
-        The lists of images and categories as they stand, those with such fields.
-    """
-
+    #: The ids of the images; shape (i,).
     images: Ids
+    #: The ids of the categories; shape (c,).
     categories: Ids
+    #: The names of the categories.
     names: list[str]
+    #: The ids of the annotations; None where they have none; shape (n,).
     id: Ids | None
+    #: `image_id` and `category_id`: image and category of each annotation; shape (n,).
     image_id: Ids
     category_id: Ids
+    #: Left, top, width, height in pixels; NaN where an annotation has none, None where all have none; shape (n, 4).
     bbox: NDArray[np.float64] | None
+    #: Area in square pixels; NaN or None as in `bbox`; shape (n,).
     area: NDArray[np.float64] | None
+    #: `iscrowd` and `ignore`: 0, 1, or -1 where an annotation does not say; None where none says; shape (n,).
     iscrowd: NDArray[np.int8] | None
     ignore: NDArray[np.int8] | None
+    #: The integers that kinds of shape take besides; None where no annotation says.
     counts: Mapping[str, NDArray[np.int64] | None]
+    #: Where the values of the fields of shapes lie in the document, begin and end; -1 where an annotation has none,
+    #: None where all have none.
     shapes: dict[str, NDArray[np.int64] | None]
+    #: Height and width of the images, NaN where one has none; None where they were not asked for; shape (i, 2).
     sizes: NDArray[np.float64] | None
+    #: What the reader of shapes made of the annotations, in file order.
     parts: list[Any]
+    #: Which fields of other benchmarks there are.
     notices: dict[str, int]
+    #: The lists of images and categories as they stand, those with such fields.
     sections: dict[str, bytes]
 
 
 class RunColumns(NamedTuple):
-    """A TREC run, a row per line in file order.
+    """A TREC run, a row per line in file order."""
 
-    Attributes
-    ----------
-    query : (n,) int32
-        Index into `queries` for each row.
-    queries : list of bytes
-        The distinct query ids in the order of their first appearance.
-    document : (n,) uint64
-        Where each document id lies in `data`: its first byte's position, shifted left by `texts.LENGTH_BITS`, plus
-        its length.
-    score : (n,) float64
-        The scores, finite.
-    data : (bytes,) uint8
-        The document, or what is kept of a file.
-    longer : int
-        How many lines have text after the tag.
-    comments : int
-        How many lines that begin with ``#`` are no records.
-    """
-
+    #: Index into `queries` for each row; shape (n,).
     query: NDArray[np.int32]
+    #: The distinct query ids in the order of their first appearance.
     queries: list[bytes]
+    #: Where each document id lies in `data`: its first byte's position, shifted left by `texts.LENGTH_BITS`, plus its
+    #: length; shape (n,).
     document: NDArray[np.uint64]
+    #: The scores, finite; shape (n,).
     score: NDArray[np.float64]
+    #: The document, or what is kept of a file; shape (bytes,).
     data: NDArray[np.uint8]
+    #: How many lines have text after the tag.
     longer: int
+    #: How many lines that begin with ``#`` are no records.
     comments: int
 
 
@@ -162,20 +124,13 @@ class QrelsColumns(NamedTuple):
 
 
 class VocColumns(NamedTuple):
-    """A file of VOC's results, a row per line in file order.
+    """A file of VOC's results, a row per line in file order."""
 
-    Attributes
-    ----------
-    image : (n,) int32
-        Index into `images` for each row.
-    images : list of bytes
-        The distinct image ids in the order of their first appearance.
-    numbers : (n, 5) float64
-        Score, xmin, ymin, xmax, ymax, finite.
-    """
-
+    #: Index into `images` for each row; shape (n,).
     image: NDArray[np.int32]
+    #: The distinct image ids in the order of their first appearance.
     images: list[bytes]
+    #: Score, xmin, ymin, xmax, ymax, finite; shape (n, 5).
     numbers: NDArray[np.float64]
 
 

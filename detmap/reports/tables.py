@@ -27,30 +27,20 @@ _LONG = 60
 
 @dataclass(frozen=True)
 class Table:
-    """A table that sorts.
+    """A table that sorts."""
 
-    Attributes
-    ----------
-    title : str
-        What it shows, for its caption.
-    columns : list of dict
-        Of each column ``name`` and ``style``, the classes of its cells.
-    rows : list of list of dict
-        Of each cell ``shown``, ``value`` (what it is sorted by), ``title`` (all of a long text), and ``bar``: the length of
-        its bar from 0 to 100, None where it has none.
-    more : int
-        How many rows were left out.
-    note : str
-        A sentence below it.
-    broad, vast : bool
-        Whether it is too wide for half of a page, and for half of a wide screen.
-    """
-
+    #: What it shows, for its caption.
     title: str
+    #: Of each column ``name`` and ``style``, the classes of its cells.
     columns: list[dict[str, Any]]
+    #: Of each cell ``shown``, ``value`` (what it is sorted by), ``title`` (all of a long text), and ``bar``: the length
+    #: of its bar from 0 to 100, None where it has none.
     rows: list[list[dict[str, Any]]]
+    #: How many rows were left out.
     more: int = 0
+    #: A sentence below it.
     note: str = ""
+    #: `broad` and `vast`: whether it is too wide for half of a page, and for half of a wide screen.
     broad: bool = False
     vast: bool = False
     kind: str = "table"

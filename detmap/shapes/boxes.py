@@ -89,23 +89,15 @@ _BEYOND, _MOST, _LOOKED_AT = 0.5, 0.9, 1024
 
 
 class Checked(NamedTuple):
-    """Boxes that were checked.
+    """Boxes that were checked."""
 
-    Attributes
-    ----------
-    boxes : Boxes
-        As a table keeps them.
-    kept : ndarray of bool, or None
-        Which of the given rows are in the table; None: all.
-    within_unit : bool
-        Whether the boxes seem to be given as shares of their images; see `seem_shares`.
-    notices : dict of str to int
-        What was unusual, counted.
-    """
-
+    #: As a table keeps them.
     boxes: Boxes
+    #: Which of the given rows are in the table; None: all.
     kept: NDArray[np.bool_] | None
+    #: Whether the boxes seem to be given as shares of their images; see `seem_shares`.
     within_unit: bool
+    #: What was unusual, counted.
     notices: dict[str, int]
 
 

@@ -33,20 +33,13 @@ _PAIRS = 1 << 13
 
 @dataclass(frozen=True, eq=False)
 class Keypoints(Frozen):
-    """Poses as a table keeps them, a `detmap.shapes.Column`.
+    """Poses as a table keeps them, a `detmap.shapes.Column`."""
 
-    Attributes
-    ----------
-    poses : detmap.kernels.keypoints.Poses
-        Read-only points x, y, v, and where each row's begin and stop.
-    labelled : ndarray of int64, shape (n,)
-        Of ground truth: how many points are labelled, as ``num_keypoints`` says.
-    boxes : ndarray of float64, shape (n, 4)
-        x, y, width, height of the box around all points, those at (0, 0) included.
-    """
-
+    #: Read-only points x, y, v, and where each row's begin and stop.
     poses: kernels.Poses
+    #: Of ground truth: how many points are labelled, as ``num_keypoints`` says; shape (n,).
     labelled: NDArray[np.int64]
+    #: x, y, width, height of the box around all points, those at (0, 0) included; shape (n, 4).
     boxes: NDArray[np.float64]
 
     @classmethod

@@ -30,14 +30,9 @@ _POLYGONS = 1 << 11
 
 @dataclass(frozen=True, eq=False)
 class MaskColumn(Frozen):
-    """Masks as a table keeps them, a `detmap.shapes.Column`: runs, or compressed strings that are unpacked when needed.
+    """Masks as a table keeps them, a `detmap.shapes.Column`: runs, or compressed strings that are unpacked when needed."""
 
-    Attributes
-    ----------
-    held : detmap.kernels.mask_pairs.Masks
-        Read-only arrays.
-    """
-
+    #: Read-only arrays.
     held: mask_pairs.Masks
 
     @classmethod

@@ -13,20 +13,13 @@ from detmap.detection.tally import Tally
 
 
 class Units(NamedTuple):
-    """The units of a data set that are independent of each other.
+    """The units of a data set that are independent of each other."""
 
-    Attributes
-    ----------
-    number : int
-        How many there are.
-    of : ndarray of int32, shape (i,), or None
-        The unit of each image, numbered by the first image of each; None where every image is one.
-    name : str
-        "images" or "clusters".
-    """
-
+    #: How many there are.
     number: int
+    #: The unit of each image, numbered by the first image of each; None where every image is one; shape (i,).
     of: NDArray[np.int32] | None
+    #: "images" or "clusters".
     name: str
 
     def over_images(self, values: NDArray[Any]) -> NDArray[Any]:

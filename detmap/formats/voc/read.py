@@ -327,23 +327,15 @@ def _of_voc(ground_truth: GroundTruth) -> bool:
 
 
 class _Results(NamedTuple):
-    """The lines of a file of results.
+    """The lines of a file of results."""
 
-    Attributes
-    ----------
-    codes : ndarray of int32, shape (n,)
-        The image of each line: its place in `images`.
-    images : list of str
-        The ids of the images in the order of their first appearance.
-    numbers : ndarray of float64, shape (n, 5)
-        Score and corners.
-    lines : list of int or None
-        The number of each line, from 1; None where no line is blank.
-    """
-
+    #: The image of each line: its place in `images`; shape (n,).
     codes: NDArray[np.int32]
+    #: The ids of the images in the order of their first appearance.
     images: list[str]
+    #: Score and corners; shape (n, 5).
     numbers: NDArray[np.float64]
+    #: The number of each line, from 1; None where no line is blank.
     lines: list[int] | None
 
 

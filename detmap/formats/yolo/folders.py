@@ -36,32 +36,21 @@ class Entry(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What ``data.yaml`` says, or what stands in for it.
+    """What ``data.yaml`` says, or what stands in for it."""
 
-    Attributes
-    ----------
-    names : dict of int to str
-        Of classes.
-    points : tuple of int, or None
-        How many keypoints there are, and how many numbers each has.
-    splits : mapping of str to list of str
-        Paths as they are written.
-    root : str
-        The folder that they start from.
-    own : str
-        The folder of the file.
-    classes : int, or None
-        How many classes there are, where that is said.
-    settled : bool
-        Whether there is such a file: without `points` there are no keypoints then.
-    """
-
+    #: Of classes.
     names: dict[int, str]
+    #: How many keypoints there are, and how many numbers each has.
     points: tuple[int, int] | None
+    #: Paths as they are written.
     splits: Mapping[str, list[str]]
+    #: The folder that they start from.
     root: str
+    #: The folder of the file.
     own: str
+    #: How many classes there are, where that is said.
     classes: int | None = None
+    #: Whether there is such a file: without `points` there are no keypoints then.
     settled: bool = False
 
 
